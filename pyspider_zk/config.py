@@ -1,0 +1,173 @@
+"""Settings of the cluster: where they come from, what they may be.
+
+Later sources win: defaults, the ``"zookeeper"`` section of config.json, the environment
+(``PYSPIDER_ZK_HOSTS``, ``PYSPIDER_ZK_LEASE``, ...), the option ``--zookeeper``. All faults are
+reported at once, by name.
+"""
+
+import difflib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from pyspider_zk.core.slots import DEFAULT_SLOTS
+from pyspider_zk.errors import ConfigError
+
+ENV_PREFIX = "PYSPIDER_ZK_"
+SECTION = "zookeeper"
+
+_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+)(:\d{1,5})?")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a process takes part in a cluster. Times are seconds.
+
+    Attributes:
+        hosts: ZooKeeper's addresses, ``host:port,host:port``.
+        root: the znode below which this cluster lives.
+        slots: number of slots; fixed at the cluster's birth, the same everywhere.
+        renewal: how often a member renews its lease.
+        lease: how long a renewal lasts.
+        session: the ZooKeeper session timeout asked for.
+        drain: how long a member that got SIGTERM waits for its slots to move away.
+        name: a member's identity, which keeps its number; empty: host and port if the XML-RPC
+            port is given, else none.
+        advertise: the address others reach this process at; empty: the one that reaches
+            ZooKeeper.
+    """
+
+    hosts: str = "127.0.0.1:2181"
+    root: str = "/pyspider-zk"
+    slots: int = DEFAULT_SLOTS
+    renewal: float = 1.0
+    lease: float = 4.0
+    session: float = 10.0
+    drain: float = 30.0
+    name: str = ""
+    advertise: str = ""
+
+
+def settings_from(
+    section: object = None, environ: Mapping[str, str] | None = None, hosts: str | None = None
+) -> Settings:
+    """Merge the sources into valid settings.
+
+    Args:
+        section: the ``"zookeeper"`` section of config.json: a mapping, or the hosts as a string.
+        environ: the environment.
+        hosts: the option ``--zookeeper``; a path after the addresses is the root.
+
+    Raises:
+        ConfigError: with every fault found.
+    """
+    faults: list[str] = []
+    given = _from_section(section, faults)
+    given.update(_from_environ(environ or {}, faults))
+    if hosts:
+        given["hosts"] = (hosts, "--zookeeper")
+    values = _convert(given, faults)
+    faults.extend(_check(Settings(**values)) if not faults else [])
+    if faults:
+        raise ConfigError(faults)
+    return Settings(**values)
+
+
+_Given = dict[str, tuple[object, str]]  # setting -> value and the place it came from
+_NAMES = tuple(field.name for field in fields(Settings))
+_TYPES: Mapping[str, Callable[[object], object]] = {
+    "slots": lambda value: _whole(value),
+    "renewal": lambda value: _seconds(value),
+    "lease": lambda value: _seconds(value),
+    "session": lambda value: _seconds(value),
+    "drain": lambda value: _seconds(value),
+}
+
+
+def unknown(name: str, place: str, known: list[str]) -> str:
+    """Return the sentence for a key that does not exist, with the likely one."""
+    close = difflib.get_close_matches(name, known, n=1)
+    remedy = f"did you mean {close[0]}?" if close else f"known are {', '.join(sorted(known))}"
+    return f"{place}: there is no setting {name!r}; {remedy}"
+
+
+def _from_section(section: object, faults: list[str]) -> _Given:
+    place = f'section "{SECTION}"'
+    if section is None:
+        return {}
+    if isinstance(section, str):
+        return {"hosts": (section, place)}
+    if not isinstance(section, Mapping):
+        faults.append(f"{place}: must be an object or the addresses as a string")
+        return {}
+    faults.extend(unknown(str(key), place, list(_NAMES)) for key in section if key not in _NAMES)
+    return {key: (value, f"{place}, {key}") for key, value in section.items() if key in _NAMES}
+
+
+def _from_environ(environ: Mapping[str, str], faults: list[str]) -> _Given:
+    given: _Given = {}
+    for variable, value in environ.items():
+        if not variable.startswith(ENV_PREFIX):
+            continue
+        name = variable.removeprefix(ENV_PREFIX).lower()
+        if name in _NAMES:
+            given[name] = (value, variable)
+        else:
+            faults.append(unknown(name, f"environment, {variable}", list(_NAMES)))
+    return given
+
+
+def _convert(given: _Given, faults: list[str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, (value, place) in given.items():
+        try:
+            values[name] = _TYPES.get(name, _text)(value)
+        except ValueError as error:
+            faults.append(f"{place}: {error}")
+    hosts = values.get("hosts")
+    if isinstance(hosts, str) and "/" in hosts:
+        values["hosts"], _, root = hosts.partition("/")
+        values["root"] = "/" + root
+    return values
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"must be text, not {value!r}")
+    return value.strip()
+
+
+def _whole(value: object) -> int:
+    if isinstance(value, bool) or not re.fullmatch(r"\d+", str(value)):
+        raise ValueError(f"must be a whole number, not {value!r}")
+    return int(str(value))
+
+
+def _seconds(value: object) -> float:
+    if isinstance(value, bool) or not re.fullmatch(r"\d+(\.\d+)?", str(value)):
+        raise ValueError(f"must be a number of seconds, not {value!r}")
+    return float(str(value))
+
+
+def _check(settings: Settings) -> list[str]:
+    hosts = settings.hosts.split(",")
+    rules = [
+        (
+            all(_HOST.fullmatch(host.strip()) for host in hosts),
+            f"hosts: {settings.hosts!r} must be host:port,host:port",
+        ),
+        (
+            bool(re.fullmatch(r"(/[^/\s]+)+", settings.root)),
+            f"root: {settings.root!r} must be a path such as /pyspider-zk",
+        ),
+        (1 <= settings.slots <= 16384, f"slots: {settings.slots} must be from 1 to 16384"),
+        (settings.renewal > 0, "renewal: must be more than 0 seconds"),
+        (
+            settings.lease >= 2 * settings.renewal,
+            f"lease: {settings.lease:g} s must be at least twice the renewal"
+            f" of {settings.renewal:g} s",
+        ),
+        (settings.session > 0, "session: must be more than 0 seconds"),
+    ]
+    return [fault for holds, fault in rules if not holds]

@@ -1,0 +1,217 @@
+"""Who may do what with a slot, and when: the rules that keep ownership from overlapping.
+
+The member's side is the lease and the gate. A renewal that is sent at ``t0`` and succeeds proves
+that the member's view of the assignment was current after ``t0``; the gate is open until
+``t0 + lease`` on the member's clock and not a moment longer.
+
+The leader's side is ``decide``. It gives away a slot only if its owner released it, left, or has
+not renewed its lease for longer than the lease can last on any clock within the drift. It is a
+pure function of what stands in ZooKeeper and of the leader's stamps: a new leader just goes on.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import NamedTuple
+
+from pyspider_zk.core.assignment import place
+from pyspider_zk.core.records import Assignment, Member, MemberId, Slot
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The times, in seconds, and bounds of the protocol.
+
+    Attributes:
+        lease: how long a renewal lasts on the member's clock.
+        drift: how much faster the leader's clock may run than a member's, as a fraction.
+        margin: what comes on top for the leader's own reading to be scheduled.
+        moves: how many slots may be between two owners at once.
+    """
+
+    lease: float = 4.0
+    drift: float = 0.01
+    margin: float = 0.2
+    moves: int = 64
+
+    @property
+    def expiry(self) -> float:
+        """Age at which a lease that was not renewed cannot be held by anybody."""
+        return self.lease * (1 + self.drift) + self.margin
+
+
+class Stamp(NamedTuple):
+    """A lease version and when the leader first saw it, on the leader's clock."""
+
+    version: int
+    first_seen: float
+
+
+def observe(
+    stamps: Mapping[MemberId, Stamp], versions: Mapping[MemberId, int], now: float
+) -> dict[MemberId, Stamp]:
+    """Return the stamps after a look at the leases: a version seen before keeps its time."""
+    return {
+        member: stamps[member]
+        if member in stamps and stamps[member].version == version
+        else Stamp(version, now)
+        for member, version in versions.items()
+    }
+
+
+class Standing(StrEnum):
+    """What the leader may conclude about a member from its lease."""
+
+    ALIVE = "alive"
+    DEAD = "dead"
+    GONE = "gone"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All that ``decide`` looks at.
+
+    Attributes:
+        members: those whose ephemeral node stands.
+        stamps: the leases; a member without one has left: it closed its gate before it deleted
+            its lease.
+        acks: slots released, by member, with the epoch they were released at.
+        weights: active projects of the slots that have any.
+        now: the clock that the stamps were taken on.
+    """
+
+    assignment: Assignment
+    members: Mapping[MemberId, Member]
+    stamps: Mapping[MemberId, Stamp]
+    acks: Mapping[MemberId, Mapping[int, int]]
+    weights: Mapping[int, int]
+    now: float
+
+    def standing(self, member: MemberId, rules: Rules) -> Standing:
+        """Judge a member by its lease alone; its ephemeral node proves nothing."""
+        stamp = self.stamps.get(member)
+        if stamp is None:
+            return Standing.GONE
+        return Standing.DEAD if self.now - stamp.first_seen > rules.expiry else Standing.ALIVE
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The next assignment and what the write of it must check.
+
+    Attributes:
+        checks: lease versions of members that were judged dead and lose slots. Without this
+            check one that comes back from a pause could renew between decision and write.
+    """
+
+    assignment: Assignment
+    checks: Mapping[MemberId, int]
+
+
+def decide(snapshot: Snapshot, rules: Rules) -> Decision | None:
+    """Return the next assignment, or None if nothing should change."""
+    table = snapshot.assignment.slots
+    takers = eligible(snapshot, rules)
+    if not takers:
+        return None
+    free = [_is_free(number, slot, snapshot, rules) for number, slot in enumerate(table)]
+    settled = [_settled(slot, is_free) for slot, is_free in zip(table, free, strict=True)]
+    moving = sum(slot.next is not None for slot in table)
+    targets = place(settled, takers, snapshot.weights, max(0, rules.moves - moving))
+    rows = tuple(map(_next_row, table, free, targets))
+    if rows == table:
+        return None
+    losers = {old.owner for old, new in zip(table, rows, strict=True) if old.owner != new.owner}
+    checks = {
+        owner: snapshot.stamps[owner].version
+        for owner in losers
+        if owner and snapshot.standing(owner, rules) is Standing.DEAD
+    }
+    return Decision(Assignment(snapshot.assignment.epoch + 1, rows), checks)
+
+
+def eligible(snapshot: Snapshot, rules: Rules) -> set[MemberId]:
+    """Return the members that may get slots."""
+    return {
+        member
+        for member, record in snapshot.members.items()
+        if not record.draining and snapshot.standing(member, rules) is Standing.ALIVE
+    }
+
+
+def leftovers(snapshot: Snapshot, rules: Rules) -> set[MemberId]:
+    """Return the members whose lease and acks nobody needs any more."""
+    owners = {slot.owner for slot in snapshot.assignment.slots}
+    return {
+        member
+        for member in snapshot.stamps
+        if member not in snapshot.members
+        and member not in owners
+        and snapshot.standing(member, rules) is Standing.DEAD
+    }
+
+
+def _is_free(number: int, slot: Slot, snapshot: Snapshot, rules: Rules) -> bool:
+    """Tell whether nobody can hold the slot: never granted, released, or the owner is no more."""
+    if slot.owner is None:
+        return True
+    if snapshot.acks.get(slot.owner, {}).get(number) == slot.epoch:
+        return True
+    return snapshot.standing(slot.owner, rules) is not Standing.ALIVE
+
+
+def _settled(slot: Slot, is_free: bool) -> MemberId | None:
+    """Return who has, or was promised, the slot."""
+    if slot.next is not None:
+        return slot.next
+    return None if is_free else slot.owner
+
+
+def _next_row(slot: Slot, is_free: bool, target: MemberId) -> Slot:
+    """Return the row after this decision.
+
+    A release that was asked for is never called back: the owner may have done it already. If the
+    one that was to get the slot is gone, another is named.
+    """
+    if is_free:
+        return Slot(target, slot.epoch + 1)
+    if target == slot.owner:
+        return slot
+    return slot._replace(next=target)
+
+
+def leader_of(candidates: Iterable[str]) -> str | None:
+    """Return the election node that leads: the one with the lowest sequence number."""
+    return min(candidates, key=lambda name: int(name.rpartition("-")[2]), default=None)
+
+
+def candidate_of(name: str) -> MemberId:
+    """Return the member that an election node belongs to."""
+    return MemberId.parse(name.rpartition("-")[0])
+
+
+@dataclass(frozen=True)
+class View:
+    """What a member knows of its own ownership; immutable, so threads may share it.
+
+    Attributes:
+        owned: slots to serve, with their epochs.
+        releasing: slots to give up, with their epochs.
+        lease_until: the gate is shut from then on, on the member's clock.
+    """
+
+    owned: Mapping[int, int]
+    releasing: Mapping[int, int]
+    lease_until: float = float("-inf")
+
+    def open(self, slot: int, epoch: int, now: float) -> bool:
+        """Tell whether an effect on a slot is allowed now."""
+        held = self.owned.get(slot) == epoch or self.releasing.get(slot) == epoch
+        return held and now < self.lease_until
+
+    def renewed(self, until: float) -> "View":
+        """Return the view after a renewal."""
+        return replace(self, lease_until=until)
+
+
+NOTHING = View({}, {})

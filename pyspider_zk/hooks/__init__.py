@@ -1,0 +1,1 @@
+"""pyspider's components, subclassed at its own seams."""

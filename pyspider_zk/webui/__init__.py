@@ -1,0 +1,1 @@
+"""pyspider's web UI, fed by the whole cluster."""

@@ -1,0 +1,1 @@
+"""The ZooKeeper adapter, the only importer of kazoo."""

@@ -1,0 +1,229 @@
+"""The thread that keeps a scheduler a member: it renews, follows the assignment, and may lead."""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+
+from pyspider_zk.config import Settings
+from pyspider_zk.core.names import Tree
+from pyspider_zk.core.ownership import NOTHING, Rules, View
+from pyspider_zk.core.records import Load, Member, MemberId, Meta
+from pyspider_zk.errors import ClusterError, SessionLost, Unavailable
+from pyspider_zk.zookeeper.clock import boottime
+from pyspider_zk.zookeeper.connection import Connection
+from pyspider_zk.zookeeper.leadership import OUTDATED, Leadership, read_members
+from pyspider_zk.zookeeper.membership import Membership
+from pyspider_zk.zookeeper.meta import ensure_meta, ensure_tree
+
+logger = logging.getLogger("pyspider_zk.coordinator")
+
+
+class Coordinator:
+    """Keeps one member's place in the cluster.
+
+    Threads: ``start`` and ``stop`` belong to the thread that owns the scheduler; ``view``,
+    ``open``, ``beat``, ``released`` and ``drain`` may be called from any thread and never block.
+    Everything that talks to ZooKeeper happens on the coordinator's own thread.
+
+    Args:
+        record: what the member tells about itself.
+        weights: returns the active projects of the slots that have any; called while leading.
+        load: returns what the member carries; called with each renewal.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        record: Member,
+        weights: Callable[[], Mapping[int, int]],
+        load: Callable[[], Load],
+        clock: Callable[[], float] = boottime,
+    ) -> None:
+        self._settings = settings
+        self._record = record
+        self._weights = weights
+        self._load = load
+        self._clock = clock
+        tree = self._tree = Tree(settings.root)
+        self._connection = Connection(settings)
+        rules = Rules(lease=settings.lease)
+        self._membership = Membership(
+            self._connection, tree, settings.lease, clock, self._on_assignment
+        )
+        self._leadership = Leadership(self._connection, tree, rules, clock, self._on_event)
+        self._thread = threading.Thread(target=self._run, name="coordinator", daemon=True)
+        self._wake = threading.Event()
+        self._stale = threading.Event()
+        self._stopping = threading.Event()
+        self._draining = threading.Event()
+        self._lock = threading.Lock()
+        self._given_up: dict[int, int] = {}
+        self._next_renewal = float("-inf")
+        self._beat = clock()
+        self._away = False
+        self._alone = False
+        self._failure: Exception | None = None
+
+    def start(self, patience: float = 10.0) -> None:
+        """Connect, found or join the cluster; blocks up to ``patience`` seconds for ZooKeeper.
+
+        Raises:
+            Unavailable: no ZooKeeper at the addresses.
+            Mismatch: the cluster has other values.
+        """
+        self._connection.start(patience)
+        try:
+            meta = ensure_meta(self._connection, self._tree, Meta(self._settings.slots))
+            ensure_tree(self._connection, self._tree, meta)
+        except BaseException:
+            self._connection.stop()
+            raise
+        self._connection.on_change(self._on_event)
+        self.beat()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Leave the cluster. Call it once no effect can happen any more; blocks some seconds."""
+        self._stopping.set()
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        try:
+            self._membership.leave()
+            self._leadership.withdraw()
+        except ClusterError as error:
+            logger.warning("left without telling: %s; the lease will end by itself", error)
+        finally:
+            self._connection.stop()
+
+    @property
+    def view(self) -> View:
+        """What this member owns, as far as it knows."""
+        return self._membership.view
+
+    @property
+    def member(self) -> MemberId | None:
+        """The number and incarnation, None before the first joining."""
+        return self._membership.id
+
+    @property
+    def leading(self) -> bool:
+        """Whether this member leads, as far as it knows."""
+        return self._leadership.leading
+
+    @property
+    def alone(self) -> bool:
+        """Whether, while draining, nobody is there who could take the slots."""
+        return self._alone
+
+    def open(self, slot: int, epoch: int) -> bool:
+        """The gate: tell whether an effect on a slot is allowed at this moment."""
+        return self._membership.view.open(slot, epoch, self._clock())
+
+    def beat(self) -> None:
+        """Show that the scheduling loop runs; without it the lease is not renewed.
+
+        A member whose loop hangs must not keep its projects from everybody else.
+
+        Raises:
+            ClusterError: the coordinator itself has failed; the member must end.
+        """
+        self._beat = self._clock()
+        if self._failure is not None:
+            raise ClusterError("the coordinator failed") from self._failure
+
+    def released(self, slots: Mapping[int, int]) -> None:
+        """Tell that slots were given up, with the epochs they were held at."""
+        with self._lock:
+            self._given_up.update(slots)
+        self._wake.set()
+
+    def drain(self) -> None:
+        """Ask for all slots to be moved to other members."""
+        self._draining.set()
+        self._wake.set()
+
+    def _on_event(self, _event: object) -> None:
+        self._wake.set()
+
+    def _on_assignment(self, _event: object) -> None:
+        self._stale.set()
+        self._wake.set()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self._step()
+                self._say_away(None)
+            except OUTDATED:
+                continue  # decided on an older state: look again at once
+            except SessionLost as error:
+                self._drop_all(error)
+                continue
+            except Unavailable as error:
+                self._say_away(error)
+            except Exception as error:
+                logger.exception("the coordinator failed; this member ends")
+                self._membership.view = NOTHING
+                self._failure = error
+                return
+            self._wake.wait(max(0.0, min(self._next_renewal - self._clock(), self._pause())))
+            self._wake.clear()
+
+    def _step(self) -> None:
+        if self._membership.lost:
+            raise SessionLost("the ZooKeeper session is another one now")
+        if self._membership.id is None:
+            self._join()
+        if self._draining.is_set():
+            self._membership.drain()
+            self._alone = not self._others()
+        if self._stale.is_set():
+            self._stale.clear()
+            self._membership.refresh()
+        self._pass_on_releases()
+        self._renew_if_due()
+        self._leadership.lead(self._weights)
+
+    def _join(self) -> None:
+        member = self._membership.join(self._record)
+        self._leadership.stand(member)
+        self._next_renewal = float("-inf")
+
+    def _others(self) -> bool:
+        members = read_members(self._connection, self._tree)
+        return any(not record.draining for record in members.values())
+
+    def _pass_on_releases(self) -> None:
+        with self._lock:
+            given_up, self._given_up = self._given_up, {}
+        if given_up:
+            self._membership.release(given_up)
+        self._membership.acknowledge()
+
+    def _renew_if_due(self) -> None:
+        now = self._clock()
+        if now < self._next_renewal or now - self._beat > self._settings.lease:
+            return
+        self._membership.renew(self._load())
+        self._next_renewal = now + self._settings.renewal
+
+    def _pause(self) -> float:
+        """Return how long to sleep at most: watches are hints, so look again on a timer too."""
+        return self._settings.renewal
+
+    def _drop_all(self, error: SessionLost) -> None:
+        logger.warning("%s; everything is dropped and joined anew", error)
+        self._membership = Membership(
+            self._connection, self._tree, self._settings.lease, self._clock, self._on_assignment
+        )
+        with self._lock:
+            self._given_up = {}
+
+    def _say_away(self, error: Unavailable | None) -> None:
+        """Log the loss of ZooKeeper and its return once each."""
+        if error is not None and not self._away:
+            logger.warning("%s; the gates stay open until the lease ends", error)
+        elif error is None and self._away:
+            logger.info("ZooKeeper answers again")
+        self._away = error is not None

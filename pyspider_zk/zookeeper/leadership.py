@@ -1,0 +1,159 @@
+"""Standing for election, and the leader's one duty: writing the assignment."""
+
+import logging
+from collections.abc import Callable, Mapping
+
+from kazoo.exceptions import BadVersionError, NoNodeError
+
+from pyspider_zk.core.names import Tree
+from pyspider_zk.core.ownership import (
+    Decision,
+    Rules,
+    Snapshot,
+    Stamp,
+    candidate_of,
+    decide,
+    leader_of,
+    leftovers,
+    observe,
+)
+from pyspider_zk.core.records import Assignment, Member, MemberId, decode_acks
+from pyspider_zk.zookeeper.connection import Connection, Step, Watch, check, write
+
+logger = logging.getLogger("pyspider_zk.leadership")
+
+
+class Leadership:
+    """One member's candidacy, and what it does while it leads.
+
+    Threads: one thread calls the methods.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        tree: Tree,
+        rules: Rules,
+        clock: Callable[[], float],
+        on_change: Watch,
+    ) -> None:
+        self._connection = connection
+        self._tree = tree
+        self._rules = rules
+        self._clock = clock
+        self._on_change = on_change
+        self._candidacy: str | None = None
+        self._stamps: dict[MemberId, Stamp] = {}
+        self.leading = False
+
+    def stand(self, member: MemberId) -> None:
+        """Become a candidate, once per incarnation.
+
+        A node created by a request whose reply was lost is found by its name: the incarnation in
+        it is ours alone.
+        """
+        names = self._connection.children(self._tree.election)
+        mine = [name for name in names if candidate_of(name) == member]
+        if not mine:
+            path = f"{self._tree.election}/{member}-"
+            created = self._connection.create(path, ephemeral=True, sequence=True)
+            mine = [created.rpartition("/")[2]]
+        self._candidacy = mine[0]
+        self._stamps, self.leading = {}, False
+
+    def withdraw(self) -> None:
+        """Give the candidacy up, so that the next in line leads at once."""
+        if self._candidacy is not None:
+            self._connection.delete(f"{self._tree.election}/{self._candidacy}")
+        self._candidacy, self.leading = None, False
+
+    def lead(self, weights: Callable[[], Mapping[int, int]]) -> None:
+        """Bring the assignment one step further, if this member leads."""
+        leading = self._is_first()
+        if leading != self.leading:
+            self.leading = leading
+            logger.info("%s", "this member leads now" if leading else "this member leads no more")
+        if not leading:
+            self._stamps = {}
+            return
+        snapshot, version = self._snapshot(weights())
+        decision = decide(snapshot, self._rules)
+        if decision is not None:
+            self._write(decision, version)
+            _log_moves(snapshot.assignment, decision.assignment)
+        self._sweep(leftovers(snapshot, self._rules))
+
+    def _is_first(self) -> bool:
+        names = self._connection.children(self._tree.election, self._on_change)
+        return self._candidacy is not None and leader_of(names) == self._candidacy
+
+    def _snapshot(self, weights: Mapping[int, int]) -> tuple[Snapshot, int]:
+        data, version = self._connection.get(self._tree.assignment)
+        assignment = Assignment.decode(data)
+        now = self._clock()
+        leases = self._versions()
+        self._stamps = observe(self._stamps, leases, now)
+        snapshot = Snapshot(
+            assignment, self._members(), self._stamps, self._acks(assignment), weights, now
+        )
+        return snapshot, version
+
+    def _versions(self) -> dict[MemberId, int]:
+        members = list(map(MemberId.parse, self._connection.children(self._tree.leases)))
+        found = self._connection.find_all([self._tree.lease(member) for member in members])
+        return {member: lease[1] for member, lease in zip(members, found, strict=True) if lease}
+
+    def _members(self) -> dict[MemberId, Member]:
+        return read_members(self._connection, self._tree, self._on_change)
+
+    def _acks(self, assignment: Assignment) -> dict[MemberId, dict[int, int]]:
+        """Read the releases of those asked to release, and of nobody else."""
+        asked = sorted({slot.owner for slot in assignment.slots if slot.next and slot.owner})
+        found = [self._connection.find(self._tree.ack(member), self._on_change) for member in asked]
+        return {
+            member: decode_acks(ack[0]) for member, ack in zip(asked, found, strict=True) if ack
+        }
+
+    def _write(self, decision: Decision, version: int) -> None:
+        """Write the assignment if I still lead and what it was judged by still holds."""
+        steps: list[Step] = [check(f"{self._tree.election}/{self._candidacy}")]
+        steps += [
+            check(self._tree.lease(member), lease) for member, lease in decision.checks.items()
+        ]
+        steps.append(write(self._tree.assignment, decision.assignment.encode(), version))
+        self._connection.multi(*steps)
+
+    def _sweep(self, members: set[MemberId]) -> None:
+        for member in members:
+            self._connection.delete(self._tree.ack(member))
+            self._connection.delete(self._tree.lease(member))
+
+
+OUTDATED = (BadVersionError, NoNodeError)
+"""What the world says to a leader's write that was decided on an older state of it."""
+
+
+def read_members(
+    connection: Connection, tree: Tree, watch: Watch | None = None
+) -> dict[MemberId, Member]:
+    """Return the members whose ephemeral node stands."""
+    members = list(map(MemberId.parse, connection.children(tree.members, watch)))
+    found = connection.find_all([tree.member(member) for member in members])
+    return {
+        member: Member.decode(record[0])
+        for member, record in zip(members, found, strict=True)
+        if record
+    }
+
+
+def _log_moves(before: Assignment, after: Assignment) -> None:
+    """Log one line per pair of owners, not one per slot."""
+    moves: dict[tuple[str, str], int] = {}
+    for old, new in zip(before.slots, after.slots, strict=True):
+        if old.owner != new.owner:
+            pair = (str(old.owner), str(new.owner))
+            moves[pair] = moves.get(pair, 0) + 1
+    for (old_owner, new_owner), count in sorted(moves.items()):
+        logger.info(
+            "epoch %d: %d slots granted from %s to %s", after.epoch, count, old_owner, new_owner
+        )

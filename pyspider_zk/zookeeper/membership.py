@@ -1,0 +1,188 @@
+"""A member's own life in ZooKeeper: join, renew, acknowledge, drain, leave."""
+
+import logging
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
+
+from pyspider_zk.core.names import Tree
+from pyspider_zk.core.numbers import choose_number
+from pyspider_zk.core.ownership import NOTHING, View
+from pyspider_zk.core.records import Assignment, Load, Member, MemberId, encode_acks
+from pyspider_zk.errors import SessionLost
+from pyspider_zk.zookeeper.connection import Connection, Watch, check, create, delete, write
+
+logger = logging.getLogger("pyspider_zk.membership")
+
+
+class Membership:
+    """One incarnation of a member: from joining until leaving or the loss of its session.
+
+    Threads: one thread calls the methods; ``view`` may be read from any.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        tree: Tree,
+        lease: float,
+        clock: Callable[[], float],
+        on_assignment: Watch,
+    ) -> None:
+        self._connection = connection
+        self._tree = tree
+        self._lease = lease
+        self._clock = clock
+        self._on_assignment = on_assignment
+        self._session: int | None = None
+        self._assignment: tuple[Assignment, int] | None = None
+        self._released: dict[int, int] = {}
+        self._told: Mapping[int, int] = {}
+        self._record: Member | None = None
+        self.id: MemberId | None = None
+        self.view: View = NOTHING
+
+    @property
+    def lost(self) -> bool:
+        """Whether the session that this incarnation belongs to has ended."""
+        return self._session is not None and self._connection.session != self._session
+
+    def join(self, record: Member) -> MemberId:
+        """Take a number and register; nothing is owned until it is granted."""
+        while True:
+            session = self._connection.session
+            number = self._choose(record.name)
+            member = MemberId(number, uuid.uuid4().hex[:12])
+            try:
+                self._register(member, record)
+            except (BadVersionError, NodeExistsError):
+                continue  # somebody took the number in between
+            self._session, self._record, self.id = session, record, member
+            self._read_assignment()
+            logger.info("joined as member %s at %s", member, record.address)
+            return member
+
+    def renew(self, load: Load) -> None:
+        """Renew the lease by a quorum write that proves the view of the assignment current.
+
+        The lease counts from before the sending: its reply may have been on its way for long.
+
+        Raises:
+            SessionLost: the member's node is gone; another incarnation must join.
+            Unavailable: no answer; the lease simply runs on to its end.
+        """
+        member = self._me()
+        while True:
+            _, version = self._assignment or self._read_assignment()
+            before = self._clock()
+            try:
+                self._connection.multi(
+                    check(self._tree.member(member)),
+                    check(self._tree.assignment, version),
+                    write(self._tree.lease(member), load.encode()),
+                )
+            except BadVersionError:
+                self._connection.sync(self._tree.assignment)
+                self._read_assignment()
+                continue
+            except NoNodeError as error:
+                raise SessionLost(f"member {member} is not registered any more") from error
+            self.view = self.view.renewed(before + self._lease)
+            return
+
+    def refresh(self) -> None:
+        """Read the assignment again, after a watch said that it changed."""
+        self._read_assignment()
+
+    def release(self, slots: Mapping[int, int]) -> None:
+        """Remember slots as given up, by epoch, once nothing is done for them any more."""
+        self._released.update(slots)
+        self._show()
+
+    def acknowledge(self) -> None:
+        """Tell the leader what was given up, if it was not told yet."""
+        if self._released != self._told:
+            told = dict(self._released)
+            self._connection.set(self._tree.ack(self._me()), encode_acks(told))
+            self._told = told
+
+    def drain(self) -> None:
+        """Ask for all slots to be moved away."""
+        if self._record is not None and not self._record.draining:
+            self._record = replace(self._record, draining=True)
+            self._connection.set(self._tree.member(self._me()), self._record.encode())
+
+    def leave(self) -> None:
+        """Close the gate for good, then delete the lease: that frees the slots at once."""
+        member, self.view = self.id, NOTHING
+        if member is None or self.lost:
+            return
+        paths = (self._tree.lease(member), self._tree.ack(member), self._tree.member(member))
+        self._connection.multi(*map(delete, paths))
+        self.id = None
+        logger.info("member %s left", member)
+
+    def _me(self) -> MemberId:
+        if self.id is None or self.lost:
+            raise SessionLost("not a member: the ZooKeeper session ended")
+        return self.id
+
+    def _choose(self, name: str) -> int:
+        numbers = sorted(int(number) for number in self._connection.children(self._tree.ids))
+        found = self._connection.find_all([self._tree.number(number) for number in numbers])
+        holders = {
+            number: data[0].decode() for number, data in zip(numbers, found, strict=True) if data
+        }
+        members = map(MemberId.parse, self._connection.children(self._tree.members))
+        return choose_number(name, holders, {member.number for member in members})
+
+    def _register(self, member: MemberId, record: Member) -> None:
+        """Claim the number and create the nodes, all or none.
+
+        The number's node is written in the same transaction, at the version that was read, so
+        two that join at once cannot both get it.
+        """
+        path = self._tree.number(member.number)
+        holder = self._connection.find(path)
+        name = record.name.encode()
+        claim = create(path, name) if holder is None else write(path, name, holder[1])
+        taken = {
+            MemberId.parse(name).number for name in self._connection.children(self._tree.members)
+        }
+        if member.number in taken:
+            raise NodeExistsError
+        self._connection.multi(
+            claim,
+            create(self._tree.member(member), record.encode(), ephemeral=True),
+            create(self._tree.lease(member), Load().encode()),
+            create(self._tree.ack(member), encode_acks({})),
+        )
+
+    def _read_assignment(self) -> tuple[Assignment, int]:
+        data, version = self._connection.get(self._tree.assignment, self._on_assignment)
+        self._assignment = (Assignment.decode(data), version)
+        self._show()
+        return self._assignment
+
+    def _show(self) -> None:
+        """Derive the view; a slot released at an epoch is not owned at that epoch again."""
+        if self._assignment is None or self.id is None:
+            return
+        table = self._assignment[0]
+        owned = table.owned_by(self.id)
+        releasing = table.releasing_by(self.id)
+        held = {**owned, **releasing}
+        self._released = {
+            slot: epoch for slot, epoch in self._released.items() if held.get(slot) == epoch
+        }
+        self.view = View(
+            _without(owned, self._released),
+            _without(releasing, self._released),
+            self.view.lease_until,
+        )
+
+
+def _without(slots: Mapping[int, int], released: Mapping[int, int]) -> dict[int, int]:
+    return {slot: epoch for slot, epoch in slots.items() if released.get(slot) != epoch}

@@ -1,0 +1,96 @@
+"""Presence of the processes that own nothing: processors, fetchers, result workers, web UIs."""
+
+import logging
+import threading
+import uuid
+from types import TracebackType
+from typing import Self
+
+from kazoo.exceptions import NodeExistsError
+
+from pyspider_zk.config import Settings
+from pyspider_zk.core.names import Tree
+from pyspider_zk.core.records import Component, ComponentKind, Meta
+from pyspider_zk.errors import SessionLost, Unavailable
+from pyspider_zk.zookeeper.connection import Connection
+from pyspider_zk.zookeeper.meta import ensure_meta
+
+logger = logging.getLogger("pyspider_zk.presence")
+
+
+class Presence:
+    """Keeps one component's ephemeral node standing while the ``with`` block runs.
+
+    Presence is information, nothing depends on it: a component works on while ZooKeeper is away
+    and registers again when the session is another one.
+
+    Threads: a daemon thread of its own looks after the node.
+    """
+
+    def __init__(self, settings: Settings, kind: ComponentKind, record: Component) -> None:
+        self._connection = Connection(settings)
+        self._tree = Tree(settings.root)
+        self._meta = Meta(settings.slots)
+        self._path = self._tree.component(kind, uuid.uuid4().hex[:12])
+        self._record = record
+        self._interval = settings.renewal
+        self._session: int | None = None
+        self._wake = threading.Event()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="presence", daemon=True)
+
+    @property
+    def connection(self) -> Connection:
+        """The connection, for whoever else in this process needs to read."""
+        return self._connection
+
+    def __enter__(self) -> Self:
+        """Connect, make sure of the cluster's values, register.
+
+        Raises:
+            Unavailable: no ZooKeeper at the addresses.
+            Mismatch: the cluster has other values.
+        """
+        self._connection.start()
+        try:
+            ensure_meta(self._connection, self._tree, self._meta)
+            self._register()
+        except BaseException:
+            self._connection.stop()
+            raise
+        self._connection.on_change(self._on_event)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stopping.set()
+        self._wake.set()
+        self._thread.join()
+        self._connection.stop()
+
+    def _on_event(self, _event: object) -> None:
+        self._wake.set()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                if self._connection.connected and self._connection.session != self._session:
+                    self._register()
+                self._wake.wait()
+            except (Unavailable, SessionLost) as error:
+                logger.info("presence is not registered yet: %s", error)
+                self._wake.wait(self._interval)
+            self._wake.clear()
+
+    def _register(self) -> None:
+        session = self._connection.session
+        try:
+            self._connection.create(self._path, self._record.encode(), ephemeral=True)
+        except NodeExistsError:
+            logger.debug("%s stands already", self._path)
+        self._session = session

@@ -1,0 +1,38 @@
+"""How many schedulers the embedded cluster shall run, as asked for from outside."""
+
+from pyspider_zk.config import Settings
+from pyspider_zk.core.names import Tree
+from pyspider_zk.zookeeper.connection import Connection
+
+
+class ScaleNode:
+    """The znode through which ``pyspider-zk scale`` speaks to a running ``up``.
+
+    Threads: any; calls block for some seconds at most and raise ``Unavailable``.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._connection = Connection(settings)
+        self._path = Tree(settings.root).scale
+
+    def start(self) -> None:
+        """Connect.
+
+        Raises:
+            Unavailable: nothing answers.
+        """
+        self._connection.start()
+
+    def stop(self) -> None:
+        """Disconnect."""
+        self._connection.stop()
+
+    def get(self) -> int | None:
+        """Return the number asked for, None if nobody asked."""
+        found = self._connection.find(self._path)
+        return int(found[0]) if found else None
+
+    def set(self, schedulers: int) -> None:
+        """Ask for a number of schedulers."""
+        self._connection.ensure([self._path])
+        self._connection.set(self._path, str(schedulers).encode())
