@@ -215,3 +215,21 @@ class View:
 
 
 NOTHING = View({}, {})
+
+
+def still_released(
+    assignment: Assignment, member: MemberId, released: Mapping[int, int]
+) -> dict[int, int]:
+    """Return the releases that are still to be told: those asked for, at the present epoch.
+
+    A release that nobody asked for is forgotten: the leader would never look for it.
+    """
+    return dict(released.items() & assignment.releasing_by(member).items())
+
+
+def view_of(
+    assignment: Assignment, member: MemberId, released: Mapping[int, int], lease_until: float
+) -> View:
+    """Return what a member may serve: its rows of the assignment without what it released."""
+    releasing = assignment.releasing_by(member).items() - released.items()
+    return View(assignment.owned_by(member), dict(releasing), lease_until)

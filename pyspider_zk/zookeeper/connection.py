@@ -5,7 +5,7 @@ import socket
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from kazoo.client import KazooClient
+from kazoo.client import KazooClient, KazooState
 from kazoo.exceptions import (
     ConnectionClosedError,
     ConnectionLoss,
@@ -36,6 +36,8 @@ _AWAY = (
 )
 _FOLLOWS_ANOTHER_FAULT = (RolledBackError, RuntimeInconsistency)
 
+_kazoo_logger = logging.getLogger("pyspider_zk.kazoo")
+
 
 class Connection:
     """A ZooKeeper client whose calls never wait longer than ``timeout`` seconds.
@@ -53,14 +55,16 @@ class Connection:
     def __init__(self, settings: Settings, timeout: float = 3.0) -> None:
         self._settings = settings
         self._timeout = timeout
+        self._session: int | None = None
         self._client = KazooClient(
             hosts=settings.hosts,
             timeout=settings.session,
             # Back-off grows without end by default: an hour's outage would cost another hour.
             connection_retry={"max_tries": -1, "max_delay": 1.0, "ignore_expire": False},
             command_retry={"max_tries": 0, "ignore_expire": False},
-            logger=logging.getLogger("pyspider_zk.kazoo"),
+            logger=_quiet_unless_asked(_kazoo_logger),
         )
+        self._client.add_listener(self._on_state)
 
     def start(self, patience: float = 10.0) -> None:
         """Connect; wait up to ``patience`` seconds.
@@ -84,14 +88,28 @@ class Connection:
 
     @property
     def session(self) -> int | None:
-        """The id of the session, None while there is none."""
-        client_id = self._client.client_id
-        return client_id[0] if client_id and client_id[0] else None
+        """The id of the session, None before the first and after its end.
+
+        It stays while the connection is suspended: the session may live on. Once another one
+        has begun, no call is answered in it before its id stands here.
+        """
+        return self._session
 
     @property
     def connected(self) -> bool:
         """Whether the client believes itself connected; a dead link may hide for a while."""
         return bool(self._client.connected)
+
+    def require(self) -> None:
+        """Make sure of the connection, as far as known, before anything is sent.
+
+        What is sent without one would be kept by kazoo and done much later.
+
+        Raises:
+            Unavailable: it is down.
+        """
+        if not self.connected:
+            raise Unavailable(f"ZooKeeper at {self._settings.hosts} is not connected")
 
     def on_change(self, callback: Watch) -> None:
         """Call back on every change of the connection's state, on kazoo's thread."""
@@ -140,11 +158,11 @@ class Connection:
         )
         return created
 
-    def ensure(self, paths: Iterable[str]) -> None:
-        """Create the znodes that do not exist, without data."""
+    def ensure(self, paths: Iterable[str], data: bytes = b"") -> None:
+        """Create the znodes that do not exist, with these data."""
         for path in paths:
             try:
-                self.create(path)
+                self.create(path, data)
             except NodeExistsError:
                 continue
 
@@ -180,6 +198,13 @@ class Connection:
             raise fault
         return results
 
+    def _on_state(self, state: object) -> None:
+        """Note the session; on kazoo's thread, before it sends anything in a new session."""
+        if state == KazooState.CONNECTED:
+            self._session = self._client.client_id[0]
+        elif state == KazooState.LOST:
+            self._session = None
+
     def _wait(self, answer: Any) -> Any:
         try:
             return answer.get(timeout=self._timeout)
@@ -214,17 +239,31 @@ def delete(path: str) -> Step:
     return lambda transaction: transaction.delete(path)
 
 
+def _quiet_unless_asked(logger: logging.Logger) -> logging.Logger:
+    """Return the logger; kazoo repeats itself every second while ZooKeeper is away."""
+    if logger.level == logging.NOTSET:
+        logger.setLevel(logging.ERROR)
+    return logger
+
+
 def local_address(hosts: str) -> str:
     """Return the address of this machine that reaches ZooKeeper.
 
     ``gethostbyname(hostname)`` often gives 127.0.1.1, which nobody else can reach. Connecting a
     datagram socket sends nothing; it only asks the routing table.
+
+    Raises:
+        Unavailable: the name is unknown or there is no route.
     """
     host, port = _first_host(hosts)
-    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
-    with socket.socket(family, kind, protocol) as probe:
-        probe.connect(address)
-        return str(probe.getsockname()[0])
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
+        family, kind, protocol, _, address = found[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.connect(address)
+            return str(probe.getsockname()[0])
+    except OSError as error:
+        raise Unavailable(f"there is no way to ZooKeeper at {hosts}: {error}") from error
 
 
 def _first_host(hosts: str) -> tuple[str, int]:

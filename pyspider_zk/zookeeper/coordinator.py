@@ -3,19 +3,23 @@
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from pyspider_zk.config import Settings
 from pyspider_zk.core.names import Tree
 from pyspider_zk.core.ownership import NOTHING, Rules, View
-from pyspider_zk.core.records import Load, Member, MemberId, Meta
+from pyspider_zk.core.records import Cluster, Load, Member, MemberId, Meta
 from pyspider_zk.errors import ClusterError, SessionLost, Unavailable
 from pyspider_zk.zookeeper.clock import boottime
 from pyspider_zk.zookeeper.connection import Connection
+from pyspider_zk.zookeeper.directory import Directory
 from pyspider_zk.zookeeper.leadership import OUTDATED, Leadership, read_members
 from pyspider_zk.zookeeper.membership import Membership
-from pyspider_zk.zookeeper.meta import ensure_meta, ensure_tree
+from pyspider_zk.zookeeper.meta import ensure_cluster
 
 logger = logging.getLogger("pyspider_zk.coordinator")
+
+RETRY_PAUSE = 0.05  # seconds, after something changed under our hands
 
 
 class Coordinator:
@@ -46,6 +50,7 @@ class Coordinator:
         self._clock = clock
         tree = self._tree = Tree(settings.root)
         self._connection = Connection(settings)
+        self._directory = Directory(settings, self._connection)
         rules = Rules(lease=settings.lease)
         self._membership = Membership(
             self._connection, tree, settings.lease, clock, self._on_assignment
@@ -73,8 +78,7 @@ class Coordinator:
         """
         self._connection.start(patience)
         try:
-            meta = ensure_meta(self._connection, self._tree, Meta(self._settings.slots))
-            ensure_tree(self._connection, self._tree, meta)
+            ensure_cluster(self._connection, self._tree, Meta(self._settings.slots))
         except BaseException:
             self._connection.stop()
             raise
@@ -91,7 +95,7 @@ class Coordinator:
         try:
             self._membership.leave()
             self._leadership.withdraw()
-        except ClusterError as error:
+        except (Unavailable, SessionLost) as error:
             logger.warning("left without telling: %s; the lease will end by itself", error)
         finally:
             self._connection.stop()
@@ -143,6 +147,14 @@ class Coordinator:
         self._draining.set()
         self._wake.set()
 
+    def cluster(self) -> Cluster:
+        """Read the whole cluster; blocks, from any thread.
+
+        Raises:
+            Unavailable: ZooKeeper does not answer.
+        """
+        return self._directory.read()
+
     def _on_event(self, _event: object) -> None:
         self._wake.set()
 
@@ -153,28 +165,35 @@ class Coordinator:
     def _run(self) -> None:
         while not self._stopping.is_set():
             try:
-                self._step()
-                self._say_away(None)
-            except OUTDATED:
-                continue  # decided on an older state: look again at once
-            except SessionLost as error:
-                self._drop_all(error)
-                continue
-            except Unavailable as error:
-                self._say_away(error)
+                pause = self._turn()
             except Exception as error:
                 logger.exception("the coordinator failed; this member ends")
                 self._membership.view = NOTHING
                 self._failure = error
                 return
-            self._wake.wait(max(0.0, min(self._next_renewal - self._clock(), self._pause())))
+            self._wake.wait(pause)
             self._wake.clear()
+
+    def _turn(self) -> float:
+        """Take a step; return for how long to sleep, unless something wakes us."""
+        try:
+            self._step()
+        except OUTDATED:
+            return RETRY_PAUSE  # decided on an older state: look again
+        except SessionLost as error:
+            self._drop_all(error)
+            return RETRY_PAUSE
+        except Unavailable as error:
+            self._say_away(error)
+            return self._settings.renewal
+        self._say_away(None)
+        return max(0.0, self._next_renewal - self._clock())
 
     def _step(self) -> None:
         if self._membership.lost:
-            raise SessionLost("the ZooKeeper session is another one now")
-        if self._membership.id is None:
-            self._join()
+            raise SessionLost("the ZooKeeper session ended")
+        self._connection.require()
+        member = self._membership.id or self._join()
         if self._draining.is_set():
             self._membership.drain()
             self._alone = not self._others()
@@ -183,12 +202,12 @@ class Coordinator:
             self._membership.refresh()
         self._pass_on_releases()
         self._renew_if_due()
-        self._leadership.lead(self._weights)
+        self._leadership.lead(member, self._weights)
 
-    def _join(self) -> None:
-        member = self._membership.join(self._record)
-        self._leadership.stand(member)
+    def _join(self) -> MemberId:
+        ensure_cluster(self._connection, self._tree, Meta(self._settings.slots))
         self._next_renewal = float("-inf")
+        return self._membership.join(replace(self._record, draining=self._draining.is_set()))
 
     def _others(self) -> bool:
         members = read_members(self._connection, self._tree)
@@ -202,18 +221,18 @@ class Coordinator:
         self._membership.acknowledge()
 
     def _renew_if_due(self) -> None:
+        """Renew if it is time and the scheduling loop runs; the next try is later in any case."""
         now = self._clock()
-        if now < self._next_renewal or now - self._beat > self._settings.lease:
+        if now < self._next_renewal:
             return
-        self._membership.renew(self._load())
         self._next_renewal = now + self._settings.renewal
-
-    def _pause(self) -> float:
-        """Return how long to sleep at most: watches are hints, so look again on a timer too."""
-        return self._settings.renewal
+        if now - self._beat <= self._settings.lease:
+            self._membership.renew(self._load())
 
     def _drop_all(self, error: SessionLost) -> None:
-        logger.warning("%s; everything is dropped and joined anew", error)
+        if self._membership.id is not None:
+            logger.warning("%s; member %s owns nothing any more", error, self._membership.id)
+        self._leadership.resign()
         self._membership = Membership(
             self._connection, self._tree, self._settings.lease, self._clock, self._on_assignment
         )

@@ -1,7 +1,7 @@
 """Standing for election, and the leader's one duty: writing the assignment."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from kazoo.exceptions import BadVersionError, NoNodeError
 
@@ -44,32 +44,22 @@ class Leadership:
         self._on_change = on_change
         self._candidacy: str | None = None
         self._stamps: dict[MemberId, Stamp] = {}
+        self._looked = float("-inf")
         self.leading = False
 
-    def stand(self, member: MemberId) -> None:
-        """Become a candidate, once per incarnation.
-
-        A node created by a request whose reply was lost is found by its name: the incarnation in
-        it is ours alone.
-        """
-        names = self._connection.children(self._tree.election)
-        mine = [name for name in names if candidate_of(name) == member]
-        if not mine:
-            path = f"{self._tree.election}/{member}-"
-            created = self._connection.create(path, ephemeral=True, sequence=True)
-            mine = [created.rpartition("/")[2]]
-        self._candidacy = mine[0]
-        self._stamps, self.leading = {}, False
+    def resign(self) -> None:
+        """Forget the candidacy: its session ended, and its node with it."""
+        self._candidacy, self._stamps, self.leading = None, {}, False
 
     def withdraw(self) -> None:
         """Give the candidacy up, so that the next in line leads at once."""
         if self._candidacy is not None:
             self._connection.delete(f"{self._tree.election}/{self._candidacy}")
-        self._candidacy, self.leading = None, False
+        self.resign()
 
-    def lead(self, weights: Callable[[], Mapping[int, int]]) -> None:
-        """Bring the assignment one step further, if this member leads."""
-        leading = self._is_first()
+    def lead(self, member: MemberId, weights: Callable[[], Mapping[int, int]]) -> None:
+        """Stand for election; if this member leads, bring the assignment one step further."""
+        leading = self._is_first(member)
         if leading != self.leading:
             self.leading = leading
             logger.info("%s", "this member leads now" if leading else "this member leads no more")
@@ -83,20 +73,42 @@ class Leadership:
             _log_moves(snapshot.assignment, decision.assignment)
         self._sweep(leftovers(snapshot, self._rules))
 
-    def _is_first(self) -> bool:
+    def _is_first(self, member: MemberId) -> bool:
         names = self._connection.children(self._tree.election, self._on_change)
-        return self._candidacy is not None and leader_of(names) == self._candidacy
+        self._candidacy = self._standing(member, names) or self._stand(member)
+        return leader_of([*names, self._candidacy]) == self._candidacy
+
+    def _standing(self, member: MemberId, names: Iterable[str]) -> str | None:
+        """Return my candidacy, known or found; a request whose reply was lost may have made it."""
+        return next((name for name in names if candidate_of(name) == member), None)
+
+    def _stand(self, member: MemberId) -> str:
+        path = f"{self._tree.election}/{member}-"
+        created = self._connection.create(path, ephemeral=True, sequence=True)
+        return created.rpartition("/")[2]
 
     def _snapshot(self, weights: Mapping[int, int]) -> tuple[Snapshot, int]:
         data, version = self._connection.get(self._tree.assignment)
         assignment = Assignment.decode(data)
-        now = self._clock()
-        leases = self._versions()
-        self._stamps = observe(self._stamps, leases, now)
+        now = self._stamp()
         snapshot = Snapshot(
             assignment, self._members(), self._stamps, self._acks(assignment), weights, now
         )
         return snapshot, version
+
+    def _stamp(self) -> float:
+        """Look at the leases; return the time that their versions were seen at.
+
+        The clock is read after the leases: read before, a version could seem older than its
+        renewal is. If I could not look for long, nobody could show me a renewal (ZooKeeper was
+        away, the machine slept), so all ages start anew.
+        """
+        versions = self._versions()
+        now = self._clock()
+        blind = now - self._looked > self._rules.lease / 2
+        self._stamps = observe({} if blind else self._stamps, versions, now)
+        self._looked = now
+        return now
 
     def _versions(self) -> dict[MemberId, int]:
         members = list(map(MemberId.parse, self._connection.children(self._tree.leases)))

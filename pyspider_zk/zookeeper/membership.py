@@ -9,7 +9,7 @@ from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
 
 from pyspider_zk.core.names import Tree
 from pyspider_zk.core.numbers import choose_number
-from pyspider_zk.core.ownership import NOTHING, View
+from pyspider_zk.core.ownership import NOTHING, View, still_released, view_of
 from pyspider_zk.core.records import Assignment, Load, Member, MemberId, encode_acks
 from pyspider_zk.errors import SessionLost
 from pyspider_zk.zookeeper.connection import Connection, Watch, check, create, delete, write
@@ -38,6 +38,7 @@ class Membership:
         self._on_assignment = on_assignment
         self._session: int | None = None
         self._assignment: tuple[Assignment, int] | None = None
+        self._incarnation = uuid.uuid4().hex[:12]
         self._released: dict[int, int] = {}
         self._told: Mapping[int, int] = {}
         self._record: Member | None = None
@@ -50,19 +51,20 @@ class Membership:
         return self._session is not None and self._connection.session != self._session
 
     def join(self, record: Member) -> MemberId:
-        """Take a number and register; nothing is owned until it is granted."""
-        while True:
-            session = self._connection.session
-            number = self._choose(record.name)
-            member = MemberId(number, uuid.uuid4().hex[:12])
-            try:
-                self._register(member, record)
-            except (BadVersionError, NodeExistsError):
-                continue  # somebody took the number in between
-            self._session, self._record, self.id = session, record, member
-            self._read_assignment()
-            logger.info("joined as member %s at %s", member, record.address)
-            return member
+        """Take a number and register; nothing is owned until it is granted.
+
+        Raises:
+            SessionLost: the session ended meanwhile; another incarnation must join.
+        """
+        self._session = self._connection.session
+        member = self._standing() or self._take_number(record)
+        if self.lost:  # the node may stand in the next session, where it would be a ghost
+            self._connection.delete(self._tree.member(member))
+            raise SessionLost("the ZooKeeper session ended while joining")
+        self._record, self.id = record, member
+        self._read_assignment()
+        logger.info("joined as member %s at %s", member, record.address)
+        return member
 
     def renew(self, load: Load) -> None:
         """Renew the lease by a quorum write that proves the view of the assignment current.
@@ -111,8 +113,9 @@ class Membership:
     def drain(self) -> None:
         """Ask for all slots to be moved away."""
         if self._record is not None and not self._record.draining:
-            self._record = replace(self._record, draining=True)
-            self._connection.set(self._tree.member(self._me()), self._record.encode())
+            draining = replace(self._record, draining=True)
+            self._connection.set(self._tree.member(self._me()), draining.encode())
+            self._record = draining
 
     def leave(self) -> None:
         """Close the gate for good, then delete the lease: that frees the slots at once."""
@@ -120,7 +123,10 @@ class Membership:
         if member is None or self.lost:
             return
         paths = (self._tree.lease(member), self._tree.ack(member), self._tree.member(member))
-        self._connection.multi(*map(delete, paths))
+        try:
+            self._connection.multi(*map(delete, paths))
+        except NoNodeError as error:
+            raise SessionLost(f"member {member} is not registered any more") from error
         self.id = None
         logger.info("member %s left", member)
 
@@ -128,6 +134,20 @@ class Membership:
         if self.id is None or self.lost:
             raise SessionLost("not a member: the ZooKeeper session ended")
         return self.id
+
+    def _standing(self) -> MemberId | None:
+        """Return what an earlier attempt registered whose reply was lost."""
+        members = map(MemberId.parse, self._connection.children(self._tree.members))
+        return next((one for one in members if one.incarnation == self._incarnation), None)
+
+    def _take_number(self, record: Member) -> MemberId:
+        while True:
+            member = MemberId(self._choose(record.name), self._incarnation)
+            try:
+                self._register(member, record)
+            except (BadVersionError, NodeExistsError):
+                continue  # somebody took the number in between
+            return member
 
     def _choose(self, name: str) -> int:
         numbers = sorted(int(number) for number in self._connection.children(self._tree.ids))
@@ -167,22 +187,7 @@ class Membership:
         return self._assignment
 
     def _show(self) -> None:
-        """Derive the view; a slot released at an epoch is not owned at that epoch again."""
-        if self._assignment is None or self.id is None:
-            return
-        table = self._assignment[0]
-        owned = table.owned_by(self.id)
-        releasing = table.releasing_by(self.id)
-        held = {**owned, **releasing}
-        self._released = {
-            slot: epoch for slot, epoch in self._released.items() if held.get(slot) == epoch
-        }
-        self.view = View(
-            _without(owned, self._released),
-            _without(releasing, self._released),
-            self.view.lease_until,
-        )
-
-
-def _without(slots: Mapping[int, int], released: Mapping[int, int]) -> dict[int, int]:
-    return {slot: epoch for slot, epoch in slots.items() if released.get(slot) != epoch}
+        if self._assignment is not None and self.id is not None:
+            table = self._assignment[0]
+            self._released = still_released(table, self.id, self._released)
+            self.view = view_of(table, self.id, self._released, self.view.lease_until)

@@ -8,6 +8,17 @@ from pyspider_zk.errors import Mismatch
 from pyspider_zk.zookeeper.connection import Connection
 
 
+def ensure_cluster(connection: Connection, tree: Tree, mine: Meta) -> None:
+    """Found the cluster if it is not there, or make sure that we belong to it.
+
+    Raises:
+        Mismatch: the cluster has another protocol or slot count.
+    """
+    ensure_meta(connection, tree, mine)
+    connection.ensure([tree.ids, tree.members, tree.leases, tree.acks, tree.election])
+    connection.ensure([tree.assignment], Assignment.vacant(mine.slots).encode())
+
+
 def ensure_meta(connection: Connection, tree: Tree, mine: Meta) -> Meta:
     """Found the cluster, or make sure that it was founded with the same values.
 
@@ -25,12 +36,3 @@ def ensure_meta(connection: Connection, tree: Tree, mine: Meta) -> Meta:
     if fault:
         raise Mismatch(fault)
     return mine
-
-
-def ensure_tree(connection: Connection, tree: Tree, meta: Meta) -> None:
-    """Create the znodes that members rely on."""
-    connection.ensure([tree.ids, tree.members, tree.leases, tree.acks, tree.election])
-    try:
-        connection.create(tree.assignment, Assignment.vacant(meta.slots).encode())
-    except NodeExistsError:
-        return

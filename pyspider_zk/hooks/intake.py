@@ -1,0 +1,109 @@
+"""Read, apply, then acknowledge: how messages of slot queues become scheduler state.
+
+A message that cannot be applied yet, or whose application failed, stays unacknowledged in the
+queue and is tried again in the next round; should this member die, its successor reads it anew.
+"""
+
+import logging
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any
+
+from pyspider_zk.core.names import Kind
+from pyspider_zk.errors import BadMessage, GateClosed, Unavailable
+from pyspider_zk.queues.api import Delivery, SlotQueues
+
+logger = logging.getLogger("scheduler")
+
+TRIES = 5
+
+
+@dataclass
+class Entry:
+    """A delivery and what is left to do of it.
+
+    Attributes:
+        rest: for new tasks, those that are not applied yet; None before the first try.
+        fault: what is wrong with those that are no tasks.
+    """
+
+    delivery: Delivery
+    rest: list[Any] | None = None
+    fault: str = ""
+    failures: int = 0
+
+
+Apply = Callable[[Entry], bool]
+"""Applies an entry; returns whether it is done, False if it must wait for a later round."""
+
+
+class Intake:
+    """The unacknowledged messages of one member.
+
+    Threads: the scheduler loop only.
+    """
+
+    def __init__(self, queues: SlotQueues, tries: int = TRIES) -> None:
+        self._queues = queues
+        self._tries = tries
+        self._waiting: dict[Kind, list[Entry]] = {kind: [] for kind in Kind}
+
+    def take(self, slots: Collection[int]) -> None:
+        """Read these slots from now on, beginning with what a former owner left behind."""
+        self._queues.take(slots)
+
+    def drop(self, slots: Collection[int]) -> None:
+        """Read these slots no more; what is not acknowledged is left to the next owner."""
+        self._queues.drop(slots)
+        for kind, entries in self._waiting.items():
+            self._waiting[kind] = [entry for entry in entries if entry.delivery.slot not in slots]
+
+    def run(self, kind: Kind, limit: int, apply: Apply) -> int:
+        """Apply what waits and what is new, ``limit`` messages at most; return how many.
+
+        Raises:
+            GateClosed: from ``apply``; what was done before is acknowledged all the same.
+            Unavailable: the message queue is away.
+        """
+        entries = self._waiting[kind]
+        entries += map(Entry, self._queues.read(kind, max(0, limit - len(entries))))
+        waiting: list[Entry] = []
+        self._waiting[kind] = waiting
+        done: list[Delivery] = []
+        try:
+            while entries:
+                entry = entries.pop(0)
+                try:
+                    finished = self._try(entry, apply)
+                except (GateClosed, Unavailable):
+                    entries.insert(0, entry)
+                    raise
+                if finished:
+                    done.append(entry.delivery)
+                else:
+                    waiting.append(entry)
+        finally:
+            waiting += entries
+            self._queues.acknowledge(done)
+        return len(done)
+
+    def _try(self, entry: Entry, apply: Apply) -> bool:
+        try:
+            return apply(entry)
+        except (GateClosed, Unavailable):
+            raise
+        except BadMessage as error:
+            return self._bury(entry, str(error))
+        except Exception as error:
+            entry.failures += 1
+            logger.exception(
+                "%s:%d, try %d", entry.delivery.kind, entry.delivery.slot, entry.failures
+            )
+            if entry.failures < self._tries:
+                return False
+            return self._bury(entry, f"failed {entry.failures} times: {error!r}")
+
+    def _bury(self, entry: Entry, reason: str) -> bool:
+        logger.error("dead letter from %s:%d: %s", entry.delivery.kind, entry.delivery.slot, reason)
+        self._queues.bury(entry.delivery, reason)
+        return True

@@ -1,0 +1,108 @@
+"""What a processor sends to schedulers: all of a task's messages at once, in the safe order."""
+
+import logging
+import threading
+from types import TracebackType
+from typing import Any, Self
+
+from pyspider_zk.core.names import Kind
+from pyspider_zk.core.slots import slot_of
+from pyspider_zk.errors import BadMessage, Unavailable
+from pyspider_zk.queues.api import Message, SlotQueues
+
+logger = logging.getLogger("processor")
+
+
+class Outbox:
+    """Collects the messages of one task while the ``with`` block runs, then publishes them.
+
+    The new tasks go before the status pack, in the same transaction: pyspider sends the pack
+    first, and a processor that dies in between has lost the follow-ups for good. A block within
+    the block, a message that a script sends to a project, belongs to the outer one. If the block
+    fails nothing is sent and the task is tried again after pyspider's time-out.
+
+    Threads: one thread, but ``close``.
+    """
+
+    def __init__(self, queues: SlotQueues, slots: int, retry_after: float = 1.0) -> None:
+        self._queues = queues
+        self._slots = slots
+        self._retry_after = retry_after
+        self._depth = 0
+        self._collected: dict[Kind, list[Message]] = {kind: [] for kind in Kind}
+        self._closed = threading.Event()
+
+    def queue(self, kind: Kind) -> "OutboxQueue":
+        """Return the face that pyspider's processor puts messages on."""
+        return OutboxQueue(self, kind)
+
+    def add(self, kind: Kind, body: Any) -> None:
+        """Collect a message; a list of tasks is split by slot."""
+        tasks: dict[int, list[Any]] = {}
+        for task in body if isinstance(body, list) else [body]:
+            tasks.setdefault(slot_of(task["project"], self._slots), []).append(task)
+        self._collected[kind] += [
+            Message(kind, slot, group if isinstance(body, list) else group[0])
+            for slot, group in tasks.items()
+        ]
+
+    def close(self) -> None:
+        """Stop waiting for a message queue that is away."""
+        self._closed.set()
+
+    def __enter__(self) -> Self:
+        self._depth += 1
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._depth -= 1
+        if self._depth:
+            return
+        messages = [*self._collected[Kind.NEWTASK], *self._collected[Kind.STATUS]]
+        self._collected = {kind: [] for kind in Kind}
+        if error is None and messages:
+            self._publish(messages)
+
+    def _publish(self, messages: list[Message]) -> None:
+        try:
+            self._deliver(messages)
+        except BadMessage as error:
+            if len(messages) == 1:
+                logger.error("a message cannot be sent: %s", error)
+                return
+            for message in messages:
+                self._publish([message])
+
+    def _deliver(self, messages: list[Message]) -> None:
+        """Publish, however long the message queue is away: the work is done already."""
+        away = False
+        while True:
+            try:
+                self._queues.publish(messages)
+            except Unavailable as error:
+                if self._closed.is_set():
+                    raise
+                if not away:
+                    logger.warning("%s; results wait", error)
+                away = True
+                self._closed.wait(self._retry_after)
+            else:
+                return
+
+
+class OutboxQueue:
+    """The one method of a queue that pyspider's processor uses."""
+
+    def __init__(self, outbox: Outbox, kind: Kind) -> None:
+        self._outbox = outbox
+        self._kind = kind
+
+    def put(self, body: Any) -> None:
+        """Collect a message."""
+        with self._outbox:
+            self._outbox.add(self._kind, body)

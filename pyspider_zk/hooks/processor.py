@@ -1,0 +1,60 @@
+"""pyspider's processor, sending to the queues of slots."""
+
+import signal
+from typing import Any
+
+from pyspider.processor.processor import Processor
+
+from pyspider_zk.config import Settings
+from pyspider_zk.core.names import Kind
+from pyspider_zk.core.records import ComponentKind
+from pyspider_zk.hooks.identity import presence
+from pyspider_zk.hooks.outbox import Outbox
+from pyspider_zk.hooks.signals import on_signals
+from pyspider_zk.queues.api import Queues
+from pyspider_zk.wiring import current_queues, current_settings
+
+
+class ClusterProcessor(Processor):
+    """Runs scripts as pyspider does; what they make goes to the owner of its project.
+
+    The constructor's arguments are pyspider's; it does no I/O. ``settings`` and ``queues`` are
+    for those who compose by hand.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        settings: Settings | None = None,
+        queues: Queues | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.settings = settings or current_settings()
+        self.queues = queues or current_queues(self.settings)
+        self._outbox = Outbox(self.queues.slot_queues, self.settings.slots)
+        self.status_queue = self._outbox.queue(Kind.STATUS)
+        self.newtask_queue = self._outbox.queue(Kind.NEWTASK)
+
+    def on_task(self, task: dict[str, Any], response: Any) -> Any:
+        """Run one callback; its new tasks and its status pack leave together."""
+        with self._outbox:
+            return super().on_task(task, response)
+
+    def run(self) -> None:
+        """Work until ``quit``; SIGTERM ends after the task at hand.
+
+        Raises:
+            ClusterError: the cluster cannot be joined.
+        """
+        with (
+            on_signals({signal.SIGTERM: self.quit}),
+            presence(self.settings, ComponentKind.PROCESSOR),
+        ):
+            super().run()
+        self.queues.close()
+
+    def quit(self) -> None:
+        """End after the task at hand."""
+        super().quit()
+        self._outbox.close()

@@ -1,0 +1,186 @@
+"""One XML-RPC interface that speaks for the whole cluster.
+
+It has pyspider's method names, so web UI and scripts do not notice that there are many
+schedulers. Questions go to all members at once and the answers are put together; a task goes to
+the member that owns its project. Between members only the ``local_...`` names are used, which
+never ask further.
+"""
+
+import heapq
+import http.client
+import logging
+import threading
+import time
+import xmlrpc.client
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from pyspider_zk.core.records import Cluster, Member, MemberId
+from pyspider_zk.errors import ClusterError
+
+logger = logging.getLogger("pyspider_zk.router")
+
+Counters = dict[str, dict[str, Any]]
+
+
+class _Transport(xmlrpc.client.Transport):
+    """A transport that does not wait for ever."""
+
+    def __init__(self, timeout: float) -> None:
+        super().__init__()
+        self._timeout = timeout
+
+    def make_connection(self, host: Any) -> http.client.HTTPConnection:
+        connection = super().make_connection(host)
+        connection.timeout = self._timeout
+        return connection
+
+
+def call(member: Member, method: str, *args: Any, timeout: float = 5.0) -> Any:
+    """Call one member.
+
+    Raises:
+        OSError: it cannot be reached, which is what pyspider's views expect.
+        xmlrpc.client.Fault: it answered with an error.
+    """
+    url = f"http://{member.address}/"
+    with xmlrpc.client.ServerProxy(url, _Transport(timeout), allow_none=True) as proxy:
+        try:
+            return getattr(proxy, method)(*args)
+        except (http.client.HTTPException, xmlrpc.client.ProtocolError) as error:
+            raise ConnectionError(f"{method} at {member.address}: {error}") from error
+
+
+class Router:
+    """pyspider's scheduler interface for the whole cluster.
+
+    Threads: any. Every call blocks up to some seconds.
+
+    Args:
+        read: returns the cluster as it is; may raise ``ClusterError``, then the last known one
+            serves.
+        fresh_for: how many seconds one reading serves.
+    """
+
+    def __init__(self, read: Callable[[], Cluster], fresh_for: float = 1.0) -> None:
+        self._read = read
+        self._fresh_for = fresh_for
+        self._lock = threading.Lock()
+        self._known: Cluster | None = None
+        self._known_at = float("-inf")
+        self._pool = ThreadPoolExecutor(max_workers=16, thread_name_prefix="router")
+
+    def close(self) -> None:
+        """Let the threads go."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def size(self) -> int:
+        """Return how many tasks all schedulers hold in memory."""
+        return sum(self._ask_all("local_size"))
+
+    def counter(self, window: str, value: str) -> Counters:
+        """Return one window of all projects' counters."""
+        return _union(self._ask_all("local_counter", window, value))
+
+    def get_projects_pause_status(self) -> dict[str, bool]:
+        """Return for each project whether it is paused after failures."""
+        return _union(self._ask_all("local_get_projects_pause_status"))
+
+    def webui_update(self) -> dict[str, Any]:
+        """Return what the dashboard shows."""
+        answers = self._ask_all("local_webui_update")
+        windows = {window for answer in answers for window in answer["counter"]}
+        return {
+            "pause_status": _union([answer["pause_status"] for answer in answers]),
+            "counter": {
+                window: _union([answer["counter"].get(window) or {} for answer in answers])
+                for window in windows
+            },
+        }
+
+    def get_active_tasks(self, project: str | None = None, limit: int = 100) -> list[Any]:
+        """Return the latest tasks, newest first: of one project or of all."""
+        answers = self._ask_all("local_get_active_tasks", project, limit)
+        newest = heapq.merge(*answers, key=lambda entry: entry[0], reverse=True)
+        return [entry for entry, _ in zip(newest, range(limit), strict=False)]
+
+    def update_project(self) -> None:
+        """Make every scheduler look at the project database now."""
+        self._ask_all("local_update_project")
+
+    def newtask(self, task: Mapping[str, Any]) -> bool:
+        """Schedule a task; return False if it is none or its project does not run."""
+        return bool(self._ask_owner("local_newtask", task))
+
+    def send_task(self, task: Mapping[str, Any]) -> bool:
+        """Dispatch a task to the fetcher, past the scheduler's queue."""
+        return bool(self._ask_owner("local_send_task", task))
+
+    def _ask_all(self, method: str, *args: Any) -> list[Any]:
+        """Ask every member; leave out those that cannot be reached.
+
+        Raises:
+            OSError: none can be reached.
+        """
+        members = self._cluster().members
+        asked = {
+            member: self._pool.submit(call, record, method, *args)
+            for member, record in members.items()
+        }
+        answers = [
+            answer for member, future in asked.items() for answer in self._got(member, future)
+        ]
+        if not answers:
+            self._forget()
+            raise ConnectionRefusedError("no scheduler can be reached")
+        return answers
+
+    def _got(self, member: MemberId, future: Future[Any]) -> list[Any]:
+        try:
+            return [future.result()]
+        except OSError as error:
+            logger.warning("member %s cannot be reached: %s", member, error)
+            self._forget()
+            return []
+
+    def _ask_owner(self, method: str, task: Mapping[str, Any]) -> Any:
+        """Ask the owner of the task's project; any other member if it has none just now."""
+        cluster = self._cluster()
+        project = task.get("project") if isinstance(task, Mapping) else None
+        owner = cluster.owner_of(project) if isinstance(project, str) else None
+        others = [member for member in cluster.members.values() if member != owner]
+        for member in [owner, *others] if owner else others:
+            try:
+                return call(member, method, task)
+            except OSError as error:
+                logger.warning("%s at %s: %s", method, member.address, error)
+                self._forget()
+        raise ConnectionRefusedError("no scheduler can be reached")
+
+    def _cluster(self) -> Cluster:
+        with self._lock:
+            now = time.monotonic()
+            if self._known is None or now - self._known_at > self._fresh_for:
+                self._known = self._look() or self._known
+                self._known_at = now
+            if self._known is None:
+                raise ConnectionError("ZooKeeper does not answer and no scheduler is known yet")
+            return self._known
+
+    def _look(self) -> Cluster | None:
+        try:
+            return self._read()
+        except ClusterError as error:
+            logger.warning("the last known schedulers have to serve: %s", error)
+            return None
+
+    def _forget(self) -> None:
+        """Look again at the next call; what is known stays in reserve."""
+        with self._lock:
+            self._known_at = float("-inf")
+
+
+def _union(answers: list[dict[str, Any]]) -> dict[str, Any]:
+    """Put together what each owner says of its own projects; no project has two owners."""
+    return {project: value for answer in answers for project, value in answer.items()}

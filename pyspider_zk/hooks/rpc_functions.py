@@ -1,0 +1,162 @@
+"""What a member answers by XML-RPC.
+
+Under pyspider's names it speaks for the whole cluster, so that the stock web UI may be pointed at
+any member. Under the same names with ``local_`` before, it speaks for itself.
+"""
+
+import heapq
+import itertools
+import json
+import logging
+import queue
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyspider_zk.core.names import Kind
+from pyspider_zk.core.records import Cluster
+from pyspider_zk.core.tasks import check_task
+from pyspider_zk.errors import BadMessage, Unavailable
+from pyspider_zk.hooks.catalogue import ACTIVE
+from pyspider_zk.hooks.router import Router
+from pyspider_zk.hooks.rpc import Functions
+from pyspider_zk.hooks.windows import read_counters
+from pyspider_zk.queues.api import Message
+
+if TYPE_CHECKING:
+    from pyspider_zk.hooks.scheduler import ClusterScheduler
+
+logger = logging.getLogger("scheduler")
+
+_SHOWN = ("type", "taskid", "project", "status", "url", "lastcrawltime", "updatetime", "track")
+_SHOWN_TRACK = ("ok", "time", "follows", "status_code")
+_DASHBOARD = {"5m_time": "avg", "5m": "sum", "1h": "sum", "1d": "sum", "all": "sum"}
+
+
+def rpc_functions(scheduler: "ClusterScheduler") -> Functions:
+    """Return all functions that a member serves."""
+    local = LocalAnswers(scheduler)
+    router = Router(lambda: _cluster(scheduler))
+    names = (
+        "size",
+        "counter",
+        "newtask",
+        "send_task",
+        "update_project",
+        "get_active_tasks",
+        "get_projects_pause_status",
+        "webui_update",
+    )
+    functions: dict[str, Any] = {"_quit": scheduler.quit}
+    for name in names:
+        functions[name] = getattr(router, name)
+        functions[f"local_{name}"] = getattr(local, name)
+    return functions
+
+
+def _cluster(scheduler: "ClusterScheduler") -> Cluster:
+    if scheduler.ownership is None:
+        raise Unavailable("this scheduler has not joined yet")
+    return scheduler.ownership.cluster()
+
+
+class LocalAnswers:
+    """The answers of one scheduler about what it has in memory.
+
+    Threads: any; what is read while projects come and go is read under the project-set lock.
+    """
+
+    def __init__(self, scheduler: "ClusterScheduler") -> None:
+        self._scheduler = scheduler
+        self._projectdb: Any = None
+        self._projectdb_lock = threading.Lock()
+
+    def size(self) -> int:
+        """Return how many tasks are in memory."""
+        with self._scheduler.lock:
+            return len(self._scheduler)
+
+    def counter(self, window: str, value: str) -> dict[str, dict[str, Any]] | None:
+        """Return one window of the counters, None if there is no such window."""
+        manager = self._scheduler._cnt.get(window)
+        if manager is None or value not in ("sum", "avg"):
+            logger.error("there is no counter %s %s", window, value)
+            return None
+        return read_counters(manager, value)
+
+    def get_projects_pause_status(self) -> dict[str, bool]:
+        """Return for each project whether it is paused after failures."""
+        with self._scheduler.lock:
+            return {name: project.paused for name, project in self._scheduler.projects.items()}
+
+    def webui_update(self) -> dict[str, Any]:
+        """Return what the dashboard shows."""
+        return {
+            "pause_status": self.get_projects_pause_status(),
+            "counter": {
+                window: self.counter(window, value) for window, value in _DASHBOARD.items()
+            },
+        }
+
+    def get_active_tasks(self, project: str | None = None, limit: int = 100) -> list[Any]:
+        """Return copies of the latest tasks, newest first.
+
+        pyspider cuts its own live tasks down to the fields shown, which may not be sent yet.
+        """
+        with self._scheduler.lock:
+            logs = [
+                list(known.active_tasks)
+                for name, known in self._scheduler.projects.items()
+                if not project or name == project
+            ]
+        newest = heapq.merge(*logs, key=lambda entry: entry[0], reverse=True)
+        shown = [[when, _shown(task)] for when, task in itertools.islice(newest, limit)]
+        result: list[Any] = json.loads(json.dumps(shown))  # XML-RPC wants text for every key
+        return result
+
+    def update_project(self) -> None:
+        """Look at the project database in the next round."""
+        self._scheduler._force_update_project = True
+
+    def newtask(self, task: Any) -> bool:
+        """Put a task on its slot's queue; return False if it is none or its project is off."""
+        try:
+            check_task(task)
+        except BadMessage as error:
+            logger.error("newtask refused: %s", error)
+            return False
+        if not self._is_active(task["project"]):
+            logger.error("project %s is not RUNNING or DEBUG", task["project"])
+            return False
+        slot = self._scheduler.slot(task["project"])
+        self._scheduler.queues.slot_queues.publish([Message(Kind.NEWTASK, slot, task)])
+        return True
+
+    def send_task(self, task: dict[str, Any]) -> bool:
+        """Dispatch a task to the fetcher at once; if its queue is full, as soon as possible."""
+        check_task(task)
+        try:
+            self._scheduler.out_queue.put_nowait(task)
+        except queue.Full:
+            self._scheduler._send_buffer.appendleft(task)
+        return True
+
+    def _is_active(self, project: str) -> bool:
+        """Ask the database itself: the owner may not have seen the latest change yet."""
+        with self._projectdb_lock:
+            if self._projectdb is None:
+                self._projectdb = self._scheduler.projectdb.copy()
+            row = self._projectdb.get(project, fields=["name", "status"])
+        return bool(row) and row["status"] in ACTIVE
+
+
+def _shown(task: Mapping[str, Any]) -> dict[str, Any]:
+    shown = {key: task[key] for key in _SHOWN if key in task}
+    if isinstance(shown.get("track"), Mapping):
+        shown["track"] = {
+            part: {key: value[key] for key in _SHOWN_TRACK if key in value}
+            if part in ("fetch", "process")
+            else value
+            for part, value in shown["track"].items()
+        }
+    return shown
