@@ -11,7 +11,7 @@ import logging
 import queue
 import threading
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspider_zk.core.names import Kind
 from pyspider_zk.core.records import Cluster
@@ -20,11 +20,9 @@ from pyspider_zk.errors import BadMessage, Unavailable
 from pyspider_zk.hooks.catalogue import ACTIVE
 from pyspider_zk.hooks.router import Router
 from pyspider_zk.hooks.rpc import Functions
+from pyspider_zk.hooks.slot_scheduler import SlotScheduler
 from pyspider_zk.hooks.windows import read_counters
 from pyspider_zk.queues.api import Message
-
-if TYPE_CHECKING:
-    from pyspider_zk.hooks.scheduler import ClusterScheduler
 
 logger = logging.getLogger("scheduler")
 
@@ -33,7 +31,7 @@ _SHOWN_TRACK = ("ok", "time", "follows", "status_code")
 _DASHBOARD = {"5m_time": "avg", "5m": "sum", "1h": "sum", "1d": "sum", "all": "sum"}
 
 
-def rpc_functions(scheduler: "ClusterScheduler") -> Functions:
+def rpc_functions(scheduler: SlotScheduler) -> Functions:
     """Return all functions that a member serves."""
     local = LocalAnswers(scheduler)
     router = Router(lambda: _cluster(scheduler))
@@ -54,10 +52,10 @@ def rpc_functions(scheduler: "ClusterScheduler") -> Functions:
     return functions
 
 
-def _cluster(scheduler: "ClusterScheduler") -> Cluster:
-    if scheduler.ownership is None:
+def _cluster(scheduler: SlotScheduler) -> Cluster:
+    if scheduler.gate.ownership is None:
         raise Unavailable("this scheduler has not joined yet")
-    return scheduler.ownership.cluster()
+    return scheduler.gate.ownership.cluster()
 
 
 class LocalAnswers:
@@ -66,7 +64,7 @@ class LocalAnswers:
     Threads: any; what is read while projects come and go is read under the project-set lock.
     """
 
-    def __init__(self, scheduler: "ClusterScheduler") -> None:
+    def __init__(self, scheduler: SlotScheduler) -> None:
         self._scheduler = scheduler
         self._projectdb: Any = None
         self._projectdb_lock = threading.Lock()
@@ -128,7 +126,7 @@ class LocalAnswers:
         if not self._is_active(task["project"]):
             logger.error("project %s is not RUNNING or DEBUG", task["project"])
             return False
-        slot = self._scheduler.slot(task["project"])
+        slot = self._scheduler.gate.slot(task["project"])
         self._scheduler.queues.slot_queues.publish([Message(Kind.NEWTASK, slot, task)])
         return True
 

@@ -1,0 +1,37 @@
+"""When the ``@every`` callbacks of a project are due."""
+
+CATCH_UP = 3600
+"""Seconds of missed ticks that are made up after a pause; older ones are lost."""
+
+
+class Ticks:
+    """The last second that each project's ticks were counted to.
+
+    pyspider counts one tick for all projects and begins at now whenever it starts, so what came
+    due while it was down never runs. Here each project's count goes with it to its next owner.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[str, int] = {}
+
+    def start(self, project: str, at: int) -> None:
+        """Count a project's ticks from a second on."""
+        self._last[project] = at
+
+    def last(self, project: str) -> int | None:
+        """Return the second that a project's ticks are counted to."""
+        return self._last.get(project)
+
+    def drop(self, project: str) -> None:
+        """Forget a project."""
+        self._last.pop(project, None)
+
+    def due(self, project: str, interval: int, now: int) -> range:
+        """Return the ticks that came due since the last call, and count them as sent.
+
+        Args:
+            interval: the project's ``min_tick``; ticks are its multiples. 0: it has none.
+        """
+        last = max(self._last.get(project, now), now - CATCH_UP)
+        self._last[project] = now
+        return range((last // interval + 1) * interval, now + 1, interval) if interval else range(0)

@@ -1,0 +1,72 @@
+"""Stand-ins for those who test their own scheduler subclasses without services.
+
+``pyspider_zk.queues.memory`` has the message queue to go with it.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from pyspider_zk.core.ownership import View
+from pyspider_zk.core.records import Assignment, Cluster, Meta
+
+FOREVER = float("inf")
+
+
+class SoleOwner:
+    """An ownership that is decided by the test instead of a cluster.
+
+    It satisfies ``hooks.ownership.Ownership``. A slot gets a higher epoch with every grant.
+    """
+
+    def __init__(self, slots: int, owned: Iterable[int] | None = None) -> None:
+        self._slots = slots
+        self.view = View({}, {}, FOREVER)
+        self.leading = True
+        self.alone = True
+        self.given_up: dict[int, int] = {}
+        self.grant(range(slots) if owned is None else owned, epoch=1)
+
+    def grant(self, slots: Iterable[int], epoch: int) -> None:
+        """Give slots, as the leader does."""
+        owned = {**self.view.owned, **dict.fromkeys(slots, epoch)}
+        self.view = View(owned, self.view.releasing, self.view.lease_until)
+
+    def ask_back(self, slots: Iterable[int]) -> None:
+        """Ask for slots to be released in a planned move."""
+        asked = {slot: self.view.owned[slot] for slot in slots}
+        owned = {slot: epoch for slot, epoch in self.view.owned.items() if slot not in asked}
+        self.view = View(owned, asked, self.view.lease_until)
+
+    def lose_lease(self) -> None:
+        """Shut the gate."""
+        self.view = self.view.renewed(-FOREVER)
+
+    def renew_lease(self) -> None:
+        """Open the gate again."""
+        self.view = self.view.renewed(FOREVER)
+
+    def start(self) -> None:
+        """Nothing is needed."""
+
+    def stop(self) -> None:
+        """Own nothing any more."""
+        self.view = View({}, {})
+
+    def open(self, slot: int, epoch: int) -> bool:
+        """Tell whether the test lets effects on a slot happen."""
+        return self.view.open(slot, epoch, now=0.0)
+
+    def beat(self) -> None:
+        """Nothing waits for it."""
+
+    def released(self, slots: Mapping[int, int]) -> None:
+        """Remember what was given up."""
+        self.given_up.update(slots)
+        releasing = {s: e for s, e in self.view.releasing.items() if slots.get(s) != e}
+        self.view = View(self.view.owned, releasing, self.view.lease_until)
+
+    def drain(self) -> None:
+        """Nobody is there to take the slots."""
+
+    def cluster(self) -> Cluster:
+        """Return a cluster without members."""
+        return Cluster(Meta(self._slots), Assignment.vacant(self._slots))
