@@ -1,0 +1,313 @@
+"""What the next owner gets when a slot moves in order, and what it can save after a death."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyspider.database.sqlite.taskdb import TaskDB
+
+from pyspider_zk.errors import GateClosed
+from pyspider_zk.hooks.rpc_functions import LocalAnswers
+from pyspider_zk.hooks.slot_scheduler import SlotScheduler
+from pyspider_zk.testing import SoleOwner
+
+from .conftest import SLOTS, World
+
+Task = Callable[..., dict[str, Any]]
+ACTIVE, SUCCESS = TaskDB.ACTIVE, TaskDB.SUCCESS
+
+
+@pytest.fixture
+def crawling(world: World, task: Task) -> SlotScheduler:
+    """Give a scheduler with three tasks of one project."""
+    world.project("p")
+    world.script_is_known("p", min_tick=60, retry_delay={0: 7}, crawl_config={"itag": "v1"})
+    world.new(*(task("p", taskid) for taskid in "abc"))
+    scheduler = world.scheduler()
+    scheduler.run_once()
+    return scheduler
+
+
+def test_a_planned_move_dispatches_nothing_twice(world: World, crawling: SlotScheduler) -> None:
+    crawling.run_once()
+    sent = world.dispatched()
+    after = _moved(world, crawling)
+
+    after.run_once()
+
+    assert [each["taskid"] for each in sent] == ["a", "b", "c"]
+    assert world.dispatched() == []
+
+
+def test_packs_that_come_after_a_planned_move_are_applied(
+    world: World, crawling: SlotScheduler
+) -> None:
+    crawling.run_once()
+    sent = world.dispatched()
+    after = _moved(world, crawling)
+    for each in sent:
+        world.finish(each)
+
+    after.run_once()
+
+    assert set(world.statuses("p").values()) == {SUCCESS}
+
+
+def test_packs_that_came_before_a_planned_move_and_were_not_applied_are_not_lost(
+    world: World, crawling: SlotScheduler
+) -> None:
+    crawling.run_once()
+    for each in world.dispatched():
+        world.finish(each)
+    after = _moved(world, crawling)
+
+    after.run_once()
+
+    assert set(world.statuses("p").values()) == {SUCCESS}
+
+
+def test_the_next_owner_does_not_ask_for_what_the_script_says(
+    world: World, crawling: SlotScheduler
+) -> None:
+    after = _moved(world, crawling)
+
+    after.run_once()
+
+    project = after.projects["p"]
+    assert not project.waiting_get_info
+    assert (project.min_tick, project.retry_delay) == (60, {0: 7})
+    assert project.crawl_config == {"itag": "v1"}
+
+
+def test_a_script_saved_during_the_move_is_asked_again(
+    world: World, crawling: SlotScheduler
+) -> None:
+    world.projectdb.update("p", {"script": "class Handler: changed = True"})
+    after = _moved(world, crawling)
+
+    after.run_once()
+
+    assert after.projects["p"].waiting_get_info
+
+
+def test_what_was_selected_and_waits_for_the_fetcher_is_sent_by_the_next_owner(
+    world: World, crawling: SlotScheduler
+) -> None:
+    world.fetcher.maxsize = world.fetcher.qsize() + 1
+    crawling.run_once()
+    first = world.dispatched()
+    after = _moved(world, crawling)
+    world.fetcher.maxsize = 0
+
+    after.run_once()
+
+    assert [each["taskid"] for each in (*first, *world.dispatched())] == ["a", "b", "c"]
+
+
+def test_counters_active_tasks_and_rate_bucket_go_on(
+    world: World, crawling: SlotScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Clock(monkeypatch, start=time.time())  # it stands still, so no token is added
+    crawling.run_once()
+    before = LocalAnswers(crawling)
+    counters, log = before.webui_update()["counter"], before.get_active_tasks("p")
+    tokens = crawling.projects["p"].task_queue.bucket.bucket
+    after = _moved(world, crawling)
+
+    after.run_once()
+
+    answers = LocalAnswers(after)
+    assert answers.webui_update()["counter"]["1h"] == counters["1h"]
+    assert answers.webui_update()["counter"]["all"] == counters["all"]
+    assert answers.get_active_tasks("p") == log
+    assert after.projects["p"].task_queue.bucket.bucket == tokens
+
+
+def test_a_project_paused_after_failures_stays_paused(
+    world: World, crawling: SlotScheduler
+) -> None:
+    crawling.FAIL_PAUSE_NUM = 3
+    crawling.run_once()
+    for each in world.dispatched():
+        world.finish(each, ok=False)
+    crawling.run_once()
+    assert LocalAnswers(crawling).get_projects_pause_status() == {"p": True}
+
+    after = _moved(world, crawling)
+    after.run_once()
+
+    assert LocalAnswers(after).get_projects_pause_status() == {"p": True}
+
+
+def test_ticks_between_two_owners_are_sent_once_each(
+    world: World, crawling: SlotScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch, start=6_000_000)
+    crawling._ticks.start("p", int(clock.now))
+    clock.now += 61
+    crawling.run_once()
+    after = _moved(world, crawling)
+    clock.now += 120
+    after.run_once()
+
+    ticks = [each["fetch"]["save"]["tick"] for each in world.dispatched() if _is_tick(each)]
+
+    assert ticks == [6_000_060, 6_000_120, 6_000_180]
+
+
+def test_after_a_death_all_that_is_due_is_loaded_again(
+    world: World, crawling: SlotScheduler
+) -> None:
+    crawling.run_once()
+    world.dispatched()
+    after = world.scheduler(_granted(epoch=2))
+    world.script_is_known("p")
+
+    after.run_once()
+    after.run_once()
+
+    assert sorted(each["taskid"] for each in world.dispatched()) == ["a", "b", "c"]
+
+
+def test_a_record_of_an_older_epoch_is_not_taken_for_a_handoff(
+    world: World, crawling: SlotScheduler
+) -> None:
+    crawling.run_once()
+    world.dispatched()
+    _release_all(crawling)
+    after = world.scheduler(_granted(epoch=3))
+
+    after.run_once()
+    after.run_once()
+
+    assert sorted(each["taskid"] for each in world.dispatched()) == ["a", "b", "c"]
+
+
+def test_what_a_slot_left_behind_does_not_follow_a_project_made_anew(world: World) -> None:
+    world.project("p")
+    before = world.scheduler()
+    before.run_once()
+    before._dump_cnt()
+    world.projectdb.drop("p")
+    before._force_update_project = True
+    before.run_once()
+
+    _release_all(before)
+
+    assert world.queues.records.load_many(range(SLOTS)) == {}
+
+
+def test_nothing_happens_while_the_gate_is_shut(
+    world: World, crawling: SlotScheduler, task: Task
+) -> None:
+    world.dispatched()
+    crawling.gate.ownership.lose_lease()
+    world.new(task("p", "late"))
+
+    crawling.run_once()
+
+    assert world.dispatched() == []
+    assert "late" not in world.statuses("p")
+    assert set(crawling.projects) == {"p"}
+
+
+def test_when_the_gate_opens_again_nothing_is_missing(
+    world: World, crawling: SlotScheduler, task: Task
+) -> None:
+    crawling.gate.ownership.lose_lease()
+    world.new(task("p", "late"))
+    crawling.run_once()
+    crawling.gate.ownership.renew_lease()
+
+    crawling.run_once()
+    crawling.run_once()
+
+    assert sorted(each["taskid"] for each in world.dispatched()) == ["a", "b", "c", "late"]
+
+
+def test_a_lease_that_ends_between_two_tasks_stops_the_round_there(
+    world: World, crawling: SlotScheduler, task: Task
+) -> None:
+    owner = crawling.gate.ownership
+    world.new(task("p", "first"), task("p", "second"))
+    original = crawling.insert_task
+
+    def insert_then_lose(new: dict[str, Any]) -> None:
+        original(new)
+        owner.lose_lease()
+
+    crawling.insert_task = insert_then_lose
+    with pytest.raises(GateClosed):
+        crawling.run_once()
+    stopped_at = set(world.statuses("p"))
+    crawling.insert_task = original
+    owner.renew_lease()
+    crawling.run_once()
+
+    assert stopped_at == {"a", "b", "c", "first"}
+    assert set(world.statuses("p")) == {"a", "b", "c", "first", "second"}
+
+
+def test_a_slot_that_was_lost_leaves_memory_without_a_handoff(
+    world: World, crawling: SlotScheduler
+) -> None:
+    crawling.gate.ownership.stop()
+
+    crawling.run_once()
+
+    assert crawling.projects == {}
+    records = world.queues.records.load_many(range(SLOTS))
+    assert [record["clean"] for record in records.values()] == [False]
+
+
+def test_a_slot_asked_back_before_it_was_taken_is_just_released(world: World) -> None:
+    owner = SoleOwner(SLOTS)
+    scheduler = world.scheduler(owner)
+    owner.ask_back([3])
+
+    scheduler.run_once()
+
+    assert owner.given_up == {3: 1}
+
+
+def test_the_same_slot_under_a_new_epoch_is_loaded_anew(
+    world: World, crawling: SlotScheduler
+) -> None:
+    crawling.run_once()
+    world.dispatched()
+    crawling.gate.ownership.grant(range(SLOTS), epoch=5)
+
+    crawling.run_once()
+
+    assert crawling.gate.held == dict.fromkeys(range(SLOTS), 5)
+    assert len(crawling.projects["p"].task_queue) == 3
+
+
+class Clock:
+    """A wall clock that the test moves."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, start: float) -> None:
+        self.now = start
+        monkeypatch.setattr("pyspider_zk.hooks.slot_scheduler.time.time", lambda: self.now)
+
+
+def _is_tick(task: dict[str, Any]) -> bool:
+    return bool(task["taskid"] == "_on_cronjob")
+
+
+def _release_all(scheduler: SlotScheduler) -> None:
+    scheduler.gate.ownership.ask_back(range(SLOTS))
+    scheduler.run_once()
+
+
+def _granted(epoch: int) -> SoleOwner:
+    owner = SoleOwner(SLOTS, ())
+    owner.grant(range(SLOTS), epoch)
+    return owner
+
+
+def _moved(world: World, scheduler: SlotScheduler) -> SlotScheduler:
+    """Move all slots in order; return the next owner's scheduler before its first round."""
+    _release_all(scheduler)
+    return world.scheduler(_granted(epoch=2))

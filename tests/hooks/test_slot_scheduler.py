@@ -1,0 +1,280 @@
+"""The faults of the stock scheduler that a cluster must not inherit."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from pyspider.database.sqlite.taskdb import TaskDB
+
+from pyspider_zk.core.names import Kind
+from pyspider_zk.core.slots import slot_of
+from pyspider_zk.hooks.rpc_functions import LocalAnswers
+from pyspider_zk.testing import SoleOwner
+
+from .conftest import SLOTS, World
+
+Task = Callable[..., dict[str, Any]]
+ACTIVE, SUCCESS = TaskDB.ACTIVE, TaskDB.SUCCESS
+
+
+def test_fifty_projects_started_in_one_round_dispatch_fifty_on_start(
+    world: World, task: Task
+) -> None:
+    names = [f"p{number}" for number in range(50)]
+    scheduler = world.scheduler()
+    for name in names:
+        world.project(name)
+        world.script_is_known(name)
+        world.new(task(name, "on_start"))
+
+    scheduler.run_once()
+    scheduler.run_once()
+
+    assert sorted(sent["project"] for sent in world.dispatched()) == sorted(names)
+
+
+def test_one_url_in_two_projects_gives_two_rows(world: World, task: Task) -> None:
+    scheduler = world.scheduler()
+    for name in ("one", "two"):
+        world.project(name)
+        world.new(task(name, "same"))
+
+    scheduler.run_once()
+
+    assert world.statuses("one") == world.statuses("two") == {"same": ACTIVE}
+
+
+def test_a_task_announced_twice_in_one_round_is_one_task(world: World, task: Task) -> None:
+    scheduler = world.scheduler()
+    world.project("p")
+    world.script_is_known("p")
+    world.new(task("p"), task("p"))
+
+    scheduler.run_once()
+    scheduler.run_once()
+
+    assert len(world.dispatched()) == 1
+
+
+def test_looking_at_active_tasks_leaves_those_waiting_to_be_sent_whole(
+    world: World, task: Task
+) -> None:
+    scheduler = world.scheduler()
+    world.fetcher.maxsize = 1  # pyspider's question fills it, so the task has to wait
+    world.project("p")
+    world.script_is_known("p")
+    world.new(task("p"))
+    scheduler.run_once()
+    world.dispatched()
+    world.fetcher.put({"taskid": "_on_get_info", "project": "other"})
+    scheduler.on_select_task(scheduler.taskdb.get_task("p", "t"))
+
+    LocalAnswers(scheduler).get_active_tasks("p", 10)
+    world.fetcher.get_nowait()
+    scheduler.run_once()
+
+    assert world.dispatched()[0]["fetch"] == {"timeout": 9}
+
+
+def test_two_schedulers_lose_none_of_a_thousand_status_packs(world: World, task: Task) -> None:
+    names = [f"p{number}" for number in range(20)]
+    half = set(range(SLOTS // 2))
+    schedulers = [
+        world.scheduler(SoleOwner(SLOTS, half)),
+        world.scheduler(SoleOwner(SLOTS, set(range(SLOTS)) - half)),
+    ]
+    for name in names:
+        world.project(name)
+        world.script_is_known(name)
+        world.new(*(task(name, f"t{number}") for number in range(50)))
+    while sent := _rounds(world, schedulers):
+        for each in sent:
+            world.finish(each)
+
+    assert [set(world.statuses(name).values()) for name in names] == [{SUCCESS}] * 20
+    assert sum(len(world.statuses(name)) for name in names) == 1000
+
+
+def test_a_deleted_project_is_in_no_memory_and_late_messages_do_not_bring_it_back(
+    world: World, task: Task
+) -> None:
+    world.project("p")
+    world.script_is_known("p")
+    world.new(task("p"))
+    scheduler = world.scheduler()
+    scheduler.DELETE_TIME = 0
+    scheduler.run_once()
+    world.projectdb.update("p", {"status": "STOP", "group": "delete"})
+    scheduler._force_update_project = True
+
+    scheduler.run_once()
+    world.new(task("p", "late"))
+    world.finish(task("p"))
+    scheduler.run_once()
+
+    assert "p" not in scheduler.projects
+    assert world.projectdb.get("p") is None
+    assert "p" not in world.database("task").projects
+    assert LocalAnswers(scheduler).counter("all", "sum") == {}
+
+
+def test_only_the_owner_has_a_project_in_memory(world: World) -> None:
+    world.project("p")
+    slot = slot_of("p", SLOTS)
+    owner = world.scheduler(SoleOwner(SLOTS, {slot}))
+    other = world.scheduler(SoleOwner(SLOTS, set(range(SLOTS)) - {slot}))
+
+    owner.run_once()
+    other.run_once()
+
+    assert set(owner.projects) == {"p"}
+    assert other.projects == {}
+
+
+def test_a_row_removed_by_hand_leaves_no_ghost(world: World) -> None:
+    world.project("p")
+    scheduler = world.scheduler()
+    scheduler.run_once()
+    world.projectdb.drop("p")
+    scheduler._force_update_project = True
+
+    scheduler.run_once()
+
+    assert scheduler.projects == {}
+
+
+def test_a_change_written_by_a_host_whose_clock_is_behind_is_seen(world: World) -> None:
+    world.project("p", status="TODO")
+    scheduler = world.scheduler()
+    scheduler.run_once()
+    world.projectdb._update(where="name = ?", where_values=("p",), status="RUNNING", updatetime=1.0)
+    scheduler._force_update_project = True
+
+    scheduler.run_once()
+
+    assert scheduler.projects["p"].active
+
+
+def test_a_request_put_off_survives_a_change_of_owner(world: World, task: Task) -> None:
+    world.project("p")
+    world.script_is_known("p")
+    world.new(task("p"))
+    first = SoleOwner(SLOTS)
+    before = world.scheduler(first)
+    before.run_once()
+    before.run_once()
+    (sent,) = world.dispatched()
+    world.new(task("p", "t", force_update=True))
+    before.run_once()
+    _move(first, before)
+
+    after = world.scheduler(_next_owner())
+    world.finish(sent)
+    after.run_once()
+    after.run_once()
+
+    assert [each["taskid"] for each in world.dispatched()] == ["t"]
+
+
+def test_a_pack_of_a_task_that_a_dead_owner_dispatched_is_accepted(
+    world: World, task: Task
+) -> None:
+    world.project("p")
+    world.script_is_known("p")
+    world.new(task("p"))
+    dead = world.scheduler()
+    dead.run_once()
+    dead.run_once()
+    (sent,) = world.dispatched()
+
+    after = world.scheduler(_next_owner())
+    world.finish(sent)
+    after.run_once()
+
+    assert world.statuses("p") == {"t": SUCCESS}
+    assert len(after) == 0
+
+
+def test_a_second_pack_of_the_same_task_changes_nothing(world: World, task: Task) -> None:
+    world.project("p")
+    world.script_is_known("p")
+    world.new(task("p"))
+    scheduler = world.scheduler()
+    scheduler.run_once()
+    scheduler.run_once()
+    (sent,) = world.dispatched()
+
+    world.finish(sent)
+    world.finish(sent, ok=False)
+    scheduler.run_once()
+
+    assert world.statuses("p") == {"t": SUCCESS}
+
+
+def test_rows_are_counted_once_per_project_and_not_at_every_update(world: World) -> None:
+    counted: Counter[str] = Counter()
+
+    class Counting(TaskDB):
+        def status_count(self, project: str) -> Any:
+            counted[project] += 1
+            return super().status_count(project)
+
+    world.project("p", status="STOP")
+    scheduler = world.scheduler(taskdb=Counting(world.taskdb.path))
+    for comment in "abc":
+        world.projectdb.update("p", {"comments": comment})
+        scheduler._force_update_project = True
+        scheduler.run_once()
+
+    assert counted == {"p": 1}
+
+
+def test_two_schedulers_of_one_machine_do_not_share_counters_by_file(
+    world: World, task: Task
+) -> None:
+    world.project("p")
+    world.script_is_known("p")
+    world.new(task("p"))
+    slot = slot_of("p", SLOTS)
+    owner = world.scheduler(SoleOwner(SLOTS, {slot}))
+    owner.run_once()
+    owner._dump_cnt()
+
+    other = world.scheduler(SoleOwner(SLOTS, set(range(SLOTS)) - {slot}))
+    other.run_once()
+
+    assert LocalAnswers(owner).counter("1h", "sum") == {"p": {"pending": 1}}
+    assert LocalAnswers(other).counter("1h", "sum") == {}
+
+
+def test_a_message_that_is_no_task_becomes_a_dead_letter_and_the_rest_is_applied(
+    world: World, task: Task
+) -> None:
+    world.project("p")
+    scheduler = world.scheduler()
+    world.send(Kind.NEWTASK, [task("p", "good"), {"project": "p", "url": "http://x.example/"}])
+
+    scheduler.run_once()
+
+    assert world.statuses("p") == {"good": ACTIVE}
+    (letter,) = world.queues.slot_queues.dead_letters(10)
+    assert letter.reason == "a task needs taskid"
+
+
+def _rounds(world: World, schedulers: list[Any]) -> list[dict[str, Any]]:
+    for scheduler in schedulers:
+        scheduler.run_once()
+        scheduler.run_once()
+    return world.dispatched()
+
+
+def _move(owner: SoleOwner, scheduler: Any) -> None:
+    """Move everything away in order."""
+    owner.ask_back(range(SLOTS))
+    scheduler.run_once()
+
+
+def _next_owner() -> SoleOwner:
+    owner = SoleOwner(SLOTS, ())
+    owner.grant(range(SLOTS), epoch=2)
+    return owner
