@@ -1,0 +1,209 @@
+"""A cluster of real processes that crawls a site of the test's own."""
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from subprocess import Popen
+from typing import Any
+from xmlrpc.client import ServerProxy
+
+import pytest
+from pyspider.database import connect_database
+
+from pyspider_zk.config import Settings
+from pyspider_zk.core.records import Cluster, Member, MemberId
+from pyspider_zk.zookeeper.directory import Directory
+from tests.cli.processes import PROGRAM, process
+
+SCRIPT = """
+from pyspider.libs.base_handler import BaseHandler
+
+class Handler(BaseHandler):
+    def on_start(self):
+        self.crawl("{site}/0", callback=self.page)
+
+    def page(self, response):
+        for link in response.json["links"]:
+            self.crawl("{site}/%d" % link, callback=self.page)
+        return {{"url": response.url}}
+"""
+
+
+class Site:
+    """A tree of pages: page n links to pages 2n+1 and 2n+2."""
+
+    def __init__(self, pages: int) -> None:
+        self.pages = pages
+        self.requests: Counter[str] = Counter()
+        site = self
+
+        class Page(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                site.requests[self.path] += 1
+                number = int(self.path[1:])
+                children = [each for each in (2 * number + 1, 2 * number + 2) if each < pages]
+                body = json.dumps({"links": children}).encode()
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: Any) -> None:
+                """Say nothing."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
+        self._thread = threading.Thread(target=self._server.serve_forever)
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def __enter__(self) -> "Site":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+class Crawl:
+    """The processes, databases and projects of one test."""
+
+    def __init__(
+        self, folder: Path, settings: Settings, queue_url: str, eventually: Callable[..., None]
+    ) -> None:
+        self._folder = folder
+        self._settings = settings
+        self._queue_url = queue_url
+        self._eventually = eventually
+        self._stack = ExitStack()
+        self.directory = Directory(settings)
+        self.projects: list[str] = []
+
+    def __enter__(self) -> "Crawl":
+        self._stack.enter_context(self.directory)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def start(self, *command: object, program: tuple[str, ...] = PROGRAM) -> Popen[str]:
+        """Start a component."""
+        child = self._stack.enter_context(
+            process("-c", self._config(), *command, folder=self._folder, program=program)
+        )
+        threading.Thread(target=self._log, args=(child, command), daemon=True).start()
+        return child
+
+    def scheduler(self) -> Popen[str]:
+        """Start a scheduler and wait until it has joined."""
+        child = self.start("scheduler", "--xmlrpc-host", "127.0.0.1", "--xmlrpc-port", 0)
+        self._eventually(lambda: self.member(child) is not None)
+        return child
+
+    def member(self, child: Popen[str]) -> MemberId | None:
+        """Return the member that a process is, None if it is none (yet, or any more)."""
+        return next((m for m, r in self.directory.members().items() if r.pid == child.pid), None)
+
+    def settled(self) -> Cluster:
+        """Wait until every slot has a running owner and none moves, evenly."""
+
+        def is_settled() -> bool:
+            cluster = self.directory.read()
+            counts = [
+                sum(slot.owner == member for slot in cluster.assignment.slots)
+                for member in cluster.members
+            ]
+            slots = cluster.assignment.slots
+            at_rest = all(s.owner in cluster.members and s.next is None for s in slots)
+            return at_rest and bool(counts) and min(counts) > 0.7 * max(counts)
+
+        self._eventually(is_settled)
+        return self.directory.read()
+
+    def rpc(self, member: Member | None = None) -> ServerProxy:
+        """Return the XML-RPC of a member, of any if none is named."""
+        chosen = member or next(iter(self.directory.members().values()))
+        return self._stack.enter_context(ServerProxy(f"http://{chosen.address}/", allow_none=True))
+
+    def database(self, kind: str) -> Any:
+        """Return a connection to a database."""
+        made = connect_database(self._database_url(kind))
+        self._stack.callback(lambda: made.conn and made.conn.close())
+        return made
+
+    def run_projects(self, site: Site, names: list[str], rate: float = 1e6) -> None:
+        """Create projects that crawl the site, and start them."""
+        projectdb = self.database("project")
+        row = {"status": "RUNNING", "script": SCRIPT.format(site=site.url), "group": ""}
+        for name in names:
+            projectdb.insert(name, {**row, "comments": "", "rate": rate, "burst": rate})
+        rpc = self.rpc()
+        rpc.update_project()
+        for name in names:
+            task = {"taskid": "on_start", "project": name, "url": "data:,on_start"}
+            assert rpc.newtask({**task, "process": {"callback": "on_start"}})
+        self.projects += names
+
+    def crawled(self) -> dict[str, int]:
+        """Return how many pages each project has results of."""
+        resultdb = self.database("result")
+        return {
+            name: resultdb.count(name) if name in resultdb.projects else 0 for name in self.projects
+        }
+
+    def wait_for(self, share: float, site: Site) -> None:
+        """Wait until a share of all pages of all projects is crawled."""
+        wanted = share * site.pages * len(self.projects)
+        self._eventually(lambda: sum(self.crawled().values()) >= wanted, within=90)
+
+    def finished(self, site: Site) -> bool:
+        """Tell whether all pages, ``on_start`` and ``on_finished`` of all projects succeeded."""
+        taskdb = self.database("task")
+        done = {taskdb.SUCCESS: site.pages + 2}
+        return all(taskdb.status_count(name) == done for name in self.projects)
+
+    def _database_url(self, kind: str) -> str:
+        return f"sqlite+{kind}db:///{self._folder}/{kind}.db"
+
+    def _config(self) -> Path:
+        section = {
+            key: getattr(self._settings, key)
+            for key in ("hosts", "root", "renewal", "lease", "session", "drain")
+        }
+        config: dict[str, Any] = {f"{k}db": self._database_url(k) for k in _DATABASES}
+        config |= {"zookeeper": section, "message_queue": self._queue_url}
+        path = self._folder / "config.json"
+        path.write_text(json.dumps({**config, "data_path": str(self._folder)}), encoding="utf-8")
+        return path
+
+    def _log(self, child: Popen[str], command: tuple[object, ...]) -> None:
+        """Keep what a process says, for whoever looks into a failed test."""
+        log = self._folder / f"{command[0]}-{child.pid}.log"
+        assert child.stdout is not None
+        log.write_text("".join(child.stdout), encoding="utf-8")
+
+
+_DATABASES = ("task", "project", "result")
+
+
+@pytest.fixture
+def crawl(
+    tmp_path: Path,
+    cluster_settings: Settings,
+    redis_url: str,
+    eventually: Callable[..., None],
+) -> Iterator[Crawl]:
+    """Give a cluster without processes yet."""
+    with Crawl(tmp_path, cluster_settings, redis_url, eventually) as made:
+        yield made
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    """Give a site of 60 pages."""
+    with Site(60) as made:
+        yield made

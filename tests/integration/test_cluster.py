@@ -1,0 +1,129 @@
+"""Schedulers come, go and die while a crawl goes on."""
+
+import signal
+from collections.abc import Callable
+
+import pytest
+from pyspider.webui import app as stock_webui
+
+from tests.cli.processes import STOCK_PROGRAM
+
+from .conftest import Crawl, Site
+
+pytestmark = [pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
+
+NAMES = [f"p{number}" for number in range(6)]
+
+
+def test_a_crawl_goes_on_while_schedulers_are_killed_started_and_stopped(
+    crawl: Crawl, site: Site, eventually: Callable[..., None]
+) -> None:
+    first, second, _ = crawl.scheduler(), crawl.scheduler(), crawl.scheduler()
+    for component in ("fetcher", "processor", "result-worker"):
+        crawl.start(component)
+    crawl.settled()
+    crawl.run_projects(site, NAMES)
+
+    crawl.wait_for(0.2, site)
+    first.kill()
+    crawl.wait_for(0.5, site)
+    crawl.scheduler()
+    second.terminate()
+    assert second.wait() == 0
+    crawl.wait_for(1, site)
+
+    assert crawl.crawled() == dict.fromkeys(NAMES, site.pages)
+    eventually(lambda: crawl.finished(site))
+
+
+def test_planned_moves_fetch_nothing_twice(
+    crawl: Crawl, site: Site, eventually: Callable[..., None]
+) -> None:
+    first, _ = crawl.scheduler(), crawl.scheduler()
+    for component in ("fetcher", "processor", "result-worker"):
+        crawl.start(component)
+    crawl.settled()
+    crawl.run_projects(site, NAMES)
+
+    crawl.wait_for(0.2, site)
+    crawl.scheduler()
+    crawl.wait_for(0.5, site)
+    first.terminate()
+    assert first.wait() == 0
+    crawl.wait_for(1, site)
+    eventually(lambda: crawl.finished(site))
+
+    assert set(site.requests.values()) == {len(NAMES)}
+
+
+def test_a_scheduler_that_joins_takes_only_its_share(crawl: Crawl) -> None:
+    crawl.scheduler(), crawl.scheduler()
+    before = crawl.settled().assignment.slots
+
+    joined = crawl.member(crawl.scheduler())
+    after = crawl.settled().assignment.slots
+
+    moved = [new for old, new in zip(before, after, strict=True) if old != new]
+    assert {slot.owner for slot in moved} == {joined}
+    assert len(moved) <= len(after) / 3 + 1
+
+
+def test_a_scheduler_that_stops_gives_away_only_its_own(crawl: Crawl) -> None:
+    leaver = crawl.scheduler()
+    crawl.scheduler(), crawl.scheduler()
+    before = crawl.settled().assignment.slots
+    left = crawl.member(leaver)
+
+    leaver.send_signal(signal.SIGTERM)
+    assert leaver.wait() == 0
+    after = crawl.settled().assignment.slots
+
+    assert {old.owner for old, new in zip(before, after, strict=True) if old != new} == {left}
+
+
+def test_stock_processors_and_scripts_reach_the_owner_through_the_stock_queues(
+    crawl: Crawl, site: Site
+) -> None:
+    crawl.scheduler(), crawl.scheduler()
+    crawl.start("processor", program=STOCK_PROGRAM)
+    crawl.start("fetcher", program=STOCK_PROGRAM)
+    crawl.start("result_worker", program=STOCK_PROGRAM)
+    crawl.settled()
+
+    crawl.run_projects(site, NAMES[:2])
+    crawl.wait_for(1, site)
+
+    assert crawl.crawled() == dict.fromkeys(NAMES[:2], site.pages)
+
+
+def test_the_stock_web_ui_pointed_at_any_scheduler_sees_the_whole_cluster(
+    crawl: Crawl, site: Site, eventually: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crawl.scheduler(), crawl.scheduler()
+    for component in ("fetcher", "processor", "result-worker"):
+        crawl.start(component)
+    cluster = crawl.settled()
+    crawl.run_projects(site, NAMES)
+    crawl.wait_for(1, site)
+    eventually(lambda: crawl.finished(site))
+    owners = {cluster.owner_of(name) for name in NAMES}
+    assert len(owners) == 2, "both schedulers must own a project for this test to mean anything"
+
+    for member in cluster.members.values():
+        config = {"scheduler_rpc": crawl.rpc(member)}
+        config |= {f"{kind}db": crawl.database(kind) for kind in ("task", "project", "result")}
+        for key, value in config.items():
+            monkeypatch.setitem(stock_webui.app.config, key, value)
+        browser = stock_webui.app.test_client()
+
+        counter = browser.get("/counter").json
+        run = browser.post("/run", data={"project": NAMES[0]}).json
+        update = browser.post("/update", data={"pk": NAMES[0], "name": "group", "value": "g"})
+        tasks = browser.get("/active_tasks?limit=1000").json
+
+        assert {name: counter[name]["all"]["success"] for name in NAMES} == dict.fromkeys(
+            NAMES, site.pages + 2
+        )
+        assert run == {"result": True}
+        assert update.text == "ok"
+        assert {each["project"] for each in tasks} == set(NAMES)
