@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pyspider_zk.core.records import MemberId
 
 TOLERANCE = 0.02  # of the mean load; below it a move costs more than it mends
-EMPTY_TOLERANCE = 0.1  # empty slots come and go with every project that starts or stops
+EMPTY_TOLERANCE = 0.05  # empty slots come and go with every project that starts or stops
 
 
 def place(
