@@ -1,0 +1,206 @@
+"""What a message queue must do for a cluster.
+
+::
+
+    processor --publish--> slot queue --read--> owner --acknowledge--> gone
+    stock processor --> inbox --forward--> slot queue
+    owner A --save--> slot record --load--> owner B
+
+Three things per message queue, bundled as `Queues`: the slot queues, the inbox (the queues of
+pyspider's own names, which only stock components still fill) and the slot records. Every
+method that talks raises `Unavailable` when the message queue does not answer, and no foreign
+error ever.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pyspider_zk.core.names import Kind
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message to publish.
+
+    Attributes:
+        kind: which of the slot's two queues.
+        slot: the slot of the project, see `slot_of`.
+        body: for `Kind.NEWTASK` a task or a list of tasks, for `Kind.STATUS` a status pack.
+    """
+
+    kind: Kind
+    slot: int
+    body: object
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """A message that was read and is not acknowledged yet.
+
+    Attributes:
+        kind: the queue it came from.
+        slot: the slot it came from.
+        tag: its name within that queue; says nothing else.
+        body: what was published.
+    """
+
+    kind: Kind
+    slot: int
+    tag: str
+    body: Any
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """A message that nobody could use.
+
+    Attributes:
+        kind: the queue it was found in.
+        slot: the slot it was found in; None if it came through the inbox.
+        reason: what is wrong with it, one sentence.
+        time: when it was found, Unix seconds by the message queue's clock.
+        body: the message as it stood in the queue.
+    """
+
+    kind: Kind
+    slot: int | None
+    reason: str
+    time: float
+    body: bytes
+
+
+class SlotQueues(Protocol):
+    """The queues ``newtask_queue:<slot>`` and ``status_queue:<slot>`` of all slots.
+
+    A message is delivered at least once. It stays in its queue until acknowledged, so what an
+    owner read and did not acknowledge is there for the next one. Since a slot has one owner,
+    what this process read already is known to this process alone, and forgotten by `take`.
+
+    Threads: `publish`, `full`, `lengths`, `dead`, `dead_letters` and `close` may be called
+    from any; `take`, `drop`, `read`, `acknowledge` and `bury` belong to one thread, the
+    scheduler loop.
+    """
+
+    def publish(self, messages: Sequence[Message]) -> None:
+        """Append messages to their queues, in order, all or none, in one round trip.
+
+        Blocks while one of the queues is at its limit, until there is room or `close`. The
+        limit is lazy: only a queue whose last known length was at the limit is asked, so
+        publishers together may exceed it by what one call of each holds. A lost reply makes
+        the client publish again: twice is possible, never is not.
+
+        Raises:
+            BadMessage: a body that the wire format has no form for; nothing was published.
+            Unavailable: the message queue is away, or was closed while waiting.
+        """
+
+    def full(self, kind: Kind, slot: int) -> bool:
+        """Return whether `publish` would wait for this queue. Asks at most once, never waits."""
+
+    def take(self, slots: Iterable[int]) -> None:
+        """Start to read these slots, from the oldest message on that is not acknowledged.
+
+        Does no I/O. A slot that was taken already starts over too.
+        """
+
+    def drop(self, slots: Iterable[int]) -> None:
+        """Stop to read these slots. Does no I/O; what was read may still be acknowledged."""
+
+    def read(self, kind: Kind, limit: int) -> list[Delivery]:
+        """Return at most `limit` messages of the taken slots that were not returned before.
+
+        Never blocks. Oldest first within a slot, fair among slots: each gets an equal share of
+        the limit, what one leaves goes to the others, and slots that found no place come first
+        next time. Messages that cannot be decoded are buried on the way. After an error
+        nothing counts as returned.
+        """
+
+    def acknowledge(self, deliveries: Sequence[Delivery]) -> None:
+        """Delete messages that were applied, in one round trip.
+
+        Doing it twice, or after the slot was lost, is harmless. What could not be deleted,
+        because the message queue was away, will be with the next call, even an empty one.
+        """
+
+    def bury(self, delivery: Delivery, reason: str) -> None:
+        """Move a message that cannot be used to the dead letters, in one step."""
+
+    def lengths(self) -> Mapping[Kind, int]:
+        """Return how many messages all slot queues hold: unread and not acknowledged."""
+
+    def dead(self) -> int:
+        """Return the number of dead letters."""
+
+    def dead_letters(self, limit: int) -> list[DeadLetter]:
+        """Return the latest dead letters, newest first. They stay where they are."""
+
+    def close(self) -> None:
+        """Let go of all connections and make waiting publishers raise `Unavailable`."""
+
+
+class Inbox(Protocol):
+    """The queues ``newtask_queue`` and ``status_queue``, which stock components fill.
+
+    Threads: any. Any number of processes may forward at the same time.
+    """
+
+    def forward(self, limit: int) -> int:
+        """Move at most `limit` messages of each kind to the slot queues; return how many.
+
+        Each moves in one step of the message queue: a crash at any point loses none and
+        doubles none, and messages of a slot keep their order. A list of tasks is split by
+        slot. What is no task goes to the dead letters. A message for a slot queue at its
+        limit stays, with all behind it, so that stock publishers feel the limit too. Never
+        blocks.
+        """
+
+    def lengths(self) -> Mapping[Kind, int]:
+        """Return how many messages wait to be forwarded."""
+
+
+class SlotRecords(Protocol):
+    """One durable value per slot: what an owner hands to the next.
+
+    A record is a mapping of what the wire format knows: text, bytes, numbers, lists, mappings.
+    Some MB are fine. Threads: any. Blocks for one round trip.
+    """
+
+    def save(self, slot: int, record: Mapping[str, Any]) -> None:
+        """Store the record of a slot in place of the former one.
+
+        Raises:
+            BadMessage: the record has no wire form.
+        """
+
+    def load(self, slot: int) -> dict[str, Any] | None:
+        """Return the record of a slot, or None; it stays stored.
+
+        Raises:
+            BadMessage: what is stored is no record.
+        """
+
+    def drop(self, slot: int) -> None:
+        """Delete the record of a slot, if there is one."""
+
+    def save_many(self, records: Mapping[int, Mapping[str, Any]]) -> None:
+        """Store several records in one round trip, all or none."""
+
+    def load_many(self, slots: Iterable[int]) -> dict[int, dict[str, Any]]:
+        """Return the records of those of the slots that have one, in one round trip."""
+
+    def drop_many(self, slots: Iterable[int]) -> None:
+        """Delete the records of several slots in one round trip."""
+
+
+@dataclass(frozen=True)
+class Queues:
+    """All that one message queue offers to one process."""
+
+    slot_queues: SlotQueues
+    inbox: Inbox
+    records: SlotRecords
+
+    def close(self) -> None:
+        """Let go of all connections; wakes waiting publishers."""
+        self.slot_queues.close()

@@ -1,0 +1,93 @@
+"""The wire format: msgpack as pyspider's u-msgpack writes and reads it.
+
+Text stays text, bytes stay bytes, times need a time zone. What u-msgpack refuses is refused
+here as well, so a stock component can read all that is written: integers beyond 64 bits, text
+with surrogates, sets, objects.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgpack
+
+from pyspider_zk.errors import BadMessage
+
+_TIMESTAMP_AS_DATETIME = 3
+
+
+def encode(body: object) -> bytes:
+    """Return the wire form of a value.
+
+    Raises:
+        BadMessage: naming the project and task that cannot be encoded.
+    """
+    try:
+        return _pack(body)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise BadMessage(f"{_culprit(body)} cannot be encoded: {error}") from error
+
+
+def decode(raw: bytes) -> Any:
+    """Return the value of a wire form.
+
+    Raises:
+        BadMessage: these bytes are no msgpack.
+    """
+    try:
+        return msgpack.unpackb(
+            raw, raw=False, strict_map_key=False, timestamp=_TIMESTAMP_AS_DATETIME
+        )
+    except (TypeError, ValueError, OverflowError) as error:
+        raise BadMessage(f"is no msgpack: {type(error).__name__} {error}".rstrip()) from error
+
+
+def encode_record(slot: int, record: Mapping[str, Any]) -> bytes:
+    """Return the wire form of a record.
+
+    Raises:
+        BadMessage: naming the slot.
+    """
+    try:
+        return encode(dict(record))
+    except BadMessage as error:
+        raise BadMessage(f"record of slot {slot}: {error.__cause__}") from error
+
+
+def decode_record(slot: int, raw: bytes) -> dict[str, Any]:
+    """Return the record of a wire form.
+
+    Raises:
+        BadMessage: naming the slot.
+    """
+    try:
+        record = decode(raw)
+    except BadMessage as error:
+        raise BadMessage(f"record of slot {slot} {error}") from error
+    if not isinstance(record, dict):
+        raise BadMessage(f"record of slot {slot} is no mapping but a {type(record).__name__}")
+    return record
+
+
+def _pack(body: object) -> bytes:
+    packed: bytes = msgpack.packb(body, use_bin_type=True, datetime=True)
+    return packed
+
+
+def _culprit(body: object) -> str:
+    if isinstance(body, list):
+        return next((_describe(task) for task in body if not _encodable(task)), "a list")
+    return _describe(body)
+
+
+def _describe(task: object) -> str:
+    if isinstance(task, dict):
+        return f"task {task.get('taskid')!r:.80} of project {task.get('project')!r:.80}"
+    return f"a value of type {type(task).__name__}"
+
+
+def _encodable(body: object) -> bool:
+    try:
+        _pack(body)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True

@@ -1,0 +1,40 @@
+"""The queues behind a URL."""
+
+from pyspider_zk.errors import ConfigError
+from pyspider_zk.queues.api import Queues
+from pyspider_zk.queues.limits import Wait
+from pyspider_zk.queues.redis_inbox import RedisInbox
+from pyspider_zk.queues.redis_link import RedisLink
+from pyspider_zk.queues.redis_records import RedisSlotRecords
+from pyspider_zk.queues.redis_streams import RedisSlotQueues
+
+_REMEDY = (
+    "a cluster needs a message queue that all processes share: --message-queue redis://host:6379/0"
+)
+
+
+def connect(url: str | None, limit: int, slots: int, wait: Wait | None = None) -> Queues:
+    """Return the queues behind a URL, without any I/O yet.
+
+    Args:
+        url: pyspider's ``message_queue``.
+        limit: the most messages of one slot queue, pyspider's ``queue_maxsize``; 0: no limit.
+        slots: how many slots the cluster has.
+        wait: how publishers wait for room, see `RedisSlotQueues`.
+
+    Raises:
+        ConfigError: no URL, or one that no cluster can use.
+    """
+    if not url:
+        raise ConfigError([_REMEDY])
+    scheme = url.partition("://")[0] if "://" in url else ""
+    if scheme != "redis":
+        raise ConfigError([f"message queue: {scheme or 'no scheme'} is not supported; {_REMEDY}"])
+    return redis_queues(RedisLink(url), limit, slots, wait)
+
+
+def redis_queues(link: RedisLink, limit: int, slots: int, wait: Wait | None = None) -> Queues:
+    """Return the queues of one Redis, all over one link."""
+    return Queues(
+        RedisSlotQueues(link, limit, wait), RedisInbox(link, slots, limit), RedisSlotRecords(link)
+    )

@@ -1,0 +1,244 @@
+"""All queues of a cluster in the memory of one process, for tests.
+
+What goes through a `MemoryBroker` is encoded and decoded as on the wire. Several processes of
+a cluster are simulated by calling `queues` once for each::
+
+    broker = MemoryBroker()
+    one, two = broker.queues(slots=256), broker.queues(slots=256)
+"""
+
+import logging
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import count, islice
+from threading import RLock
+from typing import Any
+
+from pyspider_zk.core.names import Kind, slot_queue
+from pyspider_zk.queues.api import DeadLetter, Delivery, Message, Queues
+from pyspider_zk.queues.codec import decode_record, encode, encode_record
+from pyspider_zk.queues.limits import Room, SlotQueue, Wait
+from pyspider_zk.queues.reading import Positions, gather, unpack
+from pyspider_zk.queues.routing import Route, brief, route
+
+log = logging.getLogger(__name__)
+
+
+class MemoryBroker:
+    """What all simulated processes share. Threads: any.
+
+    Args:
+        now: the clock of the dead letters, Unix seconds.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.time) -> None:
+        self.lock = RLock()
+        self.streams: defaultdict[SlotQueue, dict[int, bytes]] = defaultdict(dict)
+        self.inboxes: dict[Kind, deque[bytes]] = {kind: deque() for kind in Kind}
+        self.records: dict[int, bytes] = {}
+        self.dead: list[DeadLetter] = []
+        self._tags = count(1)
+        self._now = now
+
+    def queues(self, slots: int, limit: int = 0, wait: Wait | None = None) -> Queues:
+        """Return the queues of one more simulated process."""
+        slot_queues = MemorySlotQueues(self, limit, wait)
+        return Queues(slot_queues, MemoryInbox(self, slots, limit), MemorySlotRecords(self))
+
+    def append(self, queue: SlotQueue, raw: bytes) -> None:
+        """Append the wire form of a message to a slot queue."""
+        with self.lock:
+            self.streams[queue][next(self._tags)] = raw
+
+    def bury(self, kind: Kind, slot: int | None, reason: str, raw: bytes) -> None:
+        """Append a dead letter."""
+        with self.lock:
+            self.dead.append(DeadLetter(kind, slot, brief(reason), self._now(), raw))
+
+
+class MemorySlotQueues:
+    """`SlotQueues` in memory.
+
+    Args:
+        broker: what the simulated processes share.
+        limit: the most messages of one slot queue; 0: no limit.
+        wait: waits that many seconds for room; by default until then or `close`.
+    """
+
+    def __init__(self, broker: MemoryBroker, limit: int = 0, wait: Wait | None = None) -> None:
+        self._broker = broker
+        self._room = Room(limit, self._measure, wait)
+        self._positions = Positions()
+
+    def publish(self, messages: Sequence[Message]) -> None:
+        """See `SlotQueues.publish`."""
+        bodies = [encode(message.body) for message in messages]
+        queues = {(message.kind, message.slot) for message in messages}
+        self._room.wait_for(queues)
+        with self._broker.lock:
+            for message, body in zip(messages, bodies, strict=True):
+                self._broker.append((message.kind, message.slot), body)
+        self._room.note(self._measure(queues))
+
+    def full(self, kind: Kind, slot: int) -> bool:
+        """See `SlotQueues.full`."""
+        return self._room.full([(kind, slot)])
+
+    def take(self, slots: Iterable[int]) -> None:
+        """See `SlotQueues.take`."""
+        self._positions.take(slots)
+
+    def drop(self, slots: Iterable[int]) -> None:
+        """See `SlotQueues.drop`."""
+        self._positions.drop(slots)
+
+    def read(self, kind: Kind, limit: int) -> list[Delivery]:
+        """See `SlotQueues.read`."""
+        with self._broker.lock:
+            ready = [slot for (its, slot), held in self._broker.streams.items() if its is kind]
+            turn = self._positions.turn(kind, ready, limit)
+            found = gather(lambda after, count: self._fetch(kind, after, count), turn, limit)
+            deliveries = unpack(kind, found, self.bury)
+            self._positions.delivered(deliveries)
+        return deliveries
+
+    def acknowledge(self, deliveries: Sequence[Delivery]) -> None:
+        """See `SlotQueues.acknowledge`."""
+        with self._broker.lock:
+            for delivery in deliveries:
+                self._pop(delivery)
+        self._positions.acknowledged(deliveries)
+
+    def bury(self, delivery: Delivery, reason: str) -> None:
+        """See `SlotQueues.bury`."""
+        with self._broker.lock:
+            raw = self._pop(delivery)
+            if raw is not None:
+                self._broker.bury(delivery.kind, delivery.slot, reason, raw)
+        self._positions.acknowledged([delivery])
+        name = slot_queue(delivery.kind, delivery.slot)
+        log.warning("buried message %s of %s: %s", delivery.tag, name, brief(reason))
+
+    def lengths(self) -> Mapping[Kind, int]:
+        """See `SlotQueues.lengths`."""
+        with self._broker.lock:
+            held = [(kind, len(stream)) for (kind, _), stream in self._broker.streams.items()]
+        return {kind: sum(length for its, length in held if its is kind) for kind in Kind}
+
+    def dead(self) -> int:
+        """See `SlotQueues.dead`."""
+        return len(self._broker.dead)
+
+    def dead_letters(self, limit: int) -> list[DeadLetter]:
+        """See `SlotQueues.dead_letters`."""
+        return list(islice(reversed(self._broker.dead), limit))
+
+    def close(self) -> None:
+        """See `SlotQueues.close`."""
+        self._room.close()
+
+    def _fetch(
+        self, kind: Kind, after: Mapping[int, str], count: int
+    ) -> dict[int, list[tuple[str, bytes]]]:
+        batches = {}
+        for slot, last in after.items():
+            stream = self._broker.streams[kind, slot].items()
+            unread = ((str(tag), raw) for tag, raw in stream if tag > int(last))
+            batches[slot] = list(islice(unread, count))
+        return batches
+
+    def _measure(self, queues: Collection[SlotQueue]) -> dict[SlotQueue, int]:
+        with self._broker.lock:
+            return {queue: len(self._broker.streams.get(queue, ())) for queue in queues}
+
+    def _pop(self, delivery: Delivery) -> bytes | None:
+        queue = (delivery.kind, delivery.slot)
+        raw = self._broker.streams[queue].pop(int(delivery.tag), None)
+        if not self._broker.streams[queue]:
+            del self._broker.streams[queue]
+        return raw
+
+
+class MemoryInbox:
+    """`Inbox` in memory.
+
+    Args:
+        broker: what the simulated processes share.
+        slots: how many slots the cluster has.
+        limit: the most messages of one slot queue; 0: no limit.
+    """
+
+    def __init__(self, broker: MemoryBroker, slots: int, limit: int = 0) -> None:
+        self._broker = broker
+        self._slots = slots
+        self._limit = limit
+
+    def forward(self, limit: int) -> int:
+        """See `Inbox.forward`."""
+        with self._broker.lock:
+            return sum(self._forward(kind, limit) for kind in Kind)
+
+    def lengths(self) -> Mapping[Kind, int]:
+        """See `Inbox.lengths`."""
+        return {kind: len(inbox) for kind, inbox in self._broker.inboxes.items()}
+
+    def _forward(self, kind: Kind, limit: int) -> int:
+        inbox = self._broker.inboxes[kind]
+        moved = 0
+        while inbox and moved < limit:
+            target = route(kind, inbox[0], self._slots)
+            if any(self._full((kind, slot)) for slot in target.parts):
+                break
+            self._move(kind, target)
+            inbox.popleft()
+            moved += 1
+        return moved
+
+    def _full(self, queue: SlotQueue) -> bool:
+        return 0 < self._limit <= len(self._broker.streams.get(queue, ()))
+
+    def _move(self, kind: Kind, target: Route) -> None:
+        for slot, raw in target.parts.items():
+            self._broker.append((kind, slot), raw)
+        for reason, raw in target.rejected:
+            self._broker.bury(kind, None, reason, raw)
+            log.warning("rejected %d bytes from %s: %s", len(raw), kind.value, reason)
+
+
+class MemorySlotRecords:
+    """`SlotRecords` in memory.
+
+    Args:
+        broker: what the simulated processes share.
+    """
+
+    def __init__(self, broker: MemoryBroker) -> None:
+        self._records = broker.records
+
+    def save(self, slot: int, record: Mapping[str, Any]) -> None:
+        """See `SlotRecords.save`."""
+        self._records[slot] = encode_record(slot, record)
+
+    def load(self, slot: int) -> dict[str, Any] | None:
+        """See `SlotRecords.load`."""
+        raw = self._records.get(slot)
+        return None if raw is None else decode_record(slot, raw)
+
+    def drop(self, slot: int) -> None:
+        """See `SlotRecords.drop`."""
+        self._records.pop(slot, None)
+
+    def save_many(self, records: Mapping[int, Mapping[str, Any]]) -> None:
+        """See `SlotRecords.save_many`."""
+        self._records.update({slot: encode_record(slot, own) for slot, own in records.items()})
+
+    def load_many(self, slots: Iterable[int]) -> dict[int, dict[str, Any]]:
+        """See `SlotRecords.load_many`."""
+        loaded = {slot: self.load(slot) for slot in slots}
+        return {slot: record for slot, record in loaded.items() if record is not None}
+
+    def drop_many(self, slots: Iterable[int]) -> None:
+        """See `SlotRecords.drop_many`."""
+        for slot in slots:
+            self.drop(slot)

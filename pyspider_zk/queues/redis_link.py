@@ -1,0 +1,139 @@
+"""The connection to one Redis, its keys, and the translation of its errors."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+import redis
+import redis.exceptions
+from redis.backoff import ExponentialBackoff
+from redis.retry import Retry
+
+from pyspider_zk.core.names import Kind
+from pyspider_zk.errors import ConfigError, Unavailable
+
+DEFAULT_PORT = 6379
+CONNECT_TIMEOUT = 2.0  # seconds
+ANSWER_TIMEOUT = 3.0  # seconds; shorter than a lease, so that a hanging Redis cannot hide its end
+RETRIES = 3
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.5  # seconds between them
+
+DEAD_LETTERS = "dead_letters"
+DEAD_LETTER_LIMIT = 10_000  # the oldest go first; a flood of junk must not fill the memory
+
+# Not after a timeout: whoever waits for a hanging Redis must hear of it while its lease holds.
+_AGAIN = (redis.exceptions.ConnectionError,)
+
+_FOREIGN: tuple[type[Exception], ...] = (
+    OSError,
+    *(
+        value
+        for value in vars(redis.exceptions).values()
+        if isinstance(value, type) and issubclass(value, Exception)
+    ),
+)
+_QUOTED_COMMAND = re.compile(r"^Command # \d+ \(.*\) of pipeline caused error: ", re.DOTALL)
+_QUOTED_ARGUMENTS = re.compile(r", with args beginning with: .*", re.DOTALL)
+
+
+def ready_key(kind: Kind) -> str:
+    """Return the set of the slots whose queue of this kind holds something."""
+    return f"{kind.value}:ready"
+
+
+def record_key(slot: int) -> str:
+    """Return the key of a slot's record."""
+    return f"slot_record:{slot}"
+
+
+@dataclass(frozen=True)
+class _Target:
+    host: str
+    port: int
+    database: int
+    username: str | None
+    password: str | None = field(repr=False)
+
+
+class RedisLink:
+    """A client that connects when first used, and repeats a call whose connection broke.
+
+    Threads: any; safe across fork. Errors come out as `Unavailable`, without the password and
+    without what was sent.
+
+    Args:
+        url: ``redis://[:password@]host:port/db``, read as pyspider reads it: the password is
+            taken literally, without %-decoding.
+
+    Raises:
+        ConfigError: the URL cannot be used.
+    """
+
+    def __init__(self, url: str) -> None:
+        target = _parse(url)
+        self.address = f"{target.host}:{target.port}"
+        self._password = target.password
+        self._client = redis.Redis(
+            host=target.host,
+            port=target.port,
+            db=target.database,
+            username=target.username,
+            password=target.password,
+            socket_timeout=ANSWER_TIMEOUT,
+            socket_connect_timeout=CONNECT_TIMEOUT,
+            retry=Retry(ExponentialBackoff(LONGEST_PAUSE, FIRST_PAUSE), RETRIES, _AGAIN),
+            retry_on_error=list(_AGAIN),  # without it redis-py 5 repeats no pipeline
+            protocol=2,  # replies of one shape from redis-py 5 to 8
+        )
+
+    def __repr__(self) -> str:
+        return f"RedisLink({self.address})"
+
+    @contextmanager
+    def client(self) -> Iterator[redis.Redis]:
+        """Lend the client; around Redis calls only.
+
+        Raises:
+            Unavailable: Redis does not answer, or refuses.
+        """
+        try:
+            yield self._client
+        except _FOREIGN as error:
+            # from None: the original quotes the command, so a traceback would show task bodies.
+            raise Unavailable(f"Redis at {self.address}: {self._harmless(error)}") from None
+
+    def close(self) -> None:
+        """Close the idle connections; a later call opens new ones."""
+        # Those in use belong to other threads, which would crash inside redis-py.
+        self._client.connection_pool.disconnect(inuse_connections=False)
+
+    def _harmless(self, error: Exception) -> str:
+        text = _QUOTED_ARGUMENTS.sub("", _QUOTED_COMMAND.sub("", str(error)))
+        if self._password:
+            text = text.replace(self._password, "***")
+        return f"{text:.200}" or type(error).__name__
+
+
+def _parse(url: str) -> _Target:
+    try:
+        parts = urlsplit(url)
+        host, cluster = parts.hostname, "," in parts.netloc.rpartition("@")[2]
+        port = DEFAULT_PORT if cluster else parts.port or DEFAULT_PORT
+    except ValueError:
+        raise _fault("the host or the port is not written correctly") from None
+    database = parts.path.lstrip("/").split("/")[0] or "0"
+    if cluster:
+        raise _fault("a Redis Cluster cannot be used, name one Redis")
+    if not host:
+        raise _fault("the host is missing")
+    if not (database.isascii() and database.isdigit()):
+        raise _fault("the database after the / is not a number")
+    return _Target(host, port, int(database), parts.username or None, parts.password or None)
+
+
+def _fault(what: str) -> ConfigError:
+    return ConfigError(
+        [f"message queue: {what}; write --message-queue redis://[:password@]host:6379/0"]
+    )

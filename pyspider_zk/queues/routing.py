@@ -1,0 +1,54 @@
+"""Where the messages of the inbox go. Pure."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspider_zk.core.names import Kind, check_project_name
+from pyspider_zk.core.slots import slot_of
+from pyspider_zk.errors import BadMessage
+from pyspider_zk.queues.codec import decode, encode
+
+REASON_LIMIT = 200  # characters; a reason may quote what somebody put into a message
+
+
+@dataclass(frozen=True)
+class Route:
+    """What becomes of one message: parts for slots, and what is no task with the reason."""
+
+    parts: Mapping[int, bytes]
+    rejected: tuple[tuple[str, bytes], ...] = field(default=())
+
+
+def route(kind: Kind, raw: bytes, slots: int) -> Route:
+    """Return where a message of the inbox goes; never raises."""
+    try:
+        body = decode(raw)
+        if kind is Kind.NEWTASK and isinstance(body, list):
+            return _split(body, slots)
+        return Route({_slot_of_task(body, slots): raw})
+    except BadMessage as error:
+        return Route({}, ((brief(error), raw),))
+
+
+def brief(reason: object) -> str:
+    """Return a reason short enough for a log line."""
+    return f"{reason!s:.{REASON_LIMIT}}"
+
+
+def _split(tasks: list[Any], slots: int) -> Route:
+    parts: defaultdict[int, list[Any]] = defaultdict(list)
+    rejected: list[tuple[str, bytes]] = []
+    for task in tasks:
+        try:
+            parts[_slot_of_task(task, slots)].append(task)
+        except BadMessage as error:
+            rejected.append((brief(error), encode(task)))
+    return Route({slot: encode(part) for slot, part in parts.items()}, tuple(rejected))
+
+
+def _slot_of_task(task: object, slots: int) -> int:
+    if not isinstance(task, dict):
+        raise BadMessage(f"is no task but a {type(task).__name__}")
+    return slot_of(check_project_name(task.get("project")), slots)

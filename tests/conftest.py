@@ -1,0 +1,112 @@
+"""Real services for the tests: one ZooKeeper and one Redis for a whole run."""
+
+import itertools
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+import redis
+
+from pyspider_zk.config import Settings
+from pyspider_zk.errors import MissingService
+from pyspider_zk.local.services import RedisServer, Server, ZooKeeperServer
+
+MARKER_OF = {"zookeeper": "zk", "redis_server": "redis"}
+
+_numbers = itertools.count()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse a test that uses a service without its marker: unmarked tests need no service."""
+    for item in items:
+        for fixture, marker in MARKER_OF.items():
+            uses = fixture in getattr(item, "fixturenames", ())
+            if uses and item.get_closest_marker(marker) is None:
+                raise pytest.UsageError(f"{item.nodeid} uses {fixture}: mark it {marker}")
+
+
+@pytest.fixture(scope="session")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer]:
+    """Run a ZooKeeper."""
+    server = ZooKeeperServer(tmp_path_factory.mktemp("zookeeper"))
+    _start(server)
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """Run a Redis."""
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    _start(server)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def redis_url(redis_server: RedisServer) -> str:
+    """Give the URL of an empty Redis."""
+    with redis.Redis.from_url(redis_server.url) as client:
+        client.flushall()
+    return redis_server.url
+
+
+@pytest.fixture
+def zk_root() -> str:
+    """Give a root that no other test uses."""
+    return f"/test-{next(_numbers)}"
+
+
+@pytest.fixture
+def cluster_settings(zookeeper: ZooKeeperServer, zk_root: str) -> Settings:
+    """Give the settings of an own cluster with short times."""
+    return Settings(
+        hosts=zookeeper.address, root=zk_root, renewal=0.2, lease=1.0, session=2.0, drain=5.0
+    )
+
+
+class Faults:
+    """What can happen to a process of ours."""
+
+    def kill(self, pid: int) -> None:
+        """End it at once; it cannot say good-bye."""
+        os.kill(pid, signal.SIGKILL)
+
+    def suspend(self, pid: int) -> None:
+        """Stop it where it stands."""
+        os.kill(pid, signal.SIGSTOP)
+
+    def resume(self, pid: int) -> None:
+        """Let it go on."""
+        os.kill(pid, signal.SIGCONT)
+
+
+@pytest.fixture
+def faults() -> Faults:
+    """Give the faults that a test may cause."""
+    return Faults()
+
+
+@pytest.fixture
+def eventually() -> Callable[..., None]:
+    """Give a function that waits until a condition holds, with a limit that fails the test."""
+
+    def wait(condition: Callable[[], object], within: float = 30.0) -> None:
+        deadline = time.monotonic() + within
+        while not condition():
+            assert time.monotonic() < deadline, f"not within {within:g} s"
+            time.sleep(0.05)
+
+    return wait
+
+
+def _start(server: Server) -> None:
+    """Start the server; without its program skip the test, but fail it in CI."""
+    try:
+        server.start()
+    except MissingService as missing:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(missing))

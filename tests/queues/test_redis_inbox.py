@@ -1,0 +1,160 @@
+"""Several movers empty one inbox, and crash at any point: nothing is lost or doubled."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgpack
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pyspider_zk.core.names import Kind
+from pyspider_zk.core.slots import slot_of
+from pyspider_zk.queues.api import Queues
+from pyspider_zk.queues.redis_inbox import Move, RedisInbox
+
+pytestmark = pytest.mark.redis
+
+NEW = Kind.NEWTASK
+SLOTS = 8
+PROJECTS = ["a", "b", "c"]
+
+
+@dataclass(frozen=True)
+class Push:
+    """A stock component publishes tasks of some projects; equal messages are wanted."""
+
+    projects: tuple[str, ...]
+    number: int
+
+    @property
+    def tasks(self) -> list[dict[str, Any]]:
+        return [{"project": name, "taskid": f"{name}{self.number}"} for name in self.projects]
+
+    @property
+    def raw(self) -> bytes:
+        return msgpack.packb(self.tasks)
+
+
+@dataclass(frozen=True)
+class Look:
+    """A mover reads the inbox, forgetting what it read before: that is a crash too."""
+
+    mover: int
+
+
+@dataclass(frozen=True)
+class Perform:
+    """A mover gets some of its moves through."""
+
+    mover: int
+    count: int
+
+
+@dataclass
+class World:
+    """An inbox, its movers, and what has been put in."""
+
+    backend: Any
+    inbox: RedisInbox
+    plans: dict[int, list[Move]] = field(default_factory=dict)
+    pushed: list[dict[str, Any]] = field(default_factory=list)
+
+    def do(self, step: Push | Look | Perform) -> None:
+        if isinstance(step, Push):
+            self.backend.put_inbox(NEW, step.raw)
+            self.pushed += step.tasks
+        elif isinstance(step, Look):
+            self.plans[step.mover] = self.inbox.plan(5)
+        else:
+            plan = self.plans.get(step.mover, [])
+            self.inbox.perform(plan[: step.count])
+            self.plans[step.mover] = plan[step.count :]
+
+
+MOVERS = st.integers(0, 2)
+STEPS = st.lists(
+    st.builds(
+        Push,
+        st.lists(st.sampled_from(PROJECTS), min_size=1, max_size=3).map(tuple),
+        st.integers(0, 2),
+    )
+    | st.builds(Look, MOVERS)
+    | st.builds(Perform, MOVERS, st.integers(1, 5)),
+    max_size=30,
+)
+
+
+def by_slot(tasks: list[dict[str, Any]]) -> dict[int, list[dict[str, Any]]]:
+    slots: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
+    for task in tasks:
+        slots[slot_of(task["project"], SLOTS)].append(task)
+    return dict(slots)
+
+
+def read_all(queues: Queues) -> list[dict[str, Any]]:
+    queues.slot_queues.take(range(SLOTS))
+    deliveries = queues.slot_queues.read(NEW, 100_000)
+    return [task for delivery in deliveries for task in delivery.body]
+
+
+@settings(
+    deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(STEPS)
+def test_any_interleaving_of_movers_and_crashes_moves_each_message_once(
+    redis_backend: Any, steps: list[Push | Look | Perform]
+) -> None:
+    redis_backend.client.flushdb()
+    queues = redis_backend.process(slots=SLOTS)
+    world = World(redis_backend, queues.inbox)
+    for step in steps:
+        world.do(step)
+    while queues.inbox.forward(7):
+        pass
+    assert by_slot(read_all(queues)) == by_slot(world.pushed)
+    queues.close()
+
+
+MOVER = """
+import sys
+from pyspider_zk.queues.connect import connect
+inbox = connect(sys.argv[1], 0, int(sys.argv[2])).inbox
+while True:
+    inbox.forward(17)
+"""
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_movers_killed_at_work_lose_and_double_nothing(redis_backend: Any, seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 - the seed is in the test's name
+    sent = [Push((chance.choice(PROJECTS), chance.choice(PROJECTS)), n) for n in range(3000)]
+    queues = redis_backend.process(slots=SLOTS)
+    thresholds = sorted(chance.sample(range(100, 4000), 3))
+    movers = [start_mover(redis_backend.url) for _ in range(2)]
+    try:
+        for push in sent:
+            redis_backend.put_inbox(NEW, push.raw)
+        for threshold in thresholds:
+            while queues.slot_queues.lengths()[NEW] < min(threshold, len(sent)):
+                pass
+            os.kill(movers[-1].pid, signal.SIGKILL)
+            movers.append(start_mover(redis_backend.url))
+    finally:
+        for mover in movers:
+            mover.kill()
+            mover.wait()
+    while queues.inbox.forward(1000):
+        pass
+    expected = by_slot([task for push in sent for task in push.tasks])
+    assert by_slot(read_all(queues)) == expected
+
+
+def start_mover(url: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", MOVER, url, str(SLOTS)])
