@@ -1,0 +1,214 @@
+"""The cluster's own commands: status, up, scale, demo."""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console, RenderableType
+from rich.live import Live
+
+from pyspider_zk.cli.group import CONFIG_FILE
+from pyspider_zk.cli.overview import Observer, Overview
+from pyspider_zk.cli.status import headline, render
+from pyspider_zk.cli.target import Target, also_here, names_zookeeper, settings_of, target
+from pyspider_zk.errors import ConfigError, Unavailable
+from pyspider_zk.local.plan import Addresses, Plan
+from pyspider_zk.zookeeper.directory import Directory
+from pyspider_zk.zookeeper.scale import ScaleNode
+
+REFRESH = 1.0  # seconds between two looks of --watch
+POLL = 0.3  # seconds between two looks of scale
+
+_DATABASES = ("taskdb", "projectdb", "resultdb")
+_PORT = click.IntRange(1, 65535)
+
+
+@also_here(
+    zookeeper_option="the cluster's ZooKeeper",
+    message_queue="the cluster's message queue",
+    data_path="the folder of the `up` to look for",
+)
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="print one JSON document")
+@click.option("--watch", is_flag=True, help="go on every second, until Ctrl-C")
+@click.pass_obj
+def status(asked: dict[str, Any], as_json: bool, watch: bool) -> None:
+    """Show members, components and queues.
+
+    Without --zookeeper it shows the cluster that `pyspider-zk up` runs in this folder.
+    """
+    with Observer(target(asked)) as observer:
+        show = _print_json if as_json else _print_tables
+        if watch:
+            _watch(observer, show if as_json or not sys.stdout.isatty() else None)
+        else:
+            show(observer.read())
+
+
+@also_here(
+    zookeeper_option="a ZooKeeper that runs; default: start one",
+    message_queue="a Redis that runs; default: start one",
+    taskdb="database URL; default: a file",
+    projectdb="database URL; default: a file",
+    resultdb="database URL; default: a file",
+    data_path="the folder for data and logs; default: ./data",
+)
+@click.command()
+@click.option("--schedulers", default=Plan.schedulers, show_default=True, type=click.IntRange(1))
+@click.option("--fetchers", default=Plan.fetchers, show_default=True, type=click.IntRange(0))
+@click.option("--processors", default=Plan.processors, show_default=True, type=click.IntRange(0))
+@click.option("--webui-port", type=_PORT, help="default: 5000, or a free one if that is taken")
+@click.pass_context
+def up(ctx: click.Context, /, webui_port: int | None, **numbers: int) -> None:
+    """Run a whole cluster on this machine, until Ctrl-C.
+
+    What is not given by URL is started: ZooKeeper, Redis, databases. A second `up` in the same
+    folder continues where the first stopped.
+    """
+    from pyspider_zk.local.up import up as run_up
+
+    run_up(_plan(ctx, webui_port=webui_port, **numbers), _live_view(ctx.obj), Console())
+
+
+@also_here(
+    zookeeper_option="the cluster's ZooKeeper",
+    data_path="the folder of the `up` to look for",
+)
+@click.command()
+@click.argument("schedulers", type=click.IntRange(1))
+@click.option("--wait/--no-wait", default=True, show_default=True, help="return when they run")
+@click.option("--timeout", default=60.0, show_default=True, help="seconds to wait at most")
+@click.pass_obj
+def scale(asked: dict[str, Any], schedulers: int, wait: bool, timeout: float) -> None:
+    """Change how many schedulers a running `up` has."""
+    where = target(asked)
+    _ask_for(where, schedulers)
+    if wait:
+        _await_members(where, schedulers, timeout)
+        click.echo(f"{schedulers} schedulers run")
+
+
+@click.command()
+@click.option(
+    "--site",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="a folder of HTML pages to crawl; default: Python's documentation",
+)
+@click.option("--start-url", help="a site that runs already, to crawl from this page on")
+def demo(site: Path | None, start_url: str | None) -> None:
+    """Crawl a real site; kill one of three schedulers."""
+    from pyspider_zk.local.demo import demo as run_demo
+
+    if site is not None and start_url is not None:
+        raise click.UsageError("--site and --start-url exclude each other")
+    outcome = run_demo(site, start_url, Console())
+    click.echo(outcome.as_json())
+    if not outcome.complete:
+        raise SystemExit(1)
+
+
+OWN = [status, up, scale, demo]
+
+
+def _print_json(overview: Overview) -> None:
+    click.echo(json.dumps(overview.as_dict()))
+    _raise_fault(overview)
+
+
+def _print_tables(overview: Overview) -> None:
+    Console(width=None if sys.stdout.isatty() else 160).print(_picture(overview))
+    _raise_fault(overview)
+
+
+def _raise_fault(overview: Overview) -> None:
+    if overview.fault is not None:
+        raise overview.fault
+
+
+def _picture(overview: Overview) -> RenderableType:
+    return render(overview.cluster, overview.queues)
+
+
+def _watch(observer: Observer, show: Callable[[Overview], None] | None) -> None:
+    """Show the cluster again and again: one after the other, or (None) in place."""
+    try:
+        if show is None:
+            _watch_in_place(observer)
+        while show is not None:
+            show(observer.read())
+            time.sleep(REFRESH)
+    except KeyboardInterrupt:
+        return
+
+
+def _watch_in_place(observer: Observer) -> None:
+    with Live(auto_refresh=False) as live:
+        while True:
+            live.update(_View(observer).table(), refresh=True)
+            time.sleep(REFRESH)
+
+
+class _View:
+    """What ``up`` shows of its cluster."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+
+    def table(self) -> RenderableType:
+        return _picture(self._observer.read())
+
+    def line(self) -> str:
+        return headline(self._observer.read().cluster)
+
+
+def _live_view(asked: dict[str, Any]) -> Callable[[Addresses], Any]:
+    @contextmanager
+    def view(addresses: Addresses) -> Iterator[_View]:
+        where = Target(settings_of(asked, addresses.zookeeper), addresses.message_queue)
+        with Observer(where) as observer:
+            yield _View(observer)
+
+    return view
+
+
+def _plan(ctx: click.Context, **given: Any) -> Plan:
+    asked = ctx.obj
+    settings = settings_of(asked)
+    config = ctx.meta.get(CONFIG_FILE)
+    if config == "<stdin>":
+        raise ConfigError(["--config: `up` needs a file, because its processes read it again"])
+    return Plan(
+        folder=Path(asked["data_path"]),
+        zookeeper=f"{settings.hosts}{settings.root}" if names_zookeeper(asked) else None,
+        message_queue=asked["message_queue"],
+        config=Path(config) if config else None,
+        drain=settings.drain,
+        **{name: asked[name] for name in _DATABASES},
+        **given,
+    )
+
+
+def _ask_for(where: Target, schedulers: int) -> None:
+    node = ScaleNode(where.settings)
+    node.start()
+    try:
+        node.set(schedulers)
+    finally:
+        node.stop()
+
+
+def _await_members(where: Target, schedulers: int, timeout: float) -> None:
+    deadline = time.monotonic() + timeout
+    with Directory(where.settings) as directory:
+        while (running := len(directory.members())) != schedulers:
+            if time.monotonic() > deadline:
+                raise Unavailable(
+                    f"{running} schedulers run after {timeout:g} s, {schedulers} were asked for:"
+                    " is there an `up` that runs this cluster? See its logs"
+                )
+            time.sleep(POLL)

@@ -1,0 +1,46 @@
+"""How an error ends a command: one message on stderr, the exit code of its class, no password."""
+
+import re
+import traceback
+from typing import IO, Any
+
+import click
+
+from pyspider_zk.errors import ClusterError, ConfigError
+
+# Up to the last @ of the word, because a password may hold one.
+_PASSWORD = re.compile(r"(\w://[^\s:/@]*):\S+@")
+
+
+def masked(text: str) -> str:
+    """Return the text without the passwords of the URLs in it."""
+    return _PASSWORD.sub(r"\1:***@", text)
+
+
+class Failure(click.ClickException):
+    """A `ClusterError` on its way out of a command.
+
+    Args:
+        error: what happened.
+        where: the component it happened in, if that is not obvious.
+        debug: show the traceback, too.
+    """
+
+    def __init__(self, error: ClusterError, where: str = "", debug: bool = False) -> None:
+        message = _message(error)
+        super().__init__(masked(f"{where}: {message}" if where else message))
+        self.exit_code = error.exit_code  # type: ignore[misc]  # click reads it from the instance
+        self.trace = masked("".join(traceback.format_exception(error))) if debug else ""
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the message to stderr."""
+        if self.trace:
+            click.echo(self.trace, file=file, err=file is None)
+        super().show(file)
+
+
+def _message(error: ClusterError) -> str:
+    if not isinstance(error, ConfigError) or len(error.faults) == 1:
+        return str(error)
+    lines = (f"  - {fault}" for fault in error.faults)
+    return "\n".join([f"the configuration has {len(error.faults)} faults:", *lines])

@@ -1,0 +1,226 @@
+"""The command ``pyspider-zk`` before any of its commands: options, config.json, help."""
+
+import copy
+import json
+import logging
+import os
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+from typing import Any
+
+import click
+from pyspider import run
+
+from pyspider_zk import __version__
+from pyspider_zk.cli.checks import Findings, inspect_config, section_of
+from pyspider_zk.cli.failure import Failure
+from pyspider_zk.cli.stock import ALONE, CLUSTER_CLASSES, ClusterContext, set_apart
+from pyspider_zk.config import SECTION, settings_from
+from pyspider_zk.errors import ClusterError, ConfigError
+from pyspider_zk.queues.connect import connect
+from pyspider_zk.wiring import ZOOKEEPER_OPTION
+
+FINDINGS = f"{__name__}.findings"
+CONFIG_FILE = f"{__name__}.config_file"
+URLS = f"{__name__}.urls"
+_ARGUMENTS = f"{__name__}.arguments"
+
+_DATABASES = ("taskdb", "projectdb", "resultdb")
+
+NO_MESSAGE_QUEUE = (
+    "message queue: none is given, and pyspider's built-in one cannot be shared by a cluster;"
+    " name one with --message-queue redis://host:6379/0,"
+    " or let `pyspider-zk up` start everything on this machine"
+)
+
+
+class ClusterGroup(click.Group):
+    """pyspider's commands and the cluster's under one name.
+
+    Args:
+        own: the cluster's commands; the other ones are pyspider's.
+    """
+
+    context_class = ClusterContext
+
+    def __init__(self, *args: Any, own: list[click.Command], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.own = frozenset(str(command.name) for command in own)
+        for command in own:
+            self.add_command(command)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Find a command by its name with dashes or underscores."""
+        return super().get_command(ctx, cmd_name.replace("_", "-"))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, and remember its arguments."""
+        _, command, rest = super().resolve_command(ctx, args)
+        ctx.meta[_ARGUMENTS] = rest
+        return command.name if command else None, command, rest
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; what goes wrong on purpose ends in a message and an exit code."""
+        try:
+            return super().invoke(ctx)
+        except ClusterError as error:
+            raise Failure(error, debug=bool(ctx.params.get("debug"))) from error
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the cluster's commands first."""
+        names = self.list_commands(ctx)
+        self._rows(formatter, "The cluster", [name for name in names if name in self.own])
+        self._rows(
+            formatter, "pyspider's components", [name for name in names if name not in self.own]
+        )
+
+    def _rows(self, formatter: click.HelpFormatter, title: str, names: list[str]) -> None:
+        width = formatter.width - 6 - max(map(len, self.commands))
+        rows = [(name, self.commands[name].get_short_help_str(width)) for name in names]
+        with formatter.section(title):
+            formatter.write_dl(rows)
+
+
+def options() -> list[click.Parameter]:
+    """Return pyspider's global options and ours."""
+    zookeeper = click.Option(
+        ["--zookeeper", ZOOKEEPER_OPTION],
+        metavar="HOSTS[/ROOT]",
+        help="ZooKeeper of the cluster and the znode it lives below,"
+        " such as zk1:2181,zk2:2181/pyspider-zk",
+    )
+    return [_option(param) for param in run.cli.params if param.name != "version"] + [
+        zookeeper,
+        *_version(),
+    ]
+
+
+def _version() -> list[click.Parameter]:
+    message = f"pyspider-zk {__version__} (pyspider {version('pyspider')})"
+    carrier = click.version_option(message=message, version=__version__)(click.Command(None))
+    return carrier.params
+
+
+def _option(param: click.Parameter) -> click.Parameter:
+    ours = copy.copy(param)
+    if param.name == "config":
+        ours.callback = _read_config
+    elif param.name in _DATABASES and param.callback is not None:
+        ours.callback = _remember(param.callback)
+    return ours
+
+
+def _remember(callback: Callable[..., Any]) -> Callable[..., Any]:
+    """Keep the URL that pyspider's callback turns into a database."""
+
+    def remember(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+        ctx.meta.setdefault(URLS, {})[param.name] = value
+        return callback(ctx, param, value)
+
+    return remember
+
+
+def _read_config(ctx: click.Context, param: click.Parameter, value: Any) -> dict[str, Any]:
+    """Read config.json as pyspider does, and look for faults."""
+    if value is None:
+        return {}
+    config = _parsed(ctx, param, value)
+    if not isinstance(config, dict):
+        raise Failure(ConfigError([f"{value.name}: must hold an object"]))
+    findings = inspect_config(config, value.name, ctx)
+    ctx.meta[FINDINGS], ctx.meta[CONFIG_FILE] = findings, value.name
+    # Sections go by the commands' names; a faulty value is reported with all the others.
+    by_command = {key.replace("_", "-"): section for key, section in config.items()}
+    top_level = {key: value for key, value in config.items() if key not in findings.bad}
+    ctx.default_map = by_command | top_level
+    return config
+
+
+def _parsed(ctx: click.Context, param: click.Parameter, file: Any) -> Any:
+    try:
+        with file:  # click closes it only if all options turn out well
+            return run.read_config(ctx, param, file)
+    except json.JSONDecodeError as error:
+        place = f"{file.name}, line {error.lineno}, column {error.colno}"
+        raise Failure(ConfigError([f"{place}: {error.msg}"])) from error
+    except UnicodeDecodeError as error:
+        raise Failure(ConfigError([f"{file.name}: is no text in UTF-8"])) from error
+
+
+def _group(ctx: click.Context) -> ClusterGroup:
+    if not isinstance(ctx.command, ClusterGroup):
+        raise TypeError("the options of pyspider-zk belong to its own group")
+    return ctx.command
+
+
+@click.pass_context
+def prepare(ctx: click.Context, /, **params: Any) -> Any:
+    """Check what was asked for, then do what pyspider does before a command."""
+    _report(ctx, params)
+    command = ctx.invoked_subcommand
+    if command in _group(ctx).own:
+        level = logging.DEBUG if params["debug"] else logging.ERROR
+        logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s")
+        ctx.obj = params | ctx.meta.get(URLS, {})
+        return None
+    if command in ALONE:
+        set_apart(str(command), params["config"])
+    return run.cli.callback(**params)
+
+
+def _report(ctx: click.Context, params: Mapping[str, Any]) -> None:
+    """Say everything that is wrong, at once.
+
+    Raises:
+        ConfigError: with every fault.
+    """
+    findings: Findings = ctx.meta.get(FINDINGS, Findings())
+    for warning in findings.warnings:
+        click.echo(f"Warning: {warning}", err=True)
+    faults = [*findings.faults, *_settings_faults(params)]
+    if _needs_queue(ctx, params["config"]):
+        faults.extend(_queue_faults(params))
+    if faults:
+        raise ConfigError(faults)
+
+
+def _settings_faults(params: Mapping[str, Any]) -> tuple[str, ...]:
+    try:
+        settings_from(params["config"].get(SECTION), os.environ, params[ZOOKEEPER_OPTION])
+    except ConfigError as error:
+        return error.faults
+    return ()
+
+
+def _queue_faults(params: Mapping[str, Any]) -> tuple[str, ...]:
+    url = params["message_queue"] or params["amqp_url"]
+    if not url and (params["beanstalk"] or os.environ.get("RABBITMQ_NAME")):
+        url = "beanstalk:" if params["beanstalk"] else "amqp:"
+    if not url:
+        return (NO_MESSAGE_QUEUE,)
+    try:
+        connect(url, 0, 1).close()
+    except ConfigError as error:
+        return error.faults
+    return ()
+
+
+def _needs_queue(ctx: click.Context, config: Mapping[str, Any]) -> bool:
+    """Tell whether a class of the cluster is about to run."""
+    command = ctx.invoked_subcommand or "all"
+    asked = [command] if command in CLUSTER_CLASSES else list(CLUSTER_CLASSES)
+    if command not in CLUSTER_CLASSES and command != "all":
+        return False
+    return any(_runs_ours(name, config, ctx.meta.get(_ARGUMENTS, [])) for name in asked)
+
+
+def _runs_ours(command: str, config: Mapping[str, Any], arguments: list[str]) -> bool:
+    option, ours = CLUSTER_CLASSES[command]
+    flag = f"--{option.replace('_', '-')}"
+    if "--help" in arguments or any(argument.startswith(flag) for argument in arguments):
+        return False  # it may be any class; a cluster's will ask for the queue itself
+    section = config.get(section_of(command))
+    chosen = section.get(option, ours) if isinstance(section, Mapping) else ours
+    return str(chosen).startswith("pyspider_zk.")

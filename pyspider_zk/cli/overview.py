@@ -1,0 +1,106 @@
+"""What ``status`` and the live view of ``up`` show: the cluster and its queues at one moment."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from pyspider.message_queue import connect_message_queue
+
+from pyspider_zk.cli.target import Target
+from pyspider_zk.core.records import Cluster
+from pyspider_zk.errors import ClusterError
+from pyspider_zk.queues.connect import connect
+from pyspider_zk.zookeeper.directory import Directory
+
+PATIENCE = 5.0  # seconds for ZooKeeper's first answer
+DEAD_LETTERS = "dead_letters"
+STOCK_QUEUES = ("scheduler2fetcher", "fetcher2processor", "processor2result")
+"""The queues that stay pyspider's own."""
+
+
+@dataclass(frozen=True)
+class Overview:
+    """The cluster and its queues at one moment.
+
+    Attributes:
+        cluster: what stands in ZooKeeper.
+        queues: messages per queue, a kind of slot queue counting as one; empty if unknown.
+        fault: why the queues are unknown.
+    """
+
+    cluster: Cluster
+    queues: Mapping[str, int]
+    fault: ClusterError | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the form that ``status --json`` prints."""
+        return {**self.cluster.as_dict(), "queues": dict(self.queues) or None}
+
+
+class Observer:
+    """Reads a cluster again and again, over connections that stay open. One thread.
+
+    Raises:
+        ConfigError: the message queue is none that a cluster can use.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self._directory = Directory(target.settings)
+        self._lengths = _Lengths(target) if target.message_queue else None
+
+    def __enter__(self) -> Self:
+        """Connect to ZooKeeper.
+
+        Raises:
+            Unavailable: nothing answers.
+        """
+        self._directory.start(PATIENCE)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._directory.stop()
+        if self._lengths is not None:
+            self._lengths.close()
+
+    def read(self) -> Overview:
+        """Return what there is; a message queue that is away does not hide the cluster.
+
+        Raises:
+            Unavailable: ZooKeeper does not answer.
+            Mismatch: there is no cluster.
+        """
+        cluster = self._directory.read()
+        if self._lengths is None:
+            return Overview(cluster, {})
+        try:
+            return Overview(cluster, self._lengths.read())
+        except ClusterError as fault:
+            return Overview(cluster, {}, fault)
+
+
+class _Lengths:
+    """Counts the messages behind a message queue."""
+
+    def __init__(self, target: Target) -> None:
+        self._ours = connect(target.message_queue, 0, target.settings.slots)
+        # pyspider's queues connect when they are made, so not before ours got an answer.
+        self._url = target.message_queue
+        self._stock: dict[str, Any] = {}
+
+    def read(self) -> dict[str, int]:
+        inbox = self._ours.inbox.lengths()
+        slots = self._ours.slot_queues.lengths()
+        lengths = {kind.value: inbox[kind] + slots[kind] for kind in slots}
+        if not self._stock:
+            self._stock = {name: connect_message_queue(name, self._url) for name in STOCK_QUEUES}
+        lengths |= {name: queue.qsize() for name, queue in self._stock.items()}
+        return lengths | {DEAD_LETTERS: self._ours.slot_queues.dead()}
+
+    def close(self) -> None:
+        self._ours.close()

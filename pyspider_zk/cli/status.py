@@ -1,0 +1,122 @@
+"""The picture of a cluster for people."""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from rich.columns import Columns
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from pyspider_zk.cli.overview import DEAD_LETTERS
+from pyspider_zk.core.records import Cluster, Component, Load, Member, MemberId
+
+WIDE = 110  # columns of a terminal that shows everything
+
+_SHORT = 8  # digits of an incarnation that tell two apart
+
+
+def render(cluster: Cluster, queues: Mapping[str, int], now: float | None = None) -> RenderableType:
+    """Return the cluster as tables; a narrow terminal gets fewer columns.
+
+    Args:
+        cluster: what stands in ZooKeeper.
+        queues: messages per queue; empty if unknown.
+        now: seconds since the epoch; None: the clock's.
+    """
+    return _Picture(cluster, queues, time.time() if now is None else now)
+
+
+@dataclass(frozen=True)
+class _Picture:
+    cluster: Cluster
+    queues: Mapping[str, int]
+    now: float
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        wide = options.max_width >= WIDE
+        yield Text(headline(self.cluster), style="bold")
+        yield _members(self.cluster, self.now, wide)
+        yield from _warning(self.cluster)
+        tables = [_components(self.cluster, self.now, wide)]
+        if self.queues:
+            tables.append(_queues(self.queues))
+        yield Columns(tables, padding=(0, 3))
+
+
+def headline(cluster: Cluster) -> str:
+    """Return the cluster in one line."""
+    leader = f"leader {cluster.leader.number}" if cluster.leader else "no leader"
+    moving = sum(slot.next is not None for slot in cluster.assignment.slots)
+    return (
+        f"{_counted(len(cluster.members), 'member')}, {leader}, {cluster.meta.slots} slots"
+        f"{f' ({moving} moving)' if moving else ''}, epoch {cluster.assignment.epoch}"
+    )
+
+
+def _warning(cluster: Cluster) -> Iterator[Text]:
+    unserved = sum(slot.owner not in cluster.members for slot in cluster.assignment.slots)
+    if unserved:
+        have = "slot has" if unserved == 1 else "slots have"
+        yield Text(f"{unserved} {have} no running owner just now", style="bold red")
+
+
+def _members(cluster: Cluster, now: float, wide: bool) -> Table:
+    numbers = ("member", "slots", "projects", "pending", "pid", "up")
+    more = ("host", "incarnation", "version") if wide else ()
+    names = ("member", "state", "slots", "projects", "pending", "address", "pid", "up", *more)
+    table = _table(*names, right=numbers)
+    counts = cluster.slot_counts()
+    for member, record in sorted(cluster.members.items()):
+        load = cluster.loads.get(member, Load())
+        state, up = _state(cluster, member, record), _age(record.started, now)
+        row = (member.number, state, counts[member], load.projects, load.pending)
+        origin = (record.host, member.incarnation[:_SHORT], record.version) if wide else ()
+        cells = map(str, (*row, record.address, record.pid, up, *origin))
+        table.add_row(*cells, style="yellow" if record.draining else None)
+    return table
+
+
+def _state(cluster: Cluster, member: MemberId, record: Member) -> str:
+    states = ["leader"] if member == cluster.leader else []
+    return " ".join(states + (["draining"] if record.draining else []))
+
+
+def _components(cluster: Cluster, now: float, wide: bool) -> Table:
+    more = ("host", "version") if wide else ()
+    table = _table("component", "address", "pid", "up", *more, right=("pid", "up"))
+    for kind, found in sorted(cluster.components.items()):
+        for record in _by_age(found.values()):
+            origin = (record.host, record.version) if wide else ()
+            up = _age(record.started, now)
+            table.add_row(kind.value, record.address, str(record.pid), up, *origin)
+    return table
+
+
+def _queues(queues: Mapping[str, int]) -> Table:
+    table = _table("queue", "messages", right=("messages",))
+    for name, length in queues.items():
+        style = "red" if name == DEAD_LETTERS and length else None
+        table.add_row(name, f"{length:,}", style=style)
+    return table
+
+
+def _table(*names: str, right: Iterable[str]) -> Table:
+    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
+    for name in names:
+        table.add_column(name, justify="right" if name in right else "left", no_wrap=True)
+    return table
+
+
+def _by_age(components: Iterable[Component]) -> list[Component]:
+    return sorted(components, key=lambda component: (component.started, component.pid))
+
+
+def _age(started: float, now: float) -> str:
+    return str(timedelta(seconds=max(0, int(now - started))))
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -1,0 +1,101 @@
+"""Which cluster a command is about, and the global options it may also be told after its name."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pyspider_zk.cli.group import options
+from pyspider_zk.config import ENV_PREFIX, SECTION, Settings, settings_from
+from pyspider_zk.errors import Unavailable
+from pyspider_zk.local.folder import running_in
+from pyspider_zk.wiring import ZOOKEEPER_OPTION
+
+Asked = Mapping[str, Any]
+"""The global options by name, with the databases as the URLs they were given as."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A cluster to look at.
+
+    Attributes:
+        settings: where it stands in ZooKeeper.
+        message_queue: URL of its message queue; None if nobody told.
+    """
+
+    settings: Settings
+    message_queue: str | None
+
+
+def also_here(**helps: str) -> Callable[[click.Command], click.Command]:
+    """Let a command take some of the global options after its name, too.
+
+    Args:
+        helps: what each of these options means to the command.
+    """
+
+    def extend(command: click.Command) -> click.Command:
+        shared = {str(option.name): option for option in options()}
+        command.params += [_again(shared[name], text) for name, text in helps.items()]
+        return command
+
+    return extend
+
+
+def target(asked: Asked) -> Target:
+    """Return the cluster that was named, or else the one that ``up`` runs in this folder.
+
+    Raises:
+        Unavailable: neither.
+    """
+    found = find_target(asked)
+    if found is None:
+        raise Unavailable(
+            f"no cluster runs in {asked['data_path']}: start one with `pyspider-zk up`,"
+            " or name its ZooKeeper with --zookeeper"
+        )
+    return found
+
+
+def find_target(asked: Asked) -> Target | None:
+    """Return what `target` returns, or None."""
+    message_queue = asked["message_queue"] or asked["amqp_url"]
+    if names_zookeeper(asked):
+        return Target(settings_of(asked), message_queue)
+    running = running_in(Path(asked["data_path"]))
+    if running is None:
+        return None
+    return Target(settings_of(asked, running.zookeeper), message_queue or running.message_queue)
+
+
+def settings_of(asked: Asked, hosts: str | None = None) -> Settings:
+    """Return the settings; ``hosts`` stand for the option ``--zookeeper``."""
+    return settings_from(asked["config"].get(SECTION), os.environ, hosts or asked[ZOOKEEPER_OPTION])
+
+
+def names_zookeeper(asked: Asked) -> bool:
+    """Tell whether the option, the environment or config.json names a ZooKeeper."""
+    section = asked["config"].get(SECTION)
+    in_section = isinstance(section, str) or (isinstance(section, Mapping) and "hosts" in section)
+    return bool(asked[ZOOKEEPER_OPTION] or in_section or os.environ.get(f"{ENV_PREFIX}HOSTS"))
+
+
+def _again(option: click.Parameter, text: str) -> click.Option:
+    if not isinstance(option, click.Option):
+        raise TypeError(f"{option.name} is no option")
+    return click.Option(
+        [option.opts[0], str(option.name)],
+        metavar=option.metavar,
+        help=text,
+        expose_value=False,
+        callback=_override,
+    )
+
+
+def _override(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        ctx.obj[param.name] = value

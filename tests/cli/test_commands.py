@@ -1,0 +1,78 @@
+"""What commands and options there are."""
+
+import click
+import pytest
+from pyspider import run as stock
+
+from pyspider_zk.cli.main import cli
+from pyspider_zk.cli.stock import ALONE, CLUSTER_CLASSES, command_name
+from tests.cli.conftest import Run
+
+STOCK = [command_name(command) for command in stock.cli.commands.values()]
+
+
+def flags(command: click.Command) -> set[str]:
+    return {flag for param in command.params for flag in (*param.opts, *param.secondary_opts)}
+
+
+def test_help_names_the_cluster_s_commands_first(run: Run) -> None:
+    text = run("--help").output
+    ours, theirs = text.index("The cluster:"), text.index("pyspider's components:")
+    assert ours < text.index("  status") < theirs < text.index("  scheduler")
+
+
+def test_every_global_option_of_pyspider_is_there() -> None:
+    assert flags(stock.cli) | {"--zookeeper"} == flags(cli)
+
+
+@pytest.mark.parametrize("name", STOCK)
+def test_every_command_has_pyspider_s_options(name: str) -> None:
+    theirs = {command_name(command): command for command in stock.cli.commands.values()}
+    assert flags(cli.commands[name]) == flags(theirs[name])
+
+
+@pytest.mark.parametrize("name", [*STOCK, "result_worker", "send_message", *sorted(cli.own)])
+def test_every_command_explains_itself(run: Run, name: str) -> None:
+    result = run(name, "--help")
+    assert result.exit_code == 0, result.output
+    assert f"Usage: pz {name.replace('_', '-')}" in result.output
+
+
+@pytest.mark.parametrize(("name", "choice"), CLUSTER_CLASSES.items())
+def test_components_run_the_cluster_s_classes_by_default(
+    run: Run, name: str, choice: tuple[str, str]
+) -> None:
+    option, path = choice
+    text = run(name, "--help").output
+    assert f"--{option.replace('_', '-')}" in text
+    assert path in text
+
+
+def test_pyspider_s_own_commands_stay_as_they_are() -> None:
+    options = {param.name: param for param in stock.scheduler.params}
+    assert options["scheduler_cls"].default == "pyspider.scheduler.ThreadBaseScheduler"
+    assert stock.scheduler.context_class is click.Context
+
+
+def test_commands_that_run_alone_keep_pyspider_s_defaults() -> None:
+    assert {cli.commands[name].context_class for name in ALONE} == {click.Context}
+
+
+def test_an_unknown_command_is_answered_with_the_likely_one(run: Run) -> None:
+    result = run("shceduler")
+    assert result.exit_code == 2
+    assert "'scheduler'" in result.output
+
+
+def test_the_version_names_both_packages(run: Run) -> None:
+    text = run("--version").output
+    assert "pyspider-zk 0." in text
+    assert "pyspider 0.3.10+zk" in text
+
+
+def test_a_class_that_does_not_exist_is_named(run: Run) -> None:
+    result = run(
+        "--message-queue", "redis://h/0", "scheduler", "--scheduler-cls", "pyspider_zk.hooks.Other"
+    )
+    assert result.exit_code == 2
+    assert "cannot load 'pyspider_zk.hooks.Other'" in result.output

@@ -1,0 +1,132 @@
+"""Wrong settings are answered at once, by name."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+
+Config = Callable[[str], Path]
+
+QUEUE = '"message_queue": "redis://127.0.0.1:1/0"'
+
+
+def test_all_faults_are_reported_at_once(
+    run: Run, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYSPIDER_ZK_DRAIN", "soon")
+    path = config(
+        """{"queue-maxsize": "many", "zookeeper": {"leese": 3}, "webui": [1],
+            "scheduler": {"xmlrpc-prot": 1, "delete_time": "late"}}"""
+    )
+    result = run("-c", path, "scheduler")
+    assert result.exit_code == 2
+    for name in (
+        "queue_maxsize: 'many'",
+        "'leese'; did you mean lease?",
+        'section "webui": must be an object',
+        "'xmlrpc_prot'; did you mean xmlrpc_port?",
+        "delete_time: 'late'",
+        "PYSPIDER_ZK_DRAIN",
+        "--message-queue",
+    ):
+        assert name in result.stderr
+
+
+def test_an_unknown_top_level_key_is_only_warned_of(run: Run, config: Config) -> None:
+    result = run("-c", config('{"mesage_queue": "x"}'), "scheduler", "--help")
+    assert result.exit_code == 0
+    assert "'mesage_queue'; did you mean message_queue?" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        '"processor": {"enable-stdout-capture": false}',
+        '"fetcher": {"no_input": true, "poolsize": 5}',
+        '"result-worker": {"result_cls": "pyspider.result.ResultWorker"}',
+        '"phantomjs": {"args": ["--a"], "port": 25556}',
+        '"scheduler": {"threads": 4, "xmlrpc": false}',
+        '"zookeeper": "zk1:2181,zk2:2181/here"',
+        '"status": {"watch": false}',
+    ],
+)
+def test_keys_that_pyspider_takes_are_no_faults(run: Run, config: Config, section: str) -> None:
+    result = run("-c", config(f"{{{QUEUE}, {section}}}"), "scheduler", "--help")
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+
+
+def test_a_syntax_error_is_located(run: Run, config: Config) -> None:
+    result = run("-c", config('{"a": 1,\n "b": }'), "all")
+    assert result.exit_code == 2
+    assert "config.json, line 2, column 7" in result.stderr
+
+
+@pytest.mark.parametrize("text", ["[]", "3", '"x"', "null"])
+def test_a_config_that_is_no_object_is_refused(run: Run, config: Config, text: str) -> None:
+    result = run("-c", config(text), "all")
+    assert result.exit_code == 2
+    assert "must hold an object" in result.stderr
+
+
+def test_a_config_that_is_no_text_is_refused(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_bytes(b"\xff\xfe\x00")
+    result = run("-c", "config.json", "all")
+    assert result.exit_code == 2
+    assert "UTF-8" in result.stderr
+
+
+def test_a_missing_config_is_named(run: Run) -> None:
+    result = run("-c", "nowhere.json", "all")
+    assert result.exit_code == 2
+    assert "nowhere.json" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "command", ["scheduler", "processor", "fetcher", "result-worker", "webui", "all"]
+)
+def test_a_cluster_without_a_message_queue_is_refused(run: Run, command: str) -> None:
+    result = run(command)
+    assert result.exit_code == 2
+    assert "--message-queue redis://" in result.stderr
+    assert result.stderr.startswith("Error: ")
+
+
+def test_without_a_command_all_is_meant(run: Run) -> None:
+    result = run()
+    assert result.exit_code == 2
+    assert "--message-queue redis://" in result.stderr
+
+
+def test_the_option_is_checked_like_the_section(run: Run) -> None:
+    result = run("--zookeeper", "host:port:more", "status")
+    assert result.exit_code == 2
+    assert "hosts: 'host:port:more'" in result.stderr
+
+
+def test_a_message_queue_that_no_cluster_can_use_is_refused(run: Run) -> None:
+    result = run("--message-queue", "beanstalk://u:secret@host/", "processor")
+    assert result.exit_code == 2
+    assert "beanstalk is not supported" in result.stderr
+
+
+def test_passwords_are_never_shown(run: Run) -> None:
+    result = run("--debug", "--message-queue", "redis://:s@cret@127.0.0.1:1/0", "all")
+    assert result.exit_code == 3
+    assert "Redis at 127.0.0.1:1" in result.stderr
+    assert "Traceback" in result.stderr
+    assert "cret" not in result.output
+
+
+def test_classes_that_do_not_exist_are_all_named(run: Run, config: Config) -> None:
+    path = config(
+        f"""{{{QUEUE}, "scheduler": {{"scheduler-cls": "nowhere.Scheduler"}},
+            "fetcher": {{"fetcher-cls": "json.Fetcher"}}, "processor": {{"processor-cls": "x"}}}}"""
+    )
+    result = run("-c", path, "all")
+    assert result.exit_code == 2
+    assert "section \"scheduler\", scheduler_cls: cannot load 'nowhere.Scheduler'" in result.stderr
+    assert "section \"fetcher\", fetcher_cls: cannot load 'json.Fetcher'" in result.stderr
+    assert "section \"processor\", processor_cls: 'x' must be module.object" in result.stderr

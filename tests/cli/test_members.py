@@ -1,0 +1,101 @@
+"""Schedulers started by the command, and the commands that speak to them."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyspider_zk.config import Settings
+from pyspider_zk.zookeeper.scale import ScaleNode
+from tests.cli.conftest import Run, hosts
+from tests.cli.processes import PROGRAM, STOCK_PROGRAM, process
+
+CLASS = ("--scheduler-cls", "pyspider_zk.hooks.ClusterScheduler")
+
+
+@pytest.fixture
+def path(config: Callable[[str], Path], cluster_settings: Settings, redis_url: str) -> Path:
+    """Give the config.json of a cluster of its own."""
+    section = {
+        "hosts": cluster_settings.hosts,
+        "root": cluster_settings.root,
+        "renewal": cluster_settings.renewal,
+        "lease": cluster_settings.lease,
+    }
+    return config(json.dumps({"zookeeper": section, "message-queue": redis_url}))
+
+
+@pytest.fixture
+def state(run: Run, path: Path) -> Callable[[], dict[str, Any]]:
+    """Give the function that returns the cluster's state; empty before its birth."""
+
+    def read() -> dict[str, Any]:
+        result = run("-c", path, "status", "--json")
+        found: dict[str, Any] = json.loads(result.stdout or "{}")
+        return found
+
+    return read
+
+
+@pytest.mark.zk
+@pytest.mark.redis
+@pytest.mark.parametrize(
+    "program", [(*PROGRAM, "-c"), (*STOCK_PROGRAM, "-c")], ids=["pyspider-zk", "pyspider"]
+)
+def test_a_scheduler_joins_takes_messages_and_leaves(
+    run: Run,
+    path: Path,
+    state: Callable[[], dict[str, Any]],
+    eventually: Callable[..., None],
+    tmp_path: Path,
+    program: tuple[str, ...],
+) -> None:
+    with process(
+        path, "scheduler", *CLASS, "--xmlrpc-port", 0, folder=tmp_path, program=program
+    ) as child:
+        eventually(lambda: [each["leader"] for each in state().get("members", ())] == [True])
+
+        assert run("-c", path, "send-message", "project", "hello").exit_code == 0
+        eventually(lambda: state()["queues"]["scheduler2fetcher"] == 1)
+        assert run("-c", path, "scale", 1).output == "1 schedulers run\n"
+
+        child.terminate()
+        assert child.wait() == 0
+    assert state()["members"] == []
+
+
+@pytest.mark.zk
+@pytest.mark.redis
+def test_all_refuses_a_cluster_with_other_slots_once(
+    cluster: Settings, redis_url: str, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYSPIDER_ZK_SLOTS", "8")
+    result = run("--zookeeper", hosts(cluster), "--message-queue", redis_url, "all")
+    assert result.exit_code == 4
+    assert result.stderr.startswith(f"Error: the cluster at {cluster.root} was born with 256 slots")
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.zk
+def test_scale_asks_the_up_that_runs_the_cluster(cluster: Settings, run: Run) -> None:
+    assert run("scale", "4", "--no-wait", "--zookeeper", hosts(cluster)).exit_code == 0
+    node = ScaleNode(cluster)
+    node.start()
+    assert node.get() == 4
+    node.stop()
+
+
+@pytest.mark.zk
+def test_scale_says_how_many_run_when_it_gives_up(cluster: Settings, run: Run) -> None:
+    result = run("scale", "4", "--timeout", "0", "--zookeeper", hosts(cluster))
+    assert result.exit_code == 3
+    assert "1 schedulers run after 0 s, 4 were asked for" in result.stderr
+
+
+@pytest.mark.zk
+def test_a_message_without_a_scheduler_is_refused(run: Run, cluster_settings: Settings) -> None:
+    result = run("--zookeeper", hosts(cluster_settings), "send-message", "project", "hello")
+    assert result.exit_code == 3
+    assert "no scheduler runs" in result.stderr

@@ -1,0 +1,206 @@
+"""``status`` shows a real cluster and its real queues."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspider.message_queue import connect_message_queue
+from rich.console import Console
+
+from pyspider_zk.cli.status import render
+from pyspider_zk.config import Settings
+from pyspider_zk.core.names import Kind
+from pyspider_zk.core.records import (
+    Assignment,
+    Cluster,
+    Component,
+    ComponentKind,
+    Load,
+    Member,
+    MemberId,
+    Meta,
+    Slot,
+)
+from pyspider_zk.local.folder import Running, announce, claimed
+from pyspider_zk.queues.api import Message
+from pyspider_zk.queues.connect import connect
+from tests.cli.conftest import MEMBER, Run, hosts
+
+
+def fill(url: str, slots: int) -> None:
+    """Put messages into every kind of queue."""
+    queues = connect(url, 0, slots)
+    queues.slot_queues.publish(
+        [Message(Kind.NEWTASK, slot, {"project": "p"}) for slot in range(3)]
+        + [Message(Kind.STATUS, 1, {"project": "p"})]
+    )
+    queues.close()
+    connect_message_queue("newtask_queue", url).put({"project": "p"})
+    connect_message_queue("scheduler2fetcher", url).put({"project": "p"})
+
+
+@pytest.mark.zk
+@pytest.mark.redis
+def test_json_tells_members_components_and_queues(
+    run: Run, cluster: Settings, redis_url: str
+) -> None:
+    fill(redis_url, cluster.slots)
+    result = run("--zookeeper", hosts(cluster), "--message-queue", redis_url, "status", "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    (member,) = found["members"]
+    assert member["number"] == found["leader"] == 0
+    assert (member["address"], member["slots"]) == ("10.0.0.1:23333", cluster.slots)
+    assert (member["projects"], member["pending"], member["leader"]) == (3, 7, True)
+    assert member["incarnation"]
+    assert found["unserved_slots"] == 0
+    assert found["epoch"] > 0
+    assert [each["host"] for each in found["components"]["processor"]] == ["box-2"]
+    assert found["queues"] == {
+        "newtask_queue": 4,
+        "status_queue": 1,
+        "scheduler2fetcher": 1,
+        "fetcher2processor": 0,
+        "processor2result": 0,
+        "dead_letters": 0,
+    }
+
+
+@pytest.mark.zk
+def test_without_a_message_queue_the_lengths_are_unknown(run: Run, cluster: Settings) -> None:
+    result = run("status", "--json", "--zookeeper", hosts(cluster))
+    assert json.loads(result.stdout)["queues"] is None
+
+
+@pytest.mark.zk
+def test_a_message_queue_that_is_away_does_not_hide_the_members(
+    run: Run, cluster: Settings
+) -> None:
+    queue = "redis://:secret@127.0.0.1:1/0"
+    result = run("--message-queue", queue, "status", "--zookeeper", hosts(cluster))
+    assert "10.0.0.1:23333" in result.stdout
+    assert "Error: Redis at 127.0.0.1:1" in result.stderr
+    assert result.exit_code == 3
+    assert "secret" not in result.output
+
+
+@pytest.mark.zk
+@pytest.mark.redis
+def test_the_cluster_that_up_runs_in_this_folder_is_found(
+    run: Run, cluster: Settings, redis_url: str
+) -> None:
+    note = dict.fromkeys(("taskdb", "projectdb", "resultdb", "webui"), "")
+    with claimed(Path("data")):
+        announce(
+            Path("data"),
+            Running(
+                pid=os.getpid(),
+                zookeeper=hosts(cluster),
+                message_queue=redis_url,
+                schedulers=1,
+                **note,
+            ),
+        )
+        found = json.loads(run("status", "--json").stdout)
+        elsewhere = run("--data-path", "other", "status")
+    assert len(found["members"]) == 1
+    assert found["queues"]["newtask_queue"] == 0
+    assert elsewhere.exit_code == 3
+
+
+@pytest.mark.zk
+def test_a_root_without_a_cluster_is_named(run: Run, cluster_settings: Settings) -> None:
+    result = run("status", "--zookeeper", hosts(cluster_settings))
+    assert result.exit_code == 4
+    assert f"there is no cluster at {cluster_settings.root}" in result.stderr
+
+
+@pytest.mark.zk
+def test_watch_goes_on_until_it_is_interrupted(cluster: Settings, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "pyspider_zk.cli.main", "status", "--json", "--watch"]
+    environ = os.environ | {
+        "PYSPIDER_ZK_HOSTS": cluster.hosts,
+        "PYSPIDER_ZK_ROOT": cluster.root,
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+    }
+    with subprocess.Popen(
+        command, env=environ, cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        documents = [json.loads(child.stdout.readline()) for _ in range(2)]
+        child.send_signal(signal.SIGINT)
+        child.stdout.read()
+    assert [document["slots"] for document in documents] == [cluster.slots] * 2
+    assert child.returncode == 0
+
+
+def test_a_zookeeper_that_is_away_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyspider_zk.cli.overview.PATIENCE", 0.2)
+    result = run("status", "--zookeeper", "127.0.0.1:1")
+    assert result.exit_code == 3
+    assert result.stderr.startswith("Error: no ZooKeeper answers at 127.0.0.1:1")
+
+
+def test_without_any_cluster_the_remedy_is_told(run: Run) -> None:
+    result = run("status")
+    assert result.exit_code == 3
+    assert "pyspider-zk up" in result.stderr
+
+
+def picture(found: Cluster, queues: Mapping[str, int], width: int = 160) -> str:
+    console = Console(width=width)
+    with console.capture() as captured:
+        console.print(render(found, queues, now=1000.0 + 3661))
+    return captured.get()
+
+
+def a_cluster(**changes: Any) -> Cluster:
+    first, second, gone = MemberId(0, "aaaaaaaaaaaa"), MemberId(1, "bbbbbbbbbbbb"), MemberId(2, "c")
+    slots = (Slot(first, 1), Slot(first, 2, second), Slot(second, 1), Slot(gone, 1))
+    values: dict[str, Any] = {
+        "meta": Meta(4),
+        "assignment": Assignment(9, slots),
+        "leader": first,
+        "members": {
+            first: MEMBER,
+            second: Member("10.0.0.2:1", "box-2", 12, "0.1.0", started=1000.0, draining=True),
+        },
+        "loads": {first: Load(projects=5, pending=17)},
+    }
+    return Cluster(**values | changes)
+
+
+def test_the_picture_shows_who_leads_drains_and_moves() -> None:
+    text = picture(a_cluster(), {})
+    assert "2 members, leader 0, 4 slots (1 moving), epoch 9" in text
+    leader, draining = (line for line in text.splitlines() if "10.0.0." in line)
+    assert "leader" in leader
+    assert "aaaaaaaa " in leader
+    assert "1:01:01" in leader
+    assert "draining" in draining
+    assert "1 slot has no running owner" in text
+
+
+def test_the_picture_of_an_empty_cluster_says_so() -> None:
+    empty = Cluster(Meta(4), Assignment.vacant(4))
+    assert "0 members, no leader, 4 slots, epoch 0" in picture(empty, {})
+
+
+def test_the_picture_shows_queues_and_components() -> None:
+    components = {ComponentKind.WEBUI: {"x": Component("box", 3, "1", 1000.0, "10.0.0.9:5000")}}
+    text = picture(a_cluster(components=components), {"newtask_queue": 12345, "dead_letters": 1})
+    assert "12,345" in text
+    assert "10.0.0.9:5000" in text
+
+
+def test_a_narrow_terminal_keeps_what_matters() -> None:
+    narrow = picture(a_cluster(), {}, width=80)
+    assert "…" not in narrow
+    assert "10.0.0.1:23333" in narrow
+    assert "box-2" not in narrow
