@@ -1,0 +1,28 @@
+"""Every edit of pyspider 0.3.10, one module for each area."""
+
+from edits import (
+    commands,
+    fetcher,
+    language,
+    libraries,
+    processes,
+    processor,
+    scheduler,
+    sqlite,
+    webdav,
+    webui,
+)
+from edits.edit import Edit, Span
+
+EDITS: tuple[Edit | Span, ...] = (
+    *language.EDITS,
+    *libraries.EDITS,
+    *processes.EDITS,
+    *sqlite.EDITS,
+    *processor.EDITS,
+    *fetcher.EDITS,
+    *scheduler.EDITS,
+    *webui.EDITS,
+    *webdav.EDITS,
+    *commands.EDITS,
+)

@@ -1,0 +1,88 @@
+"""The command line: click 8 and the processes it starts."""
+
+from edits.edit import Edit
+
+_FILE = "pyspider/run.py"
+_ASYNC = "async is a keyword since Python 3.7; upstream's later name is async_mode"
+_NAMES = "click 7 turned the names' underscores into dashes: both work, config.json has the former"
+_SIGTERM = "SIGTERM ends a component as quit() does; children that hang are killed"
+
+EDITS = (
+    Edit(_FILE, " async=True, get_object", " async_mode=True, get_object", _ASYNC),
+    Edit(_FILE, "proxy=proxy, async=async)", "proxy=proxy, async_mode=async_mode)", _ASYNC),
+    Edit(_FILE, "fetcher, async=False,", "fetcher, async_mode=False,", _ASYNC),
+    Edit(
+        _FILE,
+        "@click.group(invoke_without_command=True)\n",
+        "class Commands(click.Group):\n"
+        '    """Finds a command by its name with dashes, too."""\n'
+        "\n"
+        "    def get_command(self, ctx, cmd_name):\n"
+        "        return super().get_command(ctx, cmd_name.replace('-', '_'))\n"
+        "\n"
+        "    def resolve_command(self, ctx, args):\n"
+        "        _, command, rest = super().resolve_command(ctx, args)\n"
+        "        return command and command.name, command, rest\n"
+        "\n\n"
+        "def quit_on_sigterm(instances):\n"
+        '    """Let SIGTERM quit the instances; a second one kills."""\n'
+        "    def handler(signum, frame):\n"
+        "        signal.signal(signum, signal.SIG_DFL)\n"
+        "        for each in instances:\n"
+        "            each.quit()\n"
+        "\n"
+        "    if threading.current_thread() is threading.main_thread():\n"
+        "        signal.signal(signal.SIGTERM, handler)\n"
+        "\n\n"
+        "@click.group(cls=Commands, invoke_without_command=True)\n",
+        _NAMES,
+    ),
+    Edit(
+        _FILE,
+        "import shutil\nimport logging\n",
+        "import shutil\nimport signal\nimport threading\nimport logging\n",
+        _SIGTERM,
+    ),
+    Edit(
+        _FILE,
+        "    ctx.obj['instances'] = []\n    ctx.obj.update(kwargs)\n",
+        "    ctx.obj['instances'] = []\n"
+        "    ctx.obj.update(kwargs)\n"
+        "    if not ctx.obj.get('testing_mode'):\n"
+        "        quit_on_sigterm(ctx.obj['instances'])\n",
+        _SIGTERM,
+    ),
+    Edit(
+        _FILE,
+        "                each.terminate()\n            each.join()\n",
+        "                each.terminate()\n"
+        "                each.join(5)\n"
+        "                each.kill()\n"
+        "            each.join()\n",
+        _SIGTERM,
+    ),
+    Edit(
+        _FILE,
+        "        scheduler_obj.quit()\n        if phantomjs_obj:",
+        "        scheduler_obj.quit()\n        fetcher_obj.close()\n        if phantomjs_obj:",
+        "nobody else runs, and so frees, the fetcher's loop",
+    ),
+    Edit(
+        _FILE,
+        "@cli.command()\n@click.option('--result-cls'",
+        "@cli.command('result_worker')\n@click.option('--result-cls'",
+        _NAMES,
+    ),
+    Edit(
+        _FILE,
+        "@cli.command()\n@click.option('--scheduler-rpc', callback=connect_rpc",
+        "@cli.command('send_message')\n@click.option('--scheduler-rpc', callback=connect_rpc",
+        _NAMES,
+    ),
+    Edit(
+        _FILE,
+        "                os.mkdir(kwargs['data_path'])\n            if db in",
+        "                os.makedirs(kwargs['data_path'])\n            if db in",
+        "./data/bench needs ./data",
+    ),
+)

@@ -1,0 +1,96 @@
+"""Scripts as modules: `imp`, find_module and load_module are gone since Python 3.12."""
+
+from edits.edit import Edit, Span
+
+_FILE = "pyspider/processor/project_module.py"
+
+EDITS = (
+    Edit(_FILE, "import imp\nimport time\n", "import time\nimport types\n", "imp is gone"),
+    Edit(
+        _FILE,
+        "import linecache\n",
+        "import linecache\nimport importlib.abc\nimport importlib.util\n",
+        "both are used below, whatever else was imported before",
+    ),
+    Span(
+        _FILE,
+        "    def load_module(self, fullname):\n        if self.mod is None:\n",
+        "    def is_package(self, fullname):\n        return False\n",
+        "    def load_module(self, fullname):\n"
+        "        if self.mod is None:\n"
+        "            self.mod = types.ModuleType(fullname)\n"
+        "        self.exec_module(self.mod)\n"
+        "        return self.mod\n"
+        "\n"
+        "    def create_module(self, spec):\n"
+        "        return None  # an ordinary module\n"
+        "\n"
+        "    def exec_module(self, mod):\n"
+        "        mod.__file__ = '<%s>' % self.name\n"
+        "        mod.__loader__ = self\n"
+        "        mod.__project__ = self.project\n"
+        "        mod.__package__ = mod.__name__.rpartition('.')[0]\n"
+        "        source = utils.text(self.get_source(mod.__name__))\n"
+        "        # linecache asks no loader for a name in angle brackets\n"
+        "        linecache.cache[mod.__file__] = (\n"
+        "            len(source), None, source.splitlines(True), mod.__file__)\n"
+        "        six.exec_(self.get_code(mod.__name__), mod.__dict__)\n"
+        "\n",
+        "imp and load_module are gone; tracebacks show the lines of scripts again",
+    ),
+    Span(
+        _FILE,
+        "    def get_code(self, fullname):\n"
+        "        return compile(self.get_source(fullname), '<%s>' % self.name, 'exec')\n",
+        "if six.PY2:\n",
+        "    def get_code(self, fullname):\n"
+        "        source = utils.utf8(self.get_source(fullname))\n"
+        "        return compile(source, '<%s>' % self.name, 'exec')\n"
+        "\n"
+        "    def get_source(self, fullname):\n"
+        "        return utils.text(self.project['script'])\n"
+        "\n\n",
+        "a loader's get_source returns str; compile keeps bytes, for a byte order mark",
+    ),
+    Span(
+        _FILE,
+        "if six.PY2:\n",
+        "    class ProjectFinder(importlib.abc.MetaPathFinder):\n",
+        "if True:\n",
+        "Python 2's finder went through imp",
+    ),
+    Edit(
+        _FILE,
+        "            loader = self.find_module(fullname, path)\n",
+        "            loader = self.find_loader(fullname)\n",
+        "find_module is gone since Python 3.12",
+    ),
+    Edit(
+        _FILE,
+        "        def find_module(self, fullname, path):\n",
+        "        def find_loader(self, fullname):\n",
+        "find_module is gone since Python 3.12",
+    ),
+    Span(
+        _FILE,
+        "    class ProjectsLoader(importlib.abc.InspectLoader):\n",
+        "        def is_package(self, fullname):\n",
+        "    class ProjectsLoader(importlib.abc.InspectLoader):\n"
+        "        def create_module(self, spec):\n"
+        "            return None  # an ordinary module\n"
+        "\n"
+        "        def exec_module(self, mod):\n"
+        "            mod.__file__ = '<projects>'\n"
+        "            mod.__path__ = ['<projects>']\n"
+        "\n",
+        "imp, load_module and module_repr are gone",
+    ),
+    Span(
+        _FILE,
+        "    class ProjectLoader(ProjectLoader, importlib.abc.Loader):\n",
+        "            return '<Module projects.%s>' % self.name",
+        "    class ProjectLoader(ProjectLoader, importlib.abc.Loader):\n"
+        "        def __repr__(self):\n",
+        "load_module and module_repr are gone",
+    ),
+)

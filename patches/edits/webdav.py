@@ -1,0 +1,99 @@
+"""WebDAV: wsgidav 3 and 4 renamed every method and option of a provider."""
+
+from edits.edit import Edit, Span
+
+_FILE = "pyspider/webui/webdav.py"
+_NAMES = "the methods have other names since wsgidav 3"
+_KEYWORD = "the argument has another name since wsgidav 3, and may only be given by it"
+
+EDITS = (
+    Edit(
+        _FILE,
+        "from wsgidav.wsgidav_app import DEFAULT_CONFIG, WsgiDAVApp\n",
+        "from wsgidav.dc.base_dc import BaseDomainController\n"
+        "from wsgidav.wsgidav_app import WsgiDAVApp\n",
+        "wsgidav merges its defaults itself, and domain controllers have a base class",
+    ),
+    Edit(_FILE, "def getContentLength(self):", "def get_content_length(self):", _NAMES),
+    Edit(_FILE, "def getContentType(self):", "def get_content_type(self):", _NAMES),
+    Edit(_FILE, "def getLastModified(self):", "def get_last_modified(self):", _NAMES),
+    Edit(
+        _FILE,
+        "    def getContent(self):\n",
+        "    def get_etag(self):\n"
+        "        return None\n"
+        "\n"
+        "    def support_etag(self):\n"
+        "        return False\n"
+        "\n"
+        "    def get_content(self):\n",
+        "two methods lost their default",
+    ),
+    Edit(
+        _FILE,
+        "beginWrite(self, contentType=None)",
+        "begin_write(self, *, content_type=None)",
+        _NAMES,
+    ),
+    Edit(_FILE, ".beginWrite(contentType)", ".begin_write(content_type=content_type)", _KEYWORD),
+    Edit(_FILE, "'webdav.beginWrite readonly'", "'webdav.begin_write readonly'", _NAMES),
+    Edit(_FILE, "def endWrite(self, withErrors)", "def end_write(self, *, with_errors)", _NAMES),
+    Edit(_FILE, ".endWrite(withErrors)", ".end_write(with_errors=with_errors)", _KEYWORD),
+    Edit(_FILE, "if withErrors:", "if with_errors:", _KEYWORD),
+    Edit(_FILE, "endWrite error: %r', withErrors", "end_write error: %r', with_errors", _KEYWORD),
+    Edit(_FILE, "def getMemberList(self):", "def get_member_list(self):", _NAMES),
+    Edit(_FILE, "def getMemberNames(self):", "def get_member_names(self):", _NAMES),
+    Edit(
+        _FILE,
+        "members.append(utf8(project_name))",
+        "members.append(project_name)",
+        "names are str since wsgidav 3",
+    ),
+    Edit(
+        _FILE,
+        "def getResourceInst(self, path, environ):",
+        "def get_resource_inst(self, path, environ):",
+        _NAMES,
+    ),
+    Span(
+        _FILE,
+        "class NeedAuthController(object):\n",
+        "dav_app = WsgiDAVApp(config)",
+        "class NeedAuthController(BaseDomainController):\n"
+        "    def get_domain_realm(self, path_info, environ):\n"
+        "        return 'need auth'\n"
+        "\n"
+        "    def require_authentication(self, realm, environ):\n"
+        "        return app.config.get('need_auth', False)\n"
+        "\n"
+        "    def basic_auth_user(self, realm, user_name, password, environ):\n"
+        "        return user_name == app.config.get('webui_username') \\\n"
+        "            and password == app.config.get('webui_password')\n"
+        "\n"
+        "    def supports_http_digest_auth(self):\n"
+        "        return True\n"
+        "\n"
+        "    def digest_auth_user(self, realm, user_name, environ):\n"
+        "        if user_name != app.config.get('webui_username'):\n"
+        "            return False\n"
+        "        return self._compute_http_digest_a1(\n"
+        "            realm, user_name, app.config.get('webui_password'))\n"
+        "\n\n"
+        "config = {\n"
+        "    'mount_path': '/dav',\n"
+        "    'provider_mapping': {\n"
+        "        '/': ScriptProvider(app)\n"
+        "    },\n"
+        "    'http_authenticator': {\n"
+        "        'domain_controller': NeedAuthController,\n"
+        "    },\n"
+        "    'verbose': 1 if app.debug else 0,\n"
+        "    'dir_browser': {'davmount': False,\n"
+        "                    'enable': True,\n"
+        "                    'ms_sharepoint_support': False,\n"
+        "                    'libre_office_support': False,\n"
+        "                    'response_trailer': ''},\n"
+        "}\n",
+        "a domain controller is a class that wsgidav makes; its options moved and got other names",
+    ),
+)

@@ -1,0 +1,132 @@
+"""The web UI: Flask 3, Flask-Login 0.6, Werkzeug 3, Tornado 6."""
+
+from edits.edit import Edit, Span
+
+_APP = "pyspider/webui/app.py"
+_DEBUG = "pyspider/webui/debug.py"
+_LOGIN = "pyspider/webui/login.py"
+_PROPERTY = "is_active and its like are properties: as a method, everybody would be logged in"
+_ASYNC = "async is a keyword since Python 3.7; upstream's later name is async_mode"
+_QUIT = "quit() has to end the serving thread and free the port, whoever calls it"
+
+EDITS = (
+    Edit(
+        _APP,
+        "import os\nimport sys\nimport logging\n",
+        "import os\nimport sys\nimport logging\nimport threading\n",
+        "the application has an Event",
+    ),
+    Edit(
+        _APP,
+        '    """Add quit() method to Flask object"""\n',
+        '    """Add quit() method to Flask object"""\n'
+        "\n"
+        "    def __init__(self, *args, **kwargs):\n"
+        "        super(QuitableFlask, self).__init__(*args, **kwargs)\n"
+        "        self.http_server = None\n"
+        "        self.port = None\n"
+        "        self.ready = threading.Event()\n",
+        "port 0 is of use only if the bound port can be found out",
+    ),
+    Span(
+        _APP,
+        "        import tornado.wsgi\n",
+        "        if host is None:\n",
+        "        from pyspider.libs.wsgi_server import WSGIServer\n\n",
+        _QUIT,
+    ),
+    Edit(
+        _APP,
+        "from werkzeug.wsgi import DispatcherMiddleware",
+        "from werkzeug.middleware.dispatcher import DispatcherMiddleware",
+        "moved in Werkzeug 1",
+    ),
+    Span(
+        _APP,
+        "        container = tornado.wsgi.WSGIContainer(application)\n",
+        "        self.logger.info('webui exiting...')\n",
+        "        self.http_server = WSGIServer(application, port, hostname)\n"
+        "        self.port = self.http_server.port\n"
+        "        self.ready.set()\n"
+        "        self.logger.info('webui running on %s:%s', hostname, self.port)\n"
+        "        try:\n"
+        "            if use_reloader:\n"
+        "                from tornado import autoreload\n"
+        "                self.http_server.run(autoreload.start)\n"
+        "            else:\n"
+        "                self.http_server.run()\n"
+        "        finally:\n"
+        "            self.ready.clear()\n"
+        "\n"
+        "    def quit(self):\n"
+        "        if self.http_server:\n"
+        "            self.http_server.stop()\n",
+        _QUIT,
+    ),
+    Edit(
+        _APP,
+        "app.config.update({\n"
+        "    'fetch': lambda x: tornado_fetcher.Fetcher(None, None, async=False).fetch(x),\n",
+        "\n\n"
+        "def fetch(task):\n"
+        "    fetcher = tornado_fetcher.Fetcher(None, None, async_mode=False)\n"
+        "    try:\n"
+        "        return fetcher.fetch(task)\n"
+        "    finally:\n"
+        "        fetcher.close()\n"
+        "\n\n"
+        "app.config.update({\n"
+        "    'fetch': fetch,\n"
+        "    'MAX_FORM_MEMORY_SIZE': None,  # as before Flask 3.1: scripts may be large\n",
+        _ASYNC + "; a loop is not freed by itself",
+    ),
+    Edit(
+        _DEBUG,
+        "@app.before_first_request\n"
+        "def enable_projects_import():\n"
+        "    sys.meta_path.append(ProjectFinder(app.config['projectdb']))\n",
+        "@app.before_request\n"
+        "def enable_projects_import():\n"
+        "    projectdb = app.config['projectdb']\n"
+        "    finders = [each for each in sys.meta_path if isinstance(each, ProjectFinder)]\n"
+        "    if projectdb and not any(each.projectdb is projectdb for each in finders):\n"
+        "        sys.meta_path.append(ProjectFinder(projectdb))\n",
+        "before_first_request is gone since Flask 2.3",
+    ),
+    Edit(_DEBUG, "login.current_user.is_active()", "login.current_user.is_active", _PROPERTY),
+    Edit(
+        "pyspider/webui/index.py",
+        "login.current_user.is_active()",
+        "login.current_user.is_active",
+        _PROPERTY,
+        count=2,
+    ),
+    Edit(
+        "pyspider/webui/result.py",
+        "int(request.args.get('offset', 0)) or None",
+        "int(request.args.get('offset', 0))",
+        "a dump with a limit needs an offset, too",
+    ),
+    Edit(_LOGIN, "login.current_user.is_active()", "login.current_user.is_active", _PROPERTY),
+    Edit(_LOGIN, "return self.is_authenticated()", "return self.is_authenticated", _PROPERTY),
+    Edit(
+        _LOGIN,
+        "    def is_anonymous(self):\n",
+        "    @property\n    def is_anonymous(self):\n",
+        _PROPERTY,
+    ),
+    Edit(
+        _LOGIN,
+        "    def is_active(self):\n",
+        "    @property\n    def is_active(self):\n",
+        _PROPERTY,
+        count=2,
+    ),
+    Edit(
+        _LOGIN,
+        "    def is_authenticated(self):\n",
+        "    @property\n    def is_authenticated(self):\n",
+        _PROPERTY,
+        count=2,
+    ),
+)

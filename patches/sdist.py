@@ -1,0 +1,57 @@
+"""Gets pyspider's public sdist: from the configured package index, or a given file."""
+
+import hashlib
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+RELEASE = "pyspider-0.3.10"
+SHA256 = "0148e5db79e743c8a096d260ae279e77cf4bf28736b593702ef006b9bb471cbb"
+PATH_VARIABLE = "PYSPIDER_SDIST"
+
+
+class SdistError(Exception):
+    """The sdist is missing, or is not the one which the edits were written for."""
+
+
+def unpack(folder: Path) -> Path:
+    """Get, check and unpack the sdist below the folder; return its tree."""
+    archive = _given() or download(folder)
+    check(archive)
+    with tarfile.open(archive) as tar:
+        tar.extractall(folder, filter="data")
+    return folder / RELEASE
+
+
+def check(archive: Path) -> None:
+    """Raise SdistError unless the file is exactly the release known here."""
+    found = hashlib.sha256(archive.read_bytes()).hexdigest()
+    if found != SHA256:
+        raise SdistError(f"{archive}: sha256 is {found}, expected {SHA256}")
+
+
+def _given() -> Path | None:
+    name = os.environ.get(PATH_VARIABLE)
+    if name is None:
+        return None
+    path = Path(name)
+    if not path.is_file():
+        raise SdistError(f"{PATH_VARIABLE}={name}: no such file")
+    return path
+
+
+def download(folder: Path) -> Path:
+    """Let pip get the sdist into the folder, and return its path."""
+    requirements = folder / "requirements.txt"
+    requirements.write_text(f"{RELEASE.replace('-', '==')} --hash=sha256:{SHA256}\n")
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--require-hashes"]
+    command += ["--no-deps", "--no-binary=:all:", "--no-build-isolation"]
+    command += ["--dest", str(folder), "--requirement", str(requirements)]
+    # A user's constraint on pyspider is meant for what we build, not for what we build it from.
+    environment = {k: v for k, v in os.environ.items() if not k.endswith("_CONSTRAINT")}
+    done = subprocess.run(command, env=environment, stdout=sys.stderr)  # noqa: S603 - all ours
+    if done.returncode != 0:
+        raise SdistError(f"pip could not get {RELEASE}; {PATH_VARIABLE} can name its sdist")
+    return folder / f"{RELEASE}.tar.gz"

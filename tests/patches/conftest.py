@@ -1,0 +1,38 @@
+"""A loopback site, a pyspider on sqlite, and the engine of the edits as a module."""
+
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from spiders import SCRIPT, Site, Spider
+
+PATCHES = Path(__file__).resolve().parents[2] / "patches"
+sys.path.insert(0, str(PATCHES))  # for the engine; the installed pyspider needs nothing of it
+
+
+@pytest.fixture
+def site() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Site)
+    server.release = threading.Event()  # type: ignore[attr-defined]
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.release.set()  # type: ignore[attr-defined]
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def script(site: str) -> str:
+    return SCRIPT.replace("__SITE__", site)
+
+
+@pytest.fixture
+def spider(tmp_path: Path) -> Iterator[Spider]:
+    spider = Spider(tmp_path)
+    yield spider
+    spider.stop()

@@ -1,0 +1,165 @@
+"""The command line, run as its users run it."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from spiders import DEADLINE, Spider, wait_for
+
+Run = Callable[..., subprocess.Popen[str]]
+PYSPIDER = [sys.executable, "-m", "pyspider.run"]
+
+
+def free_port() -> int:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        port: int = server.getsockname()[1]
+        return port
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Run]:
+    """Start a pyspider in an empty folder."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str, **kwargs: Any) -> subprocess.Popen[str]:
+        command = [*PYSPIDER, *arguments]
+        started.append(subprocess.Popen(command, cwd=tmp_path, text=True, **kwargs))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        for pipe in (process.stdout, process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> dict[str, Any]:
+    """Write a config.json with own ports, a dash and a section that pyspider does not know."""
+    webui, rpc = free_port(), free_port()
+    config = {
+        "webui": {"port": webui},
+        "scheduler": {"xmlrpc-port": rpc, "threads": 2},
+        "result_worker": {"result-cls": "pyspider.result.ResultWorker"},
+        "phantomjs": {"phantomjs_path": "there-is-no-phantomjs"},
+        "zookeeper": {"hosts": "elsewhere"},
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    return config
+
+
+def output(process: subprocess.Popen[str]) -> str:
+    out, _ = process.communicate(timeout=DEADLINE)
+    return out
+
+
+@pytest.mark.parametrize("name", ["result_worker", "result-worker", "send_message", "send-message"])
+def test_commands_have_both_spellings(run: Run, name: str) -> None:
+    process = run(name, "--help", stdout=subprocess.PIPE)
+    assert "Usage:" in output(process)
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("name", ["result_worker", "result-worker"])
+def test_a_section_of_the_config_reaches_its_command(run: Run, name: str, tmp_path: Path) -> None:
+    section = {"result_worker": {"result-cls": "there.is.no.such.Worker"}}
+    (tmp_path / "config.json").write_text(json.dumps(section))
+    process = run("-c", "config.json", name, stderr=subprocess.PIPE)
+    assert "No module named 'there'" in process.communicate(timeout=DEADLINE)[1]
+
+
+@pytest.mark.parametrize("component", ["scheduler", "fetcher", "processor", "result_worker"])
+def test_sigterm_ends_a_component(run: Run, component: str) -> None:
+    options = ["--no-xmlrpc"] if component == "scheduler" else []
+    process = run(component, *options, stderr=subprocess.PIPE)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "starting..." in line:
+            break
+    process.terminate()
+    assert process.wait(DEADLINE) == 0
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("run_in", ["subprocess", "thread"])
+@pytest.mark.slow
+def test_all_crawls_a_site_and_ends_by_a_signal(
+    run: Run, config: dict[str, Any], script: str, run_in: str, how: signal.Signals
+) -> None:
+    web = f"http://127.0.0.1:{config['webui']['port']}"
+    process = run("-c", "config.json", "all", "--run-in", run_in)
+    with requests.Session() as session:
+        session.headers["Connection"] = "close"
+        wait_for(lambda: _answers(session, web))
+        assert session.post(f"{web}/debug/demo/save", data={"script": script}).text == "ok"
+        for name, value in (("status", "RUNNING"), ("rate", "100/100")):
+            form = {"pk": "demo", "name": name, "value": value}
+            assert session.post(f"{web}/update", data=form).text == "ok"
+        start = {"project": "demo"}
+        wait_for(lambda: session.post(f"{web}/run", data=start).json()["result"])
+        results = f"{web}/results/dump/demo.txt"
+        wait_for(lambda: len(session.get(results).text.splitlines()) == 3)
+    process.send_signal(how)
+    assert process.wait(DEADLINE) == 0
+
+
+def _answers(session: requests.Session, url: str) -> bool:
+    try:
+        return session.get(f"{url}/counter").ok
+    except requests.ConnectionError:
+        return False
+
+
+def test_one_crawls_a_script(run: Run, script: str, tmp_path: Path) -> None:
+    (tmp_path / "demo.py").write_text("# rate: 100\n# burst: 100\n" + script)
+    process = run("one", "demo.py", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    assert process.stdout is not None
+    titles = {json.loads(process.stdout.readline())["result"]["title"] for _ in range(3)}
+    assert titles == {"front", "one", "two"}
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(DEADLINE) == 0
+
+
+def test_one_asks_for_a_url_when_interactive(run: Run, script: str, tmp_path: Path) -> None:
+    (tmp_path / "demo.py").write_text(script)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = run("one", "-i", "demo.py", **pipes)
+    out, err = process.communicate("run()\nquit_pyspider()\n", timeout=DEADLINE)
+    assert "pyspider shell - Select task" in out + err
+    assert "process demo:on_start" in err
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("name", ["send_message", "send-message"])
+def test_a_message_is_sent_to_a_scheduler(run: Run, spider: Spider, name: str) -> None:
+    scheduler = spider.scheduler()
+    spider.start(scheduler, "xmlrpc_run", port=0)
+    assert scheduler.xmlrpc_ready.wait(DEADLINE)
+    rpc = f"http://127.0.0.1:{scheduler.xmlrpc_port}/"
+    process = run(name, "--scheduler-rpc", rpc, "demo", "hello")
+    assert process.wait(DEADLINE) == 0
+    task = spider.queues["out"].get(timeout=DEADLINE)
+    assert task["project"] == "demo"
+    assert task["fetch"]["save"] == ["__command__", "hello"]
+
+
+@pytest.mark.slow
+def test_the_benchmark_runs_to_its_end(run: Run) -> None:
+    for port in (5000, 23333):  # bench.py has them written in
+        with socket.socket() as client:
+            if client.connect_ex(("127.0.0.1", port)) == 0:
+                pytest.skip(f"port {port}, which the benchmark needs, is taken")
+    process = run("bench", "--total", "20", "--show", "5", "--all-bench", stderr=subprocess.PIPE)
+    _, err = process.communicate(timeout=3 * DEADLINE)
+    assert process.returncode == 0, err
+    assert "Crawled" in err

@@ -1,0 +1,101 @@
+"""Whole crawls of a loopback site, with every component of the patched pyspider."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from spiders import Spider, wait_for
+
+TITLES = {"front", "one", "two"}
+ON_START = {
+    "project": "demo",
+    "taskid": "on_start",
+    "url": "data:,on_start",
+    "process": {"callback": "on_start"},
+}
+
+
+@pytest.fixture
+def redis_spider(tmp_path: Path, redis_url: str) -> Iterator[Spider]:
+    spider = Spider(tmp_path, redis_url)
+    yield spider
+    spider.stop()
+    for queue in spider.queues.values():
+        queue.redis.close()
+
+
+def crawl(spider: Spider, script: str) -> Any:
+    spider.add_project("demo", script)
+    scheduler = spider.scheduler()
+    for component in (scheduler, spider.fetcher(), spider.processor(), spider.result_worker()):
+        spider.start(component)
+    rpc = spider.serve(scheduler)
+    wait_for(lambda: rpc.newtask(ON_START))
+    wait_for(lambda: spider.titles("demo") == TITLES)
+    return rpc
+
+
+def test_a_site_is_crawled_over_the_builtin_queues(spider: Spider, script: str) -> None:
+    rpc = crawl(spider, script)
+    taskdb = spider.taskdb
+    wait_for(lambda: taskdb.status_count("demo") == {taskdb.SUCCESS: 5})  # with on_finished
+    counters = rpc.webui_update()["counter"]
+    assert counters["all"]["demo"]["success"] == 5
+
+
+@pytest.mark.redis
+def test_a_site_is_crawled_over_redis(redis_spider: Spider, script: str) -> None:
+    crawl(redis_spider, script)
+    assert redis_spider.queues["out"].redis.get_encoder().decode_responses is False
+
+
+@pytest.mark.redis
+def test_the_redis_taskdb_keeps_tasks(redis_url: str) -> None:
+    from pyspider.database import connect_database
+
+    taskdb = connect_database(redis_url.replace("redis:", "redis+taskdb:"))
+    task = {"url": "http://x/", "status": taskdb.ACTIVE, "fetch": {"save": "é"}}
+    taskdb.insert("demo", "one", task)
+    taskdb.update("demo", "one", status=taskdb.SUCCESS)
+    assert taskdb.get_task("demo", "one")["fetch"] == {"save": "é"}
+    assert taskdb.status_count("demo") == {taskdb.SUCCESS: 1}
+    assert [each["taskid"] for each in taskdb.load_tasks(taskdb.SUCCESS, "demo")] == ["one"]
+    taskdb.redis.close()
+
+
+def test_one_crawls_a_site_in_one_thread(spider: Spider, script: str) -> None:
+    spider.add_project("demo", script)
+    scheduler, fetcher = spider.scheduler("OneScheduler"), spider.fetcher()
+    scheduler.init_one(
+        ioloop=fetcher.ioloop,
+        fetcher=fetcher,
+        processor=spider.processor(),
+        result_worker=spider.result_worker(),
+    )
+    scheduler.trigger_on_start("demo")
+    thread = spider.start(scheduler)
+    wait_for(lambda: spider.titles("demo") == TITLES)
+    scheduler.quit()
+    thread.join()
+    fetcher.close()
+
+
+def test_a_message_reaches_its_project(spider: Spider, script: str) -> None:
+    rpc = crawl(spider, script)
+    task = {"project": "demo", "taskid": "m", "url": "data:,on_message"}
+    task |= {"fetch": {"save": ["__command__", "hello"]}, "process": {"callback": "_on_message"}}
+    assert rpc.send_task(task) is True
+    message = {"message": "hello"}
+    wait_for(lambda: message in [row["result"] for row in spider.resultdb.select("demo")])
+
+
+def test_threads_have_own_connections_to_a_database(spider: Spider) -> None:
+    projectdb = spider.projectdb
+    connections = [projectdb.dbcur.connection]
+    thread = threading.Thread(target=lambda: connections.append(projectdb.dbcur.connection))
+    thread.start()
+    thread.join()
+    assert connections[0] is not connections[1]
+    assert projectdb.dbcur.connection is connections[0]

@@ -1,0 +1,108 @@
+"""Scripts over WebDAV, through the served web UI and a real HTTP client."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import requests
+from requests.auth import HTTPDigestAuth
+from spiders import DEADLINE, Spider
+
+AUTH = ("me", "secret")
+LOCK = """<?xml version="1.0"?>
+<D:lockinfo xmlns:D="DAV:"><D:lockscope><D:exclusive/></D:lockscope>
+<D:locktype><D:write/></D:locktype><D:owner>me</D:owner></D:lockinfo>"""
+
+
+class Dav:
+    def __init__(self, url: str, session: requests.Session) -> None:
+        self.url = url
+        self.session = session
+
+    def __call__(self, method: str, path: str, **kwargs: Any) -> requests.Response:
+        return self.session.request(method, f"{self.url}{path}", timeout=DEADLINE, **kwargs)
+
+
+@pytest.fixture
+def dav(spider: Spider) -> Iterator[Dav]:
+    import pyspider.webui
+
+    app = pyspider.webui.app.app
+    config = dict(app.config)
+    app.config.update(projectdb=spider.projectdb, webui_username=AUTH[0], webui_password=AUTH[1])
+    spider.start(app, host="127.0.0.1", port=0)
+    assert app.ready.wait(DEADLINE)
+    with requests.Session() as session:
+        yield Dav(f"http://127.0.0.1:{app.port}/dav", session)
+    app.quit()
+    spider.threads[-1][1].join(DEADLINE)
+    app.config.clear()
+    app.config.update(config)
+
+
+def test_the_projects_are_listed(dav: Dav, spider: Spider) -> None:
+    spider.add_project("demo", "# script")
+    listing = dav("PROPFIND", "/", headers={"Depth": "1"})
+    assert listing.status_code == 207
+    assert "/dav/demo.py" in listing.text
+    assert "<ns0:getcontentlength>8<" in listing.text.replace("D:", "ns0:")
+    assert "demo.py" in dav("GET", "/").text
+
+
+def test_a_script_is_read(dav: Dav, spider: Spider) -> None:
+    spider.add_project("demo", "# é")
+    assert dav("GET", "/demo.py").content == "# é".encode()
+
+
+def test_a_script_is_written_and_checked_again(dav: Dav, spider: Spider) -> None:
+    spider.add_project("demo", "# old")
+    assert dav("PUT", "/demo.py", data="# né").status_code == 204
+    project = spider.projectdb.get("demo")
+    assert project["script"] == "# né"
+    assert project["status"] == "CHECKING"
+
+
+def test_a_new_script_makes_a_project(dav: Dav, spider: Spider) -> None:
+    assert dav("PUT", "/fresh.py", data="# new").status_code in (201, 204)
+    project = spider.projectdb.get("fresh")
+    assert (project["script"], project["status"]) == ("# new", "TODO")
+
+
+def test_a_name_that_is_no_project_is_refused(dav: Dav) -> None:
+    assert dav("PUT", "/a b.txt", data="x").status_code == 403
+
+
+def test_a_file_is_locked_and_unlocked(dav: Dav, spider: Spider) -> None:
+    spider.add_project("demo", "# old")
+    locked = dav("LOCK", "/demo.py", data=LOCK, headers={"Timeout": "Second-60"})
+    assert locked.status_code == 200
+    token = locked.headers["Lock-Token"]
+    assert dav("PUT", "/demo.py", data="# stranger").status_code == 423
+    owner = dav("PUT", "/demo.py", data="# owner", headers={"If": f"({token})"})
+    assert owner.status_code == 204
+    assert dav("UNLOCK", "/demo.py", headers={"Lock-Token": token}).status_code == 204
+    assert dav("PUT", "/demo.py", data="# next").status_code == 204
+
+
+def test_a_project_is_not_deleted(dav: Dav, spider: Spider) -> None:
+    spider.add_project("demo", "# script")
+    assert dav("DELETE", "/demo.py").status_code >= 400
+    assert spider.projectdb.get("demo")
+
+
+def test_a_locked_project_is_written_only_with_the_password(dav: Dav, spider: Spider) -> None:
+    spider.add_project("demo", "# old", group="lock")
+    assert dav("PUT", "/demo.py", data="# new").status_code == 403
+    assert spider.projectdb.get("demo")["script"] == "# old"
+    assert dav("PUT", "/demo.py", data="# new", auth=AUTH).status_code == 204
+    assert spider.projectdb.get("demo")["script"] == "# new"
+
+
+@pytest.mark.parametrize("scheme", [lambda *each: each, HTTPDigestAuth])
+def test_with_need_auth_everything_wants_the_password(dav: Dav, scheme: Any) -> None:
+    from pyspider.webui.app import app
+
+    app.config["need_auth"] = True
+    assert dav("PROPFIND", "/").status_code == 401
+    assert dav("PROPFIND", "/", auth=scheme("me", "wrong")).status_code == 401
+    assert dav("PROPFIND", "/", auth=scheme(*AUTH)).status_code == 207

@@ -1,0 +1,105 @@
+"""The wheel, built by pip as its users build it; needs the package index."""
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import sdist
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+PATCHES = Path(sdist.__file__).parent
+
+
+def pip(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pip", *arguments]
+    settings = {**os.environ, **environment}
+    return subprocess.run(command, env=settings, capture_output=True, text=True, check=False)
+
+
+def wheel(source: Path, target: Path, *options: str, **environment: str) -> Path:
+    done = pip(
+        "wheel", "--no-deps", "--wheel-dir", str(target), *options, str(source), **environment
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (built,) = target.glob("*.whl")
+    return built
+
+
+def contents(path: Path) -> Mapping[str, bytes]:
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a folder with pyspider's sdist and all that building it needs."""
+    folder = tmp_path_factory.mktemp("shelf")
+    sdist.download(folder)
+    assert pip("download", "--dest", str(folder), "setuptools>=77").returncode == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return wheel(PATCHES, tmp_path_factory.mktemp("wheel"))
+
+
+def test_the_wheel_is_an_ordinary_pyspider(built: Path) -> None:
+    files = contents(built)
+    info = "pyspider-0.3.10+zk.1.dist-info"
+    metadata = files[f"{info}/METADATA"].decode()
+    assert "\nName: pyspider\nVersion: 0.3.10+zk.1\n" in metadata
+    assert "\nRequires-Dist: tornado<7,>=6.4\n" in metadata
+    assert b"pyspider = pyspider.run:main" in files[f"{info}/entry_points.txt"]
+    assert b"Apache License" in files[f"{info}/licenses/LICENSE"]
+
+
+def test_the_wheel_has_what_is_not_python(built: Path) -> None:
+    files = set(contents(built))
+    for name in (
+        "logging.conf",
+        "fetcher/phantomjs_fetcher.js",
+        "fetcher/splash_fetcher.lua",
+        "webui/static/index.min.js",
+        "webui/static/debug.min.css",
+        "webui/templates/index.html",
+    ):
+        assert f"pyspider/{name}" in files
+    assert not [name for name in files if name.endswith(".swp")]
+
+
+def test_it_is_built_again_and_without_an_index_from_a_given_sdist(
+    built: Path, shelf: Path, tmp_path: Path
+) -> None:
+    given = str(shelf / "pyspider-0.3.10.tar.gz")
+    offline = ("--no-index", "--find-links", str(shelf))
+    again = wheel(PATCHES, tmp_path, *offline, PYSPIDER_SDIST=given)
+    assert contents(again) == contents(built)
+
+
+def test_the_source_folder_is_left_as_it_was(shelf: Path, tmp_path: Path) -> None:
+    source = tmp_path / "patches"
+    shutil.copytree(PATCHES, source, ignore=shutil.ignore_patterns("__pycache__"))
+    before = {path for path in source.rglob("*") if path.is_file()}
+    given = str(shelf / "pyspider-0.3.10.tar.gz")
+    wheel(source, tmp_path / "wheel", PYSPIDER_SDIST=given, PYTHONDONTWRITEBYTECODE="1")
+    assert {path for path in source.rglob("*") if path.is_file()} == before
+
+
+def test_an_edit_that_does_not_fit_fails_the_build_by_its_name(shelf: Path, tmp_path: Path) -> None:
+    source = tmp_path / "patches"
+    shutil.copytree(PATCHES, source)
+    with (source / "edits" / "sqlite.py").open("a") as module:
+        module.write("\nEDITS += (Edit('pyspider/run.py', 'no such text', '', 'to be seen'),)\n")
+    done = pip(
+        "wheel", "--no-deps", str(source), PYSPIDER_SDIST=str(shelf / "pyspider-0.3.10.tar.gz")
+    )
+    assert done.returncode != 0
+    error = "pyspider/run.py: 'no such text': expected 1, found 0 (edit: to be seen)"
+    assert error in done.stdout + done.stderr
