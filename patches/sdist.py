@@ -47,11 +47,23 @@ def download(folder: Path) -> Path:
     requirements = folder / "requirements.txt"
     requirements.write_text(f"{RELEASE.replace('-', '==')} --hash=sha256:{SHA256}\n")
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--require-hashes"]
-    command += ["--no-deps", "--no-binary=:all:", "--no-build-isolation"]
+    command += ["--no-deps", "--no-binary=pyspider"]
     command += ["--dest", str(folder), "--requirement", str(requirements)]
-    # A user's constraint on pyspider is meant for what we build, not for what we build it from.
-    environment = {k: v for k, v in os.environ.items() if not k.endswith("_CONSTRAINT")}
-    done = subprocess.run(command, env=environment, stdout=sys.stderr)  # noqa: S603 - all ours
+    done = subprocess.run(command, env=environment(), stdout=sys.stderr)  # noqa: S603 - all ours
     if done.returncode != 0:
         raise SdistError(f"pip could not get {RELEASE}; {PATH_VARIABLE} can name its sdist")
     return folder / f"{RELEASE}.tar.gz"
+
+
+def environment() -> dict[str, str]:
+    """Return the environment for a pip of our own, without what is meant for this build.
+
+    A user's constraint on pyspider concerns what we build, not what we build it from. The other
+    variables are how the pip that runs us names our backend; they would mislead the sdist's.
+    """
+    ours = ("_PYPROJECT_HOOKS_", "PEP517_")
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(ours) and not name.endswith("_CONSTRAINT")
+    }

@@ -83,6 +83,16 @@ def test_it_is_built_again_and_without_an_index_from_a_given_sdist(
     assert contents(again) == contents(built)
 
 
+def test_the_sdist_is_fetched_whatever_backend_the_calling_pip_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for prefix in ("_PYPROJECT_HOOKS_", "PEP517_"):
+        monkeypatch.setenv(f"{prefix}BACKEND_PATH", str(PATCHES))
+        monkeypatch.setenv(f"{prefix}BUILD_BACKEND", "backend")
+
+    sdist.check(sdist.download(tmp_path))
+
+
 def test_the_source_folder_is_left_as_it_was(shelf: Path, tmp_path: Path) -> None:
     source = tmp_path / "patches"
     shutil.copytree(PATCHES, source, ignore=shutil.ignore_patterns("__pycache__"))
