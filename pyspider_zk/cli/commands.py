@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from rich.console import Console, RenderableType
 from rich.live import Live
 
@@ -72,7 +73,9 @@ def up(ctx: click.Context, /, webui_port: int | None, **numbers: int) -> None:
     """
     from pyspider_zk.local.up import up as run_up
 
-    run_up(_plan(ctx, webui_port=webui_port, **numbers), _live_view(ctx.obj), Console())
+    insist = ctx.get_parameter_source("schedulers") is not ParameterSource.DEFAULT
+    plan = _plan(ctx, webui_port=webui_port, insist=insist, **numbers)
+    run_up(plan, _live_view(ctx.obj), Console())
 
 
 @also_here(

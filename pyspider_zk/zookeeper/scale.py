@@ -34,5 +34,6 @@ class ScaleNode:
 
     def set(self, schedulers: int) -> None:
         """Ask for a number of schedulers."""
-        self._connection.ensure([self._path])
-        self._connection.set(self._path, str(schedulers).encode())
+        data = str(schedulers).encode()
+        self._connection.ensure([self._path], data)
+        self._connection.set(self._path, data)

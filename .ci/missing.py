@@ -1,0 +1,47 @@
+"""Print the Debian packages that this machine lacks, or the remedies for other systems.
+
+Usage: ``python3 .ci/missing.py packages|remedies [demo]``. Needs nothing but Python itself: it
+runs before there is a virtual environment, and asks the product's own search.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from pyspider_zk.errors import MissingService
+from pyspider_zk.local import programs, target
+
+VENV_MISSING = "Python's venv is missing; Debian/Ubuntu: apt install python3-venv"
+
+
+def checks(purpose: str) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Yield the packages, each with what fails without it."""
+    yield "default-jre-headless", lambda: programs.java(os.environ)
+    yield "libzookeeper-java", lambda: programs.zookeeper_class_path(os.environ)
+    yield "redis-server", lambda: programs.redis_server(os.environ)
+    yield "python3-venv", venv
+    if purpose == "demo" and not (os.environ.get("SITE") or os.environ.get("START_URL")):
+        yield "python3-doc", target.documentation
+
+
+def venv() -> None:
+    """Fail if virtual environments cannot be made: Debian ships them apart."""
+    if find_spec("ensurepip") is None:
+        raise MissingService(VENV_MISSING)
+
+
+def main(what: str, purpose: str = "test") -> None:
+    """Print one line per missing thing."""
+    for package, check in checks(purpose):
+        try:
+            check()
+        except MissingService as missing:
+            sys.stdout.write(f"{package if what == 'packages' else missing}\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

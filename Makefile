@@ -1,0 +1,46 @@
+# The usual commands. On Debian and Ubuntu each installs what it needs first.
+
+PYTHON ?= python3
+export PYTHON
+
+BIN := .venv/bin
+STAMP := .venv/.installed
+SOURCES := setup.py pyproject.toml $(shell find patches -type f -not -path '*/.*' -not -path '*/__pycache__/*')
+UNMARKED := not zk and not redis and not slow
+
+.PHONY: help demo up test check clean
+
+help:
+	@echo "make demo   crawl Python's documentation with three schedulers, kill one, miss nothing"
+	@echo "            (SITE=folder or START_URL=http://... for another site)"
+	@echo "make up     run a cluster on this machine until Ctrl-C, its data in ./data"
+	@echo "make test   all tests, with a real ZooKeeper and Redis"
+	@echo "make check  format, lint, types, imports and the tests that need no service"
+	@echo "make clean  remove the virtual environment and what the tools leave behind"
+
+demo: prepare-demo $(STAMP)
+	$(BIN)/pyspider-zk demo $(if $(SITE),--site '$(SITE)') $(if $(START_URL),--start-url '$(START_URL)')
+
+up: prepare-test $(STAMP)
+	$(BIN)/pyspider-zk up
+
+test: prepare-test $(STAMP)
+	$(BIN)/python -m pytest
+
+check: prepare-test $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -m '$(UNMARKED)'
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis test-output
+
+.PHONY: prepare-demo prepare-test
+prepare-demo prepare-test: prepare-%:
+	@.ci/prepare $*
+
+$(STAMP): $(SOURCES) | prepare-test
+	.ci/venv
+	@touch $@

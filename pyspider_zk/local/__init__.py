@@ -1,0 +1,1 @@
+"""The embedded one-machine cluster and the demo."""

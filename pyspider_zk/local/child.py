@@ -1,0 +1,129 @@
+"""One program as a child process: tied to our life, out of reach of the terminal's Ctrl-C."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pyspider_zk.local import tether
+
+KEPT_LOGS = 3
+
+
+class Child:
+    """A program that runs as our child.
+
+    It gets a session of its own, so that Ctrl-C reaches only us and we can end our children in
+    order; on Linux the kernel kills it if we die without ending it. Not thread-safe; start it
+    from a thread that outlives it (see ``tether``).
+
+    Attributes:
+        name: what it is called in messages and in the name of its log.
+        log: the file that its output is added to.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        log: Path,
+        environ: Mapping[str, str] | None = None,
+        folder: Path | None = None,
+    ) -> None:
+        self.name = name
+        self.log = log
+        self._command = tuple(command)
+        self._environ = None if environ is None else dict(environ)
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start the program; returns at once.
+
+        Raises:
+            RuntimeError: it runs already.
+        """
+        if self.running:
+            raise RuntimeError(f"{self.name} runs already")
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        with self.log.open("ab") as output:
+            self._process = subprocess.Popen(  # noqa: S603 - the command is our own
+                [sys.executable, "-I", "-S", tether.__file__, str(os.getpid()), *self._command],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=self._environ,
+                cwd=self._folder,
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        """The process id of the last start.
+
+        Raises:
+            RuntimeError: it was never started.
+        """
+        if self._process is None:
+            raise RuntimeError(f"{self.name} was never started")
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether the process is there. Does not block."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def code(self) -> int | None:
+        """The exit code, negative for a signal; None while it runs or before the start."""
+        return None if self._process is None else self._process.poll()
+
+    def wait(self, seconds: float) -> bool:
+        """Block until the process ends, for at most so many seconds; tell whether it ended."""
+        if self._process is None:
+            return True
+        try:
+            self._process.wait(max(0.0, seconds))
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def terminate(self) -> None:
+        """Ask the process to end (SIGTERM); returns at once."""
+        if self._process is not None:
+            self._process.terminate()
+
+    def kill(self) -> None:
+        """End the process and all that it started (SIGKILL); blocks until it is gone."""
+        if self._process is None:
+            return
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):  # macOS says the latter of a zombie
+            self._process.kill()
+        self._process.wait()
+
+    def stop(self, patience: float) -> bool:
+        """Ask the process to end, kill it after so many seconds; tell whether it went by itself."""
+        self.terminate()
+        ended = self.wait(patience)
+        self.kill()
+        return ended
+
+
+def rotate(log: Path) -> None:
+    """Make room for a new log: ``x.log`` becomes ``x.log.1``, and so on up to KEPT_LOGS."""
+    for number in range(KEPT_LOGS, 0, -1):
+        older = log if number == 1 else log.with_name(f"{log.name}.{number - 1}")
+        if older.exists():
+            older.replace(log.with_name(f"{log.name}.{number}"))
+
+
+def tail(log: Path, lines: int = 15) -> str:
+    """Return the last lines of a log; empty if there is none."""
+    if not log.exists():
+        return ""
+    text = log.read_text(encoding="utf-8", errors="replace")
+    return "\n".join(text.splitlines()[-lines:])

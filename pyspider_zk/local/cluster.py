@@ -1,0 +1,207 @@
+"""The embedded one-machine cluster: its servers, its processes and the order of both."""
+
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from time import monotonic
+from typing import TypeVar
+
+from pyspider_zk.config import Settings
+from pyspider_zk.local import databases, ports
+from pyspider_zk.local.folder import Running, announce, claimed, withdraw
+from pyspider_zk.local.plan import (
+    Addresses,
+    Plan,
+    component_commands,
+    database_files,
+    database_urls,
+    scheduler_command,
+)
+from pyspider_zk.local.services import RedisServer, Server, ZooKeeperServer
+from pyspider_zk.local.supervisor import Report, Supervisor
+
+USUAL_WEBUI_PORT = 5000
+DRAIN_MARGIN = 5.0  # seconds on top of a scheduler's own drain
+COMPONENT_PATIENCE = 10.0  # seconds
+
+S = TypeVar("S", bound=Server)
+
+
+def never() -> bool:
+    """Say that nobody is in a hurry."""
+    return False
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What a started cluster consists of."""
+
+    addresses: Addresses
+    servers: tuple[Server, ...]
+    supervisor: Supervisor
+
+
+class LocalCluster:
+    """A cluster in one folder, from ``start`` to ``end``.
+
+    All its methods are to be called from one thread that outlives the cluster, because the
+    kernel ends the children with the thread that started them.
+
+    Args:
+        plan: what to start.
+        report: told, in one line, what a human should know.
+    """
+
+    def __init__(self, plan: Plan, report: Report) -> None:
+        self.plan = plan
+        self._report = report
+        self._held = ExitStack()
+        self._parts: _Parts | None = None
+        self._numbers = list(range(plan.schedulers))
+
+    @property
+    def addresses(self) -> Addresses:
+        """Where its parts are.
+
+        Raises:
+            RuntimeError: it does not run.
+        """
+        return self._running.addresses
+
+    @property
+    def schedulers(self) -> tuple[int, ...]:
+        """The numbers in the names of the schedulers it shall run."""
+        return tuple(self._numbers)
+
+    def start(self) -> None:
+        """Start everything; blocks until ZooKeeper and Redis answer. The rest follows by itself.
+
+        Raises:
+            ClusterError: a cluster runs in the folder already, a program is missing or a server
+                does not start; nothing is left running then.
+        """
+        with ExitStack() as held:
+            held.enter_context(claimed(self.plan.folder))
+            databases.prepare(database_files(self.plan).values())
+            self._parts = self._start_parts(held)
+            held.callback(withdraw, self.plan.folder)
+            self._held = held.pop_all()
+        self._want()
+
+    def tick(self) -> None:
+        """Look after every process; call it several times a second.
+
+        Blocks only while it starts a server that died.
+
+        Raises:
+            ClusterError: a process cannot run with these settings, or a server does not start.
+        """
+        for server in self._running.servers:
+            if not server.running:
+                self._report(f"{server.name} ended unexpectedly and is started again")
+                server.start()
+        self._running.supervisor.tick(monotonic())
+
+    def scale(self, schedulers: int) -> None:
+        """Run this many schedulers from now on; does not block. The highest numbers go first."""
+        kept = self._numbers[:schedulers]
+        first = max(self._numbers, default=-1) + 1
+        self._numbers = kept + list(range(first, first + schedulers - len(kept)))
+        self._want()
+
+    def replace(self, number: int) -> int:
+        """Give up a scheduler for one with a new name, whose number it returns; does not block."""
+        newest = max(self._numbers) + 1
+        self._numbers = [n for n in self._numbers if n != number] + [newest]
+        self._want()
+        return newest
+
+    def pid(self, number: int) -> int | None:
+        """Return the process id of a scheduler; None if it does not run just now."""
+        name = scheduler_command(self.plan, self.addresses, number).name
+        return self._running.supervisor.pid(name)
+
+    def end(self, hurried: Callable[[], bool] = never) -> None:
+        """End everything in order; blocks until nothing is left. Safe to call at any time.
+
+        Schedulers go first, so that they can hand over; ZooKeeper and Redis go last.
+
+        Args:
+            hurried: asked all the time; once it says yes, what remains is killed.
+        """
+        if self._parts is not None:
+            supervisor = self._parts.supervisor
+            schedulers = [name for name in supervisor.names if name.startswith("scheduler-")]
+            supervisor.end(schedulers, self.plan.drain + DRAIN_MARGIN, hurried)
+            supervisor.end_all(COMPONENT_PATIENCE, hurried)
+            self._parts = None
+        self._held.close()
+
+    @property
+    def _running(self) -> _Parts:
+        if self._parts is None:
+            raise RuntimeError("the cluster does not run")
+        return self._parts
+
+    def _start_parts(self, held: ExitStack) -> _Parts:
+        servers: list[Server] = []
+        zookeeper, message_queue = self.plan.zookeeper, self.plan.message_queue
+        if zookeeper is None:
+            servers.append(held.enter_context(self._server(ZooKeeperServer)))
+            zookeeper = servers[-1].address
+        if message_queue is None:
+            redis = held.enter_context(self._server(RedisServer))
+            servers.append(redis)
+            message_queue = redis.url
+        addresses = Addresses(
+            zookeeper=with_root(zookeeper),
+            message_queue=message_queue,
+            webui_port=_webui_port(self.plan),
+            **database_urls(self.plan),
+        )
+        patience = self.plan.drain + DRAIN_MARGIN
+        supervisor = Supervisor(self.plan.logs, patience, self._report)
+        return _Parts(addresses, tuple(servers), supervisor)
+
+    def _server(self, kind: type[S]) -> S:
+        name = kind.name.lower()
+        return kind(self.plan.folder / name, log=self.plan.logs / f"{name}.log")
+
+    def _want(self) -> None:
+        """Tell the supervisor and the other commands what shall run."""
+        parts = self._running
+        schedulers = [scheduler_command(self.plan, parts.addresses, n) for n in self._numbers]
+        components = component_commands(self.plan, parts.addresses)
+        parts.supervisor.want([*schedulers, *components], monotonic())
+        announce(self.plan.folder, _note(parts.addresses, len(schedulers)))
+
+
+def with_root(zookeeper: str) -> str:
+    """Return the addresses with the usual root, unless they name another."""
+    return zookeeper if "/" in zookeeper else zookeeper + Settings.root
+
+
+def _webui_port(plan: Plan) -> int:
+    """Return pyspider's usual port if it is free, or else the one of the last time."""
+    if plan.webui_port is not None:
+        return plan.webui_port
+    if ports.is_free(USUAL_WEBUI_PORT):
+        return USUAL_WEBUI_PORT
+    note = plan.folder / "webui.port"
+    port = ports.preferred(note)
+    ports.remember(note, port)
+    return port
+
+
+def _note(addresses: Addresses, schedulers: int) -> Running:
+    return Running(
+        pid=os.getpid(),
+        zookeeper=addresses.zookeeper,
+        message_queue=addresses.message_queue,
+        taskdb=addresses.taskdb,
+        projectdb=addresses.projectdb,
+        resultdb=addresses.resultdb,
+        webui=addresses.webui,
+        schedulers=schedulers,
+    )

@@ -1,0 +1,104 @@
+"""The folder of an embedded cluster: who runs there, and where that cluster's parts are."""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from pyspider_zk.errors import ClusterError
+
+_LOCK = "up.lock"
+_NOTE = "up.json"
+
+
+@dataclass(frozen=True)
+class Running:
+    """A cluster that ``pyspider-zk up`` runs: the contents of ``up.json``.
+
+    Attributes:
+        pid: the process of ``up``.
+        zookeeper: ``host:port,host:port/root``.
+        message_queue: URL of the message queue.
+        taskdb: URL of the task database.
+        projectdb: URL of the project database.
+        resultdb: URL of the result database.
+        webui: URL of the web UI.
+        schedulers: how many schedulers it shall run.
+    """
+
+    pid: int
+    zookeeper: str
+    message_queue: str
+    taskdb: str
+    projectdb: str
+    resultdb: str
+    webui: str
+    schedulers: int
+
+
+@contextmanager
+def claimed(folder: Path) -> Iterator[None]:
+    """Keep the folder to ourselves; the kernel lets go of it however we end.
+
+    Raises:
+        ClusterError: a cluster runs there already.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / _LOCK).open("a+", encoding="ascii") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            raise ClusterError(_taken(folder, lock.read().strip())) from None
+        lock.truncate(0)
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+        yield
+
+
+def announce(folder: Path, running: Running) -> None:
+    """Write ``up.json``; a reader sees the old one or the new one and nothing between."""
+    draft = folder / f"{_NOTE}.new"
+    draft.write_text(json.dumps(asdict(running), indent=2) + "\n", encoding="utf-8")
+    draft.replace(folder / _NOTE)
+
+
+def withdraw(folder: Path) -> None:
+    """Remove ``up.json``, if it is there."""
+    (folder / _NOTE).unlink(missing_ok=True)
+
+
+def running_in(folder: Path) -> Running | None:
+    """Return the cluster that runs in the folder; None if none does or it is not ready yet.
+
+    An ``up`` that was killed leaves its note behind, so the lock decides.
+    """
+    note = folder / _NOTE
+    if not note.exists() or not _is_claimed(folder):
+        return None
+    try:
+        return Running(**json.loads(note.read_text(encoding="utf-8")))
+    except FileNotFoundError:  # it just ended
+        return None
+
+
+def _is_claimed(folder: Path) -> bool:
+    lock = folder / _LOCK
+    if not lock.exists():
+        return False
+    with lock.open(encoding="ascii") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def _taken(folder: Path, pid: str) -> str:
+    return (
+        f"a cluster runs in {folder.resolve()} already (pid {pid or 'unknown'});"
+        " end it first, or choose another folder"
+    )

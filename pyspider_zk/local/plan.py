@@ -1,0 +1,159 @@
+"""What an embedded cluster consists of: from a plan to the commands of its processes.
+
+Pure: nothing here starts, reads or writes anything.
+"""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from pyspider_zk.config import Settings
+
+PROGRAM = (sys.executable, "-m", "pyspider_zk.cli.main")
+NAME_VARIABLE = "PYSPIDER_ZK_NAME"
+SCHEDULER_NAME = "up-{number}"
+LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to start. What has an address already is used and not started.
+
+    Attributes:
+        folder: where data, logs and up.json go.
+        schedulers: how many schedulers, until ``pyspider-zk scale`` says otherwise.
+        insist: that number was asked for, so what ``scale`` said to an earlier run is forgotten.
+        fetchers: how many fetchers.
+        processors: how many processors.
+        zookeeper: addresses of a ZooKeeper that runs, with its root; None: start one.
+        message_queue: URL of a Redis that runs; None: start one.
+        taskdb: URL of the task database; None: a file in the folder.
+        projectdb: URL of the project database; None: a file in the folder.
+        resultdb: URL of the result database; None: a file in the folder.
+        webui_port: where the web UI listens; None: pyspider's 5000, or any if that is taken.
+        config: a config.json for all processes.
+        drain: seconds that a scheduler may take to hand over its slots; it gets a little more
+            before it is killed.
+    """
+
+    folder: Path = Path("data")
+    schedulers: int = 3
+    insist: bool = False
+    fetchers: int = 1
+    processors: int = 2
+    zookeeper: str | None = None
+    message_queue: str | None = None
+    taskdb: str | None = None
+    projectdb: str | None = None
+    resultdb: str | None = None
+    webui_port: int | None = None
+    config: Path | None = None
+    drain: float = Settings.drain
+
+    @property
+    def logs(self) -> Path:
+        """The folder of the logs."""
+        return self.folder / "logs"
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Where the parts of a running cluster are.
+
+    Attributes:
+        zookeeper: ``host:port,host:port/root``.
+        message_queue: URL of the message queue.
+        taskdb: URL of the task database.
+        projectdb: URL of the project database.
+        resultdb: URL of the result database.
+        webui_port: the web UI's port on loopback.
+    """
+
+    zookeeper: str
+    message_queue: str
+    taskdb: str
+    projectdb: str
+    resultdb: str
+    webui_port: int
+
+    @property
+    def webui(self) -> str:
+        """URL of the web UI."""
+        return f"http://{LOOPBACK}:{self.webui_port}/"
+
+
+@dataclass(frozen=True)
+class Command:
+    """One process to run.
+
+    Attributes:
+        name: unique in the cluster; its log is ``<name>.log``.
+        line: program and arguments.
+        environ: what it gets on top of our environment.
+    """
+
+    name: str
+    line: tuple[str, ...]
+    environ: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def database_files(plan: Plan) -> dict[str, Path]:
+    """Return the sqlite file of each database that the plan gives no URL for."""
+    kinds = ("taskdb", "projectdb", "resultdb")
+    folder = plan.folder.resolve()
+    return {
+        kind: folder / f"{kind.removesuffix('db')}.db"
+        for kind in kinds
+        if getattr(plan, kind) is None
+    }
+
+
+def sqlite_url(kind: str, file: Path) -> str:
+    """Return pyspider's URL for a database of a kind (``taskdb``, ...) in an sqlite file."""
+    return f"sqlite+{kind}:///{file}"
+
+
+def database_urls(plan: Plan) -> dict[str, str]:
+    """Return the URL of each database, by kind."""
+    files = database_files(plan)
+    given = {kind: getattr(plan, kind) for kind in ("taskdb", "projectdb", "resultdb")}
+    return {
+        kind: sqlite_url(kind, files[kind]) if url is None else url for kind, url in given.items()
+    }
+
+
+def scheduler_command(plan: Plan, addresses: Addresses, number: int) -> Command:
+    """Return the command of a scheduler; its name keeps its member number over restarts."""
+    name = SCHEDULER_NAME.format(number=number)
+    return Command(
+        f"scheduler-{name}",
+        (*_base(plan, addresses), "scheduler", "--xmlrpc-port", "0"),
+        MappingProxyType({NAME_VARIABLE: name}),
+    )
+
+
+def component_commands(plan: Plan, addresses: Addresses) -> list[Command]:
+    """Return the commands of everything that is no scheduler."""
+    base = _base(plan, addresses)
+    webui = ("webui", "--host", LOOPBACK, "--port", str(addresses.webui_port))
+    return [
+        *(Command(f"fetcher-{n}", (*base, "fetcher")) for n in range(plan.fetchers)),
+        *(Command(f"processor-{n}", (*base, "processor")) for n in range(plan.processors)),
+        Command("result-worker", (*base, "result-worker")),
+        Command("webui", (*base, *webui)),
+    ]
+
+
+def _base(plan: Plan, addresses: Addresses) -> tuple[str, ...]:
+    config = () if plan.config is None else ("--config", str(plan.config.resolve()))
+    options = {
+        "--zookeeper": addresses.zookeeper,
+        "--message-queue": addresses.message_queue,
+        "--taskdb": addresses.taskdb,
+        "--projectdb": addresses.projectdb,
+        "--resultdb": addresses.resultdb,
+        "--data-path": str(plan.folder.resolve()),
+    }
+    return (*PROGRAM, *config, *(word for option in options.items() for word in option))

@@ -1,0 +1,39 @@
+"""Loopback ports: free ones, and the one a folder's server had the last time."""
+
+import errno
+import socket
+from pathlib import Path
+
+LOOPBACK = "127.0.0.1"
+
+
+def is_free(port: int) -> bool:
+    """Tell whether a server could listen on the loopback port just now."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError as error:
+            if error.errno in (errno.EADDRINUSE, errno.EACCES):
+                return False
+            raise
+    return True
+
+
+def any_free() -> int:
+    """Return a loopback port that is free just now; somebody else may take it before you do."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.bind((LOOPBACK, 0))
+        return int(probe.getsockname()[1])
+
+
+def preferred(note: Path) -> int:
+    """Return the port that the note remembers, if it is free, or else any free one."""
+    text = note.read_text(encoding="ascii").strip() if note.exists() else ""
+    port = int(text) if text.isdecimal() else 0
+    return port if 0 < port < 65536 and is_free(port) else any_free()
+
+
+def remember(note: Path, port: int) -> None:
+    """Write the port down for the next start."""
+    note.write_text(f"{port}\n", encoding="ascii")

@@ -1,0 +1,242 @@
+"""Real servers for one machine: a ZooKeeper and a Redis as child processes on loopback ports."""
+
+import os
+import socket
+import time
+from abc import ABC, abstractmethod
+from pathlib import Path
+from types import TracebackType
+from typing import ClassVar, Self
+
+from pyspider_zk.errors import Unavailable
+from pyspider_zk.local import ports, programs
+from pyspider_zk.local.child import Child, rotate, tail
+from pyspider_zk.local.ports import LOOPBACK
+
+PORTS_TO_TRY = 5
+PROBE_PAUSE = 0.05  # seconds
+PROBE_PATIENCE = 2.0  # seconds
+
+_ZOOKEEPER_CONFIG = """\
+# Written by pyspider-zk at every start; changes are lost.
+clientPort={port}
+clientPortAddress={address}
+dataDir={data}
+# Sessions may be from 2 to 80 ticks long; the server ends one up to a tick late.
+tickTime=500
+maxSessionTimeout=40000
+maxClientCnxns=0
+autopurge.snapRetainCount=3
+autopurge.purgeInterval=1
+4lw.commands.whitelist=conf,mntr,ruok,srvr
+"""
+
+
+class Server(ABC):
+    """A server process with its data below one folder.
+
+    It comes back on the port it had the last time in this folder, if that is free. Not
+    thread-safe; start it from a thread that outlives it.
+
+    Args:
+        folder: where its data, configuration and remembered port are; made if missing.
+        port: the port to listen on, or else an error; None: the last one or any free one.
+        log: the file that its output is added to; None: one in the folder.
+    """
+
+    name: ClassVar[str]
+    start_patience: ClassVar[float]  # seconds
+    stop_patience: ClassVar[float]  # seconds
+
+    def __init__(self, folder: Path, port: int | None = None, log: Path | None = None) -> None:
+        self.folder = folder.resolve()
+        self.log = log or self.folder / f"{self.name.lower()}.log"
+        self._wanted_port = port
+        self._port: int | None = None
+        self._child: Child | None = None
+
+    @abstractmethod
+    def _command(self, port: int) -> list[str]:
+        """Prepare the folder; return the command that serves it on the port."""
+
+    @abstractmethod
+    def _answers(self, port: int, pid: int) -> bool:
+        """Tell whether the server with this process id answers on the port."""
+
+    def start(self) -> None:
+        """Start the server; blocks until it answers.
+
+        Raises:
+            MissingService: its program is not installed.
+            RuntimeError: it runs already.
+            Unavailable: it died, or it did not answer in time; with the end of its log.
+        """
+        if self.running:
+            raise RuntimeError(f"{self.name} runs already")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        rotate(self.log)
+        for _ in range(PORTS_TO_TRY):
+            port = self._wanted_port or ports.preferred(self._note)
+            if self._serve(port):
+                return
+            if self._wanted_port is not None:
+                break
+        raise Unavailable(f"{self.name}: the port {port} is taken by another program")
+
+    def stop(self) -> None:
+        """End the server, by force after a while; blocks until its process is gone."""
+        if self._child is not None:
+            self._child.stop(self.stop_patience)
+
+    @property
+    def port(self) -> int:
+        """The port it listens on.
+
+        Raises:
+            RuntimeError: it was never started.
+        """
+        if self._port is None:
+            raise RuntimeError(f"{self.name} was never started")
+        return self._port
+
+    @property
+    def address(self) -> str:
+        """Where clients reach it: ``host:port``."""
+        return f"{LOOPBACK}:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        """The id of its process.
+
+        Raises:
+            RuntimeError: it was never started.
+        """
+        if self._child is None:
+            raise RuntimeError(f"{self.name} was never started")
+        return self._child.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether its process is there. Does not block."""
+        return self._child is not None and self._child.running
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def _note(self) -> Path:
+        return self.folder / "port"
+
+    def _serve(self, port: int) -> bool:
+        """Start on the port and wait for the answer; False if another program took the port."""
+        self._child = Child(self.name, self._command(port), self.log)
+        self._child.start()
+        try:
+            self._await_answer(self._child, port)
+        except BaseException:
+            self._child.kill()
+            if "already in use" in tail(self.log):
+                return False
+            raise
+        self._port = port
+        ports.remember(self._note, port)
+        return True
+
+    def _await_answer(self, child: Child, port: int) -> None:
+        deadline = time.monotonic() + self.start_patience
+        while not self._answers(port, child.pid):
+            if child.wait(PROBE_PAUSE):
+                raise self._failure(f"ended at its start with code {child.code}")
+            if time.monotonic() > deadline:
+                raise self._failure(f"did not answer within {self.start_patience:g} s")
+
+    def _failure(self, what: str) -> Unavailable:
+        return Unavailable(f"{self.name} {what}; the end of {self.log}:\n{tail(self.log)}")
+
+
+class ZooKeeperServer(Server):
+    """A standalone ZooKeeper.
+
+    ``forceSync`` stays on: what it acknowledged survives a power cut, as in production.
+    """
+
+    name = "ZooKeeper"
+    start_patience = 60.0
+    stop_patience = 10.0
+
+    @property
+    def _data(self) -> Path:
+        return self.folder / "data"
+
+    def _command(self, port: int) -> list[str]:
+        self._data.mkdir(exist_ok=True)
+        config = self.folder / "zoo.cfg"
+        config.write_text(
+            _ZOOKEEPER_CONFIG.format(port=port, address=LOOPBACK, data=self._data),
+            encoding="utf-8",
+        )
+        return [
+            programs.java(os.environ),
+            "-Xmx256m",
+            "-Djava.awt.headless=true",
+            "-Dzookeeper.admin.enableServer=false",
+            "-cp",
+            programs.zookeeper_class_path(os.environ),
+            "org.apache.zookeeper.server.quorum.QuorumPeerMain",
+            str(config),
+        ]
+
+    def _answers(self, port: int, pid: int) -> bool:  # noqa: ARG002 - it tells its folder instead
+        # Only a server that serves requests tells its folder, and only ours tells this one.
+        return f"dataDir={self._data}/" in _ask(port, b"conf")
+
+
+class RedisServer(Server):
+    """A Redis that writes what it is told to an append-only file."""
+
+    name = "Redis"
+    start_patience = 60.0
+    stop_patience = 10.0
+
+    @property
+    def url(self) -> str:
+        """Where clients reach its first database."""
+        return f"redis://{self.address}/0"
+
+    def _command(self, port: int) -> list[str]:
+        options = {
+            "port": str(port),
+            "bind": LOOPBACK,
+            "dir": str(self.folder),
+            "appendonly": "yes",
+            "appendfsync": "everysec",
+            "save": "",
+            "daemonize": "no",
+        }
+        command = [programs.redis_server(os.environ)]
+        for option, value in options.items():
+            command += [f"--{option}", value]
+        return command
+
+    def _answers(self, port: int, pid: int) -> bool:
+        answer = _ask(port, b"PING\r\nINFO server\r\nQUIT\r\n")
+        return answer.startswith("+PONG") and f"process_id:{pid}\r\n" in answer
+
+
+def _ask(port: int, question: bytes) -> str:
+    """Return everything a server says to one question; empty if it does not answer."""
+    try:
+        with socket.create_connection((LOOPBACK, port), PROBE_PATIENCE) as link:
+            link.sendall(question)
+            return b"".join(iter(lambda: link.recv(65536), b"")).decode("utf-8", "replace")
+    except OSError:
+        return ""

@@ -1,0 +1,167 @@
+"""Keeping child processes running: restarts with back-off, changes of the wish, an orderly end."""
+
+import os
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+
+from pyspider_zk.errors import ClusterError, ConfigError, Mismatch
+from pyspider_zk.local.child import Child, rotate, tail
+from pyspider_zk.local.plan import Command
+
+Report = Callable[[str], None]
+
+FIRST_PAUSE = 1.0  # seconds before the first restart; doubles with each
+LONGEST_PAUSE = 30.0  # seconds
+STEADY = 60.0  # seconds of life after which earlier deaths are forgotten
+POLL = 0.05  # seconds
+
+# The same settings fail the same way next time, so a restart would only hide the reason.
+HOPELESS = frozenset({ConfigError.exit_code, Mismatch.exit_code})
+
+
+class Hopeless(ClusterError):
+    """A child ended with an error that a restart cannot mend."""
+
+
+@dataclass
+class _Post:
+    """One command and the child that runs it now."""
+
+    command: Command
+    child: Child
+    wanted: bool = True
+    deaths: int = 0
+    started: float = 0.0
+    due: float = 0.0  # when to start it next
+    alive: bool = False  # as far as we have noticed
+    kill_at: float | None = None  # it was asked to end; until when it may take
+
+
+class Supervisor:
+    """Runs one child per wanted command.
+
+    All its methods are to be called from one thread that outlives the children. Times are
+    seconds of any monotonic clock, the same in all calls.
+
+    Args:
+        logs: the folder for the children's output.
+        patience: how long a child that is not wanted any more may take to end.
+        report: told, in one line, what a human should know.
+    """
+
+    def __init__(self, logs: Path, patience: float, report: Report) -> None:
+        self._logs = logs
+        self._patience = patience
+        self._report = report
+        self._posts: dict[str, _Post] = {}
+
+    def want(self, commands: Iterable[Command], now: float) -> None:
+        """Run exactly these commands from now on; does not block.
+
+        New ones start at the next ``tick``. The others get SIGTERM now and SIGKILL when the
+        patience ends.
+        """
+        wanted = {command.name: command for command in commands}
+        for name, command in wanted.items():
+            if name not in self._posts:
+                self._posts[name] = _Post(command, self._child(command), due=now)
+            self._posts[name].wanted = True
+        for name, post in self._posts.items():
+            if post.wanted and name not in wanted:
+                self._dismiss(post, now)
+
+    def tick(self, now: float) -> None:
+        """Look after every child: start, restart or kill what is due; does not block.
+
+        Raises:
+            Hopeless: a child ended with an error that a restart cannot mend.
+        """
+        for name, post in list(self._posts.items()):
+            if post.child.running:
+                self._watch(post, now)
+            elif post.alive:
+                self._ended(post, now)
+            elif not post.wanted:
+                del self._posts[name]
+            elif now >= post.due:
+                self._start(post, now)
+
+    def pid(self, name: str) -> int | None:
+        """Return the process id of a child; None if it does not run."""
+        post = self._posts.get(name)
+        return post.child.pid if post is not None and post.child.running else None
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the wanted children."""
+        return frozenset(name for name, post in self._posts.items() if post.wanted)
+
+    def end(self, names: Collection[str], patience: float, hurried: Callable[[], bool]) -> None:
+        """End these children together: SIGTERM, then SIGKILL; blocks until they are gone.
+
+        Args:
+            names: the children; unknown ones are ignored.
+            patience: seconds until SIGKILL.
+            hurried: asked all the time; once it says yes the children are killed at once.
+        """
+        posts = [self._posts.pop(name) for name in names if name in self._posts]
+        for post in posts:
+            post.child.terminate()
+        deadline = monotonic() + patience
+        for post in posts:
+            while not hurried() and monotonic() < deadline and not post.child.wait(POLL):
+                pass
+        for post in posts:
+            if post.child.running and not hurried():
+                self._report(f"{post.command.name} did not end in time and is killed")
+            post.child.kill()
+
+    def end_all(self, patience: float, hurried: Callable[[], bool]) -> None:
+        """End every child that is left; blocks until they are gone. See ``end``."""
+        self.end(list(self._posts), patience, hurried)
+
+    def _child(self, command: Command) -> Child:
+        log = self._logs / f"{command.name}.log"
+        rotate(log)
+        return Child(command.name, command.line, log, {**os.environ, **command.environ})
+
+    def _start(self, post: _Post, now: float) -> None:
+        post.child.start()
+        post.alive = True
+        post.started = now
+        post.kill_at = None
+
+    def _dismiss(self, post: _Post, now: float) -> None:
+        post.wanted = False
+        post.kill_at = now + self._patience
+        post.child.terminate()
+
+    def _watch(self, post: _Post, now: float) -> None:
+        if post.kill_at is not None and now >= post.kill_at:
+            self._report(f"{post.command.name} did not end in time and is killed")
+            post.child.kill()
+
+    def _ended(self, post: _Post, now: float) -> None:
+        post.alive = False
+        post.child.kill()  # what it started itself ends with it
+        if post.kill_at is None:
+            self._died(post, now)
+
+    def _died(self, post: _Post, now: float) -> None:
+        code = post.child.code
+        if code in HOPELESS:
+            raise Hopeless(f"{post.command.name} cannot run:\n{tail(post.child.log)}")
+        post.deaths = 1 if now - post.started > STEADY else post.deaths + 1
+        post.due = now + min(FIRST_PAUSE * 2 ** (post.deaths - 1), LONGEST_PAUSE)
+        self._tell(post, code)
+
+    def _tell(self, post: _Post, code: int | None) -> None:
+        """Say the first death of a row; the following ones are the same news."""
+        if post.deaths == 1:
+            how = f"signal {-code}" if code is not None and code < 0 else f"code {code}"
+            self._report(
+                f"{post.command.name} ended unexpectedly ({how}) and is started again;"
+                f" see {post.child.log}"
+            )

@@ -1,0 +1,178 @@
+"""``pyspider-zk up``: run the embedded cluster in the foreground until it is told to end."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from types import FrameType
+from typing import Protocol
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+
+from pyspider_zk.config import settings_from
+from pyspider_zk.errors import ClusterError, Mismatch
+from pyspider_zk.local.cluster import LocalCluster
+from pyspider_zk.local.plan import Addresses, Plan
+from pyspider_zk.zookeeper.scale import ScaleNode
+
+TICK = 0.2  # seconds
+REFRESH = 1.0  # seconds
+ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Scale(Protocol):
+    """The wished number of schedulers."""
+
+    def get(self) -> int | None:
+        """Return it, or None if nobody wished; asked each second, so answer within one."""
+
+    def set(self, schedulers: int) -> None:
+        """Wish for a number."""
+
+
+class View(Protocol):
+    """What a human sees of the running cluster; asked each second, so answer within one."""
+
+    def table(self) -> RenderableType:
+        """Return the picture for a terminal."""
+
+    def line(self) -> str:
+        """Return one line for a log; it is printed when it changes."""
+
+
+OpenView = Callable[[Addresses], AbstractContextManager[View]]
+
+
+class Interrupts:
+    """Counts the signals that ask us to end.
+
+    A plain count, because a signal handler runs between any two steps of the main thread, where
+    a lock may be held.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    @property
+    def any(self) -> bool:
+        """Whether we were asked to end."""
+        return self._count > 0
+
+    @property
+    def several(self) -> bool:
+        """Whether we were asked more than once: now, that is."""
+        return self._count > 1
+
+    def note(self, _number: int, _frame: FrameType | None) -> None:
+        """Count one; a signal handler."""
+        self._count += 1
+
+
+@contextmanager
+def interrupts() -> Iterator[Interrupts]:
+    """Count Ctrl-C, SIGTERM and SIGHUP instead of dying of them. Main thread only."""
+    counter = Interrupts()
+    former = {number: signal.signal(number, counter.note) for number in ENDING_SIGNALS}
+    try:
+        yield counter
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+def up(plan: Plan, open_view: OpenView, console: Console) -> None:
+    """Run the cluster until Ctrl-C or SIGTERM; a second one ends it at once.
+
+    Blocks. Main thread only. When it returns, no process that it started is left.
+
+    Args:
+        plan: what to start.
+        open_view: gives what to show, once ZooKeeper answers.
+        console: where to print.
+
+    Raises:
+        ClusterError: it cannot start, or cannot go on.
+    """
+    cluster = LocalCluster(
+        plan, report=lambda line: console.print(line, markup=False, soft_wrap=True)
+    )
+    with interrupts() as asked:
+        try:
+            cluster.start()
+            _run(cluster, open_view, console, asked)
+            console.print("Ending; Ctrl-C again ends at once.")
+        finally:
+            cluster.end(hurried=lambda: asked.several)
+
+
+def _run(cluster: LocalCluster, open_view: OpenView, console: Console, asked: Interrupts) -> None:
+    console.print(f"Web UI: {cluster.addresses.webui}   logs: {cluster.plan.logs}")
+    with ExitStack() as open_:
+        scale = open_.enter_context(_scale(cluster.addresses))
+        if cluster.plan.insist:
+            scale.set(cluster.plan.schedulers)
+        view = open_.enter_context(open_view(cluster.addresses))
+        screen = open_.enter_context(_screen(view, console))
+        refreshed = 0.0
+        while not asked.any:
+            cluster.tick()
+            if time.monotonic() - refreshed >= REFRESH:
+                refreshed = time.monotonic()
+                follow(cluster, scale)
+                screen()
+            time.sleep(TICK)
+
+
+def follow(cluster: LocalCluster, scale: Scale) -> None:
+    """Run as many schedulers as wished; without an answer things stay as they are."""
+    try:
+        wish = scale.get()
+    except ClusterError:
+        return
+    if wish is not None and wish != len(cluster.schedulers):
+        cluster.scale(wish)
+
+
+@contextmanager
+def _scale(addresses: Addresses) -> Iterator[Scale]:
+    node = ScaleNode(settings_from(environ=os.environ, hosts=addresses.zookeeper))
+    node.start()
+    try:
+        yield node
+    finally:
+        node.stop()
+
+
+@contextmanager
+def _screen(view: View, console: Console) -> Iterator[Callable[[], None]]:
+    """Give the function that shows the view anew: drawn in place, or a line per change."""
+    if not console.is_terminal:
+        yield _printer(view, console)
+        return
+    with Live(console=console, auto_refresh=False, transient=True) as live:
+        yield lambda: live.update(_seen(view.table), refresh=True)
+
+
+def _printer(view: View, console: Console) -> Callable[[], None]:
+    last: RenderableType = ""
+
+    def show() -> None:
+        nonlocal last
+        line = _seen(view.line)
+        if line != last:
+            console.print(line, markup=False, soft_wrap=True)
+            last = line
+
+    return show
+
+
+def _seen(look: Callable[[], RenderableType]) -> RenderableType:
+    """Return what there is to see, or why nothing is."""
+    try:
+        return look()
+    except Mismatch:  # no cluster in ZooKeeper yet: its first scheduler founds it
+        return "The schedulers are starting ..."
+    except ClusterError as error:
+        return str(error)

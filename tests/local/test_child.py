@@ -1,0 +1,119 @@
+"""Child processes, with real ones."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from pyspider_zk.local.child import KEPT_LOGS, Child, rotate, tail
+
+SLEEP = (sys.executable, "-c", "import time; print('here', flush=True); time.sleep(60)")
+DEAF = (
+    sys.executable,
+    "-c",
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
+    " print('here', flush=True); time.sleep(60)",
+)
+
+
+@pytest.fixture
+def run(tmp_path, eventually):
+    children = []
+
+    def start(command):
+        child = Child("child", command, tmp_path / "child.log")
+        child.start()
+        children.append(child)
+        eventually(lambda: "here" in tail(child.log))
+        return child
+
+    yield start
+    for child in children:
+        child.kill()
+
+
+def test_a_child_that_is_told_to_end_ends(run):
+    child = run(SLEEP)
+
+    assert child.stop(patience=10)
+    assert not child.running
+    assert child.code == -signal.SIGTERM
+
+
+def test_a_child_that_does_not_listen_is_killed(run):
+    child = run(DEAF)
+
+    assert not child.stop(patience=0.1)
+    assert child.code == -signal.SIGKILL
+
+
+def test_a_child_is_out_of_reach_of_our_terminal(run):
+    child = run(SLEEP)
+
+    assert os.getsid(child.pid) == child.pid != os.getsid(0)
+
+
+def test_what_a_child_started_ends_with_it(run, tmp_path, eventually):
+    child = run(("sh", "-c", f"sleep 60 & echo $! > {tmp_path}/pid; echo here; wait"))
+    grandchild = int((tmp_path / "pid").read_text())
+
+    child.kill()
+
+    eventually(lambda: not is_alive(grandchild))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can do this")
+def test_a_child_dies_with_a_parent_that_is_killed(tmp_path, eventually, faults):
+    program = (
+        "import time\n"
+        "from pathlib import Path\n"
+        "from pyspider_zk.local.child import Child\n"
+        f"child = Child('child', {SLEEP!r}, Path({str(tmp_path / 'child.log')!r}))\n"
+        "child.start()\n"
+        "print(child.pid, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as parent:
+        pid = int(parent.stdout.readline())
+        eventually(lambda: "here" in tail(tmp_path / "child.log"))
+
+        faults.kill(parent.pid)
+
+    eventually(lambda: not is_alive(pid))
+
+
+def test_a_program_gets_the_usual_signals_back(run, tmp_path):
+    child = run(("sh", "-c", f"grep SigIgn /proc/self/status > {tmp_path}/ignored; echo here"))
+
+    child.wait(10)
+    ignored = int((tmp_path / "ignored").read_text().split()[1], 16)
+    assert not ignored & (1 << (signal.SIGPIPE - 1))
+
+
+def test_a_running_child_is_not_started_twice(run):
+    child = run(SLEEP)
+
+    with pytest.raises(RuntimeError):
+        child.start()
+
+
+def test_old_logs_move_on_and_the_oldest_goes(tmp_path):
+    log = tmp_path / "x.log"
+    for run_number in range(KEPT_LOGS + 3):
+        rotate(log)
+        log.write_text(str(run_number), encoding="ascii")
+
+    kept = sorted(file.name for file in tmp_path.iterdir())
+    assert kept == ["x.log", *(f"x.log.{number}" for number in range(1, KEPT_LOGS + 1))]
+    assert (tmp_path / "x.log.1").read_text() == str(KEPT_LOGS + 1)
+
+
+def is_alive(pid: int) -> bool:
+    """Tell whether a process runs; one that is dead but not yet buried does not."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
+            return stat.read().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False

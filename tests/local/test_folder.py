@@ -1,0 +1,58 @@
+"""The folder of an embedded cluster: one owner, one note."""
+
+import os
+
+import pytest
+
+from pyspider_zk.errors import ClusterError
+from pyspider_zk.local.folder import Running, announce, claimed, running_in, withdraw
+
+RUNNING = Running(
+    pid=1,
+    zookeeper="127.0.0.1:2181/pyspider-zk",
+    message_queue="redis://127.0.0.1:6379/0",
+    taskdb="t",
+    projectdb="p",
+    resultdb="r",
+    webui="http://127.0.0.1:5000/",
+    schedulers=3,
+)
+
+
+def test_a_second_claim_is_refused_with_the_first_ones_pid(tmp_path):
+    with claimed(tmp_path), pytest.raises(ClusterError, match=f"pid {os.getpid()}"):
+        claimed(tmp_path).__enter__()
+
+
+def test_a_claim_that_ended_can_be_made_again(tmp_path):
+    with claimed(tmp_path):
+        pass
+    with claimed(tmp_path):
+        pass
+
+
+def test_what_runs_in_a_folder_is_read_from_its_note(tmp_path):
+    with claimed(tmp_path):
+        announce(tmp_path, RUNNING)
+
+        assert running_in(tmp_path) == RUNNING
+
+
+def test_a_note_that_a_killed_process_left_behind_says_nothing(tmp_path):
+    with claimed(tmp_path):
+        announce(tmp_path, RUNNING)
+
+    assert running_in(tmp_path) is None
+
+
+def test_nothing_runs_in_a_folder_that_is_not_there(tmp_path):
+    assert running_in(tmp_path / "none") is None
+
+
+def test_nothing_runs_any_more_after_the_note_is_gone(tmp_path):
+    with claimed(tmp_path):
+        announce(tmp_path, RUNNING)
+        withdraw(tmp_path)
+        withdraw(tmp_path)
+
+        assert running_in(tmp_path) is None

@@ -1,0 +1,90 @@
+"""From a plan to the commands of its processes."""
+
+from pathlib import Path
+
+from pyspider_zk.local.plan import (
+    Addresses,
+    Plan,
+    component_commands,
+    database_files,
+    database_urls,
+    scheduler_command,
+)
+
+ADDRESSES = Addresses(
+    zookeeper="127.0.0.1:2181/pyspider-zk",
+    message_queue="redis://127.0.0.1:6379/0",
+    taskdb="sqlite+taskdb:////d/task.db",
+    projectdb="sqlite+projectdb:////d/project.db",
+    resultdb="sqlite+resultdb:////d/result.db",
+    webui_port=5000,
+)
+
+
+def test_a_plan_runs_as_many_of_each_component_as_it_says():
+    plan = Plan(fetchers=2, processors=3)
+
+    names = [command.name for command in component_commands(plan, ADDRESSES)]
+
+    assert names == [
+        "fetcher-0",
+        "fetcher-1",
+        "processor-0",
+        "processor-1",
+        "processor-2",
+        "result-worker",
+        "webui",
+    ]
+
+
+def test_every_process_is_told_where_everything_is():
+    commands = [
+        scheduler_command(Plan(), ADDRESSES, 0),
+        *component_commands(Plan(), ADDRESSES),
+    ]
+
+    for command in commands:
+        line = command.line
+        told = {word: line[at + 1] for at, word in enumerate(line) if word.startswith("--")}
+        assert told["--zookeeper"] == ADDRESSES.zookeeper
+        assert told["--message-queue"] == ADDRESSES.message_queue
+        assert told["--taskdb"] == ADDRESSES.taskdb
+
+
+def test_a_scheduler_has_a_name_of_its_own_and_any_port():
+    command = scheduler_command(Plan(), ADDRESSES, 4)
+
+    assert command.name == "scheduler-up-4"
+    assert command.environ == {"PYSPIDER_ZK_NAME": "up-4"}
+    assert command.line[-3:] == ("scheduler", "--xmlrpc-port", "0")
+
+
+def test_the_web_ui_listens_on_loopback_only():
+    webui = component_commands(Plan(), ADDRESSES)[-1]
+
+    assert webui.line[-5:] == ("webui", "--host", "127.0.0.1", "--port", "5000")
+    assert ADDRESSES.webui == "http://127.0.0.1:5000/"
+
+
+def test_a_config_file_is_named_absolutely_before_the_command():
+    plan = Plan(config=Path("config.json"))
+
+    line = scheduler_command(plan, ADDRESSES, 0).line
+
+    at = line.index("--config")
+    assert line[at + 1] == str(Path("config.json").resolve())
+    assert at < line.index("scheduler")
+
+
+def test_a_database_without_url_is_a_file_in_the_folder():
+    plan = Plan(folder=Path("/d"), taskdb="mysql+taskdb://h/t")
+
+    assert database_files(plan) == {
+        "projectdb": Path("/d/project.db"),
+        "resultdb": Path("/d/result.db"),
+    }
+    assert database_urls(plan) == {
+        "taskdb": "mysql+taskdb://h/t",
+        "projectdb": "sqlite+projectdb:////d/project.db",
+        "resultdb": "sqlite+resultdb:////d/result.db",
+    }

@@ -1,0 +1,180 @@
+"""The whole embedded cluster, through its commands."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pyspider_zk.local.child import tail
+from pyspider_zk.local.folder import running_in
+
+pytestmark = [
+    pytest.mark.zk,
+    pytest.mark.redis,
+    pytest.mark.slow,
+    pytest.mark.usefixtures("zookeeper", "redis_server"),  # skip where they are missing
+    pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc"),
+]
+
+PROGRAM = (sys.executable, "-m", "pyspider_zk.cli.main")
+
+
+class Up:
+    """``pyspider-zk up`` in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.data = folder / "data"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self, *options: str) -> None:
+        with (self.folder / "out.txt").open("ab") as out:
+            self.process = subprocess.Popen(
+                [*PROGRAM, "up", *options],
+                cwd=self.folder,
+                stdout=out,
+                stderr=out,
+            )
+
+    def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [*PROGRAM, *arguments],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+
+    def status(self) -> dict:
+        answer = self.run("status", "--json")
+        return json.loads(answer.stdout) if answer.returncode == 0 else {"members": []}
+
+    def names(self) -> list[str]:
+        return sorted(member["name"] for member in self.status()["members"])
+
+    def components(self) -> int:
+        return sum(len(found) for found in self.status().get("components", {}).values())
+
+    @property
+    def said(self) -> str:
+        return tail(self.folder / "out.txt", lines=1000)
+
+    def end(self, number: signal.Signals = signal.SIGINT) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(100)
+
+    def left(self) -> list[str]:
+        """Return the commands that still run."""
+        return [name for pid, name in processes(self.folder) if pid != self.process.pid]
+
+
+def processes(folder: Path) -> list[tuple[int, str]]:
+    """Return the processes that work in a folder: what `up` starts inherits it."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            at = (process / "cwd").readlink()
+            command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue
+        if at.is_relative_to(folder):
+            found.append((int(process.name), command))
+    return found
+
+
+@pytest.fixture
+def up(tmp_path, eventually):
+    up = Up(tmp_path)
+    yield up
+    if up.process is not None:
+        up.process.kill()
+        up.process.wait()
+    eventually(lambda: up.left() == [])
+
+
+def test_a_cluster_runs_scales_ends_and_continues(up, eventually):
+    up.start()
+    eventually(lambda: up.names() == ["up-0", "up-1", "up-2"], within=60)
+    eventually(lambda: up.components() == 5)  # fetcher, two processors, result worker, web UI
+    before = running_in(up.data)
+
+    assert up.run("scale", "5").returncode == 0
+    eventually(lambda: len(up.names()) == 5, within=60)
+    assert up.run("scale", "2").returncode == 0
+    eventually(lambda: up.names() == ["up-0", "up-1"], within=60)
+    eventually(lambda: running_in(up.data).schedulers == 2)
+
+    assert up.end() == 0
+    assert up.left() == []
+    assert running_in(up.data) is None
+
+    up.start()
+    eventually(lambda: up.names() == ["up-0", "up-1"], within=60)
+    after = running_in(up.data)
+    assert (after.zookeeper, after.message_queue) == (before.zookeeper, before.message_queue)
+    assert up.status()["epoch"] > 0
+
+    assert up.end(signal.SIGTERM) == 0
+    assert up.left() == []
+
+
+def test_a_number_asked_for_counts_more_than_a_former_scale(up, eventually):
+    up.start()
+    eventually(lambda: len(up.names()) == 3, within=60)
+    assert up.run("scale", "1").returncode == 0
+    assert up.end() == 0
+
+    up.start("--schedulers", "2")
+
+    eventually(lambda: up.names() == ["up-0", "up-1"], within=60)
+
+
+def test_a_dead_process_is_started_again_and_a_second_up_is_refused(up, eventually, faults):
+    up.start()
+    eventually(lambda: len(up.names()) == 3, within=60)
+    victim = next(member for member in up.status()["members"] if member["name"] == "up-1")
+
+    faults.kill(victim["pid"])
+
+    eventually(lambda: "scheduler-up-1 ended unexpectedly (signal 9)" in up.said)
+    eventually(lambda: born_again(up, victim), within=60)
+
+    second = up.run("up")
+    assert second.returncode == 1
+    assert f"pid {up.process.pid}" in second.stderr
+
+    assert up.end() == 0
+    assert up.left() == []
+
+
+def test_a_killed_up_leaves_no_process(up, eventually, faults):
+    up.start()
+    eventually(lambda: len(up.names()) == 3, within=60)
+
+    faults.kill(up.process.pid)
+    up.process.wait()
+
+    eventually(lambda: up.left() == [])
+    assert running_in(up.data) is None
+
+
+def test_a_server_that_dies_is_started_again(up, eventually, faults):
+    up.start()
+    eventually(lambda: len(up.names()) == 3, within=60)
+    (redis,) = [pid for pid, name in processes(up.folder) if "redis-server" in name]
+
+    faults.kill(redis)
+
+    eventually(lambda: "Redis ended unexpectedly" in up.said)
+    eventually(lambda: up.status().get("queues"))
+    assert up.end() == 0
+    assert up.left() == []
+
+
+def born_again(up, victim):
+    same = [member for member in up.status()["members"] if member["name"] == victim["name"]]
+    return [member["pid"] for member in same] not in ([], [victim["pid"]])
