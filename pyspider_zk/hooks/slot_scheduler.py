@@ -213,7 +213,11 @@ class SlotScheduler(Scheduler):
 
         After a death nobody knows which these are; what is due then is marked as inherited, for
         a status pack of the former owner's fetch may still come.
+
+        Rows are counted first because that makes pyspider's databases list their tables anew; a
+        project that was born at another member in the last ten minutes would load nothing.
         """
+        self._update_project_cnt(project.name)
         part = self._parts.get(project.name, {})
         clean = bool(part.get("clean"))
         away = restore_processing(project, part) if clean else set()
@@ -226,7 +230,6 @@ class SlotScheduler(Scheduler):
             project.task_queue.put(task["taskid"], schedule["priority"], schedule["exetime"])
             if not clean and schedule["exetime"] <= now:
                 inherited.add(task["taskid"])
-        self._update_project_cnt(project.name)
         self._cnt["all"].value((project.name, "pending"), len(project.task_queue))
 
     def _active_rows(self, project: str) -> Iterator[dict[str, Any]]:

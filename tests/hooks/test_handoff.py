@@ -170,6 +170,25 @@ def test_after_a_death_all_that_is_due_is_loaded_again(
     assert sorted(each["taskid"] for each in world.dispatched()) == ["a", "b", "c"]
 
 
+def test_a_project_born_at_another_member_is_loaded_by_one_that_runs_already(
+    world: World, task: Task
+) -> None:
+    owner = SoleOwner(SLOTS, ())
+    waiting = world.scheduler(owner)
+    waiting.run_once()
+    world.project("p")
+    world.script_is_known("p")
+    world.new(task("p"))
+    world.scheduler().run_once()
+    world.dispatched()
+    waiting._force_update_project = True
+
+    owner.grant(range(SLOTS), epoch=2)
+    waiting.run_once()
+
+    assert "t" in waiting.projects["p"].task_queue
+
+
 def test_a_record_of_an_older_epoch_is_not_taken_for_a_handoff(
     world: World, crawling: SlotScheduler
 ) -> None:
