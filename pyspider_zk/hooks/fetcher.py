@@ -3,6 +3,7 @@
 import logging
 import queue
 import signal
+import time
 from typing import Any
 
 from pyspider.fetcher.tornado_fetcher import Fetcher
@@ -15,6 +16,9 @@ from pyspider_zk.wiring import current_settings
 
 logger = logging.getLogger("fetcher")
 
+PATIENCE = 5.0
+"""Seconds for giving back, all tasks together, if their queue is full."""
+
 
 class ClusterFetcher(Fetcher):
     """Fetches as pyspider does.
@@ -25,19 +29,19 @@ class ClusterFetcher(Fetcher):
 
     def __init__(self, *args: Any, settings: Settings | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._settings = settings
-        self._under_way: dict[tuple[Any, Any], dict[str, Any]] = {}
+        self.settings = settings or current_settings()
+        self._under_way: dict[int, dict[str, Any]] = {}  # by identity: a task may come twice
 
     def fetch(self, task: dict[str, Any], callback: Any = None) -> Any:
         """Fetch a task; one from the queue is remembered until its result is sent."""
         if callback is None:
-            self._under_way[_key(task)] = task
+            self._under_way[id(task)] = task
         return super().fetch(task, callback)
 
     def send_result(self, type: Any, task: dict[str, Any], result: Any) -> None:  # noqa: A002 - pyspider's name
         """Send a result to the processor."""
         super().send_result(type, task, result)
-        self._under_way.pop(_key(task), None)
+        self._under_way.pop(id(task), None)
 
     def run(self) -> None:
         """Work until ``quit`` or SIGTERM.
@@ -45,21 +49,21 @@ class ClusterFetcher(Fetcher):
         Raises:
             ClusterError: the cluster cannot be joined.
         """
-        settings = self._settings or current_settings()
         with (
             on_signals({signal.SIGTERM: self.quit}),
-            presence(settings, ComponentKind.FETCHER),
+            presence(self.settings, ComponentKind.FETCHER),
         ):
             super().run()
             self._give_back()
 
     def _give_back(self) -> None:
-        for task in self._under_way.values():
-            try:
-                self.inqueue.put(task, timeout=5)
-            except queue.Full:
-                logger.warning("%(project)s:%(taskid)s waits for its time-out", task)
-
-
-def _key(task: dict[str, Any]) -> tuple[Any, Any]:
-    return task.get("project"), task.get("taskid")
+        waiting = list(self._under_way.values())
+        until = time.monotonic() + PATIENCE
+        try:
+            while waiting:
+                self.inqueue.put(waiting[0], timeout=max(0.1, until - time.monotonic()))
+                del waiting[0]
+        except queue.Full:
+            logger.warning("the queue is full: %d tasks wait for their time-out", len(waiting))
+        except Exception:  # of a client that pyspider chose; whichever it is, the rest fails too
+            logger.exception("%d tasks wait for their time-out", len(waiting))

@@ -13,15 +13,25 @@ from pyspider_zk.zookeeper.presence import Presence
 
 def member_record(settings: Settings, port: int) -> Member:
     """Return what a scheduler tells that serves XML-RPC at a port."""
-    host = settings.advertise or local_address(settings.hosts)
     return Member(
-        address=f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
+        address=reachable(settings, port),
         host=socket.gethostname(),
         pid=os.getpid(),
         version=__version__,
         started=time.time(),
         name=settings.name,
     )
+
+
+def reachable(settings: Settings, port: int, bound: str = "") -> str:
+    """Return the address at which others reach a port of this process.
+
+    Args:
+        bound: the address that it is bound to; empty or 0.0.0.0: all of this machine.
+    """
+    everywhere = bound in ("", "0.0.0.0", "::")  # noqa: S104 - asked about, not bound
+    host = settings.advertise or (local_address(settings.hosts) if everywhere else bound)
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def presence(settings: Settings, kind: ComponentKind, address: str = "") -> Presence:

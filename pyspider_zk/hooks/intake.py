@@ -5,7 +5,7 @@ queue and is tried again in the next round; should this member die, its successo
 """
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,12 @@ from pyspider_zk.queues.api import Delivery, SlotQueues
 
 logger = logging.getLogger("scheduler")
 
-TRIES = 5
+PAUSES = (10, 40, 160, 640)
+"""How many rounds to wait after each failure of a message; after one more it is given up.
+
+With rounds of 0.1 s that is a minute and a half: a database that is away for a while, which fails
+every message alike, must not turn them all into dead letters.
+"""
 
 
 @dataclass
@@ -25,12 +30,14 @@ class Entry:
     Attributes:
         rest: for new tasks, those that are not applied yet; None before the first try.
         fault: what is wrong with those that are no tasks.
+        pause: rounds to wait before the next try.
     """
 
     delivery: Delivery
     rest: list[Any] | None = None
     fault: str = ""
     failures: int = 0
+    pause: int = 0
 
 
 Apply = Callable[[Entry], bool]
@@ -41,11 +48,14 @@ class Intake:
     """The unacknowledged messages of one member.
 
     Threads: the scheduler loop only.
+
+    Args:
+        pauses: see ``PAUSES``.
     """
 
-    def __init__(self, queues: SlotQueues, tries: int = TRIES) -> None:
+    def __init__(self, queues: SlotQueues, pauses: Sequence[int] = PAUSES) -> None:
         self._queues = queues
-        self._tries = tries
+        self._pauses = pauses
         self._waiting: dict[Kind, list[Entry]] = {kind: [] for kind in Kind}
 
     def take(self, slots: Collection[int]) -> None:
@@ -88,6 +98,9 @@ class Intake:
         return len(done)
 
     def _try(self, entry: Entry, apply: Apply) -> bool:
+        if entry.pause:
+            entry.pause -= 1
+            return False
         try:
             return apply(entry)
         except (GateClosed, Unavailable):
@@ -99,11 +112,11 @@ class Intake:
             logger.exception(
                 "%s:%d, try %d", entry.delivery.kind, entry.delivery.slot, entry.failures
             )
-            if entry.failures < self._tries:
-                return False
-            return self._bury(entry, f"failed {entry.failures} times: {error!r}")
+            if entry.failures > len(self._pauses):
+                return self._bury(entry, f"failed {entry.failures} times: {error!r}")
+            entry.pause = self._pauses[entry.failures - 1]
+            return False
 
     def _bury(self, entry: Entry, reason: str) -> bool:
-        logger.error("dead letter from %s:%d: %s", entry.delivery.kind, entry.delivery.slot, reason)
         self._queues.bury(entry.delivery, reason)
         return True

@@ -1,7 +1,7 @@
 """What a processor sends to schedulers: all of a task's messages at once, in the safe order."""
 
 import logging
-import threading
+import time
 from types import TracebackType
 from typing import Any, Self
 
@@ -11,6 +11,8 @@ from pyspider_zk.errors import BadMessage, Unavailable
 from pyspider_zk.queues.api import Message, SlotQueues
 
 logger = logging.getLogger("processor")
+
+ROOM_PAUSE = 0.1  # seconds between two looks at a full queue
 
 
 class Outbox:
@@ -22,15 +24,22 @@ class Outbox:
     fails nothing is sent and the task is tried again after pyspider's time-out.
 
     Threads: one thread, but ``close``.
+
+    Args:
+        retry_after: seconds between two tries while the message queue is away.
+        grace: how many seconds it is still waited for after ``close``.
     """
 
-    def __init__(self, queues: SlotQueues, slots: int, retry_after: float = 1.0) -> None:
+    def __init__(
+        self, queues: SlotQueues, slots: int, retry_after: float = 1.0, grace: float = 5.0
+    ) -> None:
         self._queues = queues
         self._slots = slots
         self._retry_after = retry_after
+        self._grace = grace
         self._depth = 0
         self._collected: dict[Kind, list[Message]] = {kind: [] for kind in Kind}
-        self._closed = threading.Event()
+        self._give_up_at = float("inf")
 
     def queue(self, kind: Kind) -> "OutboxQueue":
         """Return the face that pyspider's processor puts messages on."""
@@ -47,8 +56,8 @@ class Outbox:
         ]
 
     def close(self) -> None:
-        """Stop waiting for a message queue that is away."""
-        self._closed.set()
+        """Stop waiting soon for a message queue that is away or full."""
+        self._give_up_at = min(self._give_up_at, time.monotonic() + self._grace)
 
     def __enter__(self) -> Self:
         self._depth += 1
@@ -69,30 +78,60 @@ class Outbox:
             self._publish(messages)
 
     def _publish(self, messages: list[Message]) -> None:
+        """Publish what can be encoded; the rest is narrowed down to the tasks at fault."""
         try:
             self._deliver(messages)
         except BadMessage as error:
-            if len(messages) == 1:
+            halves = _halves(messages)
+            if not halves:
                 logger.error("a message cannot be sent: %s", error)
-                return
-            for message in messages:
-                self._publish([message])
+            for half in halves:
+                self._publish(half)
 
     def _deliver(self, messages: list[Message]) -> None:
-        """Publish, however long the message queue is away: the work is done already."""
+        """Publish, however long the message queue is away or full: the work is done already.
+
+        Raises:
+            Unavailable: it was still so when the time after ``close`` was over.
+        """
         away = False
         while True:
             try:
+                self._await_room(messages)
                 self._queues.publish(messages)
             except Unavailable as error:
-                if self._closed.is_set():
+                if self._over():
                     raise
                 if not away:
                     logger.warning("%s; results wait", error)
                 away = True
-                self._closed.wait(self._retry_after)
+                time.sleep(self._retry_after)
             else:
                 return
+
+    def _await_room(self, messages: list[Message]) -> None:
+        """Wait here and not in ``publish``, which knows of no ``close`` of ours."""
+        queues = {(message.kind, message.slot) for message in messages}
+        while any(self._queues.full(kind, slot) for kind, slot in queues):
+            if self._over():
+                raise Unavailable("a slot queue is full and this process ends")
+            time.sleep(ROOM_PAUSE)
+
+    def _over(self) -> bool:
+        return time.monotonic() >= self._give_up_at
+
+
+def _halves(messages: list[Message]) -> list[list[Message]]:
+    """Return the messages in two parts, in order; a single list of tasks is cut; else nothing."""
+    if len(messages) > 1:
+        middle = len(messages) // 2
+        return [messages[:middle], messages[middle:]]
+    message = messages[0]
+    if not isinstance(message.body, list) or len(message.body) < 2:
+        return []
+    middle = len(message.body) // 2
+    halves = message.body[:middle], message.body[middle:]
+    return [[Message(message.kind, message.slot, half)] for half in halves]
 
 
 class OutboxQueue:

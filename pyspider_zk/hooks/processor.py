@@ -1,6 +1,7 @@
 """pyspider's processor, sending to the queues of slots."""
 
 import signal
+from contextlib import closing
 from typing import Any
 
 from pyspider.processor.processor import Processor
@@ -48,11 +49,11 @@ class ClusterProcessor(Processor):
             ClusterError: the cluster cannot be joined.
         """
         with (
+            closing(self.queues),
             on_signals({signal.SIGTERM: self.quit}),
             presence(self.settings, ComponentKind.PROCESSOR),
         ):
             super().run()
-        self.queues.close()
 
     def quit(self) -> None:
         """End after the task at hand."""

@@ -17,7 +17,7 @@ class ClusterResultWorker(ResultWorker):
 
     def __init__(self, *args: Any, settings: Settings | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._settings = settings
+        self.settings = settings or current_settings()
 
     def run(self) -> None:
         """Work until ``quit``; SIGTERM ends after the result at hand.
@@ -25,9 +25,8 @@ class ClusterResultWorker(ResultWorker):
         Raises:
             ClusterError: the cluster cannot be joined.
         """
-        settings = self._settings or current_settings()
         with (
             on_signals({signal.SIGTERM: self.quit}),
-            presence(settings, ComponentKind.RESULT_WORKER),
+            presence(self.settings, ComponentKind.RESULT_WORKER),
         ):
             super().run()

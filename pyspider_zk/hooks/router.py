@@ -15,6 +15,7 @@ import xmlrpc.client
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
+from xml.parsers.expat import ExpatError
 
 from pyspider_zk.core.records import Cluster, Member, MemberId
 from pyspider_zk.errors import ClusterError
@@ -41,14 +42,17 @@ def call(member: Member, method: str, *args: Any, timeout: float = 5.0) -> Any:
     """Call one member.
 
     Raises:
-        OSError: it cannot be reached, which is what pyspider's views expect.
+        OSError: it cannot be reached, or what answers there is no scheduler (any more); the one
+            error that pyspider's views expect.
         xmlrpc.client.Fault: it answered with an error.
     """
     url = f"http://{member.address}/"
     with xmlrpc.client.ServerProxy(url, _Transport(timeout), allow_none=True) as proxy:
         try:
             return getattr(proxy, method)(*args)
-        except (http.client.HTTPException, xmlrpc.client.ProtocolError) as error:
+        except xmlrpc.client.Fault:
+            raise
+        except (http.client.HTTPException, xmlrpc.client.Error, ExpatError) as error:
             raise ConnectionError(f"{method} at {member.address}: {error}") from error
 
 
@@ -61,11 +65,15 @@ class Router:
         read: returns the cluster as it is; may raise ``ClusterError``, then the last known one
             serves.
         fresh_for: how many seconds one reading serves.
+        timeout: how many seconds a member may take for its answer.
     """
 
-    def __init__(self, read: Callable[[], Cluster], fresh_for: float = 1.0) -> None:
+    def __init__(
+        self, read: Callable[[], Cluster], fresh_for: float = 1.0, timeout: float = 5.0
+    ) -> None:
         self._read = read
         self._fresh_for = fresh_for
+        self._timeout = timeout
         self._lock = threading.Lock()
         self._known: Cluster | None = None
         self._known_at = float("-inf")
@@ -79,9 +87,11 @@ class Router:
         """Return how many tasks all schedulers hold in memory."""
         return sum(self._ask_all("local_size"))
 
-    def counter(self, window: str, value: str) -> Counters:
-        """Return one window of all projects' counters."""
-        return _union(self._ask_all("local_counter", window, value))
+    def counter(self, window: str, value: str) -> Counters | None:
+        """Return one window of all projects' counters, None if there is no such window."""
+        answers = self._ask_all("local_counter", window, value)
+        known = [answer for answer in answers if answer is not None]
+        return _union(known) if known else None
 
     def get_projects_pause_status(self) -> dict[str, bool]:
         """Return for each project whether it is paused after failures."""
@@ -125,7 +135,7 @@ class Router:
         """
         members = self._cluster().members
         asked = {
-            member: self._pool.submit(call, record, method, *args)
+            member: self._pool.submit(call, record, method, *args, timeout=self._timeout)
             for member, record in members.items()
         }
         answers = [
@@ -152,7 +162,7 @@ class Router:
         others = [member for member in cluster.members.values() if member != owner]
         for member in [owner, *others] if owner else others:
             try:
-                return call(member, method, task)
+                return call(member, method, task, timeout=self._timeout)
             except OSError as error:
                 logger.warning("%s at %s: %s", method, member.address, error)
                 self._forget()

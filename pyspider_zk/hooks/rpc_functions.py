@@ -6,7 +6,6 @@ any member. Under the same names with ``local_`` before, it speaks for itself.
 
 import heapq
 import itertools
-import json
 import logging
 import queue
 import threading
@@ -18,6 +17,7 @@ from pyspider_zk.core.records import Cluster
 from pyspider_zk.core.tasks import check_task
 from pyspider_zk.errors import BadMessage, Unavailable
 from pyspider_zk.hooks.catalogue import ACTIVE
+from pyspider_zk.hooks.plain import plain
 from pyspider_zk.hooks.router import Router
 from pyspider_zk.hooks.rpc import Functions
 from pyspider_zk.hooks.slot_scheduler import SlotScheduler
@@ -85,7 +85,7 @@ class LocalAnswers:
     def get_projects_pause_status(self) -> dict[str, bool]:
         """Return for each project whether it is paused after failures."""
         with self._scheduler.lock:
-            return {name: project.paused for name, project in self._scheduler.projects.items()}
+            return {name: _paused(project) for name, project in self._scheduler.projects.items()}
 
     def webui_update(self) -> dict[str, Any]:
         """Return what the dashboard shows."""
@@ -108,16 +108,20 @@ class LocalAnswers:
                 if not project or name == project
             ]
         newest = heapq.merge(*logs, key=lambda entry: entry[0], reverse=True)
-        shown = [[when, _shown(task)] for when, task in itertools.islice(newest, limit)]
-        result: list[Any] = json.loads(json.dumps(shown))  # XML-RPC wants text for every key
-        return result
+        return [
+            [when, plain(_shown(task))] for when, task in itertools.islice(newest, max(0, limit))
+        ]
 
     def update_project(self) -> None:
         """Look at the project database in the next round."""
         self._scheduler._force_update_project = True
 
     def newtask(self, task: Any) -> bool:
-        """Put a task on its slot's queue; return False if it is none or its project is off."""
+        """Put a task on its slot's queue; return False if that cannot be.
+
+        That is, it is no task, its project is off, or the queue is full or away: pyspider would
+        wait, but a caller that has given up asks the next member, and then all of them wait.
+        """
         try:
             check_task(task)
         except BadMessage as error:
@@ -126,9 +130,7 @@ class LocalAnswers:
         if not self._is_active(task["project"]):
             logger.error("project %s is not RUNNING or DEBUG", task["project"])
             return False
-        slot = self._scheduler.gate.slot(task["project"])
-        self._scheduler.queues.slot_queues.publish([Message(Kind.NEWTASK, slot, task)])
-        return True
+        return self._publish(task)
 
     def send_task(self, task: dict[str, Any]) -> bool:
         """Dispatch a task to the fetcher at once; if its queue is full, as soon as possible."""
@@ -137,6 +139,18 @@ class LocalAnswers:
             self._scheduler.out_queue.put_nowait(task)
         except queue.Full:
             self._scheduler._send_buffer.appendleft(task)
+        return True
+
+    def _publish(self, task: dict[str, Any]) -> bool:
+        slot = self._scheduler.gate.slot(task["project"])
+        queues = self._scheduler.queues.slot_queues
+        try:
+            if queues.full(Kind.NEWTASK, slot):
+                raise Unavailable(f"the queue of slot {slot} is full")
+            queues.publish([Message(Kind.NEWTASK, slot, task)])
+        except (BadMessage, Unavailable) as error:
+            logger.error("newtask refused: %s", error)
+            return False
         return True
 
     def _is_active(self, project: str) -> bool:
@@ -148,13 +162,18 @@ class LocalAnswers:
         return bool(row) and row["status"] in ACTIVE
 
 
+def _paused(project: Any) -> bool:
+    """Return what the scheduling loop last found; finding out anew would interfere with it."""
+    return project.scheduler.FAIL_PAUSE_NUM > 0 and project._paused is True
+
+
 def _shown(task: Mapping[str, Any]) -> dict[str, Any]:
     shown = {key: task[key] for key in _SHOWN if key in task}
     if isinstance(shown.get("track"), Mapping):
         shown["track"] = {
             part: {key: value[key] for key in _SHOWN_TRACK if key in value}
-            if part in ("fetch", "process")
+            if part in ("fetch", "process") and isinstance(value, Mapping)
             else value
-            for part, value in shown["track"].items()
+            for part, value in list(shown["track"].items())
         }
     return shown

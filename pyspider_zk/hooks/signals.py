@@ -8,9 +8,11 @@ from contextlib import contextmanager
 
 @contextmanager
 def on_signals(reactions: Mapping[signal.Signals, Callable[[], None]]) -> Iterator[None]:
-    """Call the reactions on their signals while the block runs.
+    """Call the reactions on their signals while the block runs, each on a thread of its own.
 
-    Only the main thread can arrange that; on another one the block just runs.
+    Python runs a handler between any two steps of the main thread, which may hold the very lock
+    that the reaction needs. Only the main thread can arrange for signals; on another one the
+    block just runs.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -24,4 +26,4 @@ def on_signals(reactions: Mapping[signal.Signals, Callable[[], None]]) -> Iterat
 
 
 def _handler(end: Callable[[], None]) -> Callable[..., None]:
-    return lambda *_: end()
+    return lambda *_: threading.Thread(target=end, name="signal", daemon=True).start()

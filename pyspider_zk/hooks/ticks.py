@@ -29,9 +29,13 @@ class Ticks:
     def due(self, project: str, interval: int, now: int) -> range:
         """Return the ticks that came due since the last call, and count them as sent.
 
+        No tick comes twice, even if the clock goes back, unless by more than ``CATCH_UP``.
+
         Args:
             interval: the project's ``min_tick``; ticks are its multiples. 0: it has none.
         """
         last = max(self._last.get(project, now), now - CATCH_UP)
+        if now < last <= now + CATCH_UP:
+            return range(0)  # a clock was set back, or the former owner's is ahead of ours
         self._last[project] = now
         return range((last // interval + 1) * interval, now + 1, interval) if interval else range(0)

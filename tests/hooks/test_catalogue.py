@@ -1,0 +1,96 @@
+"""What differs between two looks at the project database."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspider_zk.core.slots import slot_of
+from pyspider_zk.hooks.catalogue import Catalogue
+
+SLOTS = 4
+
+NAMES = st.sampled_from("abcdef")
+VERSIONS = st.tuples(
+    st.sampled_from([None, "", "g"]),
+    st.sampled_from(["RUNNING", "DEBUG", "STOP", "TODO"]),
+    st.integers(0, 3).map(float),
+)
+TABLES = st.dictionaries(NAMES, VERSIONS)
+
+
+def row(name: str, status: str = "RUNNING", updatetime: float = 1.0, group: Any = "") -> Any:
+    return {"name": name, "group": group, "status": status, "updatetime": updatetime}
+
+
+def rows(table: dict[str, Any]) -> list[Any]:
+    return [row(name, status, time, group) for name, (group, status, time) in table.items()]
+
+
+def test_at_the_first_look_everything_is_new() -> None:
+    changes = Catalogue(SLOTS).refresh([row("a"), row("b")])
+    assert changes == ({"a", "b"}, set())
+
+
+def test_a_row_that_stays_as_it_is_is_no_change() -> None:
+    catalogue = Catalogue(SLOTS)
+    catalogue.refresh([row("a"), row("b")])
+    assert catalogue.refresh([row("b"), row("a")]) == (set(), set())
+
+
+def test_a_row_written_by_a_host_whose_clock_is_behind_is_seen() -> None:
+    catalogue = Catalogue(SLOTS)
+    catalogue.refresh([row("a", updatetime=1000.0)])
+    assert catalogue.refresh([row("a", updatetime=900.0)]).changed == {"a"}
+
+
+def test_a_row_removed_by_hand_leaves_no_ghost() -> None:
+    catalogue = Catalogue(SLOTS)
+    catalogue.refresh([row("a"), row("b")])
+    assert catalogue.refresh([row("b")]).gone == {"a"}
+    assert "a" not in catalogue
+    assert catalogue.names(slot_of("a", SLOTS)) == ()
+
+
+def test_a_database_without_a_group_means_no_group() -> None:
+    catalogue = Catalogue(SLOTS)
+    catalogue.refresh([row("a", group=None)])
+    assert catalogue.refresh([row("a", group="")]).changed == set()
+
+
+def test_a_slot_weighs_as_much_as_it_has_active_projects() -> None:
+    catalogue = Catalogue(1)
+    catalogue.refresh([row("a"), row("b", "DEBUG"), row("c", "STOP"), row("d", "CHECKING")])
+    assert catalogue.weights == {0: 2}
+
+
+def test_a_slot_whose_projects_all_stopped_weighs_nothing() -> None:
+    catalogue = Catalogue(1)
+    catalogue.refresh([row("a")])
+    catalogue.refresh([row("a", "STOP")])
+    assert catalogue.weights == {}
+
+
+@given(TABLES, TABLES)
+def test_changes_are_the_difference_of_two_looks(before: Any, after: Any) -> None:
+    # given
+    catalogue = Catalogue(SLOTS)
+    catalogue.refresh(rows(before))
+    # when
+    changes = catalogue.refresh(rows(after))
+    # then
+    same = {
+        name
+        for name in before.keys() & after.keys()
+        if (before[name][0] or "", *before[name][1:]) == (after[name][0] or "", *after[name][1:])
+    }
+    assert changes.changed == after.keys() - same
+    assert changes.gone == before.keys() - after.keys()
+
+
+@given(TABLES)
+def test_every_project_stands_in_its_slot_once(table: Any) -> None:
+    catalogue = Catalogue(SLOTS)
+    catalogue.refresh(rows(table))
+    listed = [(slot, name) for slot in range(SLOTS) for name in catalogue.names(slot)]
+    assert sorted(listed) == sorted((slot_of(name, SLOTS), name) for name in table)

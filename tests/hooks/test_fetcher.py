@@ -1,0 +1,261 @@
+"""What a fetcher has under way when it ends goes back to its queue, and nothing else."""
+
+import os
+import queue
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from pyspider_zk.config import Settings
+from pyspider_zk.core.records import ComponentKind
+from pyspider_zk.hooks import ClusterFetcher, ClusterResultWorker, fetcher
+from pyspider_zk.zookeeper.directory import Directory
+
+from .parts import running
+
+Queue = queue.Queue[Any]
+
+
+class Site:
+    """A site whose page ``/held`` is answered when the test says so.
+
+    Attributes:
+        asked: a semaphore that is released by every request for it.
+    """
+
+    def __init__(self) -> None:
+        self.asked = threading.Semaphore(0)
+        self._release = threading.Event()
+        site = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                if self.path == "/held":
+                    site.asked.release()
+                    site._release.wait(20)
+                with suppress(OSError):  # the fetcher may have gone
+                    self.send_response(200)
+                    self.end_headers()
+                    self.wfile.write(b"page")
+
+            def log_message(self, *_: Any) -> None:
+                """Keep quiet."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+    def close(self) -> None:
+        self._release.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    made = Site()
+    with running(made.server.serve_forever, 0.01):
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def tasks() -> Queue:
+    return queue.Queue()
+
+
+@pytest.fixture
+def pages() -> Queue:
+    return queue.Queue()
+
+
+def a_task(url: str, taskid: str = "t") -> dict[str, Any]:
+    return {"taskid": taskid, "project": "p", "url": url}
+
+
+def left(tasks: Queue) -> list[Any]:
+    return sorted(task["taskid"] for task in tasks.queue)
+
+
+@pytest.mark.zk
+def test_what_is_under_way_goes_back_and_what_is_finished_does_not(
+    site: Site, tasks: Queue, pages: Queue, cluster_settings: Settings
+) -> None:
+    # given
+    made = ClusterFetcher(tasks, pages, settings=cluster_settings)
+    held = a_task(f"{site.url}/held", "held")
+    with running(made.run):
+        tasks.put(held)
+        tasks.put(a_task(f"{site.url}/", "finished"))
+        tasks.put(a_task("data:,text", "data"))
+        assert {pages.get(timeout=20)[0]["taskid"] for _ in range(2)} == {"finished", "data"}
+        assert site.asked.acquire(timeout=20)
+        # when
+        made.quit()
+    # then
+    assert list(tasks.queue) == [held]
+    assert pages.empty()
+
+
+@pytest.mark.zk
+def test_a_task_that_came_twice_goes_back_if_one_of_them_is_unfinished(
+    site: Site, tasks: Queue, pages: Queue, cluster_settings: Settings
+) -> None:
+    made = ClusterFetcher(tasks, pages, settings=cluster_settings)
+    with running(made.run):
+        tasks.put(a_task(f"{site.url}/held"))
+        assert site.asked.acquire(timeout=20)
+        tasks.put(a_task(f"{site.url}/"))
+        pages.get(timeout=20)
+        made.quit()
+    assert left(tasks) == ["t"]
+
+
+@pytest.mark.zk
+def test_a_fetch_for_a_caller_of_ours_is_not_remembered(
+    site: Site, tasks: Queue, pages: Queue, cluster_settings: Settings
+) -> None:
+    # given
+    made = ClusterFetcher(tasks, pages, settings=cluster_settings)
+    errors: list[BaseException] = []
+
+    def fetch() -> None:
+        try:
+            made.sync_fetch(a_task(f"{site.url}/held"))
+        except BaseException as error:
+            errors.append(error)
+
+    with running(made.run):
+        tasks.put(a_task("data:,text", "runs"))
+        pages.get(timeout=20)
+        with running(fetch):
+            assert site.asked.acquire(timeout=20)
+            # when
+            made.quit()
+    # then
+    assert len(errors) == 1
+    assert left(tasks) == []
+
+
+def test_a_failed_fetch_is_finished_too(tasks: Queue, pages: Queue) -> None:
+    made = ClusterFetcher(tasks, pages, async_mode=False, settings=Settings())
+    made.fetch(a_task("nonsense://", "failed"))
+    made._give_back()
+    assert pages.get_nowait()[1]["status_code"] == 599
+    assert left(tasks) == []
+    made.close()
+
+
+@pytest.mark.zk
+def test_a_full_queue_does_not_keep_it_from_ending(
+    site: Site, pages: Queue, cluster_settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given
+    monkeypatch.setattr(fetcher, "PATIENCE", 0.1)
+    tasks: Queue = queue.Queue(maxsize=2)
+    made = ClusterFetcher(tasks, pages, poolsize=2, settings=cluster_settings)
+    with running(made.run):
+        for name in "ab":
+            tasks.put(a_task(f"{site.url}/held", name))
+            assert site.asked.acquire(timeout=20)
+        # when another has filled the queue meanwhile
+        for name in "cd":
+            tasks.put(a_task(f"{site.url}/held", name))
+        made.quit()
+    # then
+    assert left(tasks) == ["c", "d"]
+
+
+@pytest.mark.zk
+def test_a_queue_that_is_away_does_not_keep_it_from_ending(
+    site: Site, pages: Queue, cluster_settings: Settings
+) -> None:
+    # given
+    class Away(queue.Queue[Any]):
+        away = False
+
+        def put(self, *args: Any, **kwargs: Any) -> None:
+            if self.away:
+                raise ConnectionError("the queue is away")
+            super().put(*args, **kwargs)
+
+    tasks = Away()
+    made = ClusterFetcher(tasks, pages, settings=cluster_settings)
+    with running(made.run):
+        tasks.put(a_task(f"{site.url}/held"))
+        assert site.asked.acquire(timeout=20)
+        # when
+        tasks.away = True
+        made.quit()
+    # then
+    assert left(tasks) == []
+
+
+def present(settings: Settings, kind: ComponentKind) -> list[int]:
+    with Directory(settings) as directory:
+        return [component.pid for component in directory.read().components[kind].values()]
+
+
+@pytest.mark.zk
+def test_a_fetcher_is_present_until_sigterm(
+    tasks: Queue, pages: Queue, cluster_settings: Settings
+) -> None:
+    # given
+    made = ClusterFetcher(tasks, pages, settings=cluster_settings)
+    seen: list[int] = []
+
+    def terminate() -> None:
+        tasks.put(a_task("data:,text"))
+        pages.get(timeout=20)
+        seen.extend(present(cluster_settings, ComponentKind.FETCHER))
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    # when
+    not_ours = _guarded(made.run, terminate)
+    # then
+    assert seen == [os.getpid()]
+    assert not not_ours.is_set()
+    assert present(cluster_settings, ComponentKind.FETCHER) == []
+
+
+@pytest.mark.zk
+def test_a_result_worker_is_present_until_sigterm(cluster_settings: Settings) -> None:
+    # given
+    saved: Queue = queue.Queue()
+
+    class Results:
+        def save(self, **result: Any) -> None:
+            saved.put(result)
+
+    inqueue: Queue = queue.Queue()
+    made = ClusterResultWorker(Results(), inqueue, settings=cluster_settings)
+    seen: list[int] = []
+
+    def terminate() -> None:
+        inqueue.put((a_task("data:,text"), {"title": "one"}))
+        assert saved.get(timeout=20)["result"] == {"title": "one"}
+        seen.extend(present(cluster_settings, ComponentKind.RESULT_WORKER))
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    # when
+    not_ours = _guarded(made.run, terminate)
+    # then
+    assert seen == [os.getpid()]
+    assert not not_ours.is_set()
+    assert present(cluster_settings, ComponentKind.RESULT_WORKER) == []
+
+
+def _guarded(run: Callable[[], None], terminate: Callable[[], None]) -> threading.Event:
+    """Run on the main thread, terminated by another; return whether nobody caught the signal."""
+    not_ours = threading.Event()
+    before = signal.signal(signal.SIGTERM, lambda *_: not_ours.set())
+    try:
+        with running(terminate):
+            run()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    return not_ours

@@ -1,0 +1,39 @@
+"""What a process tells about itself."""
+
+import os
+
+import pytest
+
+from pyspider_zk.config import Settings
+from pyspider_zk.errors import Unavailable
+from pyspider_zk.hooks.identity import member_record, reachable
+
+HERE = Settings(hosts="127.0.0.1:2181")
+
+
+@pytest.mark.parametrize("bound", ["", "0.0.0.0", "::"])  # noqa: S104 - asked about, not bound
+def test_what_is_bound_everywhere_is_reached_where_zookeeper_is_reached_from(bound: str) -> None:
+    assert reachable(HERE, 5000, bound) == "127.0.0.1:5000"
+
+
+def test_what_is_bound_to_one_address_is_reached_there() -> None:
+    assert reachable(HERE, 5000, "10.1.2.3") == "10.1.2.3:5000"
+
+
+def test_what_the_settings_advertise_comes_first() -> None:
+    settings = Settings(hosts="nowhere.invalid", advertise="crawler.example")
+    assert reachable(settings, 5000) == "crawler.example:5000"
+
+
+def test_an_ipv6_address_stands_in_brackets() -> None:
+    assert reachable(Settings(advertise="fd00::1"), 5000) == "[fd00::1]:5000"
+
+
+def test_a_zookeeper_without_an_address_is_unavailable() -> None:
+    with pytest.raises(Unavailable):
+        reachable(Settings(hosts="nowhere.invalid:2181"), 5000)
+
+
+def test_a_member_tells_its_process_and_its_name() -> None:
+    record = member_record(Settings(hosts="127.0.0.1", name="blue"), 23333)
+    assert (record.address, record.pid, record.name) == ("127.0.0.1:23333", os.getpid(), "blue")
