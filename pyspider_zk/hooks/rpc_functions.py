@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyspider_zk.core.names import Kind
-from pyspider_zk.core.records import Cluster
 from pyspider_zk.core.tasks import check_task
 from pyspider_zk.errors import BadMessage, Unavailable
 from pyspider_zk.hooks.catalogue import ACTIVE
@@ -31,10 +30,9 @@ _SHOWN_TRACK = ("ok", "time", "follows", "status_code")
 _DASHBOARD = {"5m_time": "avg", "5m": "sum", "1h": "sum", "1d": "sum", "all": "sum"}
 
 
-def rpc_functions(scheduler: SlotScheduler) -> Functions:
-    """Return all functions that a member serves."""
+def rpc_functions(scheduler: SlotScheduler, router: Router) -> Functions:
+    """Return all functions that a member serves; the router speaks for the cluster."""
     local = LocalAnswers(scheduler)
-    router = Router(lambda: _cluster(scheduler))
     names = (
         "size",
         "counter",
@@ -50,12 +48,6 @@ def rpc_functions(scheduler: SlotScheduler) -> Functions:
         functions[name] = getattr(router, name)
         functions[f"local_{name}"] = getattr(local, name)
     return functions
-
-
-def _cluster(scheduler: SlotScheduler) -> Cluster:
-    if scheduler.gate.ownership is None:
-        raise Unavailable("this scheduler has not joined yet")
-    return scheduler.gate.ownership.cluster()
 
 
 class LocalAnswers:

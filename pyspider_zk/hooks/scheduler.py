@@ -7,9 +7,11 @@ import time
 from typing import Any
 
 from pyspider_zk.config import Settings
+from pyspider_zk.core.records import Cluster
 from pyspider_zk.errors import ClusterError, GateClosed, Unavailable
 from pyspider_zk.hooks.identity import member_record
 from pyspider_zk.hooks.ownership import Coordinate, Ownership
+from pyspider_zk.hooks.router import Router
 from pyspider_zk.hooks.rpc import RpcServer
 from pyspider_zk.hooks.rpc_functions import rpc_functions
 from pyspider_zk.hooks.signals import on_signals
@@ -45,7 +47,8 @@ class ClusterScheduler(SlotScheduler):
         super().__init__(*args, slots=self.settings.slots, queues=queues, **kwargs)
         if threads is not None:
             logger.info("threads has no effect on a cluster's scheduler: start more of them")
-        self.rpc = RpcServer(rpc_functions(self))
+        self._router = Router(self._cluster)
+        self.rpc = RpcServer(rpc_functions(self, self._router))
         self._coordinate = coordinate
         self._wake = threading.Event()
         self._drain_until: float | None = None
@@ -98,6 +101,10 @@ class ClusterScheduler(SlotScheduler):
             raise ClusterError(
                 "a member of a cluster is reached by XML-RPC: do not use --no-xmlrpc"
             ) from error
+        except OSError as error:
+            raise ClusterError(
+                f"XML-RPC cannot listen ({error}): choose another --xmlrpc-port, 0 for any"
+            ) from error
         ownership = self._coordinate(
             self.settings,
             member_record(self.settings, port),
@@ -106,6 +113,11 @@ class ClusterScheduler(SlotScheduler):
         )
         ownership.start()
         return ownership
+
+    def _cluster(self) -> Cluster:
+        if self.gate.ownership is None:
+            raise Unavailable("this scheduler has not joined yet")
+        return self.gate.ownership.cluster()
 
     def _leave(self, orderly: bool) -> None:
         """Hand over and leave; after a failure memory is not to be trusted, so just leave."""
@@ -117,6 +129,7 @@ class ClusterScheduler(SlotScheduler):
             if self.gate.ownership is not None:
                 self.gate.ownership.stop()
             self.rpc.stop()
+            self._router.close()
             self.queues.close()
 
     def _loop(self) -> None:
@@ -137,6 +150,7 @@ class ClusterScheduler(SlotScheduler):
                 self._exceptions += 1
                 if self._exceptions > self.EXCEPTION_LIMIT:
                     raise
+                self._wake.wait(self._exceptions)  # seconds, for a database to come back
 
     def _drained(self) -> bool:
         ownership = self.gate.ownership

@@ -66,6 +66,7 @@ class SlotScheduler(Scheduler):
         self._parts: dict[str, Part] = {}
         self._inherited: dict[str, set[str]] = {}
         self._counted: set[str] = set()
+        self._tasks_left = 0
         self._load = Load()
         self._load_measured = float("-inf")
 
@@ -289,6 +290,7 @@ class SlotScheduler(Scheduler):
         Raises:
             BadMessage: the message is no task.
         """
+        self._beat()
         check_task(task)
         if task["project"] not in self.projects and not self._look_at(task["project"]):
             logger.error("unknown project: %s", task["project"])
@@ -318,10 +320,13 @@ class SlotScheduler(Scheduler):
         for task in postponed:
             if task["project"] in self.projects and not self._apply_task(task):
                 self._postpone_request.append(task)
+        self._tasks_left = self.LOOP_LIMIT
         return self._intake.run(Kind.NEWTASK, self.LOOP_LIMIT, self._apply_tasks)
 
     def _apply_tasks(self, entry: Entry) -> bool:
         """Apply a message of one or many tasks; what must wait stays in the entry.
+
+        A message may hold a thousand tasks: what is more than a round's share waits as well.
 
         Raises:
             BadMessage: some of it is no task; the rest is applied by then.
@@ -329,7 +334,9 @@ class SlotScheduler(Scheduler):
         if entry.rest is None:
             body = entry.delivery.body
             entry.rest, entry.fault = sort_out(body if isinstance(body, list) else [body])
-        entry.rest = [task for task in entry.rest if not self._apply_task(task)]
+        now, later = entry.rest[: self._tasks_left], entry.rest[self._tasks_left :]
+        self._tasks_left -= len(now)
+        entry.rest = [task for task in now if not self._apply_task(task)] + later
         if entry.fault and not entry.rest:
             raise BadMessage(entry.fault)
         return not entry.rest

@@ -1,7 +1,7 @@
 """Schedulers with real sqlite databases and the message queue of a test's memory."""
 
 import queue
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,6 @@ class World:
         self.broker = MemoryBroker()
         self.queues = self.broker.queues(SLOTS)
         self.fetcher: queue.Queue[dict[str, Any]] = queue.Queue()
-        self.schedulers: list[Any] = []
         self.taskdb = self.database("task")
         self.projectdb = self.database("project")
 
@@ -50,7 +49,6 @@ class World:
             queues=self.broker.queues(SLOTS),
         )
         scheduler.gate.ownership = owner or SoleOwner(SLOTS)
-        self.schedulers.append(scheduler)
         return scheduler
 
     def project(self, name: str, **fields: Any) -> None:
@@ -98,18 +96,9 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
+def world(tmp_path: Path) -> World:
     """Give an empty world."""
-    made = World(tmp_path)
-    yield made
-    for database in (made.taskdb, made.projectdb, *_databases(made.schedulers)):
-        if database.conn:
-            database.conn.close()
-
-
-def _databases(schedulers: list[Any]) -> Iterator[Any]:
-    for scheduler in schedulers:
-        yield from (scheduler.taskdb, scheduler.projectdb, scheduler.resultdb)
+    return World(tmp_path)
 
 
 @pytest.fixture

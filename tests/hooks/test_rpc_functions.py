@@ -12,10 +12,14 @@ from typing import Any
 import pytest
 from pyspider.scheduler.scheduler import Scheduler
 
+from pyspider_zk.config import Settings
 from pyspider_zk.core.names import Kind
+from pyspider_zk.core.records import Cluster
 from pyspider_zk.core.slots import slot_of
-from pyspider_zk.errors import BadMessage
+from pyspider_zk.errors import BadMessage, Unavailable
+from pyspider_zk.hooks.router import Router
 from pyspider_zk.hooks.rpc_functions import LocalAnswers, rpc_functions
+from pyspider_zk.hooks.scheduler import ClusterScheduler
 from pyspider_zk.hooks.slot_scheduler import SlotScheduler
 from pyspider_zk.queues.api import Queues
 
@@ -346,12 +350,26 @@ def test_every_function_of_pyspider_is_served_for_the_cluster_and_for_one(
         "get_projects_pause_status",
         "webui_update",
     }
-    assert rpc_functions(scheduler).keys() == names | {f"local_{name}" for name in names} | {
-        "_quit"
-    }
+    assert rpc_functions(scheduler, Router(nobody)).keys() == (
+        names | {f"local_{name}" for name in names} | {"_quit"}
+    )
 
 
-def test_a_scheduler_that_has_not_joined_knows_no_other(scheduler: SlotScheduler) -> None:
-    scheduler.gate.ownership = None
+def nobody() -> Cluster:
+    raise Unavailable("nothing is known")
+
+
+def test_a_scheduler_that_has_not_joined_knows_no_other(world: World) -> None:
+    queues = world.broker.queues(SLOTS)
+    databases = {f"{kind}db": world.database(kind) for kind in ("task", "project", "result")}
+    scheduler = ClusterScheduler(
+        **databases,
+        newtask_queue=None,
+        status_queue=None,
+        out_queue=world.fetcher,
+        settings=Settings(slots=SLOTS),
+        queues=queues,
+    )
+
     with pytest.raises(OSError, match="no scheduler"):
-        rpc_functions(scheduler)["size"]()
+        scheduler._router.size()

@@ -261,6 +261,23 @@ def test_a_message_that_is_no_task_becomes_a_dead_letter_and_the_rest_is_applied
     assert letter.reason == "a task needs taskid"
 
 
+def test_a_round_takes_its_share_of_tasks_however_many_a_message_holds(
+    world: World, task: Task
+) -> None:
+    world.project("p")
+    scheduler = world.scheduler()
+    scheduler.LOOP_LIMIT = 10
+    world.send(Kind.NEWTASK, [task("p", f"t{number}") for number in range(25)])
+
+    counts = []
+    for _ in range(3):
+        scheduler.run_once()
+        counts.append(len(world.statuses("p")))
+
+    assert counts == [10, 20, 25]
+    assert world.queues.slot_queues.lengths()[Kind.NEWTASK] == 0
+
+
 def _rounds(world: World, schedulers: list[Any]) -> list[dict[str, Any]]:
     for scheduler in schedulers:
         scheduler.run_once()

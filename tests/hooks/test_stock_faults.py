@@ -97,15 +97,13 @@ def test_stock_keeps_a_ghost_of_a_row_removed_by_hand(world: World) -> None:
 def stock(world: World, **databases: Any) -> Scheduler:
     """Return pyspider's own scheduler in this world."""
     chosen = {f"{kind}db": world.database(kind) for kind in ("task", "project", "result")}
-    scheduler = Scheduler(
+    return Scheduler(
         **{**chosen, **databases},
         newtask_queue=queue.Queue(),
         status_queue=queue.Queue(),
         out_queue=world.fetcher,
         data_path=str(world.folder),
     )
-    world.schedulers.append(scheduler)
-    return scheduler
 
 
 def know_script(scheduler: Scheduler, project: str) -> None:

@@ -131,9 +131,7 @@ class Crawl:
 
     def database(self, kind: str) -> Any:
         """Return a connection to a database."""
-        made = connect_database(self._database_url(kind))
-        self._stack.callback(lambda: made.conn and made.conn.close())
-        return made
+        return connect_database(self._database_url(kind))
 
     def run_projects(self, site: Site, names: list[str], rate: float = 1e6) -> None:
         """Create projects that crawl the site, and start them."""

@@ -2,10 +2,12 @@
 
 import signal
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from pyspider.webui import app as stock_webui
 
+from pyspider_zk.core.records import Member
 from tests.cli.processes import STOCK_PROGRAM
 
 from .conftest import Crawl, Site
@@ -110,20 +112,24 @@ def test_the_stock_web_ui_pointed_at_any_scheduler_sees_the_whole_cluster(
     assert len(owners) == 2, "both schedulers must own a project for this test to mean anything"
 
     for member in cluster.members.values():
-        config = {"scheduler_rpc": crawl.rpc(member)}
-        config |= {f"{kind}db": crawl.database(kind) for kind in ("task", "project", "result")}
-        for key, value in config.items():
-            monkeypatch.setitem(stock_webui.app.config, key, value)
-        browser = stock_webui.app.test_client()
+        browser = _stock_browser(crawl, member, monkeypatch)
 
         counter = browser.get("/counter").json
-        run = browser.post("/run", data={"project": NAMES[0]}).json
-        update = browser.post("/update", data={"pk": NAMES[0], "name": "group", "value": "g"})
         tasks = browser.get("/active_tasks?limit=1000").json
+        update = browser.post("/update", data={"pk": NAMES[0], "name": "group", "value": "g"})
 
         assert {name: counter[name]["all"]["success"] for name in NAMES} == dict.fromkeys(
             NAMES, site.pages + 2
         )
-        assert run == {"result": True}
-        assert update.text == "ok"
         assert {each["project"] for each in tasks} == set(NAMES)
+        assert update.text == "ok"
+    assert browser.post("/run", data={"project": NAMES[0]}).json == {"result": True}
+
+
+def _stock_browser(crawl: Crawl, member: Member, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a client of pyspider's own web UI that knows one scheduler's address."""
+    config = {"scheduler_rpc": crawl.rpc(member)}
+    config |= {f"{kind}db": crawl.database(kind) for kind in ("task", "project", "result")}
+    for key, value in config.items():
+        monkeypatch.setitem(stock_webui.app.config, key, value)
+    return stock_webui.app.test_client()
