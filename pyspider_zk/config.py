@@ -17,7 +17,10 @@ from pyspider_zk.errors import ConfigError
 ENV_PREFIX = "PYSPIDER_ZK_"
 SECTION = "zookeeper"
 
-_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+)(:\d{1,5})?")
+MOST_SLOTS = 16384
+
+_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+)(:(?P<port>\d{1,5}))?")
+_ROOT = re.compile(r"(/(?!\.{1,2}(/|$))[^/\s]+)+")
 
 
 @dataclass(frozen=True)
@@ -63,12 +66,11 @@ def settings_from(
         ConfigError: with every fault found.
     """
     faults: list[str] = []
-    given = _from_section(section, faults)
-    given.update(_from_environ(environ or {}, faults))
-    if hosts:
-        given["hosts"] = (hosts, "--zookeeper")
+    given = _split_root(_from_section(section, faults), faults)
+    given |= _split_root(_from_environ(environ or {}, faults), faults)
+    given |= _split_root({"hosts": (hosts, "--zookeeper")} if hosts else {}, faults)
     values = _convert(given, faults)
-    faults.extend(_check(Settings(**values)) if not faults else [])
+    faults += _check(Settings(**values), set(given) - set(values))
     if faults:
         raise ConfigError(faults)
     return Settings(**values)
@@ -118,6 +120,17 @@ def _from_environ(environ: Mapping[str, str], faults: list[str]) -> _Given:
     return given
 
 
+def _split_root(given: _Given, faults: list[str]) -> _Given:
+    """Make a path that follows the addresses the root."""
+    hosts, place = given.get("hosts", ("", ""))
+    if not isinstance(hosts, str) or "/" not in hosts:
+        return given
+    addresses, _, path = hosts.partition("/")
+    if "root" in given:
+        faults.append(f"{place}: the root is given twice, after the addresses and as a setting")
+    return {**given, "hosts": (addresses, place), "root": ("/" + path, place)}
+
+
 def _convert(given: _Given, faults: list[str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, (value, place) in given.items():
@@ -125,10 +138,6 @@ def _convert(given: _Given, faults: list[str]) -> dict[str, Any]:
             values[name] = _TYPES.get(name, _text)(value)
         except ValueError as error:
             faults.append(f"{place}: {error}")
-    hosts = values.get("hosts")
-    if isinstance(hosts, str) and "/" in hosts:
-        values["hosts"], _, root = hosts.partition("/")
-        values["root"] = "/" + root
     return values
 
 
@@ -150,24 +159,37 @@ def _seconds(value: object) -> float:
     return float(str(value))
 
 
-def _check(settings: Settings) -> list[str]:
-    hosts = settings.hosts.split(",")
+def _check(settings: Settings, faulty: set[str]) -> list[str]:
+    """Return what is wrong with the values, those apart that are no values at all."""
+    addresses = settings.hosts.split(",")
     rules = [
         (
-            all(_HOST.fullmatch(host.strip()) for host in hosts),
+            {"hosts"},
+            all(_is_address(address.strip()) for address in addresses),
             f"hosts: {settings.hosts!r} must be host:port,host:port",
         ),
         (
-            bool(re.fullmatch(r"(/[^/\s]+)+", settings.root)),
+            {"root"},
+            bool(_ROOT.fullmatch(settings.root)),
             f"root: {settings.root!r} must be a path such as /pyspider-zk",
         ),
-        (1 <= settings.slots <= 16384, f"slots: {settings.slots} must be from 1 to 16384"),
-        (settings.renewal > 0, "renewal: must be more than 0 seconds"),
         (
+            {"slots"},
+            1 <= settings.slots <= MOST_SLOTS,
+            f"slots: {settings.slots} must be from 1 to {MOST_SLOTS}",
+        ),
+        ({"renewal"}, settings.renewal > 0, "renewal: must be more than 0 seconds"),
+        (
+            {"lease", "renewal"},
             settings.lease >= 2 * settings.renewal,
             f"lease: {settings.lease:g} s must be at least twice the renewal"
             f" of {settings.renewal:g} s",
         ),
-        (settings.session > 0, "session: must be more than 0 seconds"),
+        ({"session"}, settings.session > 0, "session: must be more than 0 seconds"),
     ]
-    return [fault for holds, fault in rules if not holds]
+    return [fault for names, holds, fault in rules if not holds and not names & faulty]
+
+
+def _is_address(text: str) -> bool:
+    found = _HOST.fullmatch(text)
+    return found is not None and 0 < int(found["port"] or 2181) < 65536

@@ -67,6 +67,13 @@ class Standing(StrEnum):
     GONE = "gone"
 
 
+def standing_of(stamp: Stamp | None, now: float, rules: Rules) -> Standing:
+    """Judge a member by its lease: no lease, one too old, or one that may still hold."""
+    if stamp is None:
+        return Standing.GONE
+    return Standing.DEAD if now - stamp.first_seen > rules.expiry else Standing.ALIVE
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """All that ``decide`` looks at.
@@ -89,10 +96,7 @@ class Snapshot:
 
     def standing(self, member: MemberId, rules: Rules) -> Standing:
         """Judge a member by its lease alone; its ephemeral node proves nothing."""
-        stamp = self.stamps.get(member)
-        if stamp is None:
-            return Standing.GONE
-        return Standing.DEAD if self.now - stamp.first_seen > rules.expiry else Standing.ALIVE
+        return standing_of(self.stamps.get(member), self.now, rules)
 
 
 @dataclass(frozen=True)
@@ -180,9 +184,14 @@ def _next_row(slot: Slot, is_free: bool, target: MemberId) -> Slot:
     return slot._replace(next=target)
 
 
+def line_of(candidates: Iterable[str]) -> list[str]:
+    """Return the election nodes in line: the one with the lowest sequence number leads."""
+    return sorted(candidates, key=lambda name: int(name.rpartition("-")[2]))
+
+
 def leader_of(candidates: Iterable[str]) -> str | None:
-    """Return the election node that leads: the one with the lowest sequence number."""
-    return min(candidates, key=lambda name: int(name.rpartition("-")[2]), default=None)
+    """Return the election node that leads, if there is one."""
+    return next(iter(line_of(candidates)), None)
 
 
 def candidate_of(name: str) -> MemberId:

@@ -82,7 +82,10 @@ class Connection:
             ) from error
 
     def stop(self) -> None:
-        """End the session; ephemeral nodes go with it. Safe to call twice."""
+        """End the session; ephemeral nodes go with it. Safe to call twice.
+
+        Blocks up to the session timeout if ZooKeeper is silent.
+        """
         self._client.stop()
         self._client.close()
 

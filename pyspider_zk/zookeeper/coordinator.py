@@ -32,7 +32,8 @@ class Coordinator:
     Args:
         record: what the member tells about itself.
         weights: returns the active projects of the slots that have any; called while leading.
-        load: returns what the member carries; called with each renewal.
+        load: returns what the member carries; called with each renewal. Both are called on the
+            coordinator's thread, so they must be quick and must not raise.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Coordinator:
         self._draining = threading.Event()
         self._lock = threading.Lock()
         self._given_up: dict[int, int] = {}
+        self._former: MemberId | None = None
         self._next_renewal = float("-inf")
         self._beat = clock()
         self._away = False
@@ -87,7 +89,10 @@ class Coordinator:
         self._thread.start()
 
     def stop(self) -> None:
-        """Leave the cluster. Call it once no effect can happen any more; blocks some seconds."""
+        """Leave the cluster. Call it once no effect can happen any more.
+
+        Blocks up to the session timeout and some seconds if ZooKeeper is silent.
+        """
         self._stopping.set()
         self._wake.set()
         if self._thread.is_alive():
@@ -107,13 +112,13 @@ class Coordinator:
 
     @property
     def member(self) -> MemberId | None:
-        """The number and incarnation, None before the first joining."""
+        """The number and incarnation, None before joining and while joining anew."""
         return self._membership.id
 
     @property
     def leading(self) -> bool:
         """Whether this member leads, as far as it knows."""
-        return self._leadership.leading
+        return self._leadership.leading and self._membership.id is not None
 
     @property
     def alone(self) -> bool:
@@ -206,8 +211,16 @@ class Coordinator:
 
     def _join(self) -> MemberId:
         ensure_cluster(self._connection, self._tree, Meta(self._settings.slots))
+        self._clear_up()
         self._next_renewal = float("-inf")
         return self._membership.join(replace(self._record, draining=self._draining.is_set()))
+
+    def _clear_up(self) -> None:
+        """Delete what the incarnation before would leave as a ghost if its session lived on."""
+        self._leadership.withdraw()
+        if self._former is not None:
+            self._connection.delete(self._tree.member(self._former))
+            self._former = None
 
     def _others(self) -> bool:
         members = read_members(self._connection, self._tree)
@@ -232,7 +245,7 @@ class Coordinator:
     def _drop_all(self, error: SessionLost) -> None:
         if self._membership.id is not None:
             logger.warning("%s; member %s owns nothing any more", error, self._membership.id)
-        self._leadership.resign()
+            self._former = self._membership.id
         self._membership = Membership(
             self._connection, self._tree, self._settings.lease, self._clock, self._on_assignment
         )

@@ -16,6 +16,7 @@ from pyspider_zk.core.records import (
     Member,
     MemberId,
     Meta,
+    check_meta,
 )
 from pyspider_zk.errors import Mismatch
 from pyspider_zk.zookeeper.connection import Connection
@@ -64,12 +65,15 @@ class Directory:
         """Return the whole cluster.
 
         Raises:
-            Mismatch: no cluster was ever founded at this root.
+            Mismatch: no cluster was ever founded at this root, or by another protocol.
         """
         meta, assignment = self._connection.find_all([self._tree.meta, self._tree.assignment])
         if meta is None:
             raise Mismatch(f"there is no cluster at {self._tree.root}: start a scheduler first")
         born = Meta.decode(meta[0])
+        fault = check_meta(born, Meta(born.slots), self._tree.root)
+        if fault:
+            raise Mismatch(fault)
         members = self.members()
         return Cluster(
             born,

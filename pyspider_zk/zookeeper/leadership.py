@@ -11,14 +11,16 @@ from pyspider_zk.core.ownership import (
     Rules,
     Snapshot,
     Stamp,
+    Standing,
     candidate_of,
     decide,
-    leader_of,
     leftovers,
+    line_of,
     observe,
+    standing_of,
 )
 from pyspider_zk.core.records import Assignment, Member, MemberId, decode_acks
-from pyspider_zk.zookeeper.connection import Connection, Step, Watch, check, write
+from pyspider_zk.zookeeper.connection import Connection, Step, Watch, check, delete, write
 
 logger = logging.getLogger("pyspider_zk.leadership")
 
@@ -47,25 +49,27 @@ class Leadership:
         self._looked = float("-inf")
         self.leading = False
 
-    def resign(self) -> None:
-        """Forget the candidacy: its session ended, and its node with it."""
-        self._candidacy, self._stamps, self.leading = None, {}, False
-
     def withdraw(self) -> None:
         """Give the candidacy up, so that the next in line leads at once."""
         if self._candidacy is not None:
             self._connection.delete(f"{self._tree.election}/{self._candidacy}")
-        self.resign()
+        self._candidacy, self._stamps, self.leading = None, {}, False
 
     def lead(self, member: MemberId, weights: Callable[[], Mapping[int, int]]) -> None:
-        """Stand for election; if this member leads, bring the assignment one step further."""
-        leading = self._is_first(member)
-        if leading != self.leading:
-            self.leading = leading
-            logger.info("%s", "this member leads now" if leading else "this member leads no more")
-        if not leading:
+        """Stand for election; if this member leads, bring the assignment one step further.
+
+        The next in line keeps the same stamps, so that it can go on at once.
+        """
+        first, *others = self._line(member)
+        self._say_whether_leading(first == self._candidacy)
+        if self.leading:
+            self._assign(weights)
+        elif others[0] == self._candidacy:
+            self._watch_over(first)
+        else:
             self._stamps = {}
-            return
+
+    def _assign(self, weights: Callable[[], Mapping[int, int]]) -> None:
         snapshot, version = self._snapshot(weights())
         decision = decide(snapshot, self._rules)
         if decision is not None:
@@ -73,10 +77,27 @@ class Leadership:
             _log_moves(snapshot.assignment, decision.assignment)
         self._sweep(leftovers(snapshot, self._rules))
 
-    def _is_first(self, member: MemberId) -> bool:
+    def _watch_over(self, first: str) -> None:
+        """Depose a leader that is dead or left; the check finds one that renewed meanwhile."""
+        now = self._stamp()
+        leader = candidate_of(first)
+        stamp = self._stamps.get(leader)
+        if standing_of(stamp, now, self._rules) is Standing.ALIVE:
+            return
+        steps = [check(self._tree.lease(leader), stamp.version)] if stamp else []
+        self._connection.multi(*steps, delete(f"{self._tree.election}/{first}"))
+        logger.warning("leader %s is deposed: it does not renew its lease", leader)
+
+    def _say_whether_leading(self, leading: bool) -> None:
+        if leading != self.leading:
+            logger.info("%s", "this member leads now" if leading else "this member leads no more")
+        self.leading = leading
+
+    def _line(self, member: MemberId) -> list[str]:
+        """Return all candidacies in line, with mine; one that was deposed stands again."""
         names = self._connection.children(self._tree.election, self._on_change)
         self._candidacy = self._standing(member, names) or self._stand(member)
-        return leader_of([*names, self._candidacy]) == self._candidacy
+        return line_of({*names, self._candidacy})
 
     def _standing(self, member: MemberId, names: Iterable[str]) -> str | None:
         """Return my candidacy, known or found; a request whose reply was lost may have made it."""

@@ -122,6 +122,7 @@ class Membership:
         member, self.view = self.id, NOTHING
         if member is None or self.lost:
             return
+        self._connection.require()
         paths = (self._tree.lease(member), self._tree.ack(member), self._tree.member(member))
         try:
             self._connection.multi(*map(delete, paths))

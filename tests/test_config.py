@@ -1,0 +1,125 @@
+"""Settings: where they come from, and every fault at once."""
+
+import pytest
+
+from pyspider_zk.config import Settings, settings_from
+from pyspider_zk.errors import ConfigError
+
+
+def faults(*sources: object) -> tuple[str, ...]:
+    with pytest.raises(ConfigError) as refusal:
+        settings_from(*sources)  # type: ignore[arg-type]
+    return refusal.value.faults
+
+
+def test_without_any_source_the_defaults_hold():
+    assert settings_from() == Settings()
+    assert settings_from({}, {}, None) == Settings()
+
+
+def test_a_section_may_be_just_the_addresses():
+    assert settings_from("zk1:2181,zk2:2181").hosts == "zk1:2181,zk2:2181"
+
+
+def test_values_may_be_numbers_or_text():
+    settings = settings_from({"slots": 64, "lease": 8}, {"PYSPIDER_ZK_RENEWAL": "0.5"})
+
+    assert (settings.slots, settings.lease, settings.renewal) == (64, 8.0, 0.5)
+
+
+def test_the_environment_wins_over_the_section_and_the_option_over_both():
+    section = {"hosts": "a:1", "slots": 8, "lease": 9}
+    environ = {"PYSPIDER_ZK_HOSTS": "b:1", "PYSPIDER_ZK_SLOTS": "16", "HOME": "/root"}
+
+    settings = settings_from(section, environ, "c:1")
+
+    assert (settings.hosts, settings.slots, settings.lease) == ("c:1", 16, 9.0)
+
+
+@pytest.mark.parametrize(
+    ("sources", "hosts", "root"),
+    [
+        (("zk:2181/crawl/one",), "zk:2181", "/crawl/one"),
+        (("zk:2181/a", None, "zk:2182"), "zk:2182", "/a"),
+        (("zk:2181/a", {"PYSPIDER_ZK_ROOT": "/b"}), "zk:2181", "/b"),
+        (({"root": "/a"}, None, "zk:2182/c"), "zk:2182", "/c"),
+        (({"hosts": "[::1]:2181,zk.example.org"},), "[::1]:2181,zk.example.org", "/pyspider-zk"),
+    ],
+)
+def test_a_path_after_the_addresses_is_the_root(sources, hosts, root):
+    settings = settings_from(*sources)
+
+    assert (settings.hosts, settings.root) == (hosts, root)
+
+
+def test_two_roots_in_one_source_are_a_fault():
+    assert "given twice" in faults({"hosts": "zk:2181/a", "root": "/b"})[0]
+
+
+def test_all_faults_are_told_at_once_and_by_name():
+    found = faults(
+        {"slots": "many", "lease": -1, "hots": "zk", "hosts": "a b", "root": "nowhere"},
+        {"PYSPIDER_ZK_SESSION": "0", "PYSPIDER_ZK_RENEWEL": "1"},
+    )
+
+    for name in ("slots", "lease", "hots", "hosts", "root", "session", "RENEWEL"):
+        assert sum(name in fault for fault in found) >= 1, name
+    assert len(found) == 7
+
+
+def test_a_key_that_does_not_exist_is_told_with_the_likely_one():
+    assert faults({"hots": "zk"}) == (
+        "section \"zookeeper\": there is no setting 'hots'; did you mean hosts?",
+    )
+    assert "PYSPIDER_ZK_RENEWEL" in faults(None, {"PYSPIDER_ZK_RENEWEL": "1"})[0]
+    assert "known are advertise, drain" in faults({"xyzzy": 1})[0]
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("hosts", ""),
+        ("hosts", 5),
+        ("hosts", "zk:0"),
+        ("hosts", "zk:99999"),
+        ("hosts", "zk1:2181,,zk2:2181"),
+        ("hosts", None),
+        ("root", "/"),
+        ("root", "/a/"),
+        ("root", "/a/../b"),
+        ("root", "a"),
+        ("slots", 0),
+        ("slots", 16385),
+        ("slots", 1.5),
+        ("slots", True),
+        ("renewal", 0),
+        ("renewal", "soon"),
+        ("lease", 1.9),
+        ("lease", "nan"),
+        ("session", 0),
+        ("name", 7),
+    ],
+)
+def test_a_value_that_cannot_work_is_told_by_name(setting, value):
+    (fault,) = faults({setting: value})
+
+    assert setting in fault
+
+
+def test_one_fault_does_not_cause_another():
+    assert len(faults({"renewal": "soon", "lease": 0.5})) == 1
+
+
+@pytest.mark.parametrize("section", [7, ["zk:2181"]])
+def test_a_section_of_another_kind_is_refused(section):
+    assert "must be an object" in faults(section)[0]
+
+
+def test_the_largest_and_the_smallest_cluster_are_allowed():
+    assert settings_from({"slots": 16384}).slots == 16384
+    assert settings_from({"slots": 1}).slots == 1
+
+
+def test_the_message_holds_all_faults():
+    with pytest.raises(ConfigError, match=r"slots.*\n.*session"):
+        settings_from({"slots": 0, "session": 0})

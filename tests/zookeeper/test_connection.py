@@ -1,0 +1,141 @@
+"""Bounded calls, honest transactions, and the session they belong to."""
+
+import socket
+
+import pytest
+from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
+from zk_harness import Cable, eventually, expire
+
+from pyspider_zk.config import Settings
+from pyspider_zk.errors import SessionLost, Unavailable
+from pyspider_zk.zookeeper.connection import (
+    Connection,
+    check,
+    create,
+    delete,
+    local_address,
+    write,
+)
+
+pytestmark = pytest.mark.zk
+
+
+def test_without_zookeeper_the_address_and_the_option_are_named():
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+
+    with pytest.raises(Unavailable, match=f"no ZooKeeper answers at {address}.*--zookeeper"):
+        Connection(Settings(hosts=address)).start(patience=0.3)
+
+
+def test_a_server_that_is_no_zookeeper_is_not_waited_for_longer():
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        address = f"127.0.0.1:{deaf.getsockname()[1]}"
+
+        with pytest.raises(Unavailable):
+            Connection(Settings(hosts=address, session=2.0)).start(patience=0.3)
+
+
+def test_stopping_twice_or_before_the_start_is_harmless(settings: Settings):
+    connection = Connection(settings)
+    connection.stop()
+    connection.stop()
+
+
+def test_data_and_version_come_back(connection: Connection, zk_root: str):
+    connection.create(f"{zk_root}/a/b", b"one")
+
+    assert connection.get(f"{zk_root}/a/b") == (b"one", 0)
+    assert connection.set(f"{zk_root}/a/b", b"two", version=0) == 1
+    assert connection.find_all([f"{zk_root}/a/b", f"{zk_root}/x"]) == [(b"two", 1), None]
+    assert connection.children(f"{zk_root}/a") == ["b"]
+
+
+def test_what_is_missing_is_none_empty_or_harmless(connection: Connection, zk_root: str):
+    assert connection.find(f"{zk_root}/x") is None
+    assert connection.children(f"{zk_root}/x") == []
+    connection.delete(f"{zk_root}/x")
+
+
+def test_version_zero_is_a_condition(connection: Connection, zk_root: str):
+    connection.create(f"{zk_root}/a")
+    connection.set(f"{zk_root}/a", b"1", version=0)
+
+    with pytest.raises(BadVersionError):
+        connection.set(f"{zk_root}/a", b"2", version=0)
+    with pytest.raises(BadVersionError):
+        connection.multi(write(f"{zk_root}/a", b"2", version=0))
+
+
+def test_all_steps_are_done_or_none_and_the_cause_is_raised(connection: Connection, zk_root: str):
+    connection.create(f"{zk_root}/a")
+    steps = (create(f"{zk_root}/b", b""), write(f"{zk_root}/a", b"1"))
+    causes = {
+        NodeExistsError: create(f"{zk_root}/a", b""),
+        NoNodeError: check(f"{zk_root}/missing"),
+        BadVersionError: check(f"{zk_root}/a", 7),
+    }
+    for cause, step in causes.items():
+        with pytest.raises(cause):
+            connection.multi(*steps, step)
+        with pytest.raises(cause):
+            connection.multi(step, *steps)
+    assert connection.children(zk_root) == ["a"]
+    assert connection.get(f"{zk_root}/a") == (b"", 0)
+
+    connection.multi(*steps, delete(f"{zk_root}/a"))
+
+    assert connection.children(zk_root) == ["b"]
+
+
+def test_a_silent_link_ends_in_unavailable(cable: Cable):
+    connection = Connection(Settings(hosts=cable.address, session=2.0), timeout=0.2)
+    connection.start()
+    cable.cut()
+
+    with pytest.raises(Unavailable, match="does not answer"):
+        connection.children("/")
+    connection.stop()
+
+
+def test_the_session_stays_while_suspended_and_after(cable: Cable):
+    connection = Connection(Settings(hosts=cable.address, session=4.0))
+    connection.start()
+    session = connection.session
+    cable.cut()
+    cable.drop()
+    eventually(lambda: not connection.connected)
+    assert connection.session == session
+
+    with pytest.raises(Unavailable, match="not connected"):
+        connection.require()
+
+    cable.mend()
+    eventually(lambda: connection.connected)
+    assert connection.session == session
+    connection.stop()
+
+
+def test_an_expired_session_is_told_and_followed_by_another(connection: Connection):
+    session = connection.session
+    expire(connection)
+
+    def is_another() -> bool:
+        try:
+            connection.children("/")
+        except (Unavailable, SessionLost):
+            return False
+        return connection.session not in (None, session)
+
+    eventually(is_another)
+
+
+def test_the_address_that_reaches_zookeeper_is_the_local_one():
+    assert local_address("127.0.0.1:2181,10.1.1.1:2181") == "127.0.0.1"
+    assert local_address("127.0.0.1") == "127.0.0.1"
+    assert local_address("[::1]:2181") == "::1"
+
+
+def test_an_unknown_name_is_told():
+    with pytest.raises(Unavailable, match=r"no way to ZooKeeper at nowhere"):
+        local_address("nowhere.invalid")

@@ -1,0 +1,100 @@
+"""The cluster asks little of ZooKeeper: few writes, bounded watches, no hot loops."""
+
+import socket
+
+import pytest
+from zk_harness import Cable, Crew, Scheduler, eventually
+
+from pyspider_zk.config import Settings
+
+pytestmark = pytest.mark.zk
+
+
+def test_a_steady_cluster_writes_little_more_than_its_renewals(crew: Crew, connection):
+    members = crew.start_and_share(3)
+    leases = [f"{crew.settings.root}/leases/{member.member}" for member in members]
+
+    def renewals() -> int:
+        return sum(lease[1] for lease in connection.find_all(leases) if lease)
+
+    before, first = renewals(), zxid(crew.settings)
+    eventually(lambda: renewals() >= before + 60)
+    count, writes = renewals() - before, zxid(crew.settings) - first
+
+    assert writes <= 1.1 * count + 3
+
+
+def test_watches_do_not_pile_up(crew: Crew):
+    members = crew.start_and_share(2)
+    for _ in range(5):
+        visitor = crew.start("visitor")
+        crew.shared_by(*members, visitor)
+        visitor.stop()
+        crew.shared_by(*members)
+    for _ in range(50):
+        members[0].coordinator._on_event(None)
+        members[1].coordinator._on_assignment(None)
+
+    for member in members:
+        eventually(lambda member=member: watchers(member) <= 5, "few watches")
+
+
+def test_a_member_whose_loop_hangs_does_not_spin(crew: Crew, monkeypatch):
+    (alone,) = crew.start_and_share(1)
+    steps = count_steps(alone, monkeypatch)
+
+    alone.hang()
+    eventually(lambda: not alone.open)
+
+    assert len(steps) <= 60
+
+
+def test_a_member_without_zookeeper_does_not_spin(crew: Crew, cable: Cable, monkeypatch):
+    far = crew.start("far", hosts=cable.address)
+    crew.shared_by(far)
+    steps = count_steps(far, monkeypatch)
+
+    cable.cut()
+    cable.drop()
+    eventually(lambda: not far.open)
+
+    assert len(steps) <= 60
+    cable.mend()
+
+
+def test_a_lost_zookeeper_is_logged_once_and_its_return_once(crew: Crew, cable: Cable, caplog):
+    caplog.set_level("INFO", logger="pyspider_zk")
+    far = crew.start("far", hosts=cable.address)
+    crew.shared_by(far)
+    caplog.clear()
+
+    cable.cut()
+    cable.drop()
+    eventually(lambda: not far.open)
+    cable.mend()
+    crew.shared_by(far)
+
+    assert len(caplog.records) <= 6
+
+
+def count_steps(scheduler: Scheduler, monkeypatch) -> list[int]:
+    steps: list[int] = []
+    step = scheduler.coordinator._step
+    monkeypatch.setattr(scheduler.coordinator, "_step", lambda: (steps.append(1), step()))
+    return steps
+
+
+def watchers(scheduler: Scheduler) -> int:
+    client = scheduler.coordinator._connection._client
+    tables = (client._data_watchers, client._child_watchers)
+    return sum(len(found) for table in tables for found in list(table.values()))
+
+
+def zxid(settings: Settings) -> int:
+    """Return ZooKeeper's own count of writes."""
+    host, _, port = settings.hosts.partition(":")
+    with socket.create_connection((host, int(port))) as link:
+        link.sendall(b"srvr")
+        answer = b"".join(iter(lambda: link.recv(4096), b"")).decode()
+    line = next(line for line in answer.splitlines() if line.startswith("Zxid:"))
+    return int(line.removeprefix("Zxid:"), 16) & 0xFFFFFFFF
