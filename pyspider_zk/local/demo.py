@@ -259,10 +259,15 @@ def _look_at_takeover(scene: _Scene) -> None:
     if scene.kill is None or scene.takeover is not None:
         return
     cluster, passed = _look(scene), time.monotonic() - scene.kill.at
-    if cluster is not None and scene.kill.victim not in cluster.slot_counts():
+    if cluster is not None and not owns_slots(cluster, scene.kill.victim):
         scene.takeover = passed
     elif passed > TAKEOVER_PATIENCE:
         raise ClusterError(f"after {passed:.0f} s the killed scheduler still owns slots")
+
+
+def owns_slots(cluster: Cluster, member: MemberId) -> bool:
+    """Tell whether a member has slots; a dead one's node may stand long after it lost them."""
+    return any(slot.owner == member for slot in cluster.assignment.slots)
 
 
 def _outcome(scene: _Scene, pages: set[str], seconds: float) -> Outcome:
