@@ -71,10 +71,11 @@ class Holdings:
             del self._gate.held[slot]
         logger.info("gave up %d slots, %d left", len(slots), len(self._gate.held))
 
-    def save(self) -> None:
-        """Save what a successor needs should this member die."""
-        if self._gate.held and self._gate.all_open():
-            self._save(self._gate.held, {}, clean=False)
+    def save(self, slots: Collection[int]) -> None:
+        """Save what a successor of these slots needs should this member die."""
+        held = {slot: epoch for slot, epoch in self._gate.held.items() if slot in slots}
+        if held and self._gate.all_open():
+            self._save(held, {}, clean=False)
 
     def _take(self, slots: Mapping[int, int]) -> None:
         if not slots:

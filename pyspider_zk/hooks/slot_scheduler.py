@@ -34,6 +34,13 @@ logger = logging.getLogger("scheduler")
 ROWS_PER_BEAT = 1000
 """How many rows are loaded between two signs of life."""
 
+ZOMBIE_WINDOW = 30.0
+"""Seconds after a takeover until the rows are looked at again.
+
+An owner that was stopped between its gate and its write may still write when it goes on, after the
+next one has loaded the rows.
+"""
+
 
 class SlotScheduler(Scheduler):
     """Schedules the projects of the slots that the gate holds.
@@ -66,6 +73,8 @@ class SlotScheduler(Scheduler):
         self._parts: dict[str, Part] = {}
         self._inherited: dict[str, set[str]] = {}
         self._counted: set[str] = set()
+        self._look_again: dict[str, float] = {}
+        self._unsaved: set[int] = set()
         self._tasks_left = 0
         self._load = Load()
         self._load_measured = float("-inf")
@@ -88,6 +97,7 @@ class SlotScheduler(Scheduler):
             self._check_cronjob()
             self._check_select()
             self._check_delete()
+            self._check_stranded()
         self._try_dump_cnt()
 
     def _beat(self) -> None:
@@ -214,9 +224,6 @@ class SlotScheduler(Scheduler):
 
         After a death nobody knows which these are; what is due then is marked as inherited, for
         a status pack of the former owner's fetch may still come.
-
-        Rows are counted first because that makes pyspider's databases list their tables anew; a
-        project that was born at another member in the last ten minutes would load nothing.
         """
         self._update_project_cnt(project.name)
         part = self._parts.get(project.name, {})
@@ -224,22 +231,40 @@ class SlotScheduler(Scheduler):
         away = restore_processing(project, part) if clean else set()
         inherited = self._inherited.setdefault(project.name, set())
         now = time.time()
-        for task in self._active_rows(project.name):
-            if task["taskid"] in away:
+        for taskid, schedule in self._active_rows(project.name):
+            if taskid in away:
                 continue
-            schedule = {**self.default_schedule, **task.get("schedule", {})}
-            project.task_queue.put(task["taskid"], schedule["priority"], schedule["exetime"])
+            project.task_queue.put(taskid, schedule["priority"], schedule["exetime"])
             if not clean and schedule["exetime"] <= now:
-                inherited.add(task["taskid"])
+                inherited.add(taskid)
+        if not clean:
+            self._look_again[project.name] = time.monotonic() + ZOMBIE_WINDOW
         self._cnt["all"].value((project.name, "pending"), len(project.task_queue))
 
-    def _active_rows(self, project: str) -> Iterator[dict[str, Any]]:
-        """Yield the rows to load, with signs of life: a large project takes longer than a lease."""
+    def _check_stranded(self) -> None:
+        """Look at the rows of projects taken over from the dead once more, when it is time."""
+        now = time.monotonic()
+        for name in [name for name, due in self._look_again.items() if due <= now]:
+            del self._look_again[name]
+            tasks = self.projects[name].task_queue
+            for taskid, schedule in self._active_rows(name):
+                if taskid not in tasks:
+                    logger.info("found stranded task %s:%s", name, taskid)
+                    tasks.put(taskid, schedule["priority"], schedule["exetime"])
+
+    def _active_rows(self, project: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield task id and schedule of the rows to schedule, with signs of life in between.
+
+        A large project takes longer to load than a lease lasts.
+        """
+        # pyspider's databases list their tables every ten minutes, or when a task is asked for
+        # that has none: without this, a project born at another member would have no rows.
+        self.taskdb.get_task(project, "", ["taskid"])
         rows = self.taskdb.load_tasks(self.taskdb.ACTIVE, project, self.scheduler_task_fields)
         for count, row in enumerate(rows):
             if count % ROWS_PER_BEAT == 0:
                 self._beat()
-            yield row
+            yield row["taskid"], {**self.default_schedule, **row.get("schedule", {})}
 
     def _update_project_cnt(self, project_name: str) -> None:
         """Count a project's rows once, not at every update."""
@@ -255,14 +280,25 @@ class SlotScheduler(Scheduler):
         self._inherited.pop(name, None)
         self._ticks.drop(name)
         self._parts.pop(name, None)
+        self._look_again.pop(name, None)
         self._counted.discard(name)
 
     def _check_delete(self) -> None:
-        with self.lock:
-            before = set(self.projects)
-            super()._check_delete()
-            for name in before - self.projects.keys():
-                self._forget(name)
+        """Delete the projects that pyspider would, one gate each."""
+        deadline = time.time() - self.DELETE_TIME
+        for project in list(self.projects.values()):
+            marked = "delete" in self.projectdb.split_group(project.group)
+            if project.db_status == "STOP" and marked and project.updatetime <= deadline:
+                self.gate.check(project.name)
+                self._delete(project.name)
+
+    def _delete(self, name: str) -> None:
+        logger.warning("deleting project: %s!", name)
+        self._forget(name)
+        self.taskdb.drop(name)
+        self.projectdb.drop(name)
+        if self.resultdb:
+            self.resultdb.drop(name)
 
     # -- messages -------------------------------------------------------------------------------
 
@@ -279,6 +315,7 @@ class SlotScheduler(Scheduler):
         if pack["taskid"] == "_on_get_info":
             info = pack.get("track", {}).get("save") or {}
             project.on_get_info(info)
+            self._unsaved.add(self.gate.slot(project.name))
             logger.info("%s on_get_info %r", project.name, info)
         else:
             self.on_task_status(pack)
@@ -341,6 +378,17 @@ class SlotScheduler(Scheduler):
             raise BadMessage(entry.fault)
         return not entry.rest
 
+    def on_old_request(self, task: dict[str, Any], old_task: dict[str, Any]) -> Any:
+        """Apply a request for a task that has a row.
+
+        An ACTIVE row that is not in memory was written by an owner that did not live, or was
+        paused, to see its message through.
+        """
+        tasks = self.projects[task["project"]].task_queue
+        if old_task["status"] == self.taskdb.ACTIVE and task["taskid"] not in tasks:
+            self.put_task({**task, "schedule": old_task.get("schedule") or {}})
+        return super().on_old_request(task, old_task)
+
     def _apply_task(self, task: dict[str, Any]) -> bool:
         """Apply one new task; return False if it must wait until the task is not in processing."""
         project = self._running_project(task)
@@ -382,6 +430,15 @@ class SlotScheduler(Scheduler):
             }
         )
 
+    def _try_dump_cnt(self) -> None:
+        """Save the records of all slots every minute, and of those with news at once.
+
+        A project whose script became known begins to tick: a successor must know since when.
+        """
+        self._holdings.save(self._unsaved)
+        self._unsaved.clear()
+        super()._try_dump_cnt()
+
     def _dump_cnt(self) -> None:
         """Save counters and script information of all slots, for whoever comes after a death."""
-        self._holdings.save()
+        self._holdings.save(set(self.gate.held))

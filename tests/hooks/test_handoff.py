@@ -156,6 +156,26 @@ def test_ticks_between_two_owners_are_sent_once_each(
     assert ticks == [6_000_060, 6_000_120, 6_000_180]
 
 
+def test_ticks_missed_since_the_death_of_an_owner_are_made_up(
+    world: World, crawling: SlotScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch, start=6_000_000)
+    world.project("young")
+    crawling._force_update_project = True
+    crawling.run_once()  # the record that is written every minute was written before
+    world.script_is_known("young", min_tick=60)
+    crawling.run_once()
+    clock.now += 150
+    after = world.scheduler(_granted(epoch=2))
+    world.script_is_known("young", min_tick=60)
+    after.run_once()
+    after.run_once()
+
+    sent = [each for each in world.dispatched() if _is_tick(each) and each["project"] == "young"]
+
+    assert [each["fetch"]["save"]["tick"] for each in sent] == [6_000_060, 6_000_120]
+
+
 def test_after_a_death_all_that_is_due_is_loaded_again(
     world: World, crawling: SlotScheduler
 ) -> None:
