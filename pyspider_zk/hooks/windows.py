@@ -48,10 +48,11 @@ def drop_counters(managers: Managers, project: str) -> None:
 def read_counters(manager: CounterManager, value: str) -> dict[str, dict[str, Any]]:
     """Return ``sum`` or ``avg`` of all counters, by project and event name.
 
-    Works on copies: reading a counter trims it, while the scheduler goes on counting.
+    Works on copies: reading a counter trims it, while the scheduler goes on counting. The mapping
+    is copied whole, because making a list of its items may let another thread run in between.
     """
     result: dict[str, dict[str, Any]] = {}
-    for key, live in list(manager.counters.items()):
+    for key, live in manager.counters.copy().items():
         counter = _copy(live)
         if not counter.empty():
             result.setdefault(key[0], {})[key[1]] = getattr(counter, value)

@@ -7,7 +7,7 @@ import pytest
 from pyspider.database.sqlite.taskdb import TaskDB
 
 from pyspider_zk.errors import GateClosed
-from pyspider_zk.hooks.slot_scheduler import ZOMBIE_WINDOW
+from pyspider_zk.hooks.slot_projects import ZOMBIE_WINDOW
 from pyspider_zk.testing import SoleOwner
 
 from .conftest import SLOTS, World
@@ -114,7 +114,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0
-        monkeypatch.setattr("pyspider_zk.hooks.slot_scheduler.time.monotonic", lambda: self.now)
+        monkeypatch.setattr("pyspider_zk.hooks.slot_projects.time.monotonic", lambda: self.now)
 
 
 @pytest.fixture

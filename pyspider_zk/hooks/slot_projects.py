@@ -1,0 +1,264 @@
+"""pyspider's scheduler with the projects of some slots in memory, which come and go."""
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from pyspider.scheduler.scheduler import Project, Scheduler
+
+from pyspider_zk.core.records import Load
+from pyspider_zk.hooks.catalogue import FIELDS, Catalogue
+from pyspider_zk.hooks.gate import Gate
+from pyspider_zk.hooks.handoff import (
+    Part,
+    project_part,
+    restore_processing,
+    restore_script_info,
+    restore_state,
+)
+from pyspider_zk.hooks.ticks import Ticks
+from pyspider_zk.hooks.windows import drop_counters, dump_windows, load_windows
+
+logger = logging.getLogger("scheduler")
+
+ROWS_PER_BEAT = 1000
+"""How many rows are loaded between two signs of life."""
+
+ZOMBIE_WINDOW = 30.0
+"""Seconds after a takeover until the rows are looked at again.
+
+An owner that was stopped between its gate and its write may still write when it goes on, after the
+next one has loaded the rows.
+"""
+
+
+class SlotProjects(Scheduler):
+    """Holds the projects of the slots that the gate holds, and acts on them if it is open.
+
+    Threads: one thread owns the scheduler; ``lock`` is held while ``projects`` changes, and by
+    others while they read it. The constructor does no I/O.
+
+    Attributes:
+        lock: the project-set lock.
+        gate: what is held, and whether it may be acted on; give it its ``ownership`` to begin.
+    """
+
+    def __init__(self, *args: Any, slots: int, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for manager in self._cnt.values():
+            manager.counters.clear()  # read from files that all schedulers of a machine share
+        self._force_update_project = False
+        self._last_update_project = 0.0
+        self.lock = threading.RLock()
+        self.gate = Gate(slots)
+        self._catalogue = Catalogue(slots)
+        self._ticks = Ticks()
+        self._parts: dict[str, Part] = {}
+        self._inherited: dict[str, set[str]] = {}
+        self._counted: set[str] = set()
+        self._look_again: dict[str, float] = {}
+        self._load = Load()
+        self._load_measured = float("-inf")
+
+    def _beat(self) -> None:
+        if self.gate.ownership is not None:
+            self.gate.ownership.beat()
+        now = time.monotonic()
+        if now - self._load_measured > 1:
+            self._load_measured = now
+            self._load = Load(projects=len(self.projects), pending=len(self))
+
+    # -- the gate before every effect -----------------------------------------------------------
+
+    def insert_task(self, task: dict[str, Any]) -> Any:
+        """Insert a task into the task database, if the gate is open."""
+        self.gate.check(task["project"])
+        return super().insert_task(task)
+
+    def update_task(self, task: dict[str, Any]) -> Any:
+        """Update a task in the task database, if the gate is open."""
+        self.gate.check(task["project"])
+        return super().update_task(task)
+
+    def send_task(self, task: dict[str, Any], force: bool = True) -> None:
+        """Dispatch a task to the fetcher; a closed gate is treated as a full queue.
+
+        A task of a slot that is not held was sent by hand, over XML-RPC, while the slot moved.
+        """
+        if self.gate.is_open(task["project"]) or not self.gate.holds(task["project"]):
+            super().send_task(task, force)
+        elif force:
+            self._send_buffer.appendleft(task)
+        else:
+            raise queue.Full
+
+    def _load_put_task(self, project: str, taskid: str) -> None:
+        """Send a selected task, or put it back where it was selected from."""
+        if self.gate.is_open(project):
+            super()._load_put_task(project, taskid)
+            return
+        tasks = self.projects[project].task_queue
+        selected = tasks.processing[taskid]
+        tasks.done(taskid)
+        tasks.put(taskid, selected.priority)
+
+    # -- projects of slots that come and go -----------------------------------------------------
+
+    def load_slot(self, slot: int, parts: Mapping[str, Part]) -> None:
+        """Bring a slot's projects into memory, with what their former owner left."""
+        for name in self._catalogue.names(slot):
+            self._parts[name] = parts.get(name, {})
+            self._look_at(name)
+
+    def forget_slots(self, slots: Collection[int]) -> None:
+        """Drop the projects of slots from memory."""
+        for name in [name for name in self.projects if self.gate.slot(name) in slots]:
+            self._forget(name)
+
+    def pull_unsent(self, slots: Collection[int]) -> dict[str, list[Any]]:
+        """Take the tasks of slots out of the send buffer, oldest first, by project."""
+        unsent: dict[str, list[Any]] = {}
+        for task in list(self._send_buffer):
+            if self.gate.slot(task["project"]) in slots:
+                self._send_buffer.remove(task)
+                unsent.setdefault(task["project"], []).insert(0, task)
+        return unsent
+
+    def parts(self, slots: Collection[int], unsent: Mapping[str, list[Any]]) -> dict[str, Part]:
+        """Return what no database holds of the projects of slots."""
+        return {
+            name: {
+                **project_part(project, unsent.get(name, ())),
+                "counters": dump_windows(self._cnt, name),
+                "tick": self._ticks.last(name),
+            }
+            for name, project in self.projects.items()
+            if self.gate.slot(name) in slots
+        }
+
+    def _update_projects(self) -> None:
+        """Look at the project database, as often as pyspider does, and compare row by row."""
+        now = time.time()
+        due = self._last_update_project + self.UPDATE_PROJECT_INTERVAL <= now
+        if not (due or self._force_update_project):
+            return
+        self._force_update_project = False  # before reading, so that no later call is lost
+        changes = self._catalogue.refresh(self.projectdb.get_all(fields=FIELDS))
+        self._last_update_project = now
+        for name in changes.gone & self.projects.keys():
+            logger.warning("project %s is gone from the database", name)
+            self._forget(name)
+        for name in filter(self.gate.holds, changes.changed):
+            self._look_at(name)
+
+    def _look_at(self, name: str) -> bool:
+        """Read a project's row and bring memory in step; return whether there is such a row."""
+        info = self.projectdb.get(name)
+        if info:
+            self._update_project(info)
+        return bool(info)
+
+    def _update_project(self, project: dict[str, Any]) -> None:
+        """Create or update one project of a slot that is held."""
+        if project["name"] not in self.projects:
+            revived = self._revive(project)
+            with self.lock:
+                self.projects[revived.name] = revived
+        super()._update_project(project)
+        self._parts.pop(project["name"], None)
+
+    def _revive(self, info: dict[str, Any]) -> Project:
+        """Make a project from its row and what the former owner left of it."""
+        project = Project(self, info)
+        part = self._parts.get(project.name, {})
+        restore_script_info(project, part)
+        load_windows(self._cnt, project.name, part.get("counters", {}))
+        self._ticks.start(project.name, part.get("tick") or int(time.time()))
+        if part.get("clean"):
+            restore_state(project, part)
+            self._send_buffer.extend(reversed(part["unsent"]))
+        return project
+
+    def _load_tasks(self, project: Project) -> None:
+        """Load the ACTIVE rows, except those known to be with fetcher or processor.
+
+        After a death nobody knows which these are; what is due then is marked as inherited, for
+        a status pack of the former owner's fetch may still come.
+        """
+        self._update_project_cnt(project.name)
+        part = self._parts.get(project.name, {})
+        clean = bool(part.get("clean"))
+        away = restore_processing(project, part) if clean else set()
+        inherited = self._inherited.setdefault(project.name, set())
+        now = time.time()
+        for taskid, schedule in self._active_rows(project.name):
+            if taskid in away:
+                continue
+            project.task_queue.put(taskid, schedule["priority"], schedule["exetime"])
+            if not clean and schedule["exetime"] <= now:
+                inherited.add(taskid)
+        if not clean:
+            self._look_again[project.name] = time.monotonic() + ZOMBIE_WINDOW
+        self._cnt["all"].value((project.name, "pending"), len(project.task_queue))
+
+    def _check_stranded(self) -> None:
+        """Look at the rows of projects taken over from the dead once more, when it is time."""
+        now = time.monotonic()
+        for name in [name for name, due in self._look_again.items() if due <= now]:
+            del self._look_again[name]
+            tasks = self.projects[name].task_queue
+            for taskid, schedule in self._active_rows(name):
+                if taskid not in tasks:
+                    logger.info("found stranded task %s:%s", name, taskid)
+                    tasks.put(taskid, schedule["priority"], schedule["exetime"])
+
+    def _active_rows(self, project: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield task id and schedule of the rows to schedule, with signs of life in between.
+
+        A large project takes longer to load than a lease lasts.
+        """
+        # pyspider's databases list their tables every ten minutes, or when a task is asked for
+        # that has none: without this, a project born at another member would have no rows.
+        self.taskdb.get_task(project, "", ["taskid"])
+        rows = self.taskdb.load_tasks(self.taskdb.ACTIVE, project, self.scheduler_task_fields)
+        for count, row in enumerate(rows):
+            if count % ROWS_PER_BEAT == 0:
+                self._beat()
+            yield row["taskid"], {**self.default_schedule, **row.get("schedule", {})}
+
+    def _update_project_cnt(self, project_name: str) -> None:
+        """Count a project's rows once, not at every update."""
+        if project_name not in self._counted:
+            super()._update_project_cnt(project_name)
+            self._counted.add(project_name)
+
+    def _forget(self, name: str) -> None:
+        """Drop a project from memory."""
+        with self.lock:
+            self.projects.pop(name, None)
+            drop_counters(self._cnt, name)
+        self._inherited.pop(name, None)
+        self._ticks.drop(name)
+        self._parts.pop(name, None)
+        self._look_again.pop(name, None)
+        self._counted.discard(name)
+
+    def _check_delete(self) -> None:
+        """Delete the projects that pyspider would, one gate each."""
+        deadline = time.time() - self.DELETE_TIME
+        for project in list(self.projects.values()):
+            marked = "delete" in self.projectdb.split_group(project.group)
+            if project.db_status == "STOP" and marked and project.updatetime <= deadline:
+                self.gate.check(project.name)
+                self._delete(project.name)
+
+    def _delete(self, name: str) -> None:
+        logger.warning("deleting project: %s!", name)
+        self._forget(name)
+        self.taskdb.drop(name)
+        self.projectdb.drop(name)
+        if self.resultdb:
+            self.resultdb.drop(name)
