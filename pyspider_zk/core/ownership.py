@@ -1,8 +1,8 @@
 """Who may do what with a slot, and when: the rules that keep ownership from overlapping.
 
 The member's side is the lease and the gate. A renewal that is sent at ``t0`` and succeeds proves
-that the member's view of the assignment was current after ``t0``; the gate is open until
-``t0 + lease`` on the member's clock and not a moment longer.
+that the member's view of the assignment was current after ``t0``; its lease ends at ``t0 + lease``
+on the member's clock. The gate shuts ``budget`` seconds earlier, for an effect takes time too.
 
 The leader's side is ``decide``. It gives away a slot only if its owner released it, left, or has
 not renewed its lease for longer than the lease can last on any clock within the drift. It is a
@@ -26,13 +26,20 @@ class Rules:
         lease: how long a renewal lasts on the member's clock.
         drift: how much faster the leader's clock may run than a member's, as a fraction.
         margin: what comes on top for the leader's own reading to be scheduled.
+        budget: how long an effect may take that the gate let through.
         moves: how many slots may be between two owners at once.
     """
 
     lease: float = 4.0
     drift: float = 0.01
     margin: float = 0.2
+    budget: float = 0.1
     moves: int = 64
+
+    @property
+    def open_for(self) -> float:
+        """How long after the sending of a renewal the gate may be open."""
+        return self.lease - self.budget
 
     @property
     def expiry(self) -> float:

@@ -23,7 +23,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, int):
         return value if value in _INTEGERS else _as_float(value)
     if isinstance(value, Mapping):
-        return {_text(key): plain(item) for key, item in list(value.items())}
+        return {_text(key): plain(item) for key, item in dict(value).items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in list(value)]
     return _text(value)

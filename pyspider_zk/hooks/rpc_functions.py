@@ -166,6 +166,6 @@ def _shown(task: Mapping[str, Any]) -> dict[str, Any]:
             part: {key: value[key] for key in _SHOWN_TRACK if key in value}
             if part in ("fetch", "process") and isinstance(value, Mapping)
             else value
-            for part, value in list(shown["track"].items())
+            for part, value in dict(shown["track"]).items()
         }
     return shown

@@ -1,6 +1,7 @@
 """The thread that keeps a scheduler a member: it renews, follows the assignment, and may lead."""
 
 import logging
+import random
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -20,6 +21,7 @@ from pyspider_zk.zookeeper.meta import ensure_cluster
 logger = logging.getLogger("pyspider_zk.coordinator")
 
 RETRY_PAUSE = 0.05  # seconds, after something changed under our hands
+JITTER = 0.1  # of the renewal: members that started at once shall not renew at once for ever
 
 
 class Coordinator:
@@ -34,6 +36,8 @@ class Coordinator:
         weights: returns the active projects of the slots that have any; called while leading.
         load: returns what the member carries; called with each renewal. Both are called on the
             coordinator's thread, so they must be quick and must not raise.
+        clock: the clock of leases, in seconds.
+        chance: a number from 0 to 1; spreads the renewals of many members.
     """
 
     def __init__(
@@ -43,20 +47,20 @@ class Coordinator:
         weights: Callable[[], Mapping[int, int]],
         load: Callable[[], Load],
         clock: Callable[[], float] = boottime,
+        chance: Callable[[], float] = random.random,
     ) -> None:
         self._settings = settings
         self._record = record
         self._weights = weights
         self._load = load
         self._clock = clock
+        self._chance = chance
         tree = self._tree = Tree(settings.root)
         self._connection = Connection(settings)
         self._directory = Directory(settings, self._connection)
-        rules = Rules(lease=settings.lease)
-        self._membership = Membership(
-            self._connection, tree, settings.lease, clock, self._on_assignment
-        )
-        self._leadership = Leadership(self._connection, tree, rules, clock, self._on_event)
+        self._rules = Rules(lease=settings.lease)
+        self._membership = self._new_membership()
+        self._leadership = Leadership(self._connection, tree, self._rules, clock, self._on_event)
         self._thread = threading.Thread(target=self._run, name="coordinator", daemon=True)
         self._wake = threading.Event()
         self._stale = threading.Event()
@@ -238,7 +242,7 @@ class Coordinator:
         now = self._clock()
         if now < self._next_renewal:
             return
-        self._next_renewal = now + self._settings.renewal
+        self._next_renewal = now + self._settings.renewal * (1 - JITTER * self._chance())
         if now - self._beat <= self._settings.lease:
             self._membership.renew(self._load())
 
@@ -246,11 +250,14 @@ class Coordinator:
         if self._membership.id is not None:
             logger.warning("%s; member %s owns nothing any more", error, self._membership.id)
             self._former = self._membership.id
-        self._membership = Membership(
-            self._connection, self._tree, self._settings.lease, self._clock, self._on_assignment
-        )
+        self._membership = self._new_membership()
         with self._lock:
             self._given_up = {}
+
+    def _new_membership(self) -> Membership:
+        return Membership(
+            self._connection, self._tree, self._rules, self._clock, self._on_assignment
+        )
 
     def _say_away(self, error: Unavailable | None) -> None:
         """Log the loss of ZooKeeper and its return once each."""

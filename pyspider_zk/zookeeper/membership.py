@@ -9,7 +9,7 @@ from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
 
 from pyspider_zk.core.names import Tree
 from pyspider_zk.core.numbers import choose_number
-from pyspider_zk.core.ownership import NOTHING, View, still_released, view_of
+from pyspider_zk.core.ownership import NOTHING, Rules, View, still_released, view_of
 from pyspider_zk.core.records import Assignment, Load, Member, MemberId, encode_acks
 from pyspider_zk.errors import SessionLost
 from pyspider_zk.zookeeper.connection import Connection, Watch, check, create, delete, write
@@ -27,13 +27,13 @@ class Membership:
         self,
         connection: Connection,
         tree: Tree,
-        lease: float,
+        rules: Rules,
         clock: Callable[[], float],
         on_assignment: Watch,
     ) -> None:
         self._connection = connection
         self._tree = tree
-        self._lease = lease
+        self._rules = rules
         self._clock = clock
         self._on_assignment = on_assignment
         self._session: int | None = None
@@ -91,7 +91,7 @@ class Membership:
                 continue
             except NoNodeError as error:
                 raise SessionLost(f"member {member} is not registered any more") from error
-            self.view = self.view.renewed(before + self._lease)
+            self.view = self.view.renewed(before + self._rules.open_for)
             return
 
     def refresh(self) -> None:
