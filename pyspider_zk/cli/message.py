@@ -8,6 +8,7 @@ from xmlrpc.client import ServerProxy
 import click
 
 from pyspider_zk.cli.target import Target, find_target
+from pyspider_zk.core.names import check_project_name
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.zookeeper.directory import Directory
 
@@ -16,12 +17,13 @@ def addressed(send: Callable[..., Any]) -> Callable[..., Any]:
     """Return pyspider's function, which finds a scheduler by itself if none is named."""
 
     @functools.wraps(send)
-    def find_and_send(*, scheduler_rpc: Any, **kwargs: Any) -> Any:
+    def find_and_send(*, scheduler_rpc: Any, project: str, **kwargs: Any) -> Any:
+        check_project_name(project)
         where = find_target(click.get_current_context().obj)
         if scheduler_rpc is None and where is not None:
             scheduler_rpc = _any_scheduler(where)
         try:
-            return send(scheduler_rpc=scheduler_rpc, **kwargs)
+            return send(scheduler_rpc=scheduler_rpc, project=project, **kwargs)
         except OSError as error:
             raise Unavailable(f"the scheduler does not answer: {error}") from error
 

@@ -130,3 +130,9 @@ def test_classes_that_do_not_exist_are_all_named(run: Run, config: Config) -> No
     assert "section \"scheduler\", scheduler_cls: cannot load 'nowhere.Scheduler'" in result.stderr
     assert "section \"fetcher\", fetcher_cls: cannot load 'json.Fetcher'" in result.stderr
     assert "section \"processor\", processor_cls: 'x' must be module.object" in result.stderr
+
+
+def test_a_message_to_a_project_name_that_is_not_allowed_is_refused(run: Run) -> None:
+    result = run("send-message", "two words", "hello")
+    assert result.exit_code == 1
+    assert "project name 'two words' is not allowed: use letters, digits and _" in result.stderr
