@@ -25,9 +25,11 @@ EDITS = (
         "        return command and command.name, command, rest\n"
         "\n\n"
         "def quit_on_sigterm(instances):\n"
-        '    """Let SIGTERM quit the instances; a second one kills."""\n'
+        '    """Let SIGTERM quit the instances; a second one, or one before there are any, kills."""\n'
         "    def handler(signum, frame):\n"
         "        signal.signal(signum, signal.SIG_DFL)\n"
+        "        if not instances:\n"
+        "            os.kill(os.getpid(), signum)\n"
         "        for each in instances:\n"
         "            each.quit()\n"
         "\n"

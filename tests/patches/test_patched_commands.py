@@ -90,6 +90,15 @@ def test_sigterm_ends_a_component(run: Run, component: str) -> None:
     assert process.wait(DEADLINE) == 0
 
 
+def test_sigterm_before_there_is_a_component_is_not_forgotten() -> None:
+    code = "import os, signal; from pyspider.run import quit_on_sigterm; quit_on_sigterm([]);"
+    code += "os.kill(os.getpid(), signal.SIGTERM); print('still here')"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+
+    assert (done.returncode, done.stdout) == (-signal.SIGTERM, b"")
+
+
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("run_in", ["subprocess", "thread"])
 @pytest.mark.slow
