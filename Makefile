@@ -6,9 +6,9 @@ export PYTHON
 BIN := .venv/bin
 STAMP := .venv/.installed
 SOURCES := setup.py pyproject.toml $(shell find patches -type f -not -path '*/.*' -not -path '*/__pycache__/*')
-UNMARKED := not zk and not redis and not slow
+UNMARKED := not zk and not redis and not slow and not chaos
 
-.PHONY: help demo up test check clean
+.PHONY: help demo up test check chaos clean
 
 help:
 	@echo "make demo   crawl Python's documentation with three schedulers, kill one, miss nothing"
@@ -16,6 +16,7 @@ help:
 	@echo "make up     run a cluster on this machine until Ctrl-C, its data in ./data"
 	@echo "make test   all tests, with a real ZooKeeper and Redis"
 	@echo "make check  format, lint, types, imports and the tests that need no service"
+	@echo "make chaos  faults on a real cluster, as root (SECONDS=60 SEED=1)"
 	@echo "make clean  remove the virtual environment and what the tools leave behind"
 
 demo: prepare-demo $(STAMP)
@@ -25,7 +26,7 @@ up: prepare-test $(STAMP)
 	$(BIN)/pyspider-zk up
 
 test: prepare-test $(STAMP)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m 'not chaos'
 
 check: prepare-test $(STAMP)
 	$(BIN)/ruff check .
@@ -34,11 +35,15 @@ check: prepare-test $(STAMP)
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -m '$(UNMARKED)'
 
+# Needs Linux and root: every scheduler and every ZooKeeper gets a network namespace of its own.
+chaos: prepare-chaos $(STAMP)
+	$(BIN)/python -m tests.chaos --seconds $(or $(SECONDS),60) --seed $(or $(SEED),1)
+
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis test-output
 
-.PHONY: prepare-demo prepare-test
-prepare-demo prepare-test: prepare-%:
+.PHONY: prepare-demo prepare-test prepare-chaos
+prepare-demo prepare-test prepare-chaos: prepare-%:
 	@.ci/prepare $*
 
 $(STAMP): $(SOURCES) | prepare-test

@@ -1,10 +1,11 @@
 """Print the Debian packages that this machine lacks, or the remedies for other systems.
 
-Usage: ``python3 .ci/missing.py packages|remedies [demo]``. Needs nothing but Python itself: it
+Usage: ``python3 .ci/missing.py packages|remedies [demo|chaos]``. Needs nothing but Python itself: it
 runs before there is a virtual environment, and asks the product's own search.
 """
 
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
@@ -26,12 +27,21 @@ def checks(purpose: str) -> Iterator[tuple[str, Callable[[], object]]]:
     yield "python3-venv", venv
     if purpose == "demo" and not (os.environ.get("SITE") or os.environ.get("START_URL")):
         yield "python3-doc", target.documentation
+    if purpose == "chaos":
+        yield "iproute2", lambda: tool("ip")
+        yield "nftables", lambda: tool("nft")
 
 
 def venv() -> None:
     """Fail if virtual environments cannot be made: Debian ships them apart."""
     if find_spec("ensurepip") is None:
         raise MissingService(VENV_MISSING)
+
+
+def tool(name: str) -> None:
+    """Fail if a program of the system is missing; root's own may not be on everybody's PATH."""
+    if shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") is None:
+        raise MissingService(f"{name} is missing; Debian/Ubuntu: apt install iproute2 nftables")
 
 
 def main(what: str, purpose: str = "test") -> None:

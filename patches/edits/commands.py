@@ -25,7 +25,7 @@ EDITS = (
         "        return command and command.name, command, rest\n"
         "\n\n"
         "def quit_on_sigterm(instances):\n"
-        '    """Let SIGTERM quit the instances; a second one, or one before there are any, kills."""\n'
+        '    """Let SIGTERM quit the instances; it kills if there are none, or again."""\n'
         "    def handler(signum, frame):\n"
         "        signal.signal(signum, signal.SIG_DFL)\n"
         "        if not instances:\n"

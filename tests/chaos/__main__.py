@@ -1,0 +1,44 @@
+"""`python -m tests.chaos`: run a seed, or check what a run left behind."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from pyspider_zk.errors import MissingService
+from tests.chaos import report
+from tests.chaos.faults import Kind
+from tests.chaos.mutations import MUTATIONS
+from tests.chaos.network import NotPermitted
+from tests.chaos.run import Plan, run
+
+
+def main() -> int:
+    """Return 0 if nothing was lost, 1 if something was, 2 if this machine cannot run it."""
+    options = _options()
+    if options.check:
+        return report.check(options.check)
+    if options.without:
+        os.environ["CHAOS_WITHOUT"] = options.without  # schedulers inherit it
+    try:
+        kinds = tuple(options.only or Kind)
+        return run(Plan(options.seconds, options.seed, options.output, options.keep, kinds))
+    except (NotPermitted, MissingService) as reason:
+        print(f"chaos cannot run here: {reason}", file=sys.stderr)  # noqa: T201
+        return 2
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    parser.add_argument("--seconds", type=int, default=60, help="how long faults happen")
+    parser.add_argument("--seed", type=int, default=1, help="which schedule of faults")
+    parser.add_argument("--output", type=Path, default=Path("test-output/chaos"))
+    parser.add_argument("--keep", action="store_true", help="keep the folder of a run that passed")
+    parser.add_argument("--only", nargs="+", type=Kind, metavar="KIND", help="only these faults")
+    parser.add_argument("--without", choices=MUTATIONS, help="take a rule away: must be found out")
+    parser.add_argument("--check", type=Path, metavar="FOLDER", help="only check a stored history")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

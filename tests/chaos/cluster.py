@@ -1,0 +1,199 @@
+"""All processes of a run, and what ZooKeeper says about them."""
+
+import itertools
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException
+from kazoo.handlers.threading import KazooTimeoutError
+
+from pyspider_zk.core.names import Tree
+from pyspider_zk.core.ownership import candidate_of, leader_of
+from pyspider_zk.core.records import Assignment, Member
+from pyspider_zk.local.child import Child
+from tests.chaos.network import Network
+from tests.chaos.services import (
+    CLIENT_PORT,
+    ENSEMBLE,
+    SEATS,
+    Scheduler,
+    ZooKeeperMember,
+    component_child,
+    redis_child,
+)
+
+COMPONENTS = {
+    "processor-0": "processor",
+    "processor-1": "processor",
+    "fetcher-0": "fetcher",
+    "result-worker-0": "result-worker",
+}
+START_PATIENCE = 60.0
+_POLL = 0.05
+
+
+class Watcher:
+    """Looks at the cluster's znodes; empty answers while ZooKeeper is away."""
+
+    def __init__(self, hosts: str) -> None:
+        self._tree = Tree()
+        quiet = logging.getLogger("tests.chaos.kazoo")
+        quiet.setLevel(logging.CRITICAL)  # that servers die is what a run is about
+        retry = {"max_tries": -1, "max_delay": 0.5}
+        self._client = KazooClient(hosts, timeout=5.0, connection_retry=retry, logger=quiet)
+
+    def start(self) -> None:
+        """Connect."""
+        self._client.start(START_PATIENCE)
+
+    def stop(self) -> None:
+        """Disconnect."""
+        self._client.stop()
+        self._client.close()
+
+    def moving(self) -> bool:
+        """Tell whether a slot is between two owners."""
+        found = self._assignment()
+        return found is not None and any(slot.next is not None for slot in found.slots)
+
+    def settled(self, schedulers: int) -> bool:
+        """Tell whether so many schedulers share all slots and none moves."""
+        found = self._assignment()
+        if found is None or any(slot.next is not None for slot in found.slots):
+            return False
+        return len({slot.owner for slot in found.slots}) == schedulers
+
+    def leader_pid(self) -> int | None:
+        """Return the process id of the leading scheduler."""
+        first = leader_of(self._children(self._tree.election))
+        data = self._get(self._tree.member(candidate_of(first))) if first else None
+        return Member.decode(data).pid if data else None
+
+    def _assignment(self) -> Assignment | None:
+        data = self._get(self._tree.assignment)
+        return Assignment.decode(data) if data else None
+
+    def _get(self, path: str) -> bytes | None:
+        with suppress(KazooException, KazooTimeoutError):
+            return bytes(self._client.get_async(path).get(timeout=0.3)[0])
+        return None
+
+    def _children(self, path: str) -> list[str]:
+        with suppress(KazooException, KazooTimeoutError):
+            return list(self._client.get_children_async(path).get(timeout=0.3))
+        return []
+
+
+class Cluster:
+    """The processes. Threads: the main one only.
+
+    Attributes:
+        seated: the scheduler that was started last on each seat.
+        leaving: labels of those that were told to end, or were ended by a fault.
+    """
+
+    def __init__(self, network: Network, folder: Path) -> None:
+        self.network = network
+        self.folder = folder
+        self._logs = folder / "logs"
+        data = folder / "data"
+        self.ensemble = [ZooKeeperMember(name, network, data, self._logs) for name in ENSEMBLE]
+        self.redis = redis_child(data / "redis", self._logs)
+        self.components = [
+            component_child(name, command, folder, self._logs)
+            for name, command in COMPONENTS.items()
+        ]
+        self.seated: dict[str, Scheduler] = {}
+        self.leaving: set[str] = set()
+        self._started: list[Scheduler] = []
+        self._numbers = itertools.count()
+        hosts = ",".join(f"{network.address(name)}:{CLIENT_PORT}" for name in ENSEMBLE)
+        self.watcher = Watcher(hosts)
+
+    def start(self, schedulers: int) -> None:
+        """Start everything; blocks until the schedulers share the slots."""
+        for child in (self.redis, *(member.child for member in self.ensemble)):
+            child.start()
+        await_that("ZooKeeper serves", lambda: all(member.serves() for member in self.ensemble))
+        self.watcher.start()
+        for seat in SEATS[:schedulers]:
+            self.seat(seat)
+        for child in self.components:
+            child.start()
+        await_that("the slots are shared", lambda: self.watcher.settled(schedulers))
+
+    def stop(self) -> None:
+        """End everything; schedulers first, in order."""
+        self.watcher.stop()
+        running = [one.child for one in self._started if one.child.running]
+        for child in (*running, *self.components):
+            child.terminate()
+        deadline = time.monotonic() + 10
+        for child in (*running, *self.components):
+            child.wait(deadline - time.monotonic())
+        for child in self._children():
+            child.kill()
+
+    def seat(self, seat: str) -> Scheduler:
+        """Start a scheduler on a seat."""
+        label = f"{seat}-{next(self._numbers)}"
+        self.seated[seat] = Scheduler(label, seat, self.network, self.folder, self._logs)
+        self._started.append(self.seated[seat])
+        return self.seated[seat]
+
+    def free_seat(self) -> str | None:
+        """Return a seat where no process is."""
+        return next((seat for seat in SEATS if not self._taken(seat)), None)
+
+    def staying(self) -> list[Scheduler]:
+        """Return the schedulers that run and are not about to end, by seat."""
+        return [
+            self.seated[seat]
+            for seat in SEATS
+            if self._taken(seat) and self.seated[seat].label not in self.leaving
+        ]
+
+    def leader(self) -> Scheduler | None:
+        """Return the leading scheduler."""
+        pid = self.watcher.leader_pid()
+        return next((one for one in self.staying() if one.child.pid == pid), None)
+
+    def fallen(self) -> Iterator[Scheduler]:
+        """Return those that ended though nobody ended them, each once."""
+        for scheduler in self._started:
+            if not scheduler.child.running and scheduler.label not in self.leaving:
+                self.leaving.add(scheduler.label)
+                yield scheduler
+
+    def _taken(self, seat: str) -> bool:
+        return seat in self.seated and self.seated[seat].child.running
+
+    def _children(self) -> Iterator[Child]:
+        yield from (scheduler.child for scheduler in self._started)
+        yield from self.components
+        yield from (member.child for member in self.ensemble)
+        yield self.redis
+
+
+def await_that(what: str, condition: Callable[[], bool], patience: float = START_PATIENCE) -> None:
+    """Block until a condition about other processes holds.
+
+    Raises:
+        TimeoutError: it did not.
+    """
+    deadline = time.monotonic() + patience
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not within {patience:g} s: {what}")
+        time.sleep(_POLL)  # nobody tells us: it is asked over the network
+
+
+def signal_of(scheduler: Scheduler, number: int) -> None:
+    """Send a signal to a scheduler; one that ended is left alone."""
+    if scheduler.child.running:
+        os.kill(scheduler.child.pid, number)

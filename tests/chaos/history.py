@@ -1,0 +1,159 @@
+"""What happened in a run, as values: read from its folder, or made by hand in a test."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.chaos.recorder import read_lines
+
+EFFECTS = frozenset({"insert", "update", "send"})
+INFINITY = float("inf")
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Something a member did for a slot: from before it asked its gate until it was done.
+
+    Attributes:
+        member: the label of a scheduler process.
+        end: when it was done; its start, if the process was killed before.
+        outcome: done, refused (by the gate), failed, or unknown: killed before the end.
+    """
+
+    member: str
+    kind: str
+    slot: int
+    epoch: int | None
+    project: str
+    task: str
+    start: float
+    end: float
+    outcome: str = "done"
+    tick: int | None = None
+    url: str = ""
+
+    @property
+    def owner(self) -> tuple[str, int | None]:
+        """Who did it, as which owner."""
+        return self.member, self.epoch
+
+
+@dataclass(frozen=True)
+class Tenure:
+    """A member's time with a slot.
+
+    Attributes:
+        ready: when the slot's projects were loaded; None: never.
+        left: when it was begun to be given up; None: never, the process ended or is the last.
+        planned: the leader had asked for it, or the process ended in order.
+        clean: the next owner was left all that no database holds.
+    """
+
+    member: str
+    slot: int
+    epoch: int
+    taken: float
+    ready: float | None = None
+    left: float | None = None
+    planned: bool = False
+    clean: bool = False
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A fault that happened: to whom, from when until it was undone."""
+
+    kind: str
+    target: str
+    start: float
+    end: float
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request that the site served."""
+
+    at: float
+    project: str
+    path: str
+
+
+@dataclass(frozen=True)
+class History:
+    """All of it.
+
+    Attributes:
+        remarks: other events of the harness, such as a scheduler that ended by itself.
+        final: what stood in the databases at the end, and the run's times.
+    """
+
+    effects: list[Effect] = field(default_factory=list)
+    tenures: list[Tenure] = field(default_factory=list)
+    hits: list[Hit] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
+    remarks: list[Mapping[str, Any]] = field(default_factory=list)
+    final: Mapping[str, Any] = field(default_factory=dict)
+
+
+def load(folder: Path) -> History:
+    """Read what a run left in its folder."""
+    effects: list[Effect] = []
+    tenures: list[Tenure] = []
+    for path in sorted((folder / "history").glob("*.jsonl")):
+        lines = read_lines(path)
+        effects += effects_of(path.stem, lines)
+        tenures += tenures_of(path.stem, lines)
+    faults = read_lines(folder / "faults.jsonl")
+    final = json.loads((folder / "final.json").read_text(encoding="utf-8"))
+    return History(
+        effects,
+        tenures,
+        hits_of(faults),
+        [Request(x["t"], x["project"], x["path"]) for x in read_lines(folder / "requests.jsonl")],
+        [line for line in faults if line["e"] not in ("fault", "healed")],
+        final,
+    )
+
+
+def effects_of(member: str, lines: Iterable[Mapping[str, Any]]) -> Iterator[Effect]:
+    """Return the effects in one process's events."""
+    lines = list(lines)
+    ends = {line["n"]: line for line in lines if line["e"] == "end"}
+    for line in lines:
+        if line["e"] in EFFECTS:
+            end = ends.get(line["n"], {"t": line["t"], "outcome": "unknown"})
+            about = {key: line[key] for key in ("slot", "epoch", "project", "task", "tick")}
+            times = {"start": line["t"], "end": end["t"]}
+            url = line["url"] or ""
+            yield Effect(member, line["e"], **about, **times, outcome=end["outcome"], url=url)
+
+
+def tenures_of(member: str, lines: Iterable[Mapping[str, Any]]) -> Iterator[Tenure]:
+    """Return the tenures in one process's events."""
+    lines = list(lines)
+    ready = {(x["slot"], x["epoch"]): x["t"] for x in lines if x["e"] == "ready"}
+    left = {
+        (int(slot), epoch): line
+        for line in lines
+        if line["e"] == "give_up"
+        for slot, epoch in line["slots"].items()
+    }
+    for line in lines:
+        if line["e"] == "take":
+            key = line["slot"], line["epoch"]
+            gone = left.get(key, {})
+            how = {"planned": gone.get("planned", False), "clean": gone.get("clean", False)}
+            yield Tenure(member, *key, line["t"], ready.get(key), gone.get("t"), **how)
+
+
+def hits_of(lines: Iterable[Mapping[str, Any]]) -> list[Hit]:
+    """Return the faults in the harness's events."""
+    lines = list(lines)
+    ends = {line["n"]: line["t"] for line in lines if line["e"] == "healed"}
+    return [
+        Hit(line["kind"], line["target"], line["t"], ends.get(line["n"], INFINITY))
+        for line in lines
+        if line["e"] == "fault"
+    ]

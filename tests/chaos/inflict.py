@@ -1,0 +1,286 @@
+"""Makes the faults of a schedule happen, undoes them, and writes down what was really done."""
+
+import heapq
+import itertools
+import signal
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from tests.chaos.cluster import Cluster, signal_of
+from tests.chaos.faults import DROPS, LEAST, Fault, Kind
+from tests.chaos.network import Direction
+from tests.chaos.recorder import Recorder, boottime
+from tests.chaos.services import ENSEMBLE, Scheduler
+
+REBALANCE_PATIENCE = 8.0
+DRAIN_PATIENCE = 45.0
+_LOOK = 0.02  # seconds between two looks at a rebalance
+_DIRECTIONS = {
+    Kind.DROP: Direction.BOTH,
+    Kind.DROP_IN: Direction.IN,
+    Kind.DROP_OUT: Direction.OUT,
+}
+_Any = TypeVar("_Any")
+
+
+class Timeline:
+    """Actions in the order of their times, all on one thread."""
+
+    def __init__(self) -> None:
+        self._actions: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = itertools.count()
+
+    def at(self, when: float, action: Callable[[], None]) -> None:
+        """Do something at a boot time."""
+        heapq.heappush(self._actions, (when, next(self._numbers), action))
+
+    def after(self, seconds: float, action: Callable[[], None]) -> None:
+        """Do something so many seconds from now."""
+        self.at(boottime() + seconds, action)
+
+    def run(self, wait: Callable[[float], Any]) -> None:
+        """Do all that there is, also what is added meanwhile; ``wait`` sleeps in between."""
+        while self._actions:
+            when, _, action = heapq.heappop(self._actions)
+            if when > boottime():
+                wait(when - boottime())
+            action()
+
+
+class Inflictor:
+    """Hits the cluster.
+
+    Attributes:
+        done: how many faults of each kind happened.
+    """
+
+    def __init__(self, cluster: Cluster, timeline: Timeline, log: Recorder) -> None:
+        self._cluster = cluster
+        self._timeline = timeline
+        self._log = log
+        self._numbers = itertools.count()
+        self._hit: set[str] = set()  # labels of schedulers and names of servers
+        self._shifted: set[str] = set()
+        self.done: dict[Kind, int] = {}
+
+    def inflict(self, fault: Fault) -> None:
+        """Let a fault happen, unless nothing is there that it could hit."""
+        self._look_after()
+        begun = [part for part in fault.parts or (fault,) if self._begin(part)]
+        if fault.parts and len(begun) == len(fault.parts):
+            self._count(fault.kind)
+        else:
+            for part in begun:
+                self._count(part.kind)
+
+    def _count(self, kind: Kind) -> None:
+        self.done[kind] = self.done.get(kind, 0) + 1
+
+    def _begin(self, fault: Fault) -> bool:
+        actions: dict[Kind, Callable[[Fault], bool]] = {
+            Kind.KILL: self._kill,
+            Kind.STOP: self._stop,
+            Kind.DRAIN: self._drain,
+            Kind.JOIN: self._join,
+            Kind.ZK_KILL: self._kill_zookeeper,
+            Kind.ZK_LEADER_KILL: self._kill_zookeeper,
+            Kind.REDIS_RESTART: self._restart_redis,
+            Kind.CLOCK_JUMP: self._jump,
+            Kind.LEADER_KILL: self._kill_in_rebalance,
+        }
+        return (self._drop if fault.kind in DROPS else actions[fault.kind])(fault)
+
+    # -- schedulers -----------------------------------------------------------------------------
+
+    def _kill(self, fault: Fault) -> bool:
+        victim = self._victim(fault)
+        if victim is not None:
+            self._kill_scheduler(victim, fault)
+        return victim is not None
+
+    def _kill_scheduler(self, victim: Scheduler, fault: Fault) -> None:
+        self._cluster.leaving.add(victim.label)
+        healed = self._note(fault, victim.label)
+        victim.child.kill()
+
+        def restart() -> None:
+            if not self._cluster.seated[victim.seat].child.running:
+                self._cluster.seat(victim.seat)
+            healed()
+
+        self._timeline.after(fault.lasts, restart)
+
+    def _stop(self, fault: Fault) -> bool:
+        victim = self._victim(fault)
+        if victim is None:
+            return False
+        healed = self._note(fault, victim.label)
+        signal_of(victim, signal.SIGSTOP)
+
+        def resume() -> None:
+            healed()
+            signal_of(victim, signal.SIGCONT)
+            self._hit.discard(victim.label)
+
+        self._hit.add(victim.label)
+        self._timeline.after(fault.lasts, resume)
+        return True
+
+    def _drop(self, fault: Fault) -> bool:
+        victim = self._victim(fault)
+        if victim is None:
+            return False
+        healed = self._note(fault, victim.label)
+        self._cluster.network.drop(victim.seat, ENSEMBLE, _DIRECTIONS[fault.kind])
+
+        def heal() -> None:
+            self._cluster.network.heal(victim.seat)
+            healed()
+            self._hit.discard(victim.label)
+
+        self._hit.add(victim.label)
+        self._timeline.after(fault.lasts, heal)
+        return True
+
+    def _drain(self, fault: Fault) -> bool:
+        victim = self._victim(fault)
+        if victim is None:
+            return False
+        self._send_away(victim, fault)
+        if len(self._cluster.staying()) < LEAST:
+            self._seat_another()
+        return True
+
+    def _send_away(self, victim: Scheduler, fault: Fault) -> None:
+        self._cluster.leaving.add(victim.label)
+        healed = self._note(fault, victim.label)
+        signal_of(victim, signal.SIGTERM)
+        deadline = boottime() + DRAIN_PATIENCE
+
+        def look() -> None:
+            if not victim.child.running:
+                healed(code=victim.child.code)
+            elif boottime() > deadline:
+                self._log.note("overdue", target=victim.label)
+                victim.child.kill()
+            else:
+                self._timeline.after(0.1, look)
+
+        look()
+
+    def _join(self, fault: Fault) -> bool:
+        joined = self._seat_another()
+        if joined is not None:
+            self._note(fault, joined.label)()
+        return joined is not None
+
+    def _jump(self, fault: Fault) -> bool:
+        able = [one for one in self._cluster.staying() if one.label not in self._shifted]
+        victim = _chosen(able, fault)
+        if victim is None:
+            return False
+        healed = self._note(fault, victim.label, shift=fault.shift)
+        victim.set_clock(fault.shift)
+
+        def set_back() -> None:
+            victim.set_clock(0)
+            healed()
+            self._shifted.discard(victim.label)
+
+        self._shifted.add(victim.label)
+        self._timeline.after(fault.lasts, set_back)
+        return True
+
+    def _kill_in_rebalance(self, fault: Fault) -> bool:
+        """Let somebody come or go, and kill the leader while slots are between two owners."""
+        leader = self._cluster.leader()
+        others = [one for one in self._healthy() if one is not leader]
+        if len(self._cluster.staying()) > LEAST and others:
+            self._send_away(others[int(fault.choice * len(others))], _part(fault, Kind.DRAIN))
+        elif self._seat_another() is None:
+            return False
+        self._await_rebalance(fault, boottime() + REBALANCE_PATIENCE)
+        return False  # it counts when it comes to that
+
+    def _await_rebalance(self, fault: Fault, deadline: float) -> None:
+        moving = self._cluster.watcher.moving()
+        if not moving and boottime() < deadline:
+            self._timeline.after(_LOOK, partial(self._await_rebalance, fault, deadline))
+            return
+        leader = self._cluster.leader()
+        self._log.note("rebalance", seen=moving, leader=leader and leader.label)
+        if leader is not None and leader.label not in self._hit:
+            hit = fault if moving else _part(fault, Kind.KILL)
+            self._kill_scheduler(leader, hit)
+            self._count(hit.kind)
+
+    # -- services -------------------------------------------------------------------------------
+
+    def _kill_zookeeper(self, fault: Fault) -> bool:
+        able = [one for one in self._cluster.ensemble if one.name not in self._hit]
+        if fault.kind is Kind.ZK_LEADER_KILL:
+            able = [one for one in able if one.leads()]
+        victim = _chosen(able, fault)
+        if victim is None or len(self._hit & set(ENSEMBLE)) > 0:
+            return False
+        healed = self._note(fault, victim.name)
+        victim.child.kill()
+
+        def restart() -> None:
+            victim.child.start()
+            self._hit.discard(victim.name)
+            healed()
+
+        self._hit.add(victim.name)
+        self._timeline.after(fault.lasts, restart)
+        return True
+
+    def _restart_redis(self, fault: Fault) -> bool:
+        redis = self._cluster.redis
+        if not redis.running:
+            return False
+        healed = self._note(fault, "redis", killed=fault.shift > 0)
+        redis.kill() if fault.shift > 0 else redis.terminate()
+
+        def restart() -> None:
+            if not redis.wait(2):
+                redis.kill()
+            redis.start()
+            healed()
+
+        self._timeline.after(fault.lasts, restart)
+        return True
+
+    # -- whom -----------------------------------------------------------------------------------
+
+    def _healthy(self) -> list[Scheduler]:
+        return [one for one in self._cluster.staying() if one.label not in self._hit]
+
+    def _victim(self, fault: Fault) -> Scheduler | None:
+        """Choose a scheduler, but not the last healthy one."""
+        healthy = self._healthy()
+        return _chosen(healthy, fault) if len(healthy) > 1 else None
+
+    def _seat_another(self) -> Scheduler | None:
+        seat = self._cluster.free_seat()
+        return None if seat is None else self._cluster.seat(seat)
+
+    def _look_after(self) -> None:
+        """Start anew whoever ended by himself; that is a fault of the product."""
+        for fallen in self._cluster.fallen():
+            self._log.note("fallen", target=fallen.label, code=fallen.child.code)
+            self._seat_another()
+
+    def _note(self, fault: Fault, target: str, **fields: Any) -> Callable[..., None]:
+        number = next(self._numbers)
+        self._log.note("fault", n=number, kind=fault.kind, target=target, **fields)
+        return lambda **more: self._log.note("healed", n=number, **more)
+
+
+def _chosen(able: Sequence[_Any], fault: Fault) -> _Any | None:
+    return able[int(fault.choice * len(able))] if able else None
+
+
+def _part(fault: Fault, kind: Kind) -> Fault:
+    return Fault(kind, fault.at, fault.lasts, fault.choice)

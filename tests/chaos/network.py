@@ -1,0 +1,162 @@
+"""A network of our own: a hub, and a namespace for each node whose packets shall be dropped.
+
+Nothing of it touches the machine's own network. The names carry the process id of their maker, so
+what a killed run left behind can be told from what runs, and is removed by the next run.
+"""
+
+import ctypes
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+_NAMESPACES = Path("/run/netns")
+_CLONE_NEWNET = 0x40000000
+_OURS = re.compile(r"pzc(\d+)-\w+")
+_PREFIX = "10.203.77"
+_CHAIN = "chain {hook}_ {{ type filter hook {hook} priority 0; ip {side} {{ {others} }} drop; }};"
+HUB_ADDRESS = f"{_PREFIX}.1"
+
+
+class NotPermitted(Exception):
+    """Namespaces or packet filters cannot be made on this machine."""
+
+
+class Direction(StrEnum):
+    """Which packets are dropped, seen from the node."""
+
+    BOTH = "both"
+    IN = "in"
+    OUT = "out"
+
+
+class Network:
+    """Namespaces joined by a bridge, from construction until the ``with`` block ends.
+
+    Args:
+        nodes: their names; each gets an address and an interface of its own.
+    """
+
+    def __init__(self, nodes: Sequence[str]) -> None:
+        self._tag = f"pzc{os.getpid()}"
+        self._addresses = {name: f"{_PREFIX}.{10 + n}" for n, name in enumerate(nodes)}
+        self._home = os.open("/proc/self/ns/net", os.O_RDONLY)
+
+    def __enter__(self) -> Self:
+        _require("ip", "iproute2")
+        _require("nft", "nftables")
+        _require("nsenter", "util-linux")
+        sweep()
+        try:
+            self._make()
+            _enter(os.open(_NAMESPACES / self._name("hub"), os.O_RDONLY))
+        except (subprocess.CalledProcessError, OSError) as error:
+            self._remove()
+            said = getattr(error, "stderr", "") or error
+            raise NotPermitted(f"no network namespaces (root is needed): {said}") from error
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        _enter(self._home)
+        self._remove()
+
+    def address(self, node: str) -> str:
+        """Return a node's address."""
+        return self._addresses[node]
+
+    def inside(self, node: str) -> list[str]:
+        """Return what to put before a command that shall run in a node."""
+        return ["nsenter", f"--net={_NAMESPACES / self._name(node)}", "--"]
+
+    def drop(self, node: str, peers: Iterable[str], direction: Direction) -> None:
+        """Drop silently what goes between a node and others; nobody is told, nothing is reset."""
+        others = ", ".join(self._addresses[peer] for peer in peers)
+        chains = ""
+        if direction is not Direction.OUT:
+            chains += _CHAIN.format(hook="input", side="saddr", others=others)
+        if direction is not Direction.IN:
+            chains += _CHAIN.format(hook="output", side="daddr", others=others)
+        _run([*self.inside(node), "nft", f"table inet chaos {{ {chains} }}"])
+
+    def heal(self, node: str) -> None:
+        """Let everything through again."""
+        _run([*self.inside(node), "nft", "delete table inet chaos"])
+
+    def _name(self, node: str) -> str:
+        return f"{self._tag}-{node}"
+
+    def _make(self) -> None:
+        hub = self._name("hub")
+        _ip("netns", "add", hub)
+        _ip("-n", hub, "link", "set", "lo", "up")
+        _ip("-n", hub, "link", "add", "br0", "type", "bridge")
+        _ip("-n", hub, "addr", "add", f"{HUB_ADDRESS}/24", "dev", "br0")
+        _ip("-n", hub, "link", "set", "br0", "up")
+        for node in self._addresses:
+            self._join(node, hub)
+
+    def _join(self, node: str, hub: str) -> None:
+        name = self._name(node)
+        _ip("netns", "add", name)
+        peer = ("peer", "name", "eth0", "netns", name)
+        _ip("-n", hub, "link", "add", f"v-{node}", "type", "veth", *peer)
+        _ip("-n", hub, "link", "set", f"v-{node}", "master", "br0", "up")
+        _ip("-n", name, "link", "set", "lo", "up")
+        _ip("-n", name, "addr", "add", f"{self._addresses[node]}/24", "dev", "eth0")
+        _ip("-n", name, "link", "set", "eth0", "up")
+
+    def _remove(self) -> None:
+        for node in (*self._addresses, "hub"):
+            _remove(self._name(node))
+
+
+def sweep() -> None:
+    """Remove the namespaces of runs whose process is gone, and what still runs in them."""
+    names = sorted(path.name for path in _NAMESPACES.glob("pzc*"))
+    for name in names:
+        made = _OURS.fullmatch(name)
+        if made and not Path(f"/proc/{made[1]}").exists():
+            _remove(name)
+
+
+def _remove(name: str) -> None:
+    """Remove a namespace; its interfaces go with it once the last process in it ended."""
+    if not (_NAMESPACES / name).exists():
+        return
+    inside = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True)  # noqa: S607
+    for pid in map(int, inside.stdout.split()):
+        if pid != os.getpid():
+            os.kill(pid, signal.SIGKILL)
+    _ip("netns", "del", name)
+
+
+def _enter(namespace: int) -> None:
+    """Move this thread, and those that it starts from now on, into a namespace."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.setns(namespace, _CLONE_NEWNET):
+        raise OSError(ctypes.get_errno(), "setns")
+    os.close(namespace)
+
+
+def _require(program: str, package: str) -> None:
+    if shutil.which(program) is None:
+        raise NotPermitted(f"{program} is missing; Debian/Ubuntu: apt install {package}")
+
+
+def _ip(*arguments: str) -> None:
+    _run(["ip", *arguments])
+
+
+def _run(command: Sequence[str]) -> None:
+    subprocess.run(command, check=True, capture_output=True, text=True)

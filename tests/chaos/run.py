@@ -1,0 +1,217 @@
+"""One run: a cluster, a crawl, a schedule of faults, and the verdict."""
+
+import json
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+from xmlrpc.client import ServerProxy
+
+from pyspider.database import connect_database
+
+from pyspider_zk.config import Settings
+from pyspider_zk.zookeeper.directory import Directory
+from tests.chaos import report
+from tests.chaos.cluster import Cluster, await_that
+from tests.chaos.faults import LEAST, Fault, Kind, schedule
+from tests.chaos.inflict import Inflictor, Timeline
+from tests.chaos.network import HUB_ADDRESS, Network
+from tests.chaos.recorder import Recorder, boottime
+from tests.chaos.services import (
+    CLIENT_PORT,
+    ENSEMBLE,
+    SEATS,
+    database_url,
+    write_config,
+)
+from tests.chaos.site import Project, Site, projects
+
+FINISH_PATIENCE = 120.0
+"""Seconds that the crawl may go on once all faults are undone."""
+
+RATE = 2.0  # pages a second and project
+_SHARE = 0.6  # of what a crawl without faults would do in the time
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to run.
+
+    Attributes:
+        output: the folder below which the run's own folder is made.
+        keep: keep that folder even if nothing was wrong.
+        kinds: the faults that may happen.
+    """
+
+    seconds: int
+    seed: int
+    output: Path
+    keep: bool = False
+    kinds: tuple[Kind, ...] = tuple(Kind)
+
+    @property
+    def folder(self) -> Path:
+        """Where the run leaves its history and logs."""
+        return (self.output / f"seed-{self.seed}").resolve()
+
+    @property
+    def pages(self) -> int:
+        """How many pages each graph has, so that the crawl lasts about the whole run."""
+        return max(10, int(self.seconds * RATE * _SHARE))
+
+
+def run(plan: Plan) -> int:
+    """Run a seed; print the verdict as the last line.
+
+    Returns:
+        0 if nothing was lost.
+
+    Raises:
+        NotPermitted: no network namespaces here.
+        MissingService: a program is not installed.
+    """
+    faults = schedule(plan.seed, plan.seconds, plan.kinds)
+    _prepare(plan, faults)
+    with Network([*SEATS, *ENSEMBLE]) as network:
+        write_config(plan.folder, network)
+        with Site(HUB_ADDRESS, plan.pages, plan.folder / "requests.jsonl") as site:
+            cluster = Cluster(network, plan.folder)
+            try:
+                cluster.start(LEAST)
+                _Crawl(plan, cluster, site).go(faults)
+            finally:
+                cluster.stop()
+    code = report.check(plan.folder)
+    _tidy(plan, failed=code != 0)
+    return code
+
+
+class _Crawl:
+    """The crawl of one run, from its first page to the end."""
+
+    def __init__(self, plan: Plan, cluster: Cluster, site: Site) -> None:
+        self._plan = plan
+        self._cluster = cluster
+        self._site = site
+        self._folder = plan.folder
+        self._projects = projects(RATE)
+        self._pause = threading.Event()
+        self._log = Recorder(plan.folder / "faults.jsonl")
+        self._left: dict[str, Any] = {}  # what stood in the databases at the last look
+
+    def go(self, faults: Sequence[Fault]) -> None:
+        """Crawl while the faults happen, then let the crawl finish, and save what there is."""
+        times = {"started": time.time(), "began": boottime()}
+        _start(self._projects, self._site, self._cluster)
+        await_that("the first page is fetched", lambda: self._site.served > 0)
+        done = self._suffer(faults)
+        times |= {"healed": boottime(), "ended": time.time()}
+        finished = self._finish(times["ended"])
+        times["finished"] = boottime()
+        final = {**asdict(self._plan), "output": "", "faults": done, "finished_in_time": finished}
+        final |= {"pages": self._plan.pages, "times": times, **self._left}
+        _write(self._folder / "final.json", final)
+
+    def _suffer(self, faults: Sequence[Fault]) -> dict[str, int]:
+        timeline = Timeline()
+        inflictor = Inflictor(self._cluster, timeline, self._log)
+        began = boottime()
+        for fault in faults:
+            timeline.at(began + fault.at, partial(inflictor.inflict, fault))
+        timeline.at(began + self._plan.seconds, lambda: None)
+        timeline.run(self._pause.wait)
+        return {str(kind): count for kind, count in inflictor.done.items()}
+
+    def _finish(self, ended: float) -> bool:
+        """Wait until nothing is left to do; tell whether that came about in time."""
+        try:
+            await_that("the crawl finishes", lambda: self._finished(ended), FINISH_PATIENCE)
+        except TimeoutError:
+            return False
+        return True
+
+    def _finished(self, ended: float) -> bool:
+        self._pause.wait(1)  # the databases are busy enough
+        self._left = self._look()
+        _write(self._folder / "final.json", {"pages": self._plan.pages, **self._left})
+        return report.complete(self._folder, self._left, ended)
+
+    def _look(self) -> dict[str, Any]:
+        """Return what stands in the databases."""
+        with _database(self._folder, "task") as taskdb, _database(self._folder, "result") as done:
+            return {
+                "projects": [asdict(one) for one in self._projects],
+                "rows": {one.name: _rows(taskdb, one.name) for one in self._projects},
+                "results": {one.name: _results(done, one.name) for one in self._projects},
+            }
+
+
+def _start(projects: Sequence[Project], site: Site, cluster: Cluster) -> None:
+    """Create the projects and start them, as the web UI does."""
+    with _database(cluster.folder, "project") as projectdb:
+        for one in projects:
+            row = {"status": "RUNNING", "group": "", "comments": "", "rate": one.rate, "burst": 3}
+            projectdb.insert(one.name, {**row, "script": one.script(site.url)})
+    hosts = ",".join(f"{cluster.network.address(name)}:{CLIENT_PORT}" for name in ENSEMBLE)
+    with Directory(Settings(hosts=hosts)) as directory:
+        member = next(iter(directory.members().values()))
+    with ServerProxy(f"http://{member.address}/", allow_none=True) as rpc:
+        rpc.update_project()
+        for one in projects:
+            task = {"taskid": "on_start", "project": one.name, "url": "data:,on_start"}
+            rpc.newtask({**task, "process": {"callback": "on_start"}})
+
+
+@contextmanager
+def _database(folder: Path, kind: str) -> Iterator[Any]:
+    database = connect_database(database_url(folder, kind))
+    try:
+        yield database
+    finally:
+        if database.conn is not None:  # it connects when it is first asked
+            database.conn.close()
+
+
+def _rows(taskdb: Any, project: str) -> dict[str, int]:
+    """Return the state of all tasks of a project, by URL."""
+    fields = ("url", "status")
+    return {
+        row["url"]: status
+        for status in (taskdb.ACTIVE, taskdb.SUCCESS, taskdb.FAILED, taskdb.BAD)
+        for row in taskdb.load_tasks(status, project, fields)
+    }
+
+
+def _results(resultdb: Any, project: str) -> list[str]:
+    if project not in resultdb.projects:
+        return []
+    return [row["url"] for row in resultdb.select(project, fields=("url",))]
+
+
+def _prepare(plan: Plan, faults: Sequence[Fault]) -> None:
+    """Make an empty folder; print and save the schedule."""
+    shutil.rmtree(plan.folder, ignore_errors=True)
+    for name in ("history", "logs", "data"):
+        (plan.folder / name).mkdir(parents=True)
+    _write(plan.folder / "schedule.json", [fault.as_json() for fault in faults])
+    for fault in faults:
+        parts = " + ".join(part.kind for part in fault.parts)
+        print(f"{fault.at:7.2f} s  {fault.kind}  {parts or fault.lasts}")  # noqa: T201
+    sys.stdout.flush()
+
+
+def _tidy(plan: Plan, *, failed: bool) -> None:
+    """Keep what explains a failure; the servers' own data does not."""
+    shutil.rmtree(plan.folder / "data")
+    if not failed and not plan.keep:
+        shutil.rmtree(plan.folder)
+
+
+def _write(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, indent=1), encoding="utf-8")

@@ -1,0 +1,131 @@
+"""The site that is crawled, the projects that crawl it, and the log of every request."""
+
+import json
+import threading
+import time
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tests.chaos.recorder import Recorder
+
+_SCRIPT = """
+from pyspider.libs.base_handler import BaseHandler, every
+
+class Handler(BaseHandler):
+    crawl_config = {{"headers": {{"X-Project": "{name}"}}, "retries": 20}}
+    retry_delay = {{0: 1, "": 2}}
+
+    def on_start(self):
+        self.crawl("{site}/{graph}/0", callback=self.page)
+
+    def page(self, response):
+        for link in response.json["links"]:
+            self.crawl("{site}/{graph}/%d" % link, callback=self.page)
+        return {{"url": response.url}}
+{cron}
+"""
+_CRON = """
+    @every(seconds={every})
+    def tick(self, response):
+        self.crawl("{site}/tick/%d" % response.save["tick"], callback=self.ticked)
+
+    def ticked(self, response):
+        return {{"url": response.url}}
+"""
+
+
+@dataclass(frozen=True)
+class Project:
+    """A project: which graph it crawls, how fast, and how often its callback is due.
+
+    Attributes:
+        graph: projects of one graph share their URLs.
+        every: seconds between two ticks; 0: it has none.
+    """
+
+    name: str
+    graph: str
+    rate: float
+    every: int = 0
+
+    def script(self, site: str) -> str:
+        """Return what pyspider runs."""
+        cron = _CRON.format(every=self.every, site=site) if self.every else ""
+        return _SCRIPT.format(name=self.name, site=site, graph=self.graph, cron=cron)
+
+
+def projects(rate: float = 2.0) -> list[Project]:
+    """Return the projects of a run: each graph is shared by three, and every other one ticks."""
+    return [
+        Project(f"chaos{n}", f"g{n // 3}", rate, every=(2, 3, 5)[n // 2 % 3] if n % 2 else 0)
+        for n in range(15)
+    ]
+
+
+def latency(page: int) -> float:
+    """Return how many seconds a page takes: most are quick, some outlive a move or a takeover."""
+    return 3.0 if page % 23 == 5 else 0.1 * (page % 5)
+
+
+def links(page: int, pages: int) -> list[int]:
+    """Return the pages that a page links to: its two children in a tree, and one far away."""
+    ahead = [2 * page + 1, 2 * page + 2]
+    return sorted({each for each in ahead if each < pages} | {(7 * page + 3) % pages})
+
+
+class Site:
+    """Serves ``/<graph>/<page>`` and ``/tick/<n>``.
+
+    Threads: the server's own write the log; ``served`` may be read from any.
+    """
+
+    def __init__(self, address: str, pages: int, log: Path) -> None:
+        self.served = 0
+        self._log = Recorder(log)
+        self._lock = threading.Lock()
+        self._server = ThreadingHTTPServer((address, 0), _handler(self, pages))
+        self._thread = threading.Thread(target=self._server.serve_forever, name="site")
+        self.url = f"http://{address}:{self._server.server_address[1]}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def note(self, project: str, path: str) -> None:
+        """Write a request down."""
+        self._log.note("request", project=project, path=path)
+        with self._lock:
+            self.served += 1
+
+
+def _handler(site: Site, pages: int) -> type[BaseHTTPRequestHandler]:
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            site.note(self.headers.get("X-Project", ""), self.path)
+            graph, page = self.path.strip("/").split("/")
+            ticked = graph == "tick"
+            time.sleep(0 if ticked else latency(int(page)))
+            found = [] if ticked else links(int(page), pages)
+            body = json.dumps({"links": found}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing; the site's own log has it."""
+
+    return Page

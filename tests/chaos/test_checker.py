@@ -1,0 +1,306 @@
+"""The checker says yes to what may be and no to what may not, on histories made by hand."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.chaos import checker
+from tests.chaos.history import Effect, History, Hit, Request, Tenure, effects_of, tenures_of
+
+PROJECT = {"name": "p", "graph": "g", "every": 2}
+PAGE = "http://site/g/0"
+
+
+def effect(member: str, epoch: int | None, start: float, end: float, **more: Any) -> Effect:
+    """Return an effect on slot 1."""
+    about = {"kind": "update", "slot": 1, "project": "p", "task": "t", **more}
+    return Effect(member, epoch=epoch, start=start, end=end, **about)
+
+
+def send(member: str, epoch: int, at: float, **more: Any) -> Effect:
+    """Return the dispatch of the one page, or of something else."""
+    return effect(member, epoch, at, at + 0.01, **{"kind": "send", "url": PAGE, **more})
+
+
+def tenure(member: str, epoch: int, taken: float, left: float | None = None, **how: Any) -> Tenure:
+    """Return a tenure of slot 1; one that was left was handed over well."""
+    handed = {"planned": left is not None, "clean": left is not None, **how}
+    return Tenure(member, 1, epoch, taken, taken + 0.1, left, **handed)
+
+
+def fetched(*times: float) -> list[Request]:
+    """Return requests for the one page."""
+    return [Request(at, "p", "/g/0") for at in times]
+
+
+def final(**more: Any) -> dict[str, Any]:
+    """Return the end of a run in which the one page was crawled."""
+    rows = {"p": {PAGE: checker.SUCCESS}}
+    return {"projects": [PROJECT], "pages": 1, "rows": rows, "results": {"p": [PAGE]}, **more}
+
+
+# -- lost, stranded -----------------------------------------------------------------------------
+
+
+def test_a_page_that_was_fetched_and_stands_as_done_is_not_lost() -> None:
+    assert checker.lost_urls(History(requests=fetched(1), final=final())) == []
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [
+        History(final=final()),
+        History(requests=fetched(1), final=final(rows={"p": {}})),
+        History(requests=fetched(1), final=final(rows={"p": {PAGE: checker.ACTIVE}})),
+        History(requests=fetched(1), final=final(results={"p": []})),
+        History(requests=[Request(1, "other", "/g/0")], final=final()),
+    ],
+    ids=["not fetched", "no row", "not done", "no result", "fetched by another project"],
+)
+def test_a_page_is_lost(lost: History) -> None:
+    assert checker.lost_urls(lost) == ["p /g/0"]
+
+
+def test_a_redis_that_restarted_may_have_lost_a_result_and_nothing_else() -> None:
+    hits = [Hit("redis_restart", "redis", 0, 1)]
+    without = History(hits=hits, requests=fetched(1), final=final(results={"p": []}))
+
+    assert checker.lost_urls(without) == []
+    assert checker.results_missing(without) == 1
+    assert checker.lost_urls(replace(without, requests=[])) == ["p /g/0"]
+
+
+def test_an_active_row_is_stranded_unless_its_tick_came_after_the_end() -> None:
+    rows = {"p": {PAGE: checker.ACTIVE, "http://site/tick/101": checker.ACTIVE}}
+
+    assert checker.stranded(final(rows=rows), 100) == [f"p {PAGE}"]
+    assert len(checker.stranded(final(rows=rows), 102)) == 2
+
+
+# -- ownership ----------------------------------------------------------------------------------
+
+
+def test_effects_one_after_the_other_do_not_overlap() -> None:
+    assert checker.overlaps([effect("a", 1, 0, 1), effect("b", 2, 1.5, 2)]) == []
+
+
+def test_effects_of_one_owner_may_overlap() -> None:
+    assert checker.overlaps([effect("a", 1, 0, 2), effect("a", 1, 1, 3)]) == []
+
+
+@pytest.mark.parametrize(
+    "effects",
+    [
+        [effect("a", 1, 0, 2), effect("b", 2, 1, 3)],
+        [effect("a", 2, 0, 1), effect("b", 1, 2, 3)],
+        [effect("a", 1, 0, 1), effect("b", 2, 2, 3), effect("a", 1, 4, 5)],
+        [effect("a", 1, 0, 9), effect("a", 1, 1, 2), effect("b", 2, 5, 6)],
+        [effect("a", 1, 0, 2), effect("b", 1, 1, 3)],
+    ],
+    ids=["at once", "back in epoch", "old owner again", "long and short", "same epoch twice"],
+)
+def test_effects_overlap(effects: list[Effect]) -> None:
+    assert len(checker.overlaps(effects)) == 1
+
+
+def test_effects_on_different_slots_do_not_overlap() -> None:
+    assert checker.overlaps([effect("a", 1, 0, 2), effect("b", 1, 1, 3, slot=2)]) == []
+
+
+def test_what_the_gate_refused_and_what_was_asked_by_hand_count_for_nothing() -> None:
+    refused = effect("a", 1, 4, 5, outcome="refused")
+    by_hand = effect("a", None, 4, 5)
+
+    assert checker.overlaps([effect("b", 2, 2, 6), refused, by_hand]) == []
+
+
+def test_an_effect_that_a_stop_fell_into_is_the_documented_exception() -> None:
+    effects = [effect("a", 1, 1, 9), effect("b", 2, 6, 7)]
+    stop = Hit("stop", "a", 2, 8)
+
+    assert checker.overlaps(checker.without_paused(effects, [stop])) == []
+    assert len(checker.overlaps(effects)) == 1
+
+
+@pytest.mark.parametrize("stop", [Hit("stop", "b", 2, 8), Hit("stop", "a", 0, 0.5)])
+def test_only_a_stop_of_that_process_in_that_time_excuses(stop: Hit) -> None:
+    effects = [effect("a", 1, 1, 9), effect("b", 2, 6, 7)]
+
+    assert len(checker.overlaps(checker.without_paused(effects, [stop]))) == 1
+
+
+def test_an_effect_that_started_after_the_stop_is_not_excused() -> None:
+    effects = [effect("b", 2, 6, 7), effect("a", 1, 8.1, 8.2)]
+
+    assert len(checker.overlaps(checker.without_paused(effects, [Hit("stop", "a", 2, 8)]))) == 1
+
+
+# -- ticks --------------------------------------------------------------------------------------
+
+
+def ticks(*numbers: int, outcome: str = "done") -> list[Effect]:
+    """Return ticks that were sent."""
+    return [send("a", 1, n, task="_on_cronjob", tick=n, outcome=outcome) for n in numbers]
+
+
+def test_all_ticks_came() -> None:
+    assert checker.missed_ticks([PROJECT], ticks(4, 6, 8, 8, 10), 3, 11) == []
+
+
+def test_a_tick_in_the_middle_or_at_the_end_is_missed() -> None:
+    assert checker.missed_ticks([PROJECT], ticks(4, 8), 3, 11) == ["p 6", "p 10"]
+
+
+def test_a_tick_that_could_not_be_sent_is_missed() -> None:
+    sent = [*ticks(4), *ticks(6, outcome="failed: Redis"), *ticks(8)]
+
+    assert checker.missed_ticks([PROJECT], sent, 3, 8) == ["p 6"]
+
+
+def test_a_project_that_never_ticks_misses_those_after_its_start() -> None:
+    late = 100 + checker.START_PATIENCE
+
+    assert checker.missed_ticks([PROJECT], [], 100, late + 3) == [f"p {late + 1}", f"p {late + 3}"]
+
+
+def test_a_project_without_an_interval_misses_nothing() -> None:
+    assert checker.missed_ticks([{**PROJECT, "every": 0}], [], 0, 100) == []
+
+
+# -- duplicates ---------------------------------------------------------------------------------
+
+MOVED = [tenure("a", 1, 0, left=5), tenure("b", 2, 5.2)]
+DIED = [tenure("a", 1, 0), tenure("b", 2, 9)]
+
+
+def twice(**more: Any) -> History:
+    """Return a history in which the page was dispatched and fetched by both owners."""
+    sends = [send("a", 1, 4), send("b", 2, 9.5)]
+    return History(**{"effects": sends, "requests": fetched(4.5, 10), **more})
+
+
+def test_a_page_fetched_twice_around_a_planned_move_is_a_fault() -> None:
+    assert checker.duplicates_planned(twice(tenures=MOVED)) == ["p /g/0"]
+
+
+def test_a_page_fetched_twice_by_one_owner_is_a_fault() -> None:
+    sends = [send("a", 1, 4), send("a", 1, 9.5)]
+
+    assert checker.duplicates_planned(twice(effects=sends, tenures=[tenure("a", 1, 0)]))
+
+
+def test_a_page_fetched_twice_because_its_owner_died_is_none() -> None:
+    assert checker.duplicates_planned(twice(tenures=DIED, hits=[Hit("kill", "a", 5, 6)])) == []
+
+
+def test_a_fault_that_hit_somebody_else_explains_nothing() -> None:
+    elsewhere = [Hit("kill", "c", 5, 6)]
+
+    assert checker.duplicates_planned(twice(tenures=MOVED, hits=elsewhere)) == ["p /g/0"]
+
+
+def test_a_fault_long_before_explains_nothing() -> None:
+    before = [Hit("drop_both", "a", -20, -15)]
+
+    assert checker.duplicates_planned(twice(tenures=MOVED, hits=before)) == ["p /g/0"]
+
+
+def test_a_handoff_that_was_not_clean_explains_it_only_if_a_fault_explains_the_handoff() -> None:
+    unclean = [tenure("a", 1, 0, left=5, clean=False), tenure("b", 2, 5.2)]
+    away = [Hit("zk_leader_kill", "zk1", 3, 4)]
+
+    assert checker.duplicates_planned(twice(tenures=unclean)) == ["p /g/0"]
+    assert checker.duplicates_planned(twice(tenures=unclean, hits=away)) == []
+
+
+def test_a_redis_that_restarted_in_between_explains_it() -> None:
+    restarted = [Hit("redis_restart", "redis", 5, 6)]
+
+    assert checker.duplicates_planned(twice(tenures=MOVED, hits=restarted)) == []
+
+
+def test_a_page_fetched_twice_after_one_dispatch_is_a_fault() -> None:
+    assert checker.duplicates_planned(twice(effects=[send("a", 1, 4)], tenures=MOVED))
+
+
+def test_a_second_dispatch_that_was_never_fetched_is_no_duplicate_fetch() -> None:
+    assert checker.duplicates_planned(twice(tenures=MOVED, requests=fetched(4.5))) == []
+
+
+def test_duplicates_are_counted_by_project() -> None:
+    shared = [Request(1, "p", "/g/0"), Request(2, "q", "/g/0"), Request(3, "q", "/g/0")]
+
+    assert checker.duplicate_fetches(History(requests=shared)) == {("q", "/g/0"): 1}
+
+
+# -- times --------------------------------------------------------------------------------------
+
+
+def test_a_pause_lasts_from_giving_up_to_having_loaded() -> None:
+    ((seconds, disturbed),) = checker.pauses(History([effect("a", 1, 0, 1)], MOVED))
+
+    assert seconds == pytest.approx(0.3)
+    assert not disturbed
+
+
+def test_a_pause_in_which_a_fault_happened_is_told_apart() -> None:
+    hits = [Hit("zk_member_kill", "zk1", 4, 5)]
+    (pause,) = checker.pauses(History([effect("a", 1, 0, 1)], MOVED, hits))
+
+    assert pause[1]
+
+
+def test_a_death_is_no_planned_move() -> None:
+    assert checker.pauses(History(effects=[effect("a", 1, 0, 1)], tenures=DIED)) == []
+
+
+def test_a_takeover_lasts_from_the_fault_to_having_loaded() -> None:
+    history = History([effect("a", 1, 0, 1)], DIED, [Hit("kill", "a", 5, 6)])
+
+    assert checker.takeovers(history) == [pytest.approx(4.1)]
+
+
+def test_a_slot_that_its_owner_kept_was_not_taken_over() -> None:
+    went_on = [effect("a", 1, 0, 1), effect("a", 1, 7, 7)]
+
+    assert checker.takeovers(History(went_on, DIED, [Hit("drop_in", "a", 5, 6)])) == []
+
+
+def test_a_slot_given_up_before_the_fault_was_not_taken_over() -> None:
+    history = History([effect("a", 1, 0, 1)], MOVED, [Hit("kill", "a", 5.1, 6)])
+
+    assert checker.takeovers(history) == []
+
+
+@pytest.mark.parametrize(("share", "found"), [(0.5, 3), (0.99, 4), (1, 4)])
+def test_percentiles(share: float, found: int) -> None:
+    assert checker.percentile([4, 1, 3, 2], share) == found
+
+
+def test_there_is_no_percentile_of_nothing() -> None:
+    assert checker.percentile([], 0.5) is None
+
+
+# -- reading ------------------------------------------------------------------------------------
+
+
+def test_an_effect_without_an_end_is_unknown() -> None:
+    line = {"t": 1, "e": "send", "n": 0, "slot": 1, "epoch": 2, "project": "p", "task": "t"}
+    (found,) = effects_of("a", [{**line, "tick": None, "url": None}])
+
+    assert (found.start, found.end, found.outcome) == (1, 1, "unknown")
+
+
+def test_a_tenure_ends_with_the_giving_up_of_its_own_epoch() -> None:
+    lines = [
+        {"t": 1, "e": "take", "slot": 1, "epoch": 2},
+        {"t": 2, "e": "ready", "slot": 1, "epoch": 2},
+        {"t": 3, "e": "give_up", "planned": True, "clean": True, "slots": {"1": 2}},
+        {"t": 4, "e": "take", "slot": 1, "epoch": 4},
+    ]
+
+    assert list(tenures_of("a", lines)) == [
+        Tenure("a", 1, 2, 1, 2, 3, planned=True, clean=True),
+        Tenure("a", 1, 4, 4),
+    ]
