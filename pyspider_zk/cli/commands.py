@@ -13,6 +13,7 @@ from click.core import ParameterSource
 from rich.console import Console, RenderableType
 from rich.live import Live
 
+from pyspider_zk.cli.dead_letters import dead_letters
 from pyspider_zk.cli.group import CONFIG_FILE
 from pyspider_zk.cli.overview import Observer, Overview
 from pyspider_zk.cli.status import headline, render
@@ -115,7 +116,7 @@ def demo(site: Path | None, start_url: str | None) -> None:
         raise SystemExit(1)
 
 
-OWN = [status, up, scale, demo]
+OWN = [status, up, scale, demo, dead_letters]
 
 
 def _print_json(overview: Overview) -> None:

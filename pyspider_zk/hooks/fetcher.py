@@ -12,24 +12,38 @@ from pyspider_zk.config import Settings
 from pyspider_zk.core.records import ComponentKind
 from pyspider_zk.hooks.identity import presence
 from pyspider_zk.hooks.signals import on_signals
+from pyspider_zk.queues.patience import Patience
+from pyspider_zk.queues.patient import Backlog, PatientQueue
 from pyspider_zk.wiring import current_settings
 
 logger = logging.getLogger("fetcher")
 
 PATIENCE = 5.0
-"""Seconds for giving back, all tasks together, if their queue is full."""
+"""Seconds for what is left at the end, if its queue is full or away."""
+
+_LEFT = "the queue is full or away: %d tasks wait for their time-out"
 
 
 class ClusterFetcher(Fetcher):
     """Fetches as pyspider does.
 
-    What is under way when it is told to quit goes back to its queue; pyspider would miss it only
-    after ten minutes.
+    A result that finds no room, or a message queue that is away, is kept and sent later; meanwhile
+    no task is taken, so that at most as many are kept as are fetched at the same time. What is
+    under way when it is told to quit goes back to its queue; pyspider would miss it only after
+    ten minutes.
     """
+
+    inqueue: Any
+    outqueue: Any
 
     def __init__(self, *args: Any, settings: Settings | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.settings = settings or current_settings()
+        patience = Patience(logger, "results are kept and no tasks taken")
+        if self.inqueue is not None:
+            self.inqueue = PatientQueue(self.inqueue, patience)
+        if self.outqueue is not None:
+            self.outqueue = Backlog(PatientQueue(self.outqueue, patience))
         self._under_way: dict[int, dict[str, Any]] = {}  # by identity: a task may come twice
 
     def fetch(self, task: dict[str, Any], callback: Any = None) -> Any:
@@ -54,16 +68,23 @@ class ClusterFetcher(Fetcher):
             presence(self.settings, ComponentKind.FETCHER),
         ):
             super().run()
+            self._send_rest()
             self._give_back()
 
+    def _send_rest(self) -> None:
+        """Send the results that are still kept."""
+        try:
+            self.outqueue.flush(PATIENCE)
+        except queue.Full:
+            logger.warning(_LEFT, self.outqueue.kept)
+
     def _give_back(self) -> None:
+        """Put what is unfinished back where it came from."""
         waiting = list(self._under_way.values())
         until = time.monotonic() + PATIENCE
         try:
             while waiting:
-                self.inqueue.put(waiting[0], timeout=max(0.1, until - time.monotonic()))
+                self.inqueue.put(waiting[0], timeout=until - time.monotonic())
                 del waiting[0]
         except queue.Full:
-            logger.warning("the queue is full: %d tasks wait for their time-out", len(waiting))
-        except Exception:  # of a client that pyspider chose; whichever it is, the rest fails too
-            logger.exception("%d tasks wait for their time-out", len(waiting))
+            logger.warning(_LEFT, len(waiting))

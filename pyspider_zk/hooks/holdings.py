@@ -20,12 +20,9 @@ class ProjectSet(Protocol):
         """Bring a slot's projects into memory, with what their former owner left."""
 
     def forget_slots(self, slots: Collection[int]) -> None:
-        """Drop the projects of slots from memory."""
+        """Drop the projects of slots from memory, with what was selected and not sent yet."""
 
-    def pull_unsent(self, slots: Collection[int]) -> dict[str, list[Any]]:
-        """Take what was selected and not sent yet out of memory, oldest first, by project."""
-
-    def parts(self, slots: Collection[int], unsent: Mapping[str, list[Any]]) -> dict[str, Part]:
+    def parts(self, slots: Collection[int]) -> dict[str, Part]:
         """Return what no database holds of the projects of slots, by project."""
 
 
@@ -63,9 +60,8 @@ class Holdings:
         if not slots:
             return
         self._intake.drop(slots)
-        unsent = self._projects.pull_unsent(slots)
         if planned and self._gate.all_open():
-            self._save(slots, unsent, clean=True)
+            self._save(slots, clean=True)
         self._projects.forget_slots(slots)
         for slot in slots:
             del self._gate.held[slot]
@@ -75,7 +71,7 @@ class Holdings:
         """Save what a successor of these slots needs should this member die."""
         held = {slot: epoch for slot, epoch in self._gate.held.items() if slot in slots}
         if held and self._gate.all_open():
-            self._save(held, {}, clean=False)
+            self._save(held, clean=False)
 
     def _take(self, slots: Mapping[int, int]) -> None:
         if not slots:
@@ -87,12 +83,10 @@ class Holdings:
             self._projects.load_slot(slot, _usable_parts(records.get(slot), epoch))
         logger.info("took %d slots, %d held", len(slots), len(self._gate.held))
 
-    def _save(
-        self, slots: Mapping[int, int], unsent: Mapping[str, list[Any]], *, clean: bool
-    ) -> None:
+    def _save(self, slots: Mapping[int, int], *, clean: bool) -> None:
         """Save the slots that have projects; of the others nothing must be left to mislead."""
         by_slot: dict[int, dict[str, Part]] = {}
-        for name, part in self._projects.parts(slots, unsent).items():
+        for name, part in self._projects.parts(slots).items():
             by_slot.setdefault(self._gate.slot(name), {})[name] = part
         self._records.drop_many(slots.keys() - by_slot.keys())
         self._records.save_many(

@@ -118,5 +118,12 @@ class Intake:
             return False
 
     def _bury(self, entry: Entry, reason: str) -> bool:
-        self._queues.bury(entry.delivery, reason)
+        """Move a message to the dead letters; one that finds no room there holds up no other.
+
+        A Redis that is out of memory takes no dead letter until other messages are acknowledged.
+        """
+        try:
+            self._queues.bury(entry.delivery, reason)
+        except Unavailable:
+            return False
         return True

@@ -1,7 +1,7 @@
 """What a processor sends to schedulers: all of a task's messages at once, in the safe order."""
 
 import logging
-import time
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -9,10 +9,9 @@ from pyspider_zk.core.names import Kind
 from pyspider_zk.core.slots import slot_of
 from pyspider_zk.errors import BadMessage, Unavailable
 from pyspider_zk.queues.api import Message, SlotQueues
+from pyspider_zk.queues.patience import Patience
 
 logger = logging.getLogger("processor")
-
-ROOM_PAUSE = 0.1  # seconds between two looks at a full queue
 
 
 class Outbox:
@@ -23,23 +22,22 @@ class Outbox:
     the block, a message that a script sends to a project, belongs to the outer one. If the block
     fails nothing is sent and the task is tried again after pyspider's time-out.
 
-    Threads: one thread, but ``close``.
+    A task waits for each of the slots it has messages for, and what comes after it waits with it:
+    a full slot of a dead owner stalls a processor that has a message for it until the next owner
+    reads, which is the time of a takeover, and no longer.
+
+    Threads: one.
 
     Args:
-        retry_after: seconds between two tries while the message queue is away.
-        grace: how many seconds it is still waited for after ``close``.
+        patience: how the message queue is waited for while it is away or a slot is full.
     """
 
-    def __init__(
-        self, queues: SlotQueues, slots: int, retry_after: float = 1.0, grace: float = 5.0
-    ) -> None:
+    def __init__(self, queues: SlotQueues, slots: int, patience: Patience) -> None:
         self._queues = queues
         self._slots = slots
-        self._retry_after = retry_after
-        self._grace = grace
+        self._patience = patience
         self._depth = 0
         self._collected: dict[Kind, list[Message]] = {kind: [] for kind in Kind}
-        self._give_up_at = float("inf")
 
     def queue(self, kind: Kind) -> "OutboxQueue":
         """Return the face that pyspider's processor puts messages on."""
@@ -54,10 +52,6 @@ class Outbox:
             Message(kind, slot, group if isinstance(body, list) else group[0])
             for slot, group in tasks.items()
         ]
-
-    def close(self) -> None:
-        """Stop waiting soon for a message queue that is away or full."""
-        self._give_up_at = min(self._give_up_at, time.monotonic() + self._grace)
 
     def __enter__(self) -> Self:
         self._depth += 1
@@ -92,33 +86,19 @@ class Outbox:
         """Publish, however long the message queue is away or full: the work is done already.
 
         Raises:
-            Unavailable: it was still so when the time after ``close`` was over.
+            Unavailable: it is still so, and this process ends.
         """
-        away = False
-        while True:
-            try:
-                self._await_room(messages)
-                self._queues.publish(messages)
-            except Unavailable as error:
-                if self._over():
-                    raise
-                if not away:
-                    logger.warning("%s; results wait", error)
-                away = True
-                time.sleep(self._retry_after)
-            else:
-                return
+        while not self._sent(messages):
+            self._patience.wait()
 
-    def _await_room(self, messages: list[Message]) -> None:
-        """Wait here and not in ``publish``, which knows of no ``close`` of ours."""
+    def _sent(self, messages: list[Message]) -> bool:
+        """Publish if there is room, for ``publish`` itself waits without an end."""
         queues = {(message.kind, message.slot) for message in messages}
-        while any(self._queues.full(kind, slot) for kind, slot in queues):
-            if self._over():
-                raise Unavailable("a slot queue is full and this process ends")
-            time.sleep(ROOM_PAUSE)
-
-    def _over(self) -> bool:
-        return time.monotonic() >= self._give_up_at
+        with suppress(Unavailable), self._patience.watching():
+            if not any(self._queues.full(kind, slot) for kind, slot in queues):
+                self._queues.publish(messages)
+                return True
+        return False
 
 
 def _halves(messages: list[Message]) -> list[list[Message]]:

@@ -1,5 +1,6 @@
 """pyspider's processor, sending to the queues of slots."""
 
+import logging
 import signal
 from contextlib import closing
 from typing import Any
@@ -13,7 +14,11 @@ from pyspider_zk.hooks.identity import presence
 from pyspider_zk.hooks.outbox import Outbox
 from pyspider_zk.hooks.signals import on_signals
 from pyspider_zk.queues.api import Queues
+from pyspider_zk.queues.patience import Patience
+from pyspider_zk.queues.patient import Backlog, PatientQueue
 from pyspider_zk.wiring import current_queues, current_settings
+
+logger = logging.getLogger("processor")
 
 
 class ClusterProcessor(Processor):
@@ -22,6 +27,9 @@ class ClusterProcessor(Processor):
     The constructor's arguments are pyspider's; it does no I/O. ``settings`` and ``queues`` are
     for those who compose by hand.
     """
+
+    inqueue: Any
+    result_queue: Any
 
     def __init__(
         self,
@@ -33,14 +41,23 @@ class ClusterProcessor(Processor):
         super().__init__(*args, **kwargs)
         self.settings = settings or current_settings()
         self.queues = queues or current_queues(self.settings)
-        self._outbox = Outbox(self.queues.slot_queues, self.settings.slots)
+        self._patience = Patience(logger, "what is processed waits")
+        self.inqueue = PatientQueue(self.inqueue, self._patience)
+        self._results = Backlog(PatientQueue(self.result_queue, self._patience))
+        self.result_queue = self.project_manager.env["result_queue"] = self._results
+        self._outbox = Outbox(self.queues.slot_queues, self.settings.slots, self._patience)
         self.status_queue = self._outbox.queue(Kind.STATUS)
         self.newtask_queue = self._outbox.queue(Kind.NEWTASK)
 
     def on_task(self, task: dict[str, Any], response: Any) -> Any:
-        """Run one callback; its new tasks and its status pack leave together."""
+        """Run one callback; its results leave, then its new tasks and its status pack together.
+
+        A script must not wait for room, because its time is limited.
+        """
         with self._outbox:
-            return super().on_task(task, response)
+            done = super().on_task(task, response)
+            self._results.flush()
+            return done
 
     def run(self) -> None:
         """Work until ``quit``; SIGTERM ends after the task at hand.
@@ -58,4 +75,4 @@ class ClusterProcessor(Processor):
     def quit(self) -> None:
         """End after the task at hand."""
         super().quit()
-        self._outbox.close()
+        self._patience.close()

@@ -17,6 +17,8 @@ from pyspider_zk.hooks.rpc_functions import rpc_functions
 from pyspider_zk.hooks.signals import on_signals
 from pyspider_zk.hooks.slot_scheduler import SlotScheduler
 from pyspider_zk.queues.api import Queues
+from pyspider_zk.queues.patience import Patience
+from pyspider_zk.queues.patient import PatientQueue
 from pyspider_zk.wiring import current_queues, current_settings
 from pyspider_zk.zookeeper.coordinator import Coordinator
 
@@ -32,6 +34,8 @@ class ClusterScheduler(SlotScheduler):
     no effect: members are added instead. ``settings``, ``queues`` and ``coordinate`` are for
     those who compose by hand; else they come from the command line and config.json.
     """
+
+    out_queue: Any
 
     def __init__(
         self,
@@ -52,7 +56,8 @@ class ClusterScheduler(SlotScheduler):
         self._coordinate = coordinate
         self._wake = threading.Event()
         self._drain_until: float | None = None
-        self._away = False
+        self._patience = Patience(logger, "scheduling waits")
+        self.out_queue = PatientQueue(self.out_queue, self._patience)
 
     def run(self) -> None:
         """Join the cluster and schedule until ``quit`` or, after ``drain``, nothing is left.
@@ -136,13 +141,13 @@ class ClusterScheduler(SlotScheduler):
         while not self._quit and not self._drained():
             self._wake.wait(self.LOOP_INTERVAL)
             try:
-                self.run_once()
+                with self._patience.watching():
+                    self.run_once()
                 self._exceptions = 0
-                self._say_away(None)
             except GateClosed as error:
                 logger.info("round stopped: %s", error)
-            except Unavailable as error:
-                self._say_away(error)
+            except Unavailable:
+                continue  # it was said
             except ClusterError:
                 raise
             except Exception:
@@ -158,11 +163,3 @@ class ClusterScheduler(SlotScheduler):
             return False
         nobody = ownership.alone or time.monotonic() > self._drain_until
         return nobody or not (self.gate.held or ownership.view.owned)
-
-    def _say_away(self, error: Unavailable | None) -> None:
-        """Log the loss of the message queue and its return once each."""
-        if error is not None and not self._away:
-            logger.warning("%s; scheduling waits", error)
-        elif error is None and self._away:
-            logger.info("the message queue answers again")
-        self._away = error is not None

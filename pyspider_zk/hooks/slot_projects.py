@@ -114,21 +114,18 @@ class SlotProjects(Scheduler):
             self._look_at(name)
 
     def forget_slots(self, slots: Collection[int]) -> None:
-        """Drop the projects of slots from memory."""
-        for name in [name for name in self.projects if self.gate.slot(name) in slots]:
-            self._forget(name)
-
-    def pull_unsent(self, slots: Collection[int]) -> dict[str, list[Any]]:
-        """Take the tasks of slots out of the send buffer, oldest first, by project."""
-        unsent: dict[str, list[Any]] = {}
+        """Drop the projects of slots from memory, with what was selected and not sent yet."""
         for task in list(self._send_buffer):
             if self.gate.slot(task["project"]) in slots:
                 self._send_buffer.remove(task)
-                unsent.setdefault(task["project"], []).insert(0, task)
-        return unsent
+        for name in [name for name in self.projects if self.gate.slot(name) in slots]:
+            self._forget(name)
 
-    def parts(self, slots: Collection[int], unsent: Mapping[str, list[Any]]) -> dict[str, Part]:
+    def parts(self, slots: Collection[int]) -> dict[str, Part]:
         """Return what no database holds of the projects of slots."""
+        unsent: dict[str, list[Any]] = {}
+        for task in reversed(self._send_buffer):
+            unsent.setdefault(task["project"], []).append(task)
         return {
             name: {
                 **project_part(project, unsent.get(name, ())),

@@ -48,8 +48,9 @@ class SlotScheduler(SlotProjects):
         if ownership.leading:
             self.queues.inbox.forward(self.LOOP_LIMIT)
         if self.gate.held and self.gate.all_open():
-            self._check_task_done()
+            # A follow-up is stored before the task that found it counts as done.
             self._check_request()
+            self._check_task_done()
             self._check_cronjob()
             self._check_select()
             self._check_delete()

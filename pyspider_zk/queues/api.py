@@ -56,6 +56,7 @@ class DeadLetter:
     """A message that nobody could use.
 
     Attributes:
+        tag: its name among the dead letters; says nothing else.
         kind: the queue it was found in.
         slot: the slot it was found in; None if it came through the inbox.
         reason: what is wrong with it, one sentence.
@@ -63,6 +64,7 @@ class DeadLetter:
         body: the message as it stood in the queue.
     """
 
+    tag: str
     kind: Kind
     slot: int | None
     reason: str
@@ -77,8 +79,8 @@ class SlotQueues(Protocol):
     owner read and did not acknowledge is there for the next one. Since a slot has one owner,
     what this process read already is known to this process alone, and forgotten by `take`.
 
-    Threads: `publish`, `full`, `lengths`, `dead`, `dead_letters` and `close` may be called
-    from any; `take`, `drop`, `read`, `acknowledge` and `bury` belong to one thread, the
+    Threads: `publish`, `full`, `lengths`, `close` and all about dead letters may be called from
+    any; `take`, `drop`, `read`, `acknowledge` and `bury` belong to one thread, the
     scheduler loop.
     """
 
@@ -113,7 +115,7 @@ class SlotQueues(Protocol):
         Never blocks. Oldest first within a slot, fair among slots: each gets an equal share of
         the limit, what one leaves goes to the others, and slots that found no place come first
         next time. Messages that cannot be decoded are buried on the way. After an error
-        nothing counts as returned.
+        nothing counts as returned. Nothing is read before what is applied could be deleted.
         """
 
     def acknowledge(self, deliveries: Sequence[Delivery]) -> None:
@@ -134,6 +136,17 @@ class SlotQueues(Protocol):
 
     def dead_letters(self, limit: int) -> list[DeadLetter]:
         """Return the latest dead letters, newest first. They stay where they are."""
+
+    def replay(self, tags: Iterable[str]) -> int:
+        """Put dead letters back, in this order, and return how many there were.
+
+        One of a slot queue becomes its newest message; one of the inbox goes there again, to find
+        its slot. Each moves in one step, whatever the limit of its queue. Tags that no letter has
+        are passed over.
+        """
+
+    def discard(self, tags: Iterable[str]) -> int:
+        """Delete dead letters for good; return how many there were."""
 
     def close(self) -> None:
         """Let go of all connections and make waiting publishers raise `Unavailable`."""

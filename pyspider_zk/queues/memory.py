@@ -37,7 +37,7 @@ class MemoryBroker:
         self.streams: defaultdict[SlotQueue, dict[int, bytes]] = defaultdict(dict)
         self.inboxes: dict[Kind, deque[bytes]] = {kind: deque() for kind in Kind}
         self.records: dict[int, bytes] = {}
-        self.dead: list[DeadLetter] = []
+        self.dead: dict[str, DeadLetter] = {}
         self._tags = count(1)
         self._now = now
 
@@ -54,7 +54,20 @@ class MemoryBroker:
     def bury(self, kind: Kind, slot: int | None, reason: str, raw: bytes) -> None:
         """Append a dead letter."""
         with self.lock:
-            self.dead.append(DeadLetter(kind, slot, brief(reason), self._now(), raw))
+            tag = str(next(self._tags))
+            self.dead[tag] = DeadLetter(tag, kind, slot, brief(reason), self._now(), raw)
+
+    def exhume(self, tag: str) -> bool:
+        """Put a dead letter back where it was found, if there is one."""
+        with self.lock:
+            letter = self.dead.pop(tag, None)
+            if letter is None:
+                return False
+            if letter.slot is None:
+                self.inboxes[letter.kind].append(letter.body)
+            else:
+                self.append((letter.kind, letter.slot), letter.body)
+            return True
 
 
 class MemorySlotQueues:
@@ -132,7 +145,17 @@ class MemorySlotQueues:
 
     def dead_letters(self, limit: int) -> list[DeadLetter]:
         """See `SlotQueues.dead_letters`."""
-        return list(islice(reversed(self._broker.dead), limit))
+        with self._broker.lock:
+            return list(islice(reversed(self._broker.dead.values()), max(limit, 0)))
+
+    def replay(self, tags: Iterable[str]) -> int:
+        """See `SlotQueues.replay`."""
+        return sum(map(self._broker.exhume, tags))
+
+    def discard(self, tags: Iterable[str]) -> int:
+        """See `SlotQueues.discard`."""
+        with self._broker.lock:
+            return sum(self._broker.dead.pop(tag, None) is not None for tag in tags)
 
     def close(self) -> None:
         """See `SlotQueues.close`."""

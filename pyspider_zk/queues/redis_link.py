@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlsplit
 
 import redis
@@ -49,7 +50,9 @@ def record_key(slot: int) -> str:
 
 
 @dataclass(frozen=True)
-class _Target:
+class Target:
+    """Where a Redis is."""
+
     host: str
     port: int
     database: int
@@ -64,15 +67,16 @@ class RedisLink:
     without what was sent.
 
     Args:
-        url: ``redis://[:password@]host:port/db``, read as pyspider reads it: the password is
-            taken literally, without %-decoding.
+        where: a target, or ``redis://[:password@]host:port/db``, read as pyspider reads it: the
+            password is taken literally, without %-decoding.
+        retries: how often a call whose connection broke is repeated, with a pause before each.
 
     Raises:
         ConfigError: the URL cannot be used.
     """
 
-    def __init__(self, url: str) -> None:
-        target = _parse(url)
+    def __init__(self, where: str | Target, retries: int = RETRIES) -> None:
+        target = where if isinstance(where, Target) else _parse(where)
         self.address = f"{target.host}:{target.port}"
         self._password = target.password
         self._client = redis.Redis(
@@ -83,7 +87,7 @@ class RedisLink:
             password=target.password,
             socket_timeout=ANSWER_TIMEOUT,
             socket_connect_timeout=CONNECT_TIMEOUT,
-            retry=Retry(ExponentialBackoff(LONGEST_PAUSE, FIRST_PAUSE), RETRIES, _AGAIN),
+            retry=Retry(ExponentialBackoff(LONGEST_PAUSE, FIRST_PAUSE), retries, _AGAIN),
             retry_on_error=list(_AGAIN),  # without it redis-py 5 repeats no pipeline
             protocol=2,  # replies of one shape from redis-py 5 to 8
         )
@@ -101,6 +105,8 @@ class RedisLink:
         try:
             yield self._client
         except _FOREIGN as error:
+            if _is_read_only(error):
+                self.close()  # a former master: only a new connection leads to the present one
             # from None: the original quotes the command, so a traceback would show task bodies.
             raise Unavailable(f"Redis at {self.address}: {self._harmless(error)}") from None
 
@@ -116,7 +122,24 @@ class RedisLink:
         return f"{text:.200}" or type(error).__name__
 
 
-def _parse(url: str) -> _Target:
+def _is_read_only(error: Exception) -> bool:
+    """Tell whether a replica refused to write; scripts of Redis 6.2 only quote the reason."""
+    return isinstance(error, redis.exceptions.ReadOnlyError) or "READONLY" in str(error)
+
+
+def target_of(client: Any) -> Target:
+    """Return where a client of redis-py is connected to."""
+    options = client.connection_pool.connection_kwargs
+    return Target(
+        options.get("host") or "localhost",
+        int(options.get("port") or DEFAULT_PORT),
+        int(options.get("db") or 0),
+        options.get("username"),
+        options.get("password"),
+    )
+
+
+def _parse(url: str) -> Target:
     try:
         parts = urlsplit(url)
         host, cluster = parts.hostname, "," in parts.netloc.rpartition("@")[2]
@@ -130,7 +153,7 @@ def _parse(url: str) -> _Target:
         raise _fault("the host is missing")
     if not (database.isascii() and database.isdigit()):
         raise _fault("the database after the / is not a number")
-    return _Target(host, port, int(database), parts.username or None, parts.password or None)
+    return Target(host, port, int(database), parts.username or None, parts.password or None)
 
 
 def _fault(what: str) -> ConfigError:

@@ -23,6 +23,7 @@ from pyspider_zk.queues.api import DeadLetter, Delivery, Message
 from pyspider_zk.queues.codec import encode
 from pyspider_zk.queues.limits import Room, SlotQueue, Wait
 from pyspider_zk.queues.reading import Positions, gather, unpack
+from pyspider_zk.queues.redis_dead_letters import RedisDeadLetters
 from pyspider_zk.queues.redis_link import (
     DEAD_LETTER_LIMIT,
     DEAD_LETTERS,
@@ -63,6 +64,7 @@ class RedisSlotQueues:
         self._link = link
         self._room = Room(limit, self._measure, wait)
         self._positions = Positions()
+        self._dead_letters = RedisDeadLetters(link)
         self._owed: list[Delivery] = []  # applied, but Redis was away when it should delete them
 
     def publish(self, messages: Sequence[Message]) -> None:
@@ -97,6 +99,7 @@ class RedisSlotQueues:
 
     def read(self, kind: Kind, limit: int) -> list[Delivery]:
         """See `SlotQueues.read`; one round trip if there is nothing, else two or three."""
+        self.acknowledge([])  # else a Redis that can be read only would be read to the end
         turn = self._positions.turn(kind, self._ready([kind])[kind], limit)
         found = gather(lambda after, count: self._fetch(kind, after, count), turn, limit)
         deliveries = unpack(kind, found, self.bury)
@@ -141,14 +144,19 @@ class RedisSlotQueues:
 
     def dead(self) -> int:
         """See `SlotQueues.dead`."""
-        with self._link.client() as client:
-            return int(client.xlen(DEAD_LETTERS))
+        return self._dead_letters.count()
 
     def dead_letters(self, limit: int) -> list[DeadLetter]:
         """See `SlotQueues.dead_letters`."""
-        with self._link.client() as client:
-            entries: Any = client.xrevrange(DEAD_LETTERS, count=limit)
-        return [_dead_letter(tag, fields) for tag, fields in entries]
+        return self._dead_letters.latest(limit)
+
+    def replay(self, tags: Iterable[str]) -> int:
+        """See `SlotQueues.replay`."""
+        return self._dead_letters.replay(tags)
+
+    def discard(self, tags: Iterable[str]) -> int:
+        """See `SlotQueues.discard`."""
+        return self._dead_letters.discard(tags)
 
     def close(self) -> None:
         """See `SlotQueues.close`."""
@@ -192,14 +200,3 @@ def _tidy(pipe: Any, queues: Iterable[SlotQueue]) -> None:
     for kind, own in slots.items():
         streams = [slot_queue(kind, slot) for slot in own]
         pipe.eval(_TIDY, len(streams) + 1, ready_key(kind), *streams, *own)
-
-
-def _dead_letter(tag: bytes, fields: Mapping[bytes, bytes]) -> DeadLetter:
-    slot = fields.get(b"slot")
-    return DeadLetter(
-        kind=Kind(fields[b"kind"].decode()),
-        slot=None if slot is None else int(slot),
-        reason=fields[b"reason"].decode(errors="replace"),
-        time=int(tag.partition(b"-")[0]) / 1000,
-        body=fields[b"body"],
-    )

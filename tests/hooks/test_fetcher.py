@@ -1,5 +1,6 @@
 """What a fetcher has under way when it ends goes back to its queue, and nothing else."""
 
+import logging
 import os
 import queue
 import signal
@@ -15,6 +16,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.core.records import ComponentKind
 from pyspider_zk.hooks import ClusterFetcher, ClusterResultWorker, fetcher
 from pyspider_zk.zookeeper.directory import Directory
+from tests.queues.away import AwayQueue
 
 from .parts import running
 
@@ -48,6 +50,9 @@ class Site:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+    def release(self) -> None:
+        self._release.set()
 
     def close(self) -> None:
         self._release.set()
@@ -144,6 +149,7 @@ def test_a_fetch_for_a_caller_of_ours_is_not_remembered(
 def test_a_failed_fetch_is_finished_too(tasks: Queue, pages: Queue) -> None:
     made = ClusterFetcher(tasks, pages, async_mode=False, settings=Settings())
     made.fetch(a_task("nonsense://", "failed"))
+    made._send_rest()
     made._give_back()
     assert pages.get_nowait()[1]["status_code"] == 599
     assert left(tasks) == []
@@ -172,18 +178,11 @@ def test_a_full_queue_does_not_keep_it_from_ending(
 
 @pytest.mark.zk
 def test_a_queue_that_is_away_does_not_keep_it_from_ending(
-    site: Site, pages: Queue, cluster_settings: Settings
+    site: Site, pages: Queue, cluster_settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # given
-    class Away(queue.Queue[Any]):
-        away = False
-
-        def put(self, *args: Any, **kwargs: Any) -> None:
-            if self.away:
-                raise ConnectionError("the queue is away")
-            super().put(*args, **kwargs)
-
-    tasks = Away()
+    monkeypatch.setattr(fetcher, "PATIENCE", 0.1)
+    tasks = AwayQueue()
     made = ClusterFetcher(tasks, pages, settings=cluster_settings)
     with running(made.run):
         tasks.put(a_task(f"{site.url}/held"))
@@ -193,6 +192,98 @@ def test_a_queue_that_is_away_does_not_keep_it_from_ending(
         made.quit()
     # then
     assert left(tasks) == []
+
+
+@pytest.mark.zk
+def test_results_are_kept_while_the_queue_is_away_and_no_task_is_taken(
+    site: Site,
+    tasks: Queue,
+    cluster_settings: Settings,
+    eventually: Callable[..., None],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    # given
+    caplog.set_level(logging.INFO, "fetcher")
+    pages = AwayQueue()
+    made = ClusterFetcher(tasks, pages, settings=cluster_settings)
+    with running(made.run):
+        for name in "abc":
+            tasks.put(a_task(f"{site.url}/held", name))
+            assert site.asked.acquire(timeout=20)
+        # when
+        pages.away = True
+        site.release()
+        eventually(lambda: made.outqueue.kept == 3)
+        for name in "de":
+            tasks.put(a_task("data:,text", name))
+        # then
+        for _ in range(2):
+            pages.refused.clear()
+            assert pages.refused.wait(20)
+        assert left(tasks) == ["d", "e"]
+        # and
+        pages.away = False
+        found = [pages.get(timeout=20)[0]["taskid"] for _ in "abcde"]
+        made.quit()
+    assert (set(found[:3]), found[3:]) == (set("abc"), ["d", "e"])
+    about = [r.levelno for r in caplog.records if "listens" in r.message or "again" in r.message]
+    assert about == [logging.WARNING, logging.INFO]
+
+
+@pytest.mark.zk
+def test_a_full_queue_does_not_stop_what_is_being_fetched(
+    site: Site, tasks: Queue, cluster_settings: Settings
+) -> None:
+    # given a processor that does nothing for a while
+    pages: Queue = queue.Queue(maxsize=1)
+    made = ClusterFetcher(tasks, pages, settings=cluster_settings)
+    with running(made.run):
+        for name in "abc":
+            tasks.put(a_task(f"{site.url}/held", name))
+            assert site.asked.acquire(timeout=20)
+        # when all are fetched and only one finds room
+        site.release()
+        found = {pages.get(timeout=20)[0]["taskid"] for _ in range(3)}
+        made.quit()
+    # then
+    assert found == set("abc")
+
+
+@pytest.mark.zk
+def test_what_is_kept_at_the_end_is_sent(
+    site: Site, tasks: Queue, cluster_settings: Settings, eventually: Callable[..., None]
+) -> None:
+    pages = AwayQueue()
+    made = ClusterFetcher(tasks, pages, settings=cluster_settings)
+    with running(made.run):
+        tasks.put(a_task(f"{site.url}/held", "kept"))
+        assert site.asked.acquire(timeout=20)
+        pages.away = True
+        site.release()
+        eventually(lambda: made.outqueue.kept == 1)
+        made.quit()
+        pages.away = False
+    assert [task["taskid"] for task, _ in pages.queue] == ["kept"]
+    assert left(tasks) == []
+
+
+@pytest.mark.zk
+def test_a_task_queue_that_is_away_is_said_once_and_asked_again(
+    pages: Queue, cluster_settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "fetcher")
+    tasks = AwayQueue(away=True)
+    made = ClusterFetcher(tasks, pages, settings=cluster_settings)
+    with running(made.run):
+        for _ in range(4):
+            tasks.refused.clear()
+            assert tasks.refused.wait(20)
+        tasks.away = False
+        tasks.put(a_task("data:,text"))
+        pages.get(timeout=20)
+        made.quit()
+    about = [r.levelno for r in caplog.records if "listens" in r.message or "again" in r.message]
+    assert about == [logging.WARNING, logging.INFO]
 
 
 def present(settings: Settings, kind: ComponentKind) -> list[int]:
@@ -247,6 +338,34 @@ def test_a_result_worker_is_present_until_sigterm(cluster_settings: Settings) ->
     assert seen == [os.getpid()]
     assert not not_ours.is_set()
     assert present(cluster_settings, ComponentKind.RESULT_WORKER) == []
+
+
+@pytest.mark.zk
+def test_results_that_are_away_are_said_once_and_saved_later(
+    cluster_settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    # given
+    caplog.set_level(logging.INFO, "result")
+    saved: Queue = queue.Queue()
+
+    class Results:
+        def save(self, **result: Any) -> None:
+            saved.put(result)
+
+    inqueue = AwayQueue(away=True)
+    made = ClusterResultWorker(Results(), inqueue, settings=cluster_settings)
+    # when
+    with running(made.run):
+        for _ in range(4):
+            inqueue.refused.clear()
+            assert inqueue.refused.wait(20)
+        inqueue.away = False
+        inqueue.put((a_task("data:,text"), {"title": "one"}))
+        # then
+        assert saved.get(timeout=20)["result"] == {"title": "one"}
+        made.quit()
+    about = [r.levelno for r in caplog.records if "listens" in r.message or "again" in r.message]
+    assert about == [logging.WARNING, logging.INFO]
 
 
 def _guarded(run: Callable[[], None], terminate: Callable[[], None]) -> threading.Event:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspider.database.sqlite.taskdb import TaskDB
 
-from pyspider_zk.errors import GateClosed
+from pyspider_zk.errors import GateClosed, Unavailable
 from pyspider_zk.hooks.rpc_functions import LocalAnswers
 from pyspider_zk.hooks.slot_scheduler import SlotScheduler
 from pyspider_zk.testing import SoleOwner
@@ -98,6 +98,25 @@ def test_what_was_selected_and_waits_for_the_fetcher_is_sent_by_the_next_owner(
     crawling.run_once()
     first = world.dispatched()
     after = _moved(world, crawling)
+    world.fetcher.maxsize = 0
+
+    after.run_once()
+
+    assert [each["taskid"] for each in (*first, *world.dispatched())] == ["a", "b", "c"]
+
+
+def test_a_handoff_that_cannot_be_saved_at_once_loses_nothing(
+    world: World, crawling: SlotScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.fetcher.maxsize = world.fetcher.qsize() + 1
+    crawling.run_once()
+    first = world.dispatched()
+    with monkeypatch.context() as away:
+        away.setattr(crawling.queues.records, "save_many", _unavailable)
+        with pytest.raises(Unavailable):
+            _release_all(crawling)
+    crawling.run_once()
+    after = world.scheduler(_granted(epoch=2))
     world.fetcher.maxsize = 0
 
     after.run_once()
@@ -329,6 +348,10 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, start: float) -> None:
         self.now = start
         monkeypatch.setattr("pyspider_zk.hooks.slot_scheduler.time.time", lambda: self.now)
+
+
+def _unavailable(*_: object) -> None:
+    raise Unavailable("away")
 
 
 def _is_tick(task: dict[str, Any]) -> bool:

@@ -7,8 +7,8 @@ import pytest
 from pyspider_zk.core.names import Kind
 from pyspider_zk.errors import BadMessage, GateClosed, Unavailable
 from pyspider_zk.hooks.intake import Entry, Intake
-from pyspider_zk.queues.api import Message, Queues
-from pyspider_zk.queues.memory import MemoryBroker
+from pyspider_zk.queues.api import Delivery, Message, Queues
+from pyspider_zk.queues.memory import MemoryBroker, MemorySlotQueues
 
 SLOTS = 4
 LIMIT = 100
@@ -142,6 +142,30 @@ def test_a_message_that_fails_again_and_again_is_buried_with_the_reason(
     (letter,) = queues.slot_queues.dead_letters(9)
     assert letter.reason == "failed 3 times: KeyError('track')"
     assert left(queues) == 0
+
+
+def test_a_message_that_cannot_be_buried_now_holds_up_no_other(
+    broker: MemoryBroker, queues: Queues, table: Table, send: Callable[..., None]
+) -> None:
+    # given a message queue that is out of memory: it takes no dead letter before others are gone
+    class OutOfMemory(MemorySlotQueues):
+        def bury(self, delivery: Delivery, reason: str) -> None:
+            if self.lengths()[Kind.STATUS] > 1:
+                raise Unavailable("out of memory")
+            super().bury(delivery, reason)
+
+    intake = Intake(OutOfMemory(broker))
+    intake.take(range(SLOTS))
+    send("a", "b", "c")
+    table.raises["a"] = BadMessage("is no task")
+    # when
+    intake.run(Kind.STATUS, LIMIT, table.apply)
+    # then
+    assert table.applied == ["b", "c"]
+    assert (left(queues), queues.slot_queues.dead()) == (1, 0)
+    # and
+    intake.run(Kind.STATUS, LIMIT, table.apply)
+    assert (left(queues), queues.slot_queues.dead()) == (0, 1)
 
 
 def test_a_message_that_failed_is_left_alone_for_longer_and_longer(

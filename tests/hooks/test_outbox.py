@@ -1,5 +1,6 @@
 """What a task makes leaves at once, in the safe order, and is not lost."""
 
+import logging
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from pyspider_zk.local.services import RedisServer
 from pyspider_zk.queues.api import Message, SlotQueues
 from pyspider_zk.queues.connect import connect
 from pyspider_zk.queues.memory import MemoryBroker
+from pyspider_zk.queues.patience import Patience
 
 from .parts import FaultySlotQueues, read_all, running
 
@@ -29,8 +31,12 @@ def queues() -> FaultySlotQueues:
     return FaultySlotQueues(MemoryBroker())
 
 
-def outbox_of(queues: Any, grace: float = 0.0) -> Outbox:
-    return Outbox(queues, SLOTS, retry_after=SOON, grace=grace)
+def patience_of(grace: float = 0.0) -> Patience:
+    return Patience(logging.getLogger("processor"), "results wait", grace, pause=SOON)
+
+
+def outbox_of(queues: Any, patience: Patience | None = None) -> Outbox:
+    return Outbox(queues, SLOTS, patience or patience_of())
 
 
 def a_task(project: str, taskid: str = "t", **fields: Any) -> dict[str, Any]:
@@ -115,21 +121,23 @@ def test_a_queue_that_is_away_is_waited_for_and_nothing_is_lost(queues: FaultySl
 
 def test_close_ends_the_waiting_for_a_queue_that_is_away(queues: FaultySlotQueues) -> None:
     queues.away = True
-    outbox = outbox_of(queues)
+    patience = patience_of()
+    outbox = outbox_of(queues, patience)
     with running(outbox.queue(Kind.STATUS).put, a_task(ONE), raises=Unavailable):
         assert queues.refused.wait(10)
-        outbox.close()
+        patience.close()
 
 
 def test_close_ends_the_waiting_for_room() -> None:
     # given a slot whose owner reads nothing
     queues = FaultySlotQueues(MemoryBroker(), limit=1)
-    outbox = outbox_of(queues)
+    patience = patience_of()
+    outbox = outbox_of(queues, patience)
     outbox.queue(Kind.STATUS).put(a_task(ONE, "first"))
     # when
     with running(outbox.queue(Kind.STATUS).put, a_task(ONE, "second"), raises=Unavailable):
         assert queues.asked_full.wait(10)
-        outbox.close()
+        patience.close()
     # then
     assert [taskids(messages) for messages in queues.published] == [["first"]]
 
@@ -149,14 +157,47 @@ def test_room_is_waited_for() -> None:
     assert [each.body["taskid"] for each in read_all(owner, SLOTS)] == ["second"]
 
 
+def test_a_slot_of_a_dead_owner_holds_up_only_until_the_next_owner_reads() -> None:
+    # given a slot whose owner died with all it had read
+    broker = MemoryBroker()
+    queues = FaultySlotQueues(broker, limit=1)
+    outbox = outbox_of(queues)
+    outbox.queue(Kind.STATUS).put(a_task(ONE, "first"))
+    dead = broker.queues(SLOTS).slot_queues
+    read_all(dead, SLOTS)
+    # when
+    with running(outbox.queue(Kind.STATUS).put, a_task(ONE, "second")):
+        assert queues.asked_full.wait(10)
+        # then who has nothing for it goes on
+        other = FaultySlotQueues(broker, limit=1)
+        outbox_of(other).queue(Kind.STATUS).put(a_task(OTHER, "of another slot"))
+        # and when the next owner reads, all do
+        heir = broker.queues(SLOTS).slot_queues
+        first = read_all(heir, SLOTS)
+        heir.acknowledge(first)
+    assert {each.body["taskid"] for each in first} == {"first", "of another slot"}
+    assert [each.body["taskid"] for each in read_all(heir, SLOTS)] == ["second"]
+
+
+def test_an_outage_is_said_once(queues: FaultySlotQueues, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    queues.away = True
+    with running(outbox_of(queues).queue(Kind.STATUS).put, a_task(ONE, "pack")):
+        for _ in range(3):
+            queues.refused.clear()
+            assert queues.refused.wait(10)
+        queues.away = False
+    assert [record.levelno for record in caplog.records] == [logging.WARNING, logging.INFO]
+
+
 def test_a_queue_that_comes_back_within_the_grace_gets_what_was_done(
     queues: FaultySlotQueues,
 ) -> None:
     queues.away = True
-    outbox = outbox_of(queues, grace=60)
-    with running(outbox.queue(Kind.STATUS).put, a_task(ONE, "pack")):
+    patience = patience_of(grace=60)
+    with running(outbox_of(queues, patience).queue(Kind.STATUS).put, a_task(ONE, "pack")):
         assert queues.refused.wait(10)
-        outbox.close()
+        patience.close()
         queues.refused.clear()
         assert queues.refused.wait(10)
         queues.away = False
@@ -164,9 +205,10 @@ def test_a_queue_that_comes_back_within_the_grace_gets_what_was_done(
 
 
 def test_what_is_done_after_close_is_sent_all_the_same(queues: FaultySlotQueues) -> None:
-    outbox = outbox_of(queues)
+    patience = patience_of()
+    outbox = outbox_of(queues, patience)
+    patience.close()
     with outbox:
-        outbox.close()
         outbox.queue(Kind.STATUS).put(a_task(ONE, "pack"))
     assert [taskids(messages) for messages in queues.published] == [["pack"]]
 

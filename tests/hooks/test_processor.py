@@ -1,7 +1,7 @@
 """Scripts run as in pyspider; what they make reaches the queue of its project's slot."""
 
+import logging
 import os
-import queue
 import signal
 import threading
 from collections.abc import Callable
@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from pyspider.database import connect_database
+from umsgpack import PackException  # type: ignore[import-untyped]
 
 from pyspider_zk.config import Settings
 from pyspider_zk.core.names import Kind
@@ -20,6 +21,7 @@ from pyspider_zk.hooks import ClusterProcessor
 from pyspider_zk.queues.api import Delivery, Queues
 from pyspider_zk.queues.memory import MemoryBroker
 from pyspider_zk.zookeeper.directory import Directory
+from tests.queues.away import AwayQueue
 
 from .parts import FaultySlotQueues, faulty, read_all, running
 
@@ -71,13 +73,13 @@ def slot_queues(broker: MemoryBroker) -> FaultySlotQueues:
 
 
 @pytest.fixture
-def fetched() -> "queue.Queue[Any]":
-    return queue.Queue()
+def fetched() -> AwayQueue:
+    return AwayQueue()
 
 
 @pytest.fixture
-def results() -> "queue.Queue[Any]":
-    return queue.Queue()
+def results() -> AwayQueue:
+    return AwayQueue()
 
 
 @pytest.fixture
@@ -85,8 +87,8 @@ def make(
     projectdb: Any,
     broker: MemoryBroker,
     slot_queues: FaultySlotQueues,
-    fetched: "queue.Queue[Any]",
-    results: "queue.Queue[Any]",
+    fetched: AwayQueue,
+    results: AwayQueue,
 ) -> Callable[..., ClusterProcessor]:
     def make(settings: Settings | None = None) -> ClusterProcessor:
         whole = broker.queues(SLOTS)
@@ -164,7 +166,7 @@ def test_a_task_of_an_unknown_project_gives_a_failed_pack(make: Make, broker: Me
 
 
 def test_a_message_reaches_the_slot_of_the_project_it_is_sent_to(
-    make: Make, slot_queues: FaultySlotQueues, results: "queue.Queue[Any]"
+    make: Make, slot_queues: FaultySlotQueues, results: AwayQueue
 ) -> None:
     # given
     assert slot_of(ONE, SLOTS) != slot_of(OTHER, SLOTS)
@@ -181,11 +183,63 @@ def test_a_message_reaches_the_slot_of_the_project_it_is_sent_to(
 
 
 def test_results_take_pyspiders_own_way(
-    make: Make, results: "queue.Queue[Any]", broker: MemoryBroker
+    make: Make, results: AwayQueue, broker: MemoryBroker
 ) -> None:
     run(make(), a_task("page"))
     assert results.get_nowait()[1] == {"text": "text"}
     assert [delivery.kind for delivery in left(broker)] == [Kind.STATUS]
+
+
+def test_a_result_waits_outside_of_the_script_whose_time_is_limited(
+    make: Make, results: AwayQueue, slot_queues: FaultySlotQueues, broker: MemoryBroker
+) -> None:
+    # given
+    results.away = True
+    processor = make()
+    # when
+    with running(run, processor, a_task("page")):
+        for _ in range(2):
+            results.refused.clear()
+            assert results.refused.wait(20)
+        # then the script has ended, and what must come after the result has not left
+        assert processor.project_manager.projects[ONE]["instance"].task is None
+        assert slot_queues.published == []
+        results.away = False
+    # and it has not failed
+    (pack,) = left(broker)
+    assert pack.body["track"]["process"]["ok"] is True
+    assert results.get_nowait()[1] == {"text": "text"}
+
+
+def test_to_quit_ends_the_waiting(make: Make, results: AwayQueue) -> None:
+    processor = make()
+    processor._patience._grace = 0
+    results.away = True
+    with running(run, processor, a_task("page"), raises=Unavailable):
+        assert results.refused.wait(20)
+        processor.quit()
+
+
+def test_a_result_that_cannot_be_sent_at_all_fails_its_script(
+    make: Make, results: AwayQueue, broker: MemoryBroker
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise PackException("a set")
+
+    results.put = refuse  # type: ignore[method-assign]
+    run(make(), a_task("page"))
+    (pack,) = left(broker)
+    assert pack.body["track"]["process"]["ok"] is False
+
+
+def test_results_leave_before_the_pack_of_their_task(
+    make: Make, results: AwayQueue, slot_queues: FaultySlotQueues
+) -> None:
+    slot_queues.away = True
+    with running(run, make(), a_task("page")):
+        assert slot_queues.refused.wait(20)
+        assert results.qsize() == 1
+        slot_queues.away = False
 
 
 def test_no_service_is_needed_to_make_one(projectdb: Any) -> None:
@@ -213,7 +267,7 @@ def small(cluster_settings: Settings) -> Settings:
 def test_it_is_present_while_it_runs(
     make: Make,
     small: Settings,
-    fetched: "queue.Queue[Any]",
+    fetched: AwayQueue,
     broker: MemoryBroker,
     eventually: Callable[..., None],
 ) -> None:
@@ -229,6 +283,32 @@ def test_it_is_present_while_it_runs(
         processor.quit()
     # and
     assert present(small) == []
+
+
+@pytest.mark.zk
+def test_a_message_queue_that_goes_away_ends_no_processor_and_is_said_once(
+    make: Make,
+    small: Settings,
+    fetched: AwayQueue,
+    broker: MemoryBroker,
+    eventually: Callable[..., None],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    # given
+    caplog.set_level(logging.INFO, "processor")
+    processor = make(small)
+    fetched.away = True
+    # when
+    with running(processor.run):
+        eventually(lambda: fetched.asked > processor.EXCEPTION_LIMIT)
+        fetched.away = False
+        task = a_task("on_start")
+        fetched.put((task, response(task)))
+        eventually(lambda: len(left(broker)) == 2)
+        processor.quit()
+    # then
+    about = [r.levelno for r in caplog.records if "listens" in r.message or "again" in r.message]
+    assert about == [logging.WARNING, logging.INFO]
 
 
 @pytest.mark.zk
@@ -259,7 +339,7 @@ def test_its_queues_are_closed_when_it_cannot_join(
 def test_sigterm_ends_it_after_the_task_at_hand(
     make: Make,
     small: Settings,
-    fetched: "queue.Queue[Any]",
+    fetched: AwayQueue,
     slot_queues: FaultySlotQueues,
     broker: MemoryBroker,
 ) -> None:

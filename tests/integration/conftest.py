@@ -55,7 +55,10 @@ class Site:
             def log_message(self, *_: Any) -> None:
                 """Say nothing."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
+        class Server(ThreadingHTTPServer):
+            request_queue_size = 256  # a burst must not wait for dropped connections
+
+        self._server = Server(("127.0.0.1", 0), Page)
         self._thread = threading.Thread(target=self._server.serve_forever)
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
 

@@ -34,6 +34,8 @@ CALLS: dict[str, Callable[[Queues], Any]] = {
     "lengths": lambda queues: queues.slot_queues.lengths(),
     "dead": lambda queues: queues.slot_queues.dead(),
     "dead_letters": lambda queues: queues.slot_queues.dead_letters(1),
+    "replay": lambda queues: queues.slot_queues.replay(["1-0"]),
+    "discard": lambda queues: queues.slot_queues.discard(["1-0"]),
     "forward": lambda queues: queues.inbox.forward(1),
     "inbox lengths": lambda queues: queues.inbox.lengths(),
     "save": lambda queues: queues.records.save(0, {}),

@@ -157,6 +157,24 @@ def test_acknowledgements_that_redis_missed_are_caught_up(
     assert queues.lengths()[NEW] == 0
 
 
+def test_a_redis_that_can_only_be_read_is_not_read_ahead(own_backend: Any) -> None:
+    # given
+    queues = own_backend.process().slot_queues
+    queues.take([0])
+    publish(queues, 1, 2, 3, 4)
+    applied = queues.read(NEW, 2)
+    own_backend.client.replicaof("127.0.0.1", "1")  # a former master, after a failover
+    # when
+    with pytest.raises(Unavailable):
+        queues.acknowledge(applied)
+    with pytest.raises(Unavailable):
+        queues.read(NEW, 2)
+    # then
+    own_backend.client.replicaof("NO", "ONE")
+    assert bodies(queues.read(NEW, 2)) == [3, 4]
+    assert queues.lengths()[NEW] == 2
+
+
 def test_poison_that_cannot_be_buried_now_stops_nobody(redis_backend: Any) -> None:
     queues = redis_backend.process().slot_queues
     queues.take([0])

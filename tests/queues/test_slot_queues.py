@@ -278,6 +278,31 @@ def test_a_publisher_waits_for_room(backend: Any, others: SlotQueues) -> None:
     assert ids(others.read(NEW, 10)) == [2, 3]
 
 
+def test_a_publisher_at_the_limit_of_a_dead_owner_goes_on_once_the_next_one_reads(
+    backend: Any, others: SlotQueues
+) -> None:
+    # given an owner that read, and died before it acknowledged
+    waits = Event()
+    queues = backend.process(limit=2, wait=lambda _: waits.set()).slot_queues
+    others.take([0, 1])
+    queues.publish(tasks(1, 2))
+    others.read(NEW, 10)
+    thread = Thread(target=queues.publish, args=[tasks(3)])
+    thread.start()
+    assert waits.wait(60)
+    # when another process has something for another slot of the dead
+    backend.process(limit=2, wait=fail).slot_queues.publish(tasks(4, slot=1))
+    # and the next owner takes over
+    heir = backend.process().slot_queues
+    heir.take([0, 1])
+    first = heir.read(NEW, 10)
+    heir.acknowledge(first)
+    thread.join(60)
+    # then
+    assert sorted(ids(first)) == [1, 2, 4]
+    assert ids(heir.read(NEW, 10)) == [3]
+
+
 def test_a_full_queue_does_not_hold_up_the_others(backend: Any) -> None:
     queues = backend.process(limit=1, wait=fail).slot_queues
     queues.publish(tasks(1))

@@ -1,0 +1,162 @@
+"""The command ``dead-letters``: what nobody could use, to be looked at, tried again or deleted."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pyspider_zk.cli.target import also_here, find_target
+from pyspider_zk.core.names import slot_queue
+from pyspider_zk.errors import BadMessage, ClusterError, ConfigError
+from pyspider_zk.queues.api import DeadLetter, SlotQueues
+from pyspider_zk.queues.codec import decode
+from pyspider_zk.queues.connect import connect
+
+_ANY_SLOTS = 1  # dead letters are where they are however many slots there are
+_PREVIEW = 300  # characters of a message that people are shown
+
+_WHERE = {
+    "message_queue": "the cluster's message queue",
+    "data_path": "the folder of the `up` to look for",
+}
+
+
+@click.group("dead-letters")
+def dead_letters() -> None:
+    """Show, replay or drop messages that nobody could use.
+
+    Without --message-queue it is about the cluster that `pyspider-zk up` runs in this folder.
+    """
+
+
+@also_here(**_WHERE)
+@dead_letters.command("list")
+@click.option("--json", "as_json", is_flag=True, help="print one JSON document")
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(1))
+@click.pass_obj
+def show(asked: dict[str, Any], as_json: bool, limit: int) -> None:
+    """Show the latest dead letters, newest first."""
+    with _slot_queues(asked) as queues:
+        letters, total = queues.dead_letters(limit), queues.dead()
+    if as_json:
+        click.echo(json.dumps({"total": total, "letters": [_as_dict(each) for each in letters]}))
+    else:
+        Console(width=None if sys.stdout.isatty() else 160).print(_table(letters, total))
+
+
+def _chosen(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the choice of letters: tags, or all."""
+    every = click.option("--all", "every", is_flag=True, help="all that there are now")
+    return click.argument("tags", nargs=-1)(every(command))
+
+
+@also_here(**_WHERE)
+@dead_letters.command()
+@_chosen
+@click.pass_obj
+def replay(asked: dict[str, Any], tags: tuple[str, ...], every: bool) -> None:
+    """Put dead letters back into the queues they were found in."""
+    _apply(asked, tags, every, lambda queues, chosen: queues.replay(chosen), "put back")
+
+
+@also_here(**_WHERE)
+@dead_letters.command()
+@_chosen
+@click.pass_obj
+def drop(asked: dict[str, Any], tags: tuple[str, ...], every: bool) -> None:
+    """Delete dead letters for good."""
+    _apply(asked, tags, every, lambda queues, chosen: queues.discard(chosen), "dropped")
+
+
+def _apply(
+    asked: dict[str, Any],
+    tags: tuple[str, ...],
+    every: bool,
+    act: Callable[[SlotQueues, list[str]], int],
+    done: str,
+) -> None:
+    """Do it to the letters that were named, or to all of them, oldest first.
+
+    Raises:
+        ClusterError: some of those named are not there; the others are done.
+    """
+    if bool(tags) == every:
+        raise click.UsageError("name the tags that `dead-letters list` shows, or --all")
+    with _slot_queues(asked) as queues:
+        chosen = list(tags) or [each.tag for each in reversed(queues.dead_letters(queues.dead()))]
+        count = act(queues, chosen)
+    click.echo(f"{count} dead letter{'' if count == 1 else 's'} {done}")
+    missing = len(set(tags)) - count
+    if missing > 0:
+        raise ClusterError(f"{missing} of these tags {'is' if missing == 1 else 'are'} not there")
+
+
+@contextmanager
+def _slot_queues(asked: dict[str, Any]) -> Iterator[SlotQueues]:
+    """Open the slot queues that the command is about.
+
+    Raises:
+        ConfigError: nobody told which, or it is none that a cluster can use.
+    """
+    url = asked["message_queue"] or asked["amqp_url"]
+    if not url:
+        found = find_target(asked)
+        url = found and found.message_queue
+    if not url:
+        raise ConfigError(
+            [
+                f"message queue: none is given, and no cluster runs in {asked['data_path']};"
+                " name one with --message-queue redis://host:6379/0"
+            ]
+        )
+    with closing(connect(url, 0, _ANY_SLOTS)) as queues:
+        yield queues.slot_queues
+
+
+def _table(letters: list[DeadLetter], total: int) -> Table | str:
+    if not letters:
+        return "no dead letters"
+    title = f"{len(letters)} of {total} dead letters" if len(letters) < total else None
+    table = Table("tag", "time", "queue", "reason", "message", title=title, box=None)
+    table.columns[0].no_wrap = True
+    for letter in letters:
+        message = f"{_readable(letter.body)!s:.{_PREVIEW}}"
+        cells = (letter.tag, _when(letter), _where(letter), letter.reason, message)
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def _as_dict(letter: DeadLetter) -> dict[str, Any]:
+    return {
+        "tag": letter.tag,
+        "queue": _where(letter),
+        "time": letter.time,
+        "reason": letter.reason,
+        "message": _readable(letter.body),
+    }
+
+
+def _where(letter: DeadLetter) -> str:
+    return letter.kind.value if letter.slot is None else slot_queue(letter.kind, letter.slot)
+
+
+def _when(letter: DeadLetter) -> str:
+    return datetime.fromtimestamp(letter.time, UTC).astimezone().isoformat(" ", "seconds")
+
+
+def _readable(body: bytes) -> Any:
+    """Return a message as JSON can hold it; its text, if it cannot; its bytes, if they are none."""
+    try:
+        message = decode(body)
+        return json.loads(json.dumps(message, default=repr))
+    except BadMessage:
+        return repr(body)
+    except (TypeError, ValueError):
+        return repr(message)
