@@ -33,6 +33,7 @@ class Settings:
         slots: number of slots; fixed at the cluster's birth, the same everywhere.
         renewal: how often a member renews its lease.
         lease: how long a renewal lasts.
+        budget: how long an effect may take; the gate shuts so much before the lease ends.
         session: the ZooKeeper session timeout asked for.
         drain: how long a member that got SIGTERM waits for its slots to move away.
         name: a member's identity, which keeps its number; empty: host and port if the XML-RPC
@@ -46,6 +47,7 @@ class Settings:
     slots: int = DEFAULT_SLOTS
     renewal: float = 1.0
     lease: float = 4.0
+    budget: float = 0.1
     session: float = 10.0
     drain: float = 30.0
     name: str = ""
@@ -82,6 +84,7 @@ _TYPES: Mapping[str, Callable[[object], object]] = {
     "slots": lambda value: _whole(value),
     "renewal": lambda value: _seconds(value),
     "lease": lambda value: _seconds(value),
+    "budget": lambda value: _seconds(value),
     "session": lambda value: _seconds(value),
     "drain": lambda value: _seconds(value),
 }

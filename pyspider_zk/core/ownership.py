@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from pyspider_zk.core.assignment import place
+from pyspider_zk.core.phases import TRANSITIONS, Event, Phase
 from pyspider_zk.core.records import Assignment, Member, MemberId, Slot
 
 
@@ -125,11 +126,11 @@ def decide(snapshot: Snapshot, rules: Rules) -> Decision | None:
     takers = eligible(snapshot, rules)
     if not takers:
         return None
-    free = [_is_free(number, slot, snapshot, rules) for number, slot in enumerate(table)]
-    settled = [_settled(slot, is_free) for slot, is_free in zip(table, free, strict=True)]
+    freed = [_freed_by(number, slot, snapshot, rules) for number, slot in enumerate(table)]
+    settled = [_settled(slot, event) for slot, event in zip(table, freed, strict=True)]
     moving = sum(slot.next is not None for slot in table)
     targets = place(settled, takers, snapshot.weights, max(0, rules.moves - moving))
-    rows = tuple(map(_next_row, table, free, targets))
+    rows = tuple(map(_next_row, table, freed, targets))
     if rows == table:
         return None
     losers = {old.owner for old, new in zip(table, rows, strict=True) if old.owner != new.owner}
@@ -162,32 +163,35 @@ def leftovers(snapshot: Snapshot, rules: Rules) -> set[MemberId]:
     }
 
 
-def _is_free(number: int, slot: Slot, snapshot: Snapshot, rules: Rules) -> bool:
-    """Tell whether nobody can hold the slot: never granted, released, or the owner is no more."""
+def _freed_by(number: int, slot: Slot, snapshot: Snapshot, rules: Rules) -> Event | None:
+    """Return why nobody can hold the slot; None while its owner may."""
     if slot.owner is None:
-        return True
-    if snapshot.acks.get(slot.owner, {}).get(number) == slot.epoch:
-        return True
-    return snapshot.standing(slot.owner, rules) is not Standing.ALIVE
+        return Event.PLACED
+    if slot.next and snapshot.acks.get(slot.owner, {}).get(number) == slot.epoch:
+        return Event.ACKNOWLEDGED
+    return _ENDED[snapshot.standing(slot.owner, rules)]
 
 
-def _settled(slot: Slot, is_free: bool) -> MemberId | None:
+_ENDED = {Standing.ALIVE: None, Standing.DEAD: Event.DIED, Standing.GONE: Event.LEFT}
+
+
+def _settled(slot: Slot, freed: Event | None) -> MemberId | None:
     """Return who has, or was promised, the slot."""
     if slot.next is not None:
         return slot.next
-    return None if is_free else slot.owner
+    return None if freed else slot.owner
 
 
-def _next_row(slot: Slot, is_free: bool, target: MemberId) -> Slot:
+def _next_row(slot: Slot, freed: Event | None, target: MemberId) -> Slot:
     """Return the row after this decision.
 
     A release that was asked for is never called back: the owner may have done it already. If the
     one that was to get the slot is gone, another is named.
     """
-    if is_free:
-        return Slot(target, slot.epoch + 1)
-    if target == slot.owner:
+    if freed is None and target == slot.owner:
         return slot
+    if TRANSITIONS[slot.phase, freed or Event.ASKED] is Phase.OWNED:
+        return Slot(target, slot.epoch + 1)
     return slot._replace(next=target)
 
 

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
+from pyspider_zk.core.phases import Phase
 from pyspider_zk.core.slots import slot_of
 
 PROTOCOL = 1
@@ -98,14 +99,6 @@ class Load(_Record):
 
     projects: int = 0
     pending: int = 0
-
-
-class Phase(StrEnum):
-    """Where a slot stands between two owners."""
-
-    VACANT = "vacant"
-    OWNED = "owned"
-    RELEASING = "releasing"
 
 
 class Slot(NamedTuple):

@@ -58,7 +58,7 @@ class Coordinator:
         tree = self._tree = Tree(settings.root)
         self._connection = Connection(settings)
         self._directory = Directory(settings, self._connection)
-        self._rules = Rules(lease=settings.lease)
+        self._rules = Rules(lease=settings.lease, budget=settings.budget)
         self._membership = self._new_membership()
         self._leadership = Leadership(self._connection, tree, self._rules, clock, self._on_event)
         self._thread = threading.Thread(target=self._run, name="coordinator", daemon=True)

@@ -1,7 +1,7 @@
 """Standing for election, and the leader's one duty: writing the assignment."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from kazoo.exceptions import BadVersionError, NoNodeError
 
@@ -23,6 +23,8 @@ from pyspider_zk.core.records import Assignment, Member, MemberId, decode_acks
 from pyspider_zk.zookeeper.connection import Connection, Step, Watch, check, delete, write
 
 logger = logging.getLogger("pyspider_zk.leadership")
+
+WATCHED = 3  # how many before them candidates watch: a leader and two next in line may die at once
 
 
 class Leadership:
@@ -58,16 +60,15 @@ class Leadership:
     def lead(self, member: MemberId, weights: Callable[[], Mapping[int, int]]) -> None:
         """Stand for election; if this member leads, bring the assignment one step further.
 
-        The next in line keeps the same stamps, so that it can go on at once.
+        Those in line keep stamps too, so that they can go on at once.
         """
-        first, *others = self._line(member)
-        self._say_whether_leading(first == self._candidacy)
+        line = self._line(member)
+        place = line.index(str(self._candidacy))
+        self._say_whether_leading(place == 0)
         if self.leading:
             self._assign(weights)
-        elif others[0] == self._candidacy:
-            self._watch_over(first)
         else:
-            self._stamps = {}
+            self._watch_over(line[:place])
 
     def _assign(self, weights: Callable[[], Mapping[int, int]]) -> None:
         snapshot, version = self._snapshot(weights())
@@ -77,16 +78,27 @@ class Leadership:
             _log_moves(snapshot.assignment, decision.assignment)
         self._sweep(leftovers(snapshot, self._rules))
 
-    def _watch_over(self, first: str) -> None:
-        """Depose a leader that is dead or left; the check finds one that renewed meanwhile."""
-        now = self._stamp()
-        leader = candidate_of(first)
-        stamp = self._stamps.get(leader)
+    def _watch_over(self, before: list[str]) -> None:
+        """Depose those next before me that are dead or left, the leader or who would be leader.
+
+        Several may die at once, so each watches several. The first in line look at all leases,
+        as the leader does, for they may have to lead at once; the others only at those watched.
+        """
+        watched = before[-WATCHED:]
+        near = len(before) <= WATCHED
+        now = self._stamp(None if near else list(map(candidate_of, watched)))
+        for name in watched:
+            self._depose_if_dead(name, now)
+
+    def _depose_if_dead(self, name: str, now: float) -> None:
+        """Take a candidacy away; the check finds one that renewed meanwhile."""
+        member = candidate_of(name)
+        stamp = self._stamps.get(member)
         if standing_of(stamp, now, self._rules) is Standing.ALIVE:
             return
-        steps = [check(self._tree.lease(leader), stamp.version)] if stamp else []
-        self._connection.multi(*steps, delete(f"{self._tree.election}/{first}"))
-        logger.warning("leader %s is deposed: it does not renew its lease", leader)
+        steps = [check(self._tree.lease(member), stamp.version)] if stamp else []
+        self._connection.multi(*steps, delete(f"{self._tree.election}/{name}"))
+        logger.warning("candidate %s is deposed: it does not renew its lease", member)
 
     def _say_whether_leading(self, leading: bool) -> None:
         if leading != self.leading:
@@ -117,22 +129,23 @@ class Leadership:
         )
         return snapshot, version
 
-    def _stamp(self) -> float:
-        """Look at the leases; return the time that their versions were seen at.
+    def _stamp(self, members: Collection[MemberId] | None = None) -> float:
+        """Look at the leases of these or all; return the time that their versions were seen at.
 
         The clock is read after the leases: read before, a version could seem older than its
         renewal is. If I could not look for long, nobody could show me a renewal (ZooKeeper was
         away, the machine slept), so all ages start anew.
         """
-        versions = self._versions()
+        versions = self._versions(members)
         now = self._clock()
         blind = now - self._looked > self._rules.lease / 2
         self._stamps = observe({} if blind else self._stamps, versions, now)
         self._looked = now
         return now
 
-    def _versions(self) -> dict[MemberId, int]:
-        members = list(map(MemberId.parse, self._connection.children(self._tree.leases)))
+    def _versions(self, members: Collection[MemberId] | None) -> dict[MemberId, int]:
+        if members is None:
+            members = list(map(MemberId.parse, self._connection.children(self._tree.leases)))
         found = self._connection.find_all([self._tree.lease(member) for member in members])
         return {member: lease[1] for member, lease in zip(members, found, strict=True) if lease}
 

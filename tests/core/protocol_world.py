@@ -1,250 +1,297 @@
-"""A small world in memory that runs the real rules: members, leaders, clocks, lost replies.
+"""Every step that a small cluster can take, with the real rules.
 
-Every method of ``World`` listed in ``moves()`` is one atomic step of one party, so whoever picks
-the steps explores the interleavings: here a seeded random walk. ``broken`` names rules that the
-world leaves out, to show that the invariants notice.
+``steps`` yields what may happen next in a state: one atomic step of one party each, so whoever
+follows all of them explores every interleaving. A party that takes no step is paused: a pause,
+however long, costs nothing. ``broken`` names a rule to leave out, to show that it is needed.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from itertools import pairwise
-from random import Random
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 
-from pyspider_zk.core.ownership import (
-    NOTHING,
-    Rules,
-    Snapshot,
-    Stamp,
-    View,
-    decide,
-    observe,
-    still_released,
-    view_of,
+from protocol_leader import (
+    elect,
+    forget_judgements,
+    lead,
+    only_busy,
+    step_of_leader,
+    without_vain_writes,
 )
-from pyspider_zk.core.records import Assignment, Member, MemberId
+from protocol_states import (
+    LEADER_TICK,
+    LEASE,
+    MEMBER_TICK,
+    NOW,
+    OLDEST,
+    Leader,
+    Node,
+    Releases,
+    Rows,
+    State,
+    put,
+    tidy,
+    without,
+)
 
-RULES = Rules(lease=4.0, drift=0.01, margin=0.01)
-RECORD = Member("127.0.0.1:1", "host", 1, "0", 0.0)
-Move = Callable[[], None]
+from pyspider_zk.core.ownership import View, still_released, view_of
+from pyspider_zk.core.records import Assignment, MemberId
 
-
-@dataclass
-class Node:
-    """A member process. ``version`` is the one of its cached assignment."""
-
-    id: MemberId
-    rate: float
-    table: Assignment
-    version: int
-    view: View = NOTHING
-    released: dict[int, int] = field(default_factory=dict)
-    request: tuple[float, int] | None = None  # a renewal under way: sent when, cached version
-    reply: tuple[float, bool] | None = None  # its answer under way: sent when, granted
-
-    def show(self) -> None:
-        self.released = still_released(self.table, self.id, self.released)
-        self.view = view_of(self.table, self.id, self.released, self.view.lease_until)
-
-
-@dataclass
-class Leader:
-    """A process that believes it leads; there may be several."""
-
-    rate: float
-    stamps: dict[MemberId, Stamp] = field(default_factory=dict)
-    table: int | None = None  # the version of the assignment that this look began with
-    versions: dict[MemberId, int] | None = None
-    snapshot: tuple[Snapshot, int] | None = None
+Step = tuple[str, State]
+Fault = Callable[[State, str], Iterator[Step]]
+ALL = ("election", "join", "crash", "leave", "expiry", "drain")
 
 
-class World:
-    def __init__(
-        self, random: Random, slots: int = 3, broken: frozenset[str] = frozenset()
-    ) -> None:
-        self.random = random
-        self.broken = broken
-        self.now = 0.0
-        self.tables = [Assignment.vacant(slots)]
-        self.leases: dict[MemberId, int] = {}
-        self.ephemerals: dict[MemberId, Member] = {}
-        self.acks: dict[MemberId, dict[int, int]] = {}
-        self.nodes: list[Node] = []
-        self.leaders = [Leader(1.0)]
-        self.born = 0
-        self.grants = 0
-
-    def moves(self) -> Iterator[Move]:
-        """Yield every step that is possible now."""
-        yield self.let_time_pass
-        if len(self.nodes) < 2 and self.born < 8:
-            yield self.join
-        if self.random.random() < 0.02:
-            yield self.elect
-        for leader in self.leaders:
-            yield lambda leader=leader: self.look_at_the_table(leader)
-            if leader.table is not None:
-                yield lambda leader=leader: self.look_at_leases(leader)
-            if leader.versions is not None:
-                yield lambda leader=leader: self.look_at_the_rest(leader)
-            if leader.snapshot:
-                yield lambda leader=leader: self.write(leader)
-            yield lambda leader=leader: self.lead(leader)
-        for node in self.nodes:
-            yield from self._moves_of(node)
-
-    def _moves_of(self, node: Node) -> Iterator[Move]:
-        yield lambda: self.read(node)
-        yield lambda: self.release(node)
-        yield lambda: self.acknowledge(node)
-        if node.request is None and node.reply is None:
-            yield lambda: self.send(node)
-            yield lambda: self.renew(node)
-        if node.request is not None:
-            yield lambda: self.serve(node)
-        if node.reply is not None:
-            yield lambda: self.receive(node)
-            yield lambda: self.lose_reply(node)
-        if self.random.random() < 0.005:
-            yield self.random.choice(
-                [lambda: self.crash(node), lambda: self.leave(node), lambda: self.expire(node)]
-            )
-
-    def let_time_pass(self) -> None:
-        self.now += self.random.choice([0.1, 0.1, 0.1, 0.1, 0.1, 1.0, 1.0, 3.0])
-
-    def join(self) -> None:
-        member = MemberId(self.born % 3, f"life{self.born}")
-        self.born += 1
-        self.leases[member], self.ephemerals[member], self.acks[member] = 0, RECORD, {}
-        rate = self.random.choice([1.0, 0.995])
-        self.nodes.append(Node(member, rate, self.tables[-1], len(self.tables) - 1))
-
-    def renew(self, node: Node) -> None:
-        """Renew without anybody in between, so that walks get somewhere."""
-        for step in (self.send, self.serve, self.receive):
-            step(node)
-
-    def lead(self, leader: Leader) -> None:
-        """Lead without anybody in between, so that walks get somewhere."""
-        for step in (self.look_at_the_table, self.look_at_leases, self.look_at_the_rest):
-            step(leader)
-        self.write(leader)
-
-    def read(self, node: Node) -> None:
-        """Read the assignment from a server that may lag, but never behind what was read."""
-        node.version = self.random.randint(node.version, len(self.tables) - 1)
-        node.table = self.tables[node.version]
-        node.show()
-
-    def send(self, node: Node) -> None:
-        node.request = (self.clock(node), node.version)
-
-    def serve(self, node: Node) -> None:
-        assert node.request is not None
-        sent, version = node.request
-        current = version == len(self.tables) - 1 or "no check of the assignment" in self.broken
-        granted = node.id in self.ephemerals and current
-        if granted:
-            self.leases[node.id] += 1
-        node.request, node.reply = None, (sent, granted)
-
-    def receive(self, node: Node) -> None:
-        assert node.reply is not None
-        sent, granted = node.reply
-        node.reply = None
-        if granted:
-            if "lease from the reply" in self.broken:
-                sent = self.clock(node)
-            node.view = node.view.renewed(sent + RULES.lease)
-        elif node.id not in self.ephemerals:
-            node.view = NOTHING
-            self.nodes.remove(node)
-
-    def lose_reply(self, node: Node) -> None:
-        node.reply = None
-
-    def release(self, node: Node) -> None:
-        if "ack before release" not in self.broken:
-            node.released.update(node.view.releasing)
-            node.show()
-
-    def acknowledge(self, node: Node) -> None:
-        if node.id in self.acks:
-            early = node.view.releasing if "ack before release" in self.broken else {}
-            self.acks[node.id] = {**node.released, **early}
-
-    def crash(self, node: Node) -> None:
-        self.nodes.remove(node)
-
-    def leave(self, node: Node) -> None:
-        self.crash(node)
-        self.leases.pop(node.id, None)
-        self.ephemerals.pop(node.id, None)
-
-    def expire(self, node: Node) -> None:
-        """End the session; the node itself will learn it later."""
-        self.ephemerals.pop(node.id, None)
-
-    def elect(self) -> None:
-        """Another leader, with empty hands; the one before may still finish what it does."""
-        self.leaders = [*self.leaders[-1:], Leader(self.random.choice([1.0, 1.004]))]
-
-    def look_at_the_table(self, leader: Leader) -> None:
-        leader.table, leader.versions, leader.snapshot = len(self.tables) - 1, None, None
-
-    def look_at_leases(self, leader: Leader) -> None:
-        leader.versions = dict(self.leases)
-
-    def look_at_the_rest(self, leader: Leader) -> None:
-        assert leader.table is not None
-        assert leader.versions is not None
-        now = self.now * leader.rate
-        leader.stamps = observe(leader.stamps, leader.versions, now)
-        snapshot = Snapshot(
-            self.tables[leader.table],
-            dict(self.ephemerals),
-            leader.stamps,
-            {member: dict(acks) for member, acks in self.acks.items()},
-            {slot: self.random.choice([1, 9]) for slot in range(len(self.tables[0].slots))},
-            now,
-        )
-        leader.snapshot = snapshot, leader.table
-        leader.table = leader.versions = None
-
-    def write(self, leader: Leader) -> None:
-        assert leader.snapshot is not None
-        (snapshot, version), leader.snapshot = leader.snapshot, None
-        decision = decide(snapshot, RULES)
-        if decision is None or version != len(self.tables) - 1:
-            return
-        unchanged = all(
-            self.leases.get(member) == lease for member, lease in decision.checks.items()
-        )
-        if unchanged or "no check of the lease" in self.broken:
-            self.tables.append(decision.assignment)
-            self.grants += 1
-
-    def clock(self, node: Node) -> float:
-        return self.now * node.rate
-
-    def check(self) -> None:
-        """At most one gate per slot is open; epochs only grow."""
-        for slot in range(len(self.tables[-1].slots)):
-            holders = [node.id for node in self.nodes if self.is_open(node, slot)]
-            assert len(holders) <= 1, f"slot {slot} is open to {holders}"
-        for before, after in pairwise(self.tables[-2:]):
-            for old, new in zip(before.slots, after.slots, strict=True):
-                assert new.epoch - old.epoch in ({1} if old.owner != new.owner else {0, 1})
-
-    def is_open(self, node: Node, slot: int) -> bool:
-        epoch = node.view.owned.get(slot, node.view.releasing.get(slot, -1))
-        return node.view.open(slot, epoch, self.clock(node))
+def steps(state: State, broken: str = "", faults: Sequence[str] = ALL) -> Iterator[Step]:
+    """Yield everything that can happen next, with what it leads to."""
+    yield "time passes", time_passes(state)
+    for place, leader in enumerate(state.leaders):
+        if state.writes or not leader.write:
+            label, after = step_of_leader(state, place, broken)
+            yield label, _forget_tables(only_busy(after))
+    for node in state.nodes:
+        yield from _steps_of_node(state, node, broken)
+    for member in orphans(state):
+        yield f"the session of {member} ends", expire(state, member)
+    if state.faults:
+        for fault in faults:
+            yield from FAULTS[fault](state._replace(faults=state.faults - 1), broken)
 
 
-def walk(seed: int, steps: int = 500, broken: frozenset[str] = frozenset()) -> World:
-    """Take random steps, checking the invariants after each."""
-    world = World(Random(seed), broken=broken)  # noqa: S311 - a walk that can be repeated
-    for _ in range(steps):
-        world.random.choice(list(world.moves()))()
-        world.check()
-    return world
+def _steps_of_node(state: State, node: Node, broken: str) -> Iterator[Step]:
+    for lag in range(node.lag):
+        yield f"{node.id} reads the assignment, {lag} behind", read(state, node, lag)
+    if broken != "ack before release" and view(state, node).releasing:
+        yield f"{node.id} releases", release(state, node)
+    if unacknowledged(state, node, broken) is not None:
+        yield f"{node.id} acknowledges", acknowledge(state, node, broken)
+    if not is_standing(state, node):
+        yield f"{node.id} learns that its session is lost", rejoin(state, node)
+    elif node.reply:
+        yield f"{node.id} gets its reply", receive(state, node, broken)
+        yield f"the reply to {node.id} is lost", change(state, node, reply=0)
+    elif not node.lag or broken == "no check of the assignment":
+        yield f"{node.id} renews", renew(state, node, broken)
+
+
+def a_round(state: State) -> State:
+    """Let everybody take all their steps, undisturbed; then time passes."""
+    for member in orphans(state):
+        state = expire(state, member)
+    return time_passes(follow(lead(lead(follow(state)))))
+
+
+# --- time, and what a member does ---------------------------------------------------------------
+
+
+def time_passes(state: State) -> State:
+    return state._replace(
+        nodes=tuple(map(_later_node, state.nodes)), leaders=tuple(map(_later, state.leaders))
+    )
+
+
+def _later_node(node: Node) -> Node:
+    lease, reply = node.lease - MEMBER_TICK, node.reply - MEMBER_TICK
+    return node._replace(lease=max(0, lease), reply=max(0, reply))
+
+
+def _later(leader: Leader) -> Leader:
+    stamps = tuple(
+        (member, (version, min(OLDEST, age + LEADER_TICK)))
+        for member, (version, age) in leader.stamps
+    )
+    return leader._replace(stamps=stamps)
+
+
+def change(state: State, node: Node, **fields: object) -> State:
+    changed = node._replace(**fields)
+    return state._replace(nodes=tuple(changed if one is node else one for one in state.nodes))
+
+
+def read(state: State, node: Node, lag: int) -> State:
+    """Read the assignment from a server that may lag, but never behind what was read."""
+    released = _still_released(state.tables[lag], node.id, node.released)
+    return _forget_tables(change(state, node, lag=lag, released=released))
+
+
+def _forget_tables(state: State) -> State:
+    oldest = max((node.lag for node in state.nodes), default=0)
+    return state._replace(tables=state.tables[: oldest + 1])
+
+
+def view(state: State, node: Node) -> View:
+    return _view(state.tables[node.lag], node.id, node.released, node.lease)
+
+
+def open_to(state: State, node: Node) -> Releases:
+    """Return the slots whose gate is open to a member, with their epochs."""
+    return _open_slots(state.tables[node.lag], node.id, node.released, node.lease)
+
+
+def release(state: State, node: Node) -> State:
+    released = {*node.released, *view(state, node).releasing.items()}
+    return change(state, node, released=tuple(sorted(released)))
+
+
+def unacknowledged(state: State, node: Node, broken: str = "") -> Releases | None:
+    told = dict(state.acks).get(node.id)
+    early = view(state, node).releasing.items() if broken == "ack before release" else ()
+    releases = tuple(sorted({*node.released, *early}))
+    return None if told is None or told == releases else releases
+
+
+def acknowledge(state: State, node: Node, broken: str = "") -> State:
+    return state._replace(acks=put(state.acks, node.id, unacknowledged(state, node, broken)))
+
+
+def is_standing(state: State, node: Node) -> bool:
+    return node.id in dict(state.members) and node.id in dict(state.leases)
+
+
+def renew(state: State, node: Node, broken: str = "") -> State:
+    """Let ZooKeeper do a renewal; one by an outdated view is refused, which changes nothing.
+
+    It is served as soon as it is sent: if it took longer the lease would only be shorter.
+    """
+    state = change(state, node, reply=LEASE)
+    leases = put(state.leases, node.id, dict(state.leases)[node.id] + 1)
+    return tidy(without_vain_writes(state._replace(leases=leases), broken))
+
+
+def receive(state: State, node: Node, broken: str = "") -> State:
+    lease = LEASE if broken == "lease from the reply" else node.reply
+    return change(state, node, reply=0, lease=lease)
+
+
+def rejoin(state: State, node: Node) -> State:
+    """Begin another incarnation: everything of the one before is dropped."""
+    again = MemberId(node.id.number, f"{node.id.incarnation}+")
+    return _enter(drop_node(state, node), again)
+
+
+def _enter(state: State, member: MemberId) -> State:
+    return state._replace(
+        nodes=tuple(sorted([*state.nodes, Node(member)])),
+        leases=put(state.leases, member, 0),
+        members=put(state.members, member, False),
+        acks=put(state.acks, member, ()),
+    )
+
+
+def follow(state: State) -> State:
+    """Let all members, one after the other, read, release, tell so, and renew."""
+    for number in range(len(state.nodes)):
+        if not is_standing(state, state.nodes[number]):
+            state = rejoin(state, state.nodes[number])
+        state = read(state, state.nodes[number], 0)
+        state = release(state, state.nodes[number])
+        if unacknowledged(state, state.nodes[number]) is not None:
+            state = acknowledge(state, state.nodes[number])
+        state = renew(state, state.nodes[number])
+        state = receive(state, state.nodes[number])
+    return state
+
+
+# --- faults and orders --------------------------------------------------------------------------
+
+
+def orphans(state: State) -> list[MemberId]:
+    """Return the members whose process is gone and whose session is not."""
+    running = {node.id for node in state.nodes}
+    return [member for member, _ in state.members if member not in running]
+
+
+def expire(state: State, member: MemberId) -> State:
+    """End a session; the member itself learns it later."""
+    return state._replace(members=without(state.members, member))
+
+
+def drop_node(state: State, node: Node) -> State:
+    return _forget_tables(state._replace(nodes=tuple(n for n in state.nodes if n is not node)))
+
+
+def leave(state: State, node: Node, broken: str) -> State:
+    """Close the gate for good, then delete lease, acks and ephemeral."""
+    if broken != "leave before the gate is shut":
+        state = drop_node(state, node)
+    state = state._replace(
+        leases=without(state.leases, node.id),
+        acks=without(state.acks, node.id),
+        members=without(state.members, node.id),
+    )
+    return tidy(without_vain_writes(state, broken))
+
+
+def join(state: State) -> State:
+    number = 1 + max((member.number for member, _ in state.leases), default=-1)
+    return _enter(state, MemberId(number, f"joined{state.faults}"))
+
+
+def drain(state: State, node: Node) -> State:
+    return state._replace(members=put(state.members, node.id, True))
+
+
+def _elections(state: State, _broken: str) -> Iterator[Step]:
+    yield "another leads, with empty hands", elect(state, ())
+    yield "the next in line leads", elect(state, state.leaders[-1].stamps)
+
+
+def _joining(state: State, _broken: str) -> Iterator[Step]:
+    yield "a member joins", join(state)
+
+
+def _crashes(state: State, _broken: str) -> Iterator[Step]:
+    for node in state.nodes:
+        yield f"{node.id} crashes", drop_node(state, node)
+
+
+def _leaving(state: State, broken: str) -> Iterator[Step]:
+    for node in state.nodes:
+        yield f"{node.id} leaves", leave(state, node, broken)
+
+
+def _expiries(state: State, _broken: str) -> Iterator[Step]:
+    for node in state.nodes:
+        yield f"{node.id} loses its session", expire(state, node.id)
+
+
+def _drains(state: State, _broken: str) -> Iterator[Step]:
+    for node in state.nodes:
+        if is_standing(state, node):
+            yield f"{node.id} drains", drain(state, node)
+
+
+FAULTS: dict[str, Fault] = {
+    "election": _elections,
+    "join": _joining,
+    "crash": _crashes,
+    "leave": _leaving,
+    "expiry": _expiries,
+    "drain": _drains,
+}
+
+
+# --- the real rules, the same question once -----------------------------------------------------
+
+
+@cache
+def _view(rows: Rows, member: MemberId, released: Releases, lease: int) -> View:
+    until = lease or float("-inf")
+    return view_of(Assignment(0, rows), member, dict(released), until)
+
+
+@cache
+def _still_released(rows: Rows, member: MemberId, released: Releases) -> Releases:
+    return tuple(sorted(still_released(Assignment(0, rows), member, dict(released)).items()))
+
+
+@cache
+def _open_slots(rows: Rows, member: MemberId, released: Releases, lease: int) -> Releases:
+    seen = _view(rows, member, released, lease)
+    held = {**seen.owned, **seen.releasing}
+    return tuple((slot, epoch) for slot, epoch in held.items() if seen.open(slot, epoch, NOW))
+
+
+def forget_answers() -> None:
+    """Ask the rules anew: one of them was changed."""
+    forget_judgements()
+    for function in (_view, _still_released, _open_slots):
+        function.cache_clear()

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyspider_zk.core.phases import Phase
 from pyspider_zk.core.records import (
     Assignment,
     Cluster,
@@ -15,7 +16,6 @@ from pyspider_zk.core.records import (
     Member,
     MemberId,
     Meta,
-    Phase,
     Slot,
     check_meta,
     decode_acks,

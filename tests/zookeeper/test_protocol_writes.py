@@ -29,6 +29,7 @@ from pyspider_zk.zookeeper.meta import ensure_cluster
 pytestmark = pytest.mark.zk
 
 LEASE = 4.0
+TIMES = Rules(lease=LEASE, budget=0.5)
 
 
 class Hooked(Connection):
@@ -66,15 +67,13 @@ class Bench:
             link.start()
         ensure_cluster(self.links[0], self.tree, Meta(settings.slots))
         self.a, self.b = (self._member(link) for link in self.links)
-        self.leader = Leadership(
-            self.links[1], self.tree, Rules(lease=LEASE), lambda: self.now, lambda _: None
-        )
+        self.leader = Leadership(self.links[1], self.tree, TIMES, lambda: self.now, lambda _: None)
         for member in (self.a, self.b):
             member.join(record())
         self.lead()
 
     def _member(self, link: Connection) -> Membership:
-        return Membership(link, self.tree, LEASE, lambda: self.now, lambda _: None)
+        return Membership(link, self.tree, TIMES, lambda: self.now, lambda _: None)
 
     def lead(self) -> None:
         assert self.b.id is not None
@@ -102,9 +101,7 @@ class Bench:
 
     def make_a_next_in_line(self) -> Callable[[], None]:
         """Let A watch B until B is nearly dead; return A's next step."""
-        line = Leadership(
-            self.links[0], self.tree, Rules(lease=LEASE), lambda: self.now, lambda _: None
-        )
+        line = Leadership(self.links[0], self.tree, TIMES, lambda: self.now, lambda _: None)
         assert self.a.id is not None
         step = partial(line.lead, self.a.id, dict)
         for _ in range(5):
@@ -133,7 +130,7 @@ def the_lease_counts_from_the_sending(bench: Bench) -> None:
 
     bench.a.renew(Load())
 
-    assert bench.a.view.lease_until == sent + LEASE
+    assert bench.a.view.lease_until == sent + LEASE - 0.5
 
 
 def a_renewal_that_was_refused_counts_from_the_sending_of_the_next(bench: Bench) -> None:
@@ -143,7 +140,7 @@ def a_renewal_that_was_refused_counts_from_the_sending_of_the_next(bench: Bench)
 
     bench.a.renew(Load())
 
-    assert bench.a.view.lease_until == sent + LEASE
+    assert bench.a.view.lease_until == sent + LEASE - 0.5
 
 
 def a_renewal_needs_the_present_assignment(bench: Bench) -> None:
@@ -310,7 +307,7 @@ RULES = [
 MUTATIONS = [
     (
         the_lease_counts_from_the_sending,
-        (Membership, "renew", "before + self._lease", "self._clock() + self._lease"),
+        (Membership, "renew", "before + self._rules", "self._clock() + self._rules"),
     ),
     (
         a_renewal_needs_the_present_assignment,
@@ -329,8 +326,8 @@ MUTATIONS = [
         (
             Leadership,
             "_stamp",
-            "versions = self._versions()\n    now = self._clock()",
-            "now = self._clock()\n    versions = self._versions()",
+            "versions = self._versions(members)\n    now = self._clock()",
+            "now = self._clock()\n    versions = self._versions(members)",
         ),
     ),
     (
@@ -341,8 +338,8 @@ MUTATIONS = [
         a_leader_that_renews_in_time_is_not_deposed,
         (
             Leadership,
-            "_watch_over",
-            "[check(self._tree.lease(leader), stamp.version)] if stamp else []",
+            "_depose_if_dead",
+            "[check(self._tree.lease(member), stamp.version)] if stamp else []",
             "[]",
         ),
     ),

@@ -7,6 +7,7 @@ import pytest
 from zk_harness import Crew, eventually
 
 from pyspider_zk.core import ownership
+from pyspider_zk.core.phases import Event
 from pyspider_zk.core.records import MemberId, Slot
 
 pytestmark = pytest.mark.zk
@@ -156,12 +157,12 @@ def test_a_name_keeps_its_number(crew: Crew):
 
 
 def test_the_watch_over_the_gates_notices_a_grant_before_the_release(settings, cable, monkeypatch):
-    rule = ownership._is_free
+    rule = ownership._freed_by
 
-    def too_early(number: int, slot: Slot, *rest: object) -> bool:
-        return bool(slot.next) or rule(number, slot, *rest)
+    def too_early(number: int, slot: Slot, *rest: object) -> Event | None:
+        return Event.ACKNOWLEDGED if slot.next else rule(number, slot, *rest)
 
-    monkeypatch.setattr(ownership, "_is_free", too_early)
+    monkeypatch.setattr(ownership, "_freed_by", too_early)
     crew = Crew(replace(settings, lease=5.0))
     try:
         near, far = crew.start("near"), crew.start("far", hosts=cable.address)

@@ -22,8 +22,8 @@ def test_the_slots_of_a_member_that_stopped_dead_are_taken_over_by_lease_age(cre
 
     crew.shared_by(*members[:2])
 
-    expiry = Rules(lease=crew.settings.lease).expiry
-    assert boottime() - (lease_until - crew.settings.lease) >= expiry - 0.001
+    rules = Rules(lease=crew.settings.lease)
+    assert boottime() - (lease_until - rules.open_for) >= rules.expiry - 0.001
 
 
 def test_a_dead_members_ephemeral_does_not_keep_its_slots(crew: Crew, settings: Settings):
@@ -70,6 +70,26 @@ def test_a_deposed_leader_that_comes_back_stands_again_as_the_last(crew: Crew, c
 
     leading = [member.coordinator.leading for member in (far, near, third)]
     assert leading == [False, True, False]
+
+
+def test_the_leader_and_the_next_in_line_may_die_at_once(crew: Crew):
+    members = crew.start_and_share(4)
+    for member in members[:2]:
+        member.die()
+
+    crew.shared_by(*members[2:])
+
+    assert [member.coordinator.leading for member in members[2:]] == [True, False]
+
+
+def test_more_may_die_at_once_than_a_candidate_watches(crew: Crew):
+    members = crew.start_and_share(6)
+    for member in members[:4]:
+        member.die()
+
+    crew.shared_by(*members[4:])
+
+    assert [member.coordinator.leading for member in members[4:]] == [True, False]
 
 
 def test_two_may_die_at_once(crew: Crew):
@@ -221,7 +241,7 @@ def test_another_slot_count_in_the_meta_ends_the_member_that_comes_back(crew: Cr
 
 
 def dead_since(scheduler: Scheduler) -> float:
-    """Stop it dead; return how long its last lease runs."""
+    """Stop it dead; return when its gate shuts for good."""
     scheduler.die()
     return scheduler.coordinator.view.lease_until
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pyspider_zk.config import Settings
 from pyspider_zk.core.records import Assignment, Load, Member, MemberId, Slot
 from pyspider_zk.errors import ClusterError
+from pyspider_zk.zookeeper.clock import boottime
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.coordinator import Coordinator
 from pyspider_zk.zookeeper.directory import Directory
@@ -121,6 +122,35 @@ class GateWatch(threading.Thread):
                 for j, other in enumerate(crew):
                     both = sure & {slot for slot, _ in second[j]} if i != j else set()
                     self.overlaps += [(slot, one.member, other.member) for slot in both]
+
+    def stop(self) -> None:
+        self._halt.set()
+        self.join()
+
+
+class OpenTimes(threading.Thread):
+    """Notes when each slot was first and last seen open at an epoch, on the clock of leases.
+
+    In between it may have been shut, but nobody else may have had it: that takes another epoch.
+    """
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        super().__init__(daemon=True)
+        self._scheduler = scheduler
+        self._seen: dict[tuple[int, int], tuple[float, float]] = {}
+        self._halt = threading.Event()
+
+    def run(self) -> None:
+        while not self._halt.wait(ROUND / 4):
+            before = boottime()
+            found = self._scheduler.open
+            after = boottime()
+            for key in found:
+                self._seen[key] = (self._seen.get(key, (after,))[0], before)
+
+    def as_list(self) -> list[tuple[int, int, float, float]]:
+        """Return slot, epoch, first and last time."""
+        return [(*key, *times) for key, times in list(self._seen.items())]
 
     def stop(self) -> None:
         self._halt.set()

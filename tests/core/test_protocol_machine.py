@@ -1,0 +1,47 @@
+"""Larger clusters, at random: what the search cannot visit whole."""
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from protocol_leader import lead
+from protocol_search import Recovery, fault_of
+from protocol_states import birth
+from protocol_world import follow, steps, time_passes
+
+
+class LargeCluster(RuleBasedStateMachine):
+    """Four to six members and eight slots; single steps, and whole turns to get somewhere."""
+
+    @initialize(members=st.integers(4, 6))
+    def begin(self, members):
+        self.state = birth(members, slots=8, faults=6, writes=1_000)
+
+    @rule(data=st.data())
+    def any_step(self, data):
+        labelled = dict(steps(self.state))
+        self.state = labelled[data.draw(st.sampled_from(sorted(labelled)))]
+
+    @rule()
+    def time_passes(self):
+        self.state = time_passes(self.state)
+
+    @rule()
+    def all_members_take_their_turn(self):
+        self.state = follow(self.state)
+
+    @rule()
+    def the_leader_takes_its_turn(self):
+        self.state = lead(self.state)
+
+    @invariant()
+    def no_gate_is_open_that_should_not(self):
+        state = getattr(self, "state", None)
+        assert state is None or fault_of(state) is None
+
+    def teardown(self):
+        if hasattr(self, "state"):
+            Recovery().check(self.state)
+
+
+LargeCluster.TestCase.settings = settings(max_examples=60, stateful_step_count=50, deadline=None)
+TestLargeCluster = LargeCluster.TestCase

@@ -1,0 +1,130 @@
+"""A link to ZooKeeper that goes silent while the client keeps sending, with real packets dropped.
+
+kazoo believes in such a link for long: everything that it sends puts off the next ping. The lease
+does not depend on what kazoo believes.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+from zk_harness import Crew, OpenTimes, eventually
+
+from pyspider_zk.config import Settings
+from pyspider_zk.local.services import ZooKeeperServer
+from tests.chaos.network import HUB_ADDRESS, Network, NotPermitted
+
+pytestmark = [pytest.mark.zk, pytest.mark.slow]
+
+SILENCE = """
+table inet silence {
+    chain incoming { type filter hook input priority 0; drop; }
+    chain outgoing { type filter hook output priority 0; drop; }
+}
+"""
+
+
+class FarMember:
+    """A member in another process and network, whose link can be made silent."""
+
+    def __init__(self, network: Network, settings: Settings) -> None:
+        self._inside = network.inside("far")
+        script = Path(__file__).with_name("far_member.py")
+        command = [*self._inside, sys.executable, str(script), json.dumps(asdict(settings))]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def ask(self) -> dict:
+        assert self._process.stdin
+        assert self._process.stdout
+        print(file=self._process.stdin, flush=True)
+        return json.loads(self._process.stdout.readline())
+
+    def silence(self) -> None:
+        self._nft(SILENCE)
+
+    def heal(self) -> None:
+        self._nft("delete table inet silence")
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def _nft(self, rules: str) -> None:
+        subprocess.run([*self._inside, "nft", rules], check=True)
+
+
+@pytest.fixture
+def network() -> Iterator[Network]:
+    """Give a network of our own, where that is possible; CI must have it."""
+    network = Network(["far"])
+    try:
+        network.__enter__()
+    except NotPermitted as reason:
+        if os.environ.get("CI") and os.geteuid() == 0:
+            raise
+        pytest.skip(str(reason))
+    yield network
+    network.__exit__(None, None, None)
+
+
+@pytest.fixture
+def settings(
+    network: Network,  # noqa: ARG001 - the server starts inside it
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    zk_root: str,
+) -> Iterator[Settings]:
+    """Give the settings of a cluster whose ZooKeeper listens in that network."""
+    for module in ("services", "ports"):
+        monkeypatch.setattr(f"pyspider_zk.local.{module}.LOOPBACK", HUB_ADDRESS)
+    with ZooKeeperServer(tmp_path) as server:
+        yield Settings(
+            hosts=server.address, root=zk_root, slots=12, renewal=0.2, lease=1.0, session=20.0
+        )
+
+
+@pytest.fixture
+def far(network: Network, settings: Settings) -> Iterator[FarMember]:
+    """Give a member at the other end of a link of its own."""
+    far = FarMember(network, settings)
+    yield far
+    far.kill()
+
+
+def test_a_dead_link_that_kazoo_believes_in_costs_the_member_its_slots(crew: Crew, far: FarMember):
+    near = crew.start("near")
+    times = OpenTimes(near)
+    times.start()
+    eventually(lambda: len(near.open) == len(far.ask()["open"]) == 6, "sharing")
+    before = dict(far.ask()["open"])
+
+    far.silence()
+    eventually(lambda: not far.ask()["open"], "the gate shuts")
+    believes = far.ask()["connected"]
+    crew.shared_by(near)
+
+    far.heal()
+    eventually(lambda: len(near.open) == len(far.ask()["open"]) == 6, "sharing again")
+    times.stop()
+    after = far.ask()
+
+    assert believes
+    assert all(epoch > before.get(slot, 0) for slot, epoch in after["open"])
+    assert overlaps(times.as_list(), after["times"]) == []
+
+
+def overlaps(near: list, far: list) -> list:
+    """Return the slots that both saw open to themselves at one time."""
+    return [
+        (one[0], one, other)
+        for one in near
+        for other in far
+        if one[0] == other[0] and one[2] < other[3] and other[2] < one[3]
+    ]
