@@ -72,7 +72,7 @@ def test_a_key_that_does_not_exist_is_told_with_the_likely_one():
         "section \"zookeeper\": there is no setting 'hots'; did you mean hosts?",
     )
     assert "PYSPIDER_ZK_RENEWEL" in faults(None, {"PYSPIDER_ZK_RENEWEL": "1"})[0]
-    assert "known are advertise, drain" in faults({"xyzzy": 1})[0]
+    assert "known are advertise, budget, drain" in faults({"xyzzy": 1})[0]
 
 
 @pytest.mark.parametrize(

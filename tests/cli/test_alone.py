@@ -12,9 +12,10 @@ from pyspider_zk.cli.stock import set_apart
 from tests.cli.conftest import Run
 from tests.cli.processes import lines_until, process, rest
 
+pytestmark = pytest.mark.slow  # each runs whole components of pyspider
+
 SCRIPT = """
 from pyspider.libs.base_handler import BaseHandler
-
 
 class Handler(BaseHandler):
     def on_start(self):

@@ -13,6 +13,8 @@ import pytest
 import requests
 from spiders import DEADLINE, Spider, wait_for
 
+pytestmark = pytest.mark.slow  # each runs whole components of pyspider
+
 Run = Callable[..., subprocess.Popen[str]]
 PYSPIDER = [sys.executable, "-m", "pyspider.run"]
 
@@ -101,7 +103,6 @@ def test_sigterm_before_there_is_a_component_is_not_forgotten() -> None:
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("run_in", ["subprocess", "thread"])
-@pytest.mark.slow
 def test_all_crawls_a_site_and_ends_by_a_signal(
     run: Run, config: dict[str, Any], script: str, run_in: str, how: signal.Signals
 ) -> None:
@@ -162,7 +163,6 @@ def test_a_message_is_sent_to_a_scheduler(run: Run, spider: Spider, name: str) -
     assert task["fetch"]["save"] == ["__command__", "hello"]
 
 
-@pytest.mark.slow
 def test_the_benchmark_runs_to_its_end(run: Run) -> None:
     for port in (5000, 23333):  # bench.py has them written in
         with socket.socket() as client:

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from spiders import Spider, wait_for
 
+pytestmark = pytest.mark.slow  # each runs whole components of pyspider
+
 TITLES = {"front", "one", "two"}
 ON_START = {
     "project": "demo",

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from spiders import DEADLINE, Spider, wait_for
 
+pytestmark = pytest.mark.slow  # each runs whole components of pyspider
+
 ALL_SCHEDULERS = ["Scheduler", "ThreadBaseScheduler"]
 
 

@@ -8,6 +8,8 @@ from xmlrpc.client import ServerProxy
 import pytest
 from spiders import Spider, wait_for
 
+pytestmark = pytest.mark.slow  # each runs whole components of pyspider
+
 QUEUES = ("newtask_queue", "status_queue", "scheduler2fetcher", "fetcher2processor")
 AUTH = ("me", "secret")
 FRONT = {"taskid": "t", "project": "demo", "process": {"callback": "front"}}
