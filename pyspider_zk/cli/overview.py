@@ -1,5 +1,6 @@
 """What ``status`` and the live view of ``up`` show: the cluster and its queues at one moment."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -11,7 +12,11 @@ from pyspider_zk.cli.target import Target
 from pyspider_zk.core.records import Cluster
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.queues.connect import connect
+from pyspider_zk.queues.patience import Patience
+from pyspider_zk.queues.patient import PatientQueue
 from pyspider_zk.zookeeper.directory import Directory
+
+logger = logging.getLogger(__name__)
 
 PATIENCE = 5.0  # seconds for ZooKeeper's first answer
 DEAD_LETTERS = "dead_letters"
@@ -47,7 +52,8 @@ class Observer:
 
     def __init__(self, target: Target) -> None:
         self._directory = Directory(target.settings)
-        self._lengths = _Lengths(target) if target.message_queue else None
+        url = target.message_queue
+        self._lengths = Lengths(url, target.settings.slots) if url else None
 
     def __enter__(self) -> Self:
         """Connect to ZooKeeper.
@@ -84,23 +90,40 @@ class Observer:
             return Overview(cluster, {}, fault)
 
 
-class _Lengths:
-    """Counts the messages behind a message queue."""
+class Lengths:
+    """Counts the messages behind a message queue.
 
-    def __init__(self, target: Target) -> None:
-        self._ours = connect(target.message_queue, 0, target.settings.slots)
-        # pyspider's queues connect when they are made, so not before ours got an answer.
-        self._url = target.message_queue
-        self._stock: dict[str, Any] = {}
+    Raises:
+        ConfigError: it is none that a cluster can use.
+    """
+
+    def __init__(self, url: str, slots: int) -> None:
+        self._ours = connect(url, 0, slots)
+        # pyspider's queues may connect when they are made, so not before ours got an answer.
+        self._url = url
+        self._stock: dict[str, PatientQueue] = {}
 
     def read(self) -> dict[str, int]:
+        """Return the messages per queue, a kind of slot queue counting as one.
+
+        Raises:
+            Unavailable: the message queue does not answer.
+        """
         inbox = self._ours.inbox.lengths()
         slots = self._ours.slot_queues.lengths()
         lengths = {kind.value: inbox[kind] + slots[kind] for kind in slots}
+        return {**lengths, **self.stock(), DEAD_LETTERS: self._ours.slot_queues.dead()}
+
+    def stock(self) -> dict[str, int]:
+        """Return the messages in the queues that stay pyspider's own; raises as ``read``."""
         if not self._stock:
-            self._stock = {name: connect_message_queue(name, self._url) for name in STOCK_QUEUES}
-        lengths |= {name: queue.qsize() for name, queue in self._stock.items()}
-        return lengths | {DEAD_LETTERS: self._ours.slot_queues.dead()}
+            patience = Patience(logger, "its lengths are unknown")
+            self._stock = {
+                name: PatientQueue(connect_message_queue(name, self._url), patience)
+                for name in STOCK_QUEUES
+            }
+        return {name: queue.qsize() for name, queue in self._stock.items()}
 
     def close(self) -> None:
+        """Let go of the connections."""
         self._ours.close()

@@ -13,6 +13,7 @@ import pytest
 from pyspider.message_queue import connect_message_queue
 from rich.console import Console
 
+from pyspider_zk.cli.overview import Lengths
 from pyspider_zk.cli.status import render
 from pyspider_zk.config import Settings
 from pyspider_zk.core.names import Kind
@@ -27,7 +28,9 @@ from pyspider_zk.core.records import (
     Meta,
     Slot,
 )
+from pyspider_zk.errors import Unavailable
 from pyspider_zk.local.folder import Running, announce, claimed
+from pyspider_zk.local.services import RedisServer
 from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.connect import connect
 from tests.cli.conftest import MEMBER, Run, hosts
@@ -204,3 +207,15 @@ def test_a_narrow_terminal_keeps_what_matters() -> None:
     assert "…" not in narrow
     assert "10.0.0.1:23333" in narrow
     assert "box-2" not in narrow
+
+
+@pytest.mark.redis
+@pytest.mark.usefixtures("redis_server")  # skip where it is missing
+def test_a_redis_that_goes_away_between_two_questions_is_told_as_such(tmp_path: Path) -> None:
+    with RedisServer(tmp_path) as server:
+        lengths = Lengths(server.url, slots=8)
+        assert lengths.read()["scheduler2fetcher"] == 0
+
+    with pytest.raises(Unavailable):
+        lengths.stock()
+    lengths.close()
