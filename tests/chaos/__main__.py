@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from pyspider_zk.errors import MissingService
@@ -22,7 +23,8 @@ def main() -> int:
         os.environ["CHAOS_WITHOUT"] = options.without  # schedulers inherit it
     try:
         kinds = tuple(options.only or Kind)
-        return run(Plan(options.seconds, options.seed, options.output, options.keep, kinds))
+        plan = Plan(options.seconds, options.seed, options.output, options.keep, kinds)
+        return run(replace(plan, calm=options.calm))
     except (NotPermitted, MissingService) as reason:
         print(f"chaos cannot run here: {reason}", file=sys.stderr)  # noqa: T201
         return 2
@@ -35,6 +37,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--output", type=Path, default=Path("test-output/chaos"))
     parser.add_argument("--keep", action="store_true", help="keep the folder of a run that passed")
     parser.add_argument("--only", nargs="+", type=Kind, metavar="KIND", help="only these faults")
+    parser.add_argument("--calm", type=float, default=0.0, help="seconds between two faults")
     parser.add_argument("--without", choices=MUTATIONS, help="take a rule away: must be found out")
     parser.add_argument("--check", type=Path, metavar="FOLDER", help="only check a stored history")
     return parser.parse_args()

@@ -119,20 +119,24 @@ class Fault:
         return asdict(self)
 
 
-def schedule(seed: int, seconds: float, kinds: Collection[Kind] = tuple(Kind)) -> list[Fault]:
+def schedule(
+    seed: int, seconds: float, kinds: Collection[Kind] = tuple(Kind), calm: float = 0.0
+) -> list[Fault]:
     """Return the faults of a run, in order; all of them are undone at its end.
 
     Args:
         kinds: what may happen; by default everything.
+        calm: seconds without a fault after each; 0 lets them overlap.
     """
-    return list(_Dice(seed, seconds, kinds).roll())
+    return list(_Dice(seed, seconds, kinds, calm).roll())
 
 
 class _Dice:
     """Rolls one schedule, keeping to what a cluster can stand at a time."""
 
-    def __init__(self, seed: int, seconds: float, kinds: Collection[Kind]) -> None:
+    def __init__(self, seed: int, seconds: float, kinds: Collection[Kind], calm: float) -> None:
         self._kinds = kinds
+        self._calm = calm
         self._random = random.Random(seed)  # noqa: S311 - to be repeated, not to be secret
         self._seconds = seconds
         self._hit: list[float] = []
@@ -145,7 +149,9 @@ class _Dice:
             kinds = [kind for kind in self._kinds if self._may(kind, at)]
             if kinds:
                 weights = [WEIGHTS[kind] for kind in kinds]
-                yield self._fault(self._random.choices(kinds, weights)[0], at)
+                fault = self._fault(self._random.choices(kinds, weights)[0], at)
+                yield fault
+                at += fault.lasts + self._calm if self._calm else 0.0
             at = round(at + self._random.uniform(0.3, 2 * MEAN_GAP - 0.3), 3)
 
     def _may(self, kind: Kind, at: float) -> bool:

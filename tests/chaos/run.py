@@ -47,6 +47,7 @@ class Plan:
         output: the folder below which the run's own folder is made.
         keep: keep that folder even if nothing was wrong.
         kinds: the faults that may happen.
+        calm: seconds without a fault after each; 0 lets them overlap.
     """
 
     seconds: int
@@ -54,6 +55,7 @@ class Plan:
     output: Path
     keep: bool = False
     kinds: tuple[Kind, ...] = tuple(Kind)
+    calm: float = 0.0
 
     @property
     def folder(self) -> Path:
@@ -76,7 +78,7 @@ def run(plan: Plan) -> int:
         NotPermitted: no network namespaces here.
         MissingService: a program is not installed.
     """
-    faults = schedule(plan.seed, plan.seconds, plan.kinds)
+    faults = schedule(plan.seed, plan.seconds, plan.kinds, plan.calm)
     _prepare(plan, faults)
     with Network([*SEATS, *ENSEMBLE]) as network:
         write_config(plan.folder, network)

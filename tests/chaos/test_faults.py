@@ -1,5 +1,7 @@
 """The schedule is a pure function of the seed and never more than a cluster can stand."""
 
+from itertools import pairwise
+
 import pytest
 
 from tests.chaos.faults import HITS_SCHEDULER, MOST_HIT, WARM_UP, Fault, Kind, schedule
@@ -63,3 +65,12 @@ def test_a_schedule_can_be_kept_to_some_kinds() -> None:
     kinds = (Kind.DRAIN, Kind.JOIN)
 
     assert {fault.kind for fault in schedule(1, 60, kinds)} == set(kinds)
+
+
+def test_calm_keeps_one_fault_from_the_next() -> None:
+    for seed in SEEDS:
+        faults = schedule(seed, 180, (Kind.KILL, Kind.LEADER_KILL), calm=12)
+        pairs = pairwise(faults)
+
+        assert len(faults) > 5
+        assert all(after.at >= before.at + before.lasts + 12 for before, after in pairs)
