@@ -2,7 +2,9 @@
 
 import itertools
 import os
+import re
 import signal
+import socket
 import time
 from collections.abc import Callable, Iterator
 
@@ -65,6 +67,22 @@ def cluster_settings(zookeeper: ZooKeeperServer, zk_root: str) -> Settings:
     return Settings(
         hosts=zookeeper.address, root=zk_root, renewal=0.2, lease=1.0, session=2.0, drain=5.0
     )
+
+
+@pytest.fixture
+def zookeeper_writes(zookeeper: ZooKeeperServer) -> Callable[[], int]:
+    """Give ZooKeeper's own count of writes so far."""
+
+    def count() -> int:
+        host, _, port = zookeeper.address.partition(":")
+        with socket.create_connection((host, int(port))) as link:
+            link.sendall(b"srvr")
+            answer = b"".join(iter(lambda: link.recv(4096), b"")).decode()
+        found = re.search(r"^Zxid: 0x([0-9a-f]+)$", answer, re.MULTILINE)
+        assert found, answer
+        return int(found[1], 16) & 0xFFFFFFFF
+
+    return count
 
 
 class Faults:

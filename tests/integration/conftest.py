@@ -15,7 +15,9 @@ import pytest
 from pyspider.database import connect_database
 
 from pyspider_zk.config import Settings
+from pyspider_zk.core.names import Tree
 from pyspider_zk.core.records import Cluster, Member, MemberId
+from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.directory import Directory
 from tests.cli.processes import PROGRAM, process
 
@@ -126,6 +128,16 @@ class Crawl:
 
         self._eventually(is_settled)
         return self.directory.read()
+
+    def renewals(self) -> int:
+        """Return how often the members renewed their leases so far."""
+        leases = [Tree(self._settings.root).lease(one) for one in self.directory.members()]
+        connection = Connection(self._settings)
+        connection.start()
+        try:
+            return sum(found[1] for found in connection.find_all(leases) if found)
+        finally:
+            connection.stop()
 
     def rpc(self, member: Member | None = None) -> ServerProxy:
         """Return the XML-RPC of a member, of any if none is named."""

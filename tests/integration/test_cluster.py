@@ -58,6 +58,23 @@ def test_planned_moves_fetch_nothing_twice(
     assert set(site.requests.values()) == {len(NAMES)}
 
 
+def test_a_task_costs_zookeeper_nothing(
+    crawl: Crawl, site: Site, zookeeper_writes: Callable[[], int]
+) -> None:
+    crawl.scheduler(), crawl.scheduler()
+    for component in ("fetcher", "processor", "result-worker"):
+        crawl.start(component)
+    crawl.settled()
+    renewed, written = crawl.renewals(), zookeeper_writes()
+
+    crawl.run_projects(site, NAMES)
+    crawl.wait_for(1, site)
+
+    # The few: a component that joins late, and slots that move because they got projects.
+    few = zookeeper_writes() - written - (crawl.renewals() - renewed)
+    assert few <= 30 < len(NAMES) * site.pages
+
+
 def test_a_scheduler_that_joins_takes_only_its_share(crawl: Crawl) -> None:
     crawl.scheduler(), crawl.scheduler()
     before = crawl.settled().assignment.slots

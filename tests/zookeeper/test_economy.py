@@ -1,27 +1,29 @@
 """The cluster asks little of ZooKeeper: few writes, bounded watches, no hot loops."""
 
-import socket
+import time
 
 import pytest
 from zk_harness import Cable, Crew, Scheduler, eventually
 
-from pyspider_zk.config import Settings
-
 pytestmark = pytest.mark.zk
 
 
-def test_a_steady_cluster_writes_little_more_than_its_renewals(crew: Crew, connection):
+def test_a_steady_cluster_writes_little_more_than_its_renewals(
+    crew: Crew, connection, zookeeper_writes
+):
     members = crew.start_and_share(3)
     leases = [f"{crew.settings.root}/leases/{member.member}" for member in members]
 
     def renewals() -> int:
         return sum(lease[1] for lease in connection.find_all(leases) if lease)
 
-    before, first = renewals(), zxid(crew.settings)
+    before, first, began = renewals(), zookeeper_writes(), time.monotonic()
     eventually(lambda: renewals() >= before + 60)
-    count, writes = renewals() - before, zxid(crew.settings) - first
+    count, writes = renewals() - before, zookeeper_writes() - first
+    intervals = (time.monotonic() - began) / crew.settings.renewal
 
     assert writes <= 1.1 * count + 3
+    assert writes <= 1.5 * len(members) * intervals  # by the clock: with defaults, 1.5 a second
 
 
 def test_watches_do_not_pile_up(crew: Crew):
@@ -88,13 +90,3 @@ def watchers(scheduler: Scheduler) -> int:
     client = scheduler.coordinator._connection._client
     tables = (client._data_watchers, client._child_watchers)
     return sum(len(found) for table in tables for found in list(table.values()))
-
-
-def zxid(settings: Settings) -> int:
-    """Return ZooKeeper's own count of writes."""
-    host, _, port = settings.hosts.partition(":")
-    with socket.create_connection((host, int(port))) as link:
-        link.sendall(b"srvr")
-        answer = b"".join(iter(lambda: link.recv(4096), b"")).decode()
-    line = next(line for line in answer.splitlines() if line.startswith("Zxid:"))
-    return int(line.removeprefix("Zxid:"), 16) & 0xFFFFFFFF
