@@ -6,7 +6,7 @@ export PYTHON
 BIN := .venv/bin
 STAMP := .venv/.installed
 SOURCES := setup.py pyproject.toml $(shell find patches -type f -not -path '*/.*' -not -path '*/__pycache__/*')
-UNMARKED := not zk and not redis and not slow and not chaos
+UNMARKED := not zk and not redis and not browser and not slow and not chaos
 
 .PHONY: help demo up test check chaos docs clean
 
@@ -26,7 +26,7 @@ demo: prepare-demo $(STAMP)
 up: prepare-test $(STAMP)
 	$(BIN)/pyspider-zk up
 
-test: prepare-test $(STAMP)
+test: prepare-test prepare-browser $(STAMP)
 	$(BIN)/python -m pytest -m 'not chaos'
 
 check: prepare-test $(STAMP)
@@ -46,8 +46,8 @@ docs: prepare-test $(STAMP)
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis test-output
 
-.PHONY: prepare-demo prepare-test prepare-chaos
-prepare-demo prepare-test prepare-chaos: prepare-%:
+.PHONY: prepare-demo prepare-test prepare-browser prepare-chaos
+prepare-demo prepare-test prepare-browser prepare-chaos: prepare-%:
 	@.ci/prepare $*
 
 $(STAMP): $(SOURCES) | prepare-test

@@ -24,6 +24,7 @@ setup(
             "hypothesis>=6.100,<7",
             "import-linter>=2.0,<3",
             "mypy>=1.10,<3",
+            "playwright>=1.50,<2",
             "pytest>=8,<10",
             "pytest-randomly>=3.15,<6",
             "pytest-timeout>=2.3,<3",

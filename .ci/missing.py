@@ -1,6 +1,6 @@
 """Print the Debian packages that this machine lacks, or the remedies for other systems.
 
-Usage: ``python3 .ci/missing.py packages|remedies [demo|chaos]``. Needs nothing but Python itself:
+Usage: ``python3 .ci/missing.py packages|remedies [demo|browser|chaos]``. Needs nothing but Python:
 it runs before there is a virtual environment, and asks the product's own search.
 """
 
@@ -16,6 +16,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from pyspider_zk.errors import MissingService
 from pyspider_zk.local import programs, target
 
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM_MISSING = "Chromium is missing; Debian: apt install chromium"
 VENV_MISSING = "Python's venv is missing; Debian/Ubuntu: apt install python3-venv"
 
 
@@ -27,6 +29,8 @@ def checks(purpose: str) -> Iterator[tuple[str, Callable[[], object]]]:
     yield "python3-venv", venv
     if purpose == "demo" and not (os.environ.get("SITE") or os.environ.get("START_URL")):
         yield "python3-doc", target.documentation
+    if purpose == "browser":
+        yield "chromium", browser
     if purpose == "chaos":
         yield "iproute2", lambda: tool("ip")
         yield "nftables", lambda: tool("nft")
@@ -36,6 +40,12 @@ def venv() -> None:
     """Fail if virtual environments cannot be made: Debian ships them apart."""
     if find_spec("ensurepip") is None:
         raise MissingService(VENV_MISSING)
+
+
+def browser() -> None:
+    """Fail if there is no browser for the tests of the pages."""
+    if not any(map(shutil.which, BROWSERS)):
+        raise MissingService(CHROMIUM_MISSING)
 
 
 def tool(name: str) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import assets
 import sdist
 from edits import EDITS
 from edits.edit import patch
@@ -53,6 +54,7 @@ def _patched_tree() -> Iterator[Path]:
         tree = sdist.unpack(Path(temporary))
         patch(tree, EDITS)
         shutil.copytree(HERE / "added", tree, dirs_exist_ok=True)
+        assets.install(tree, Path(temporary))
         _take_over_metadata(tree)
         yield tree
 

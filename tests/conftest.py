@@ -15,7 +15,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.errors import MissingService
 from pyspider_zk.local.services import RedisServer, Server, ZooKeeperServer
 
-MARKER_OF = {"zookeeper": "zk", "redis_server": "redis"}
+MARKER_OF = {"zookeeper": "zk", "redis_server": "redis", "chromium": "browser"}
 
 _numbers = itertools.count()
 

@@ -5,6 +5,7 @@ from edits import (
     fetcher,
     language,
     libraries,
+    pages,
     processes,
     processor,
     scheduler,
@@ -23,6 +24,7 @@ EDITS: tuple[Edit | Span, ...] = (
     *fetcher.EDITS,
     *scheduler.EDITS,
     *webui.EDITS,
+    *pages.EDITS,
     *webdav.EDITS,
     *commands.EDITS,
 )

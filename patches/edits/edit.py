@@ -6,6 +6,7 @@ from pathlib import Path
 
 # The Apache licence wants changed files to say so.
 NOTICE = "# Changed by pyspider-zk: its folder `patches` lists every edit and its reason.\n"
+TEMPLATE_NOTICE = f"{{{NOTICE.strip()} -#}}\n"
 
 
 class EditError(Exception):
@@ -58,7 +59,7 @@ def patch(tree: Path, edits: Iterable[Edit | Span]) -> None:
             texts[edit.file] = _read(tree / edit.file, edit.why)
         texts[edit.file] = edit.apply(texts[edit.file])
     for file, text in texts.items():
-        (tree / file).write_bytes(_marked(text).encode())
+        (tree / file).write_bytes(_marked(file, text).encode())
 
 
 def _expect(file: str, text: str, anchor: str, expected: int, why: str) -> None:
@@ -73,8 +74,10 @@ def _read(path: Path, why: str) -> str:
     return path.read_bytes().decode()
 
 
-def _marked(text: str) -> str:
+def _marked(file: str, text: str) -> str:
     """Put the notice below the two lines which may be a shebang and an encoding."""
+    if file.endswith(".html"):
+        return TEMPLATE_NOTICE + text
     lines = text.splitlines(keepends=True)
     at = sum(line.startswith("#!") or "coding" in line for line in lines[:2])
     return "".join([*lines[:at], NOTICE, *lines[at:]])

@@ -134,6 +134,23 @@ def _answers(session: requests.Session, url: str) -> bool:
         return False
 
 
+@pytest.mark.parametrize("cdn", [None, "//cdn.test/libs/"])
+def test_pages_load_from_a_cdn_only_if_one_is_named_and_the_log_says_so(
+    run: Run, cdn: str | None
+) -> None:
+    port = free_port()
+    named = ["--cdn", cdn] if cdn else []
+    process = run("webui", "--port", str(port), *named, stderr=subprocess.PIPE)
+    with requests.Session() as session:
+        session.headers["Connection"] = "close"
+        wait_for(lambda: _answers(session, f"http://127.0.0.1:{port}"))
+        page = session.get(f"http://127.0.0.1:{port}/").text
+    process.terminate()
+    _, log = process.communicate(timeout=DEADLINE)
+    assert f'src="{cdn or "/static/cdn/"}jquery/' in page
+    assert ("pages load js and css from //cdn.test/libs/" in log) == (cdn is not None)
+
+
 def test_one_crawls_a_script(run: Run, script: str, tmp_path: Path) -> None:
     (tmp_path / "demo.py").write_text("# rate: 100\n# burst: 100\n" + script)
     process = run("one", "demo.py", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)

@@ -1,4 +1,4 @@
-"""The wheel, built by pip as its users build it; needs the package index."""
+"""The wheel, built by pip as its users build it; needs the package indexes."""
 
 import os
 import shutil
@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
+import assets
 import pytest
 import sdist
 
@@ -38,9 +39,10 @@ def contents(path: Path) -> Mapping[str, bytes]:
 
 @pytest.fixture(scope="module")
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a folder with pyspider's sdist and all that building it needs."""
+    """Give a folder with pyspider's sdist, its pages' libraries and all that building needs."""
     folder = tmp_path_factory.mktemp("shelf")
     sdist.download(folder)
+    assets.download(folder)
     assert pip("download", "--dest", str(folder), "setuptools>=77").returncode == 0
     return folder
 
@@ -68,18 +70,22 @@ def test_the_wheel_has_what_is_not_python(built: Path) -> None:
         "fetcher/splash_fetcher.lua",
         "webui/static/index.min.js",
         "webui/static/debug.min.css",
+        "webui/static/cdn/jquery/1.11.0/jquery.min.js",
+        "webui/static/cdn/font-awesome/4.0.3/fonts/fontawesome-webfont.woff",
         "webui/templates/index.html",
     ):
         assert f"pyspider/{name}" in files
     assert not [name for name in files if name.endswith(".swp")]
 
 
-def test_it_is_built_again_and_without_an_index_from_a_given_sdist(
+def test_it_is_built_again_and_without_an_index_from_given_files(
     built: Path, shelf: Path, tmp_path: Path
 ) -> None:
     given = str(shelf / "pyspider-0.3.10.tar.gz")
     offline = ("--no-index", "--find-links", str(shelf))
-    again = wheel(PATCHES, tmp_path, *offline, PYSPIDER_SDIST=given)
+    nowhere = {"PATH": "", "https_proxy": "http://127.0.0.1:1"}
+    files = {"PYSPIDER_SDIST": given, "PYSPIDER_ASSETS": str(shelf)}
+    again = wheel(PATCHES, tmp_path, *offline, **files, **nowhere)
     assert contents(again) == contents(built)
 
 
@@ -97,8 +103,11 @@ def test_the_source_folder_is_left_as_it_was(shelf: Path, tmp_path: Path) -> Non
     source = tmp_path / "patches"
     shutil.copytree(PATCHES, source, ignore=shutil.ignore_patterns("__pycache__"))
     before = {path for path in source.rglob("*") if path.is_file()}
-    given = str(shelf / "pyspider-0.3.10.tar.gz")
-    wheel(source, tmp_path / "wheel", PYSPIDER_SDIST=given, PYTHONDONTWRITEBYTECODE="1")
+    given = {
+        "PYSPIDER_SDIST": str(shelf / "pyspider-0.3.10.tar.gz"),
+        "PYSPIDER_ASSETS": str(shelf),
+    }
+    wheel(source, tmp_path / "wheel", PYTHONDONTWRITEBYTECODE="1", **given)
     assert {path for path in source.rglob("*") if path.is_file()} == before
 
 

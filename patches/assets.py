@@ -1,0 +1,243 @@
+"""Gets the libraries that the web UI's pages load, so that the web UI can serve them itself.
+
+They come from npm's public packages, pinned by version and content. Each file is put where the
+pages look for it: the paths are those of the public CDNs that pyspider's templates were written
+for, below `CDN`.
+"""
+
+import base64
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+CDN = "pyspider/webui/static/cdn"
+REGISTRY = "https://registry.npmjs.org"
+PATH_VARIABLE = "PYSPIDER_ASSETS"
+TIMEOUT = 60  # seconds without an answer
+
+
+class AssetsError(Exception):
+    """A package cannot be had, or is not the one which is known here."""
+
+
+@dataclass(frozen=True)
+class Package:
+    """An npm package and what the pages want of it.
+
+    Attributes:
+        name: its name at npm.
+        version: its exact version.
+        integrity: its content, as lock files write it.
+        folder: where the pages look for it, below `CDN`.
+        files: path that a page asks for, below the folder: file in the package.
+        licence: the file in the package that tells its licence.
+    """
+
+    name: str
+    version: str
+    integrity: str
+    folder: str
+    files: Mapping[str, str]
+    licence: str = "LICENSE"
+
+    @property
+    def spec(self) -> str:
+        """What npm calls it."""
+        return f"{self.name}@{self.version}"
+
+    @property
+    def archive(self) -> str:
+        """The name of its tarball."""
+        return f"{self.name}-{self.version}.tgz"
+
+
+def _alike(*names: str) -> dict[str, str]:
+    return {name: name for name in names}
+
+
+def _plain(*names: str) -> dict[str, str]:
+    """Give the plain file where a page asks for the minified one, which the package has not."""
+    return {name.replace(".", ".min."): name for name in names}
+
+
+# Where a version is not the one in the path, npm has no package of that version; see
+# docs/adr/0014. Sortable is in no package at all: `added/` has a small one of our own.
+PACKAGES = (
+    Package(
+        "bootstrap",
+        "3.1.1",
+        "sha512-TAzqS8E/ISpVHP29gYhy+1NSV+FJwApDVQhDfgLYsIuUDJiqJzH2DfORN5tiu+Ie2iBLrzEG34t4Rf465cigqg==",
+        "twitter-bootstrap/3.1.1",
+        {
+            name: f"dist/{name}"
+            for name in (
+                "css/bootstrap.min.css",
+                "js/bootstrap.min.js",
+                "fonts/glyphicons-halflings-regular.eot",
+                "fonts/glyphicons-halflings-regular.svg",
+                "fonts/glyphicons-halflings-regular.ttf",
+                "fonts/glyphicons-halflings-regular.woff",
+            )
+        },
+    ),
+    Package(
+        "codemirror",
+        "5.20.2",
+        "sha512-SLHw53IdlQJMWgVzC/vcAuHg0vxWenHhNHQA/wC5XBfmmKpVFtavNO246txgibF7i+Kqp220818ZOn+blyTWtQ==",
+        "codemirror/5.20.2",
+        {"codemirror.min.css": "lib/codemirror.css", "codemirror.min.js": "lib/codemirror.js"}
+        | _plain(
+            "addon/dialog/dialog.css",
+            "addon/dialog/dialog.js",
+            "addon/lint/json-lint.js",
+            "addon/lint/lint.css",
+            "addon/lint/lint.js",
+            "addon/runmode/runmode.js",
+            "addon/search/search.js",
+            "addon/search/searchcursor.js",
+            "addon/selection/active-line.js",
+            "mode/css/css.js",
+            "mode/htmlmixed/htmlmixed.js",
+            "mode/javascript/javascript.js",
+            "mode/python/python.js",
+            "mode/xml/xml.js",
+        ),
+    ),
+    Package(
+        "codemirror-formatting",
+        "1.0.0",
+        "sha512-br9yM6eJI3pJHekEnoyHaBEb1B7XxxDjju+vRyBe8QGLp5saTIXXkZ+eFCTqXSAtI8QEZDFVEX2/SOjH2sVWRQ==",
+        "codemirror/2.36.0",
+        _plain("formatting.js"),
+        licence="package.json",
+    ),
+    Package(
+        "font-awesome",
+        "4.0.3",
+        "sha512-DamuBSAffyZ3Ls/Mq1Rj/A8ugFNTfEbHLd7cLAj9UeTn5LaMrA39EkWD3AwCHFm7vqKoRg226Yez5lWrmxv9OA==",
+        "font-awesome/4.0.3",
+        _alike(
+            "css/font-awesome.min.css",
+            "fonts/fontawesome-webfont.eot",
+            "fonts/fontawesome-webfont.svg",
+            "fonts/fontawesome-webfont.ttf",
+            "fonts/fontawesome-webfont.woff",
+        ),
+        licence="README.md",
+    ),
+    Package(
+        "jquery",
+        "1.11.0",
+        "sha512-hfN15gXeUqsx3HxHrHYzVzfWayuGwrCMONhvexiaIV/aUlLqC8Im+G7KrKTPkHzD7HCgeAaQ7VeHRn3Dlve8Hg==",
+        "jquery/1.11.0",
+        {"jquery.min.js": "dist/jquery.min.js"},
+        licence="MIT-LICENSE.txt",
+    ),
+    Package(
+        "jsonlint",
+        "1.6.0",
+        "sha512-x6YLBe6NjdpmIeiklwQOxsZuYj/SOWkT33GlTpaG1UdFGjdWjPcxJ1CWZAX3wA7tarz8E2YHF6KiW5HTapPlXw==",
+        "jsonlint/1.6.0",
+        {"jsonlint.min.js": "lib/jsonlint.js"},  # web/jsonlint.js tells CodeMirror no faults
+        licence="README.md",
+    ),
+    Package(
+        "URIjs",
+        "1.11.2",
+        "sha512-E+g1sdz3LJ/wFEi1Usq+WRjTRSdodQlC6AiLCC2YeZZpLkRgvunNqCHR97VLa4KFxZV1oBQtIBgjum9/JnCSUw==",
+        "URI.js/1.11.2",
+        {"URI.min.js": "src/URI.js"},
+        licence="README.md",
+    ),
+    Package(
+        "vue",
+        "1.0.26",
+        "sha512-sKpGulrUQ1pSC5Q1nykigRkqBr2Mcl/75p3c8pXgBr+1xFafs0ldFqoialIzEMcud5TyO/VRnPumVhfBFN0PpQ==",
+        "vue/1.0.26",
+        {"vue.min.js": "dist/vue.min.js"},
+    ),
+    Package(
+        "x-editable",
+        "1.5.1",
+        "sha512-eBP10/e6ETIx/TqRmwu6IR/BG0VpFyJzW+eCvAsa8ccJ+UqoYlIPslw7AulpOoym9nv04As8qROtjdU0ij8K2A==",
+        "x-editable/1.5.0",
+        {
+            f"bootstrap3-editable/{name}": f"dist/bootstrap3-editable/{name}"
+            for name in (
+                "css/bootstrap-editable.css",
+                "img/clear.png",
+                "img/loading.gif",
+                "js/bootstrap-editable.min.js",
+            )
+        },
+        licence="LICENSE-MIT",
+    ),
+)
+
+
+def install(tree: Path, folder: Path) -> None:
+    """Write what the pages want below the tree; the folder is for downloads."""
+    given = os.environ.get(PATH_VARIABLE)
+    if given is None:
+        download(folder)
+    for package in PACKAGES:
+        archive = Path(given or folder, package.archive)
+        check(archive, package)
+        unpack(archive, package, tree / CDN / package.folder)
+
+
+def download(folder: Path) -> None:
+    """Get the tarballs into the folder: with npm and its settings, else from npm's registry."""
+    if not _npm_pack(folder):
+        for package in PACKAGES:
+            _fetch(package, folder)
+
+
+def check(archive: Path, package: Package) -> None:
+    """Raise AssetsError unless the file is exactly the package known here."""
+    if not archive.is_file():
+        raise AssetsError(f"{archive}: no such file; get it with: npm pack {package.spec}")
+    digest = hashlib.sha512(archive.read_bytes()).digest()
+    found = f"sha512-{base64.b64encode(digest).decode()}"
+    if found != package.integrity:
+        raise AssetsError(f"{archive}: integrity is {found}, expected {package.integrity}")
+
+
+def unpack(archive: Path, package: Package, target: Path) -> None:
+    """Write the files that are wanted, and the licence, below the target."""
+    with tarfile.open(archive) as tar:
+        for path, member in {**package.files, "LICENSE.txt": package.licence}.items():
+            content = tar.extractfile(f"package/{member}")
+            if content is None:
+                raise AssetsError(f"{archive}: {member} is no file")
+            (target / path).parent.mkdir(parents=True, exist_ok=True)
+            (target / path).write_bytes(content.read())
+
+
+def _npm_pack(folder: Path) -> bool:
+    """Let npm get all tarballs; False if it is missing or fails."""
+    npm = shutil.which("npm")
+    if npm is None:
+        return False
+    command = [npm, "pack", "--silent", "--ignore-scripts", *(each.spec for each in PACKAGES)]
+    done = subprocess.run(command, cwd=folder, stdout=sys.stderr)  # noqa: S603 - all ours
+    return done.returncode == 0
+
+
+def _fetch(package: Package, folder: Path) -> None:
+    url = f"{REGISTRY}/{package.name}/-/{package.archive}"
+    try:
+        with urllib.request.urlopen(url, timeout=TIMEOUT) as answer:  # noqa: S310 - it is https
+            (folder / package.archive).write_bytes(answer.read())
+    except OSError as error:
+        raise AssetsError(
+            f"{url}: {error}; {PATH_VARIABLE} can name a folder with the tarballs, which"
+            f" npm pack gets elsewhere: {' '.join(each.spec for each in PACKAGES)}"
+        ) from error

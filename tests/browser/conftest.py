@@ -1,0 +1,255 @@
+"""A cluster, and a browser that may see nothing but its web UI."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+from pyspider.database import connect_database
+
+from pyspider_zk.config import settings_from
+from pyspider_zk.errors import ClusterError, MissingService
+from pyspider_zk.local import programs
+from pyspider_zk.local.child import tail
+from pyspider_zk.local.folder import Running, running_in
+from pyspider_zk.zookeeper.directory import Directory
+
+ROOT = Path(__file__).parents[2]
+PICTURES = ROOT / "test-output" / "browser"
+PROGRAM = (sys.executable, "-m", "pyspider_zk.cli.main")
+WINDOW = {"width": 1280, "height": 800}
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+OPTIONS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # no name leads anywhere
+]
+
+PAGE = """<!DOCTYPE html><html><head><title>page {path}</title></head>
+<body><h1>Page {path}</h1><p class="note">of a <b>test</b></p>
+<a href="/one">one</a> <a href="/two">two</a></body></html>"""
+
+SCRIPT = """from pyspider.libs.base_handler import *
+
+
+class Handler(BaseHandler):
+    def on_start(self):
+        self.crawl('{site}/', callback=self.index_page)
+
+    def index_page(self, response):
+        for each in response.doc('a').items():
+            self.crawl(each.attr.href, callback=self.detail_page)
+
+    def detail_page(self, response):
+        print('seen', response.url)
+        return {{'url': response.url, 'title': response.doc('title').text()}}
+"""
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[str]:
+    """Give the URL of a site with three pages."""
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = PAGE.format(path=self.path).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@dataclass(frozen=True)
+class Web:
+    """The web UI of a running cluster, and the databases behind it."""
+
+    running: Running
+
+    @property
+    def url(self) -> str:
+        return self.running.webui.rstrip("/")
+
+    def project(self, name: str) -> Any:
+        return self._database("projectdb").get(name)
+
+    def add_project(self, name: str, **fields: Any) -> None:
+        row = {"status": "TODO", "script": "", "group": "", "comments": "", "rate": 10, "burst": 10}
+        self._database("projectdb").insert(name, {**row, **fields})
+
+    def results(self, name: str) -> int:
+        resultdb = self._database("resultdb")
+        return resultdb.count(name) if name in resultdb.projects else 0
+
+    def _database(self, kind: str) -> Any:
+        return connect_database(getattr(self.running, kind))
+
+
+@pytest.fixture(scope="module")
+def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
+    """Run a cluster with one scheduler."""
+    for needed in (programs.java, programs.zookeeper_class_path, programs.redis_server):
+        _or_skip(partial(needed, os.environ))
+    folder = tmp_path_factory.mktemp("cluster")
+    with _up(folder) as running:
+        yield Web(running)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """Run a browser.
+
+    For a module only: while it runs, no event loop can run in this thread.
+    """
+    program = _or_skip(_chromium)
+    with sync_playwright() as playwright:
+        yield playwright.chromium.launch(executable_path=program, args=OPTIONS)
+
+
+@dataclass
+class Watch:
+    """What a browser asked for, and what went wrong in it."""
+
+    home: str
+    asked: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+
+    def over(self, page: Page) -> None:
+        """Look at a page from now on."""
+        page.on("request", lambda request: self.asked.append(request.url))
+        page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        page.on("console", self._heard)
+
+    @property
+    def strangers(self) -> set[str]:
+        """Return the requested URLs of any other server than the web UI."""
+        ours = urlsplit(self.home).netloc
+        urls = (urlsplit(url) for url in self.asked)
+        return {url.geturl() for url in urls if url.netloc not in ("", ours)}
+
+    def _heard(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "assert"):
+            self.wrong.append(f"{message.text} ({message.location.get('url')})")
+
+
+@pytest.fixture
+def watch(web: Web) -> Watch:
+    """Give what is seen of the pages."""
+    return Watch(web.url)
+
+
+@pytest.fixture
+def page(chromium: Browser, web: Web, watch: Watch) -> Iterator[Page]:
+    """Give a page with a fresh profile; fail if it has errors or asks another server."""
+    with chromium.new_context(base_url=web.url, viewport=WINDOW) as context:
+        context.on("page", watch.over)
+        yield context.new_page()
+    assert watch.wrong == []
+    assert watch.strangers == set()
+
+
+@pytest.fixture
+def picture(request: pytest.FixtureRequest) -> Callable[[Page], None]:
+    """Give a function that keeps a picture of a page, for a person to look at."""
+
+    def take(page: Page, name: str = "") -> None:
+        file = f"{request.node.originalname.removeprefix('test_')}{name and '-'}{name}.png"
+        page.screenshot(path=PICTURES / file)
+
+    return take
+
+
+def write_script(page: Page, script: str) -> None:
+    """Replace the script in the editor, as a person would paste it."""
+    page.locator("#python-editor .CodeMirror-code").click()
+    page.keyboard.press("Control+A")
+    page.keyboard.insert_text(script)
+
+
+def save(page: Page) -> None:
+    """Save the script in the editor."""
+    page.locator("#save-task-btn").click()
+    expect(page.locator("#python-log pre")).to_have_text("saved!")
+
+
+@contextmanager
+def _up(folder: Path) -> Iterator[Running]:
+    with (folder / "out.txt").open("ab") as out:
+        process = subprocess.Popen(
+            [*PROGRAM, "up", "--schedulers", "1", "--processors", "1"],
+            cwd=folder,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            stdout=out,
+            stderr=out,
+        )
+    try:
+        yield _ready(folder)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+
+
+def _ready(folder: Path) -> Running:
+    """Wait until the scheduler has all slots and the web UI is there."""
+    deadline = time.monotonic() + 60
+    while not ((running := running_in(folder / "data")) and _settled(running)):
+        assert time.monotonic() < deadline, tail(folder / "out.txt", lines=50)
+        time.sleep(0.1)
+    return running
+
+
+def _settled(running: Running) -> bool:
+    try:
+        settings = settings_from(environ=os.environ, hosts=running.zookeeper)
+        with Directory(settings) as directory:
+            cluster = directory.read()
+    except ClusterError:  # not yet
+        return False
+    owned = all(slot.owner in cluster.members for slot in cluster.assignment.slots)
+    return owned and sum(map(len, cluster.components.values())) == 4
+
+
+def _chromium() -> str:
+    for name in CHROMIUM:
+        if found := shutil.which(name):
+            return found
+    raise MissingService("Chromium is missing; Debian: apt install chromium")
+
+
+def _or_skip(find: Callable[[], str]) -> str:
+    """Find a program; without it skip the test, but fail it in CI."""
+    try:
+        return find()
+    except MissingService as missing:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(missing))

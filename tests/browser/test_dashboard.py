@@ -1,0 +1,108 @@
+"""The dashboard, in a browser."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from .conftest import SCRIPT, Web, save, write_script
+
+pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
+
+Picture = Callable[..., None]
+Eventually = Callable[..., None]
+
+
+def row(page: Page, project: str) -> Locator:
+    return page.locator(f"tr[data-name={project}]")
+
+
+def change(page: Page, cell: Locator, value: str) -> None:
+    """Change a value in the little form that opens at a click on it."""
+    cell.locator("span").click()
+    form = page.locator(".editable-container")
+    field = form.locator("select, input")
+    if field.evaluate("each => each.tagName") == "SELECT":
+        field.select_option(value)
+    else:
+        field.fill(value)
+    form.locator(".editable-submit").click()
+    expect(form).to_have_count(0)
+    expect(cell.locator("span")).to_have_text(value)
+
+
+def test_a_project_is_created_changed_and_run(
+    page: Page, web: Web, site: str, picture: Picture, eventually: Eventually
+) -> None:
+    page.goto("/")
+    page.get_by_role("button", name="Create").first.click()
+    dialog = page.locator("#create-project-modal")
+    dialog.locator("[name=project-name]").fill("made_here")
+    dialog.locator("[name=start-urls]").fill(f"{site}/")
+    expect(dialog).to_have_css("opacity", "1")
+    picture(page, "create")
+    dialog.get_by_role("button", name="Create").click()
+
+    expect(page).to_have_title("made_here - Debugger - pyspider")
+    expect(page.locator("#python-editor .CodeMirror-code")).to_contain_text(f"{site}/")
+    write_script(page, SCRIPT.format(site=site))
+    save(page)
+
+    page.goto("/")
+    made = row(page, "made_here")
+    expect(made.locator(".project-status")).to_have_text("TODO")
+    change(page, made.locator(".project-status"), "RUNNING")
+    change(page, made.locator(".project-rate"), "20/30")
+    change(page, made.locator(".project-group"), "mine")
+    found = web.project("made_here")
+    assert [found[each] for each in ("status", "rate", "burst", "group")] == [
+        "RUNNING",
+        20,
+        30,
+        "mine",
+    ]
+
+    run = made.get_by_role("button", name="Run")
+    run.click()
+    expect(run).not_to_have_class(re.compile("warning|danger"))
+    eventually(lambda: web.results("made_here") == 2)
+    page.reload()
+    expect(made.locator(".progress-all .progress-text")).to_have_text(re.compile("all: [1-9]"))
+    expect(page.locator(".queue_value").first).to_have_text(re.compile(r"\d+"))
+    picture(page, "ran")
+
+
+def test_a_wrong_rate_is_refused_in_the_form(page: Page, web: Web, picture: Picture) -> None:
+    web.add_project("wrong_rate")
+    page.goto("/")
+    cell = row(page, "wrong_rate").locator(".project-rate")
+    cell.locator("span").click()
+    page.locator(".editable-container input").fill("fast")
+    page.locator(".editable-container .editable-submit").click()
+    expect(page.locator(".editable-error-block")).to_have_text("format error: rate/burst")
+    picture(page)
+    assert web.project("wrong_rate")["rate"] == 10
+
+
+def test_running_a_project_that_is_not_started_says_so(page: Page, web: Web) -> None:
+    web.add_project("not_started")
+    page.goto("/")
+    expect(page.locator("#need-set-status-alert")).to_be_hidden()
+    row(page, "not_started").get_by_role("button", name="Run").click()
+    expect(page.locator("#need-set-status-alert")).to_be_visible()
+
+
+def test_a_click_on_a_head_sorts_the_projects(page: Page, web: Web, picture: Picture) -> None:
+    for name, rate in {"a": 3, "b": 20, "c": 1}.items():
+        web.add_project(f"sorted_{name}", rate=rate)
+    page.goto("/")
+
+    def order(head: str) -> str:
+        page.locator("th", has_text=head).click()
+        names = page.locator("tr[data-name^=sorted_] .project-name").all_inner_texts()
+        return "".join(each.removeprefix("sorted_") for each in names)
+
+    assert [order("rate/burst"), order("rate/burst")] == ["bac", "cab"]
+    assert [order("project name"), order("project name")] == ["abc", "cba"]
+    picture(page)

@@ -1,0 +1,107 @@
+"""The editor, in a browser."""
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from .conftest import SCRIPT, Watch, Web, save, write_script
+
+pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
+
+Picture = Callable[..., None]
+
+
+def tab(page: Page, name: str) -> None:
+    page.locator(f"#tab-control li[data-id=tab-{name}]").click()
+
+
+def run(page: Page) -> None:
+    page.locator("#run-task-btn").click()
+
+
+@pytest.fixture
+def editor(page: Page, site: str, request: pytest.FixtureRequest) -> Page:
+    """Give an editor with the script of a new project."""
+    page.goto(f"/debug/{request.node.name.removeprefix('test_')[:32]}")
+    write_script(page, SCRIPT.format(site=site))
+    return page
+
+
+def test_a_script_is_written_and_saved(editor: Page, web: Web, site: str, picture: Picture) -> None:
+    save(editor)
+    picture(editor)
+    saved = web.project("a_script_is_written_and_saved")
+    assert saved["script"] == SCRIPT.format(site=site)
+    editor.reload()
+    expect(editor.locator("#python-editor .cm-def").first).to_have_text("Handler")
+
+
+def test_steps_are_run_from_the_start_to_a_result(
+    editor: Page, site: str, picture: Picture
+) -> None:
+    run(editor)
+    tab(editor, "follows")
+    follow = editor.locator(".newtask")
+    expect(follow).to_have_count(1)
+    expect(follow.locator(".task-url")).to_have_text(f"{site}/")
+    follow.locator(".task-more").click()
+    expect(editor.locator(".task-show")).to_contain_text("index_page")
+    picture(editor, "start")
+
+    follow.locator(".task-run").click()
+    expect(editor.locator(".newtask")).to_have_count(2)
+    tab(editor, "web")
+    shown = editor.frame_locator("#tab-web iframe")
+    expect(shown.locator("h1")).to_have_text("Page /")
+    picture(editor, "web")
+    tab(editor, "html")
+    expect(editor.locator("#tab-html .cm-tag").first).to_be_visible()
+    picture(editor, "html")
+
+    tab(editor, "follows")
+    editor.locator(".newtask .task-run").first.click()
+    expect(editor.locator("#python-log pre")).to_contain_text(f"seen {site}/one")
+    expect(editor.locator("#python-log pre")).to_contain_text("'title': 'page /one'")
+    picture(editor, "result")
+
+
+def test_the_task_is_laid_out_and_its_faults_are_marked(editor: Page, picture: Picture) -> None:
+    task = editor.locator("#task-editor")
+    expect(task.locator(".CodeMirror-line")).to_have_count(8)
+    task.locator(".CodeMirror-code").click()
+    editor.keyboard.press("Control+End")
+    editor.keyboard.insert_text(" not json")
+    expect(task.locator(".CodeMirror-lint-mark-error")).not_to_have_count(0)
+    picture(editor)
+    editor.locator("#undo-btn").click()
+    expect(task.locator(".CodeMirror-lint-mark-error")).to_have_count(0)
+
+
+def test_an_error_of_the_script_is_shown(editor: Page, picture: Picture) -> None:
+    write_script(editor, "no python")
+    run(editor)
+    expect(editor.locator("#python-log pre")).to_contain_text("SyntaxError")
+    picture(editor)
+
+
+def test_the_helper_finds_the_selector_of_what_is_clicked(editor: Page, picture: Picture) -> None:
+    run(editor)
+    tab(editor, "follows")
+    editor.locator(".newtask .task-run").click()
+    tab(editor, "web")
+    shown = editor.frame_locator("#tab-web iframe")
+    expect(shown.locator("h1")).to_be_visible()
+    editor.locator("#J-enable-css-selector-helper").click()
+    shown.locator("b").click()
+    expect(editor.locator("#css-selector-helper .element")).not_to_have_count(0)
+    editor.locator("#css-selector-helper .copy-selector").click()
+    expect(editor.locator(".copy-selector-input")).to_have_value("b")
+    picture(editor)
+
+
+def test_nothing_is_loaded_twice_or_missing(editor: Page, watch: Watch) -> None:
+    del editor
+    files = [url for url in watch.asked if "/static/" in url]
+    assert len(files) > 20
+    assert len(files) == len(set(files))
