@@ -20,6 +20,7 @@ SECTION = "zookeeper"
 MOST_SLOTS = 16384
 
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+)(:(?P<port>\d{1,5}))?")
+_ORIGIN = re.compile(r"https?://(\[[0-9a-fA-F:.]+\]|[\w.-]+)(:\d{1,5})?")
 _ROOT = re.compile(r"(/(?!\.{1,2}(/|$))[^/\s]+)+")
 
 
@@ -38,8 +39,10 @@ class Settings:
         drain: how long a member that got SIGTERM waits for its slots to move away.
         name: a member's identity, which keeps its number; empty: host and port if the XML-RPC
             port is given, else none.
+        await_members: how many members a newborn cluster waits for before the first grant.
         advertise: the address others reach this process at; empty: the one that reaches
             ZooKeeper.
+        trusted_origins: whose pages may change things through the web UI, beside its own.
     """
 
     hosts: str = "127.0.0.1:2181"
@@ -51,7 +54,9 @@ class Settings:
     session: float = 10.0
     drain: float = 30.0
     name: str = ""
+    await_members: int = 1
     advertise: str = ""
+    trusted_origins: tuple[str, ...] = ()
 
 
 def settings_from(
@@ -87,6 +92,8 @@ _TYPES: Mapping[str, Callable[[object], object]] = {
     "budget": lambda value: _seconds(value),
     "session": lambda value: _seconds(value),
     "drain": lambda value: _seconds(value),
+    "await_members": lambda value: _whole(value),
+    "trusted_origins": lambda value: _origins(value),
 }
 
 
@@ -162,6 +169,18 @@ def _seconds(value: object) -> float:
     return float(str(value))
 
 
+def _origins(value: object) -> tuple[str, ...]:
+    """Read a list, or a text with commas."""
+    given = value.split(",") if isinstance(value, str) else value
+    if not isinstance(given, list | tuple):
+        raise ValueError(f"must be a list of origins, not {value!r}")
+    origins = tuple(str(each).strip() for each in given if each != "")
+    for origin in origins:
+        if not _ORIGIN.fullmatch(origin):
+            raise ValueError(f"{origin!r} must be an origin such as https://crawl.example.org")
+    return origins
+
+
 def _check(settings: Settings, faulty: set[str]) -> list[str]:
     """Return what is wrong with the values, those apart that are no values at all."""
     addresses = settings.hosts.split(",")
@@ -189,6 +208,7 @@ def _check(settings: Settings, faulty: set[str]) -> list[str]:
             f" of {settings.renewal:g} s",
         ),
         ({"session"}, settings.session > 0, "session: must be more than 0 seconds"),
+        ({"await_members"}, settings.await_members >= 1, "await_members: must be at least 1"),
     ]
     return [fault for names, holds, fault in rules if not holds and not names & faulty]
 

@@ -8,8 +8,16 @@
     ├── Mismatch                 the cluster was born with other values; exit code 4
     ├── MissingService           a program that must be installed first; exit code 5
     ├── BadMessage               a queue message that is no task
+    ├── BadRequest               what is asked for cannot be done; names the culprit and the remedy
+    │   ├── NotFound             it is about something that there is not
+    │   └── Conflict             its id stands for something else already
     ├── GateClosed               an effect was stopped: the lease or the slot is gone
-    └── SessionLost              the ZooKeeper session ended; what it held is not ours any more
+    ├── SessionLost              the ZooKeeper session ended; what it held is not ours any more
+    ├── NameTaken                a name that only one may hold, and another holds
+    ├── TimedOut                 what was waited for did not happen in time
+    │   └── Missing              because some did not come; it names them
+    ├── JobLost                  a job that another holds now
+    └── BatchTaken               a batch that was begun with other jobs
 """
 
 from collections.abc import Sequence
@@ -57,9 +65,51 @@ class BadMessage(ClusterError):
     """A queue message that is no task; it goes to the dead letters with this reason."""
 
 
+class BadRequest(ClusterError):
+    """What is asked for cannot be done; the message names the culprit and the remedy."""
+
+    exit_code = 2
+
+
+class NotFound(BadRequest):
+    """A request about something that there is not."""
+
+
+class Conflict(BadRequest):
+    """A request under an id that stands for something else already."""
+
+
 class GateClosed(ClusterError):
     """An effect was stopped because the lease ended or the slot is not owned any more."""
 
 
 class SessionLost(ClusterError):
     """The ZooKeeper session ended: everything held under it belongs to nobody now."""
+
+
+class JobLost(ClusterError):
+    """A job is not ours any more: another holds it, it is done, or our claimant is gone."""
+
+
+class BatchTaken(ClusterError):
+    """A batch of this id was put in part, with other jobs; it cannot be completed with these."""
+
+
+class NameTaken(ClusterError):
+    """A name that only one may hold at a time is held by another that lives."""
+
+
+class TimedOut(ClusterError):
+    """What was waited for did not happen in time."""
+
+
+class Missing(TimedOut):
+    """Some did not come in time.
+
+    Attributes:
+        missing: a phrase for each: who it is and whether it runs, or how many are unknown.
+    """
+
+    def __init__(self, what: str, missing: Sequence[str]) -> None:
+        super().__init__(f"{what}; missing: {'; '.join(missing)}")
+        self.missing = tuple(missing)

@@ -72,7 +72,7 @@ def test_a_key_that_does_not_exist_is_told_with_the_likely_one():
         "section \"zookeeper\": there is no setting 'hots'; did you mean hosts?",
     )
     assert "PYSPIDER_ZK_RENEWEL" in faults(None, {"PYSPIDER_ZK_RENEWEL": "1"})[0]
-    assert "known are advertise, budget, drain" in faults({"xyzzy": 1})[0]
+    assert "known are advertise, await_members, budget" in faults({"xyzzy": 1})[0]
 
 
 @pytest.mark.parametrize(
@@ -97,13 +97,26 @@ def test_a_key_that_does_not_exist_is_told_with_the_likely_one():
         ("lease", 1.9),
         ("lease", "nan"),
         ("session", 0),
+        ("await_members", 0),
+        ("await_members", "three"),
         ("name", 7),
+        ("trusted_origins", 7),
+        ("trusted_origins", "crawl.example.org"),
+        ("trusted_origins", ["https://a.example.org/path"]),
     ],
 )
 def test_a_value_that_cannot_work_is_told_by_name(setting, value):
     (fault,) = faults({setting: value})
 
     assert setting in fault
+
+
+def test_origins_may_be_a_list_or_a_text_with_commas():
+    origins = ("https://a.example.org", "http://b:8080")
+    assert settings_from({"trusted_origins": list(origins)}).trusted_origins == origins
+    environ = {"PYSPIDER_ZK_TRUSTED_ORIGINS": "https://a.example.org, http://b:8080"}
+    assert settings_from(None, environ).trusted_origins == origins
+    assert settings_from({"trusted_origins": ""}).trusted_origins == ()
 
 
 def test_one_fault_does_not_cause_another():

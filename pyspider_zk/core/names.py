@@ -113,3 +113,13 @@ class Tree:
     def scale(self) -> str:
         """How many schedulers an embedded cluster shall run."""
         return f"{self.root}/scale"
+
+    @property
+    def jobs(self) -> str:
+        """Root of the job queue."""
+        return f"{self.root}/jobs"
+
+    @property
+    def events(self) -> str:
+        """Parent of the events; its data is what the leader has told already."""
+        return f"{self.root}/events"

@@ -1,19 +1,19 @@
-"""Member numbers: from zero, without gaps among the running, the same one on return."""
+"""Numbers: from zero, without gaps among the running, the same one on return."""
 
 from collections.abc import Collection, Mapping
 
 
 def choose_number(name: str, holders: Mapping[int, str], running: Collection[int]) -> int:
-    """Return the number for a member that joins.
+    """Return the number for one that joins.
 
-    A member with a name gets the number that its name had, unless somebody runs under it. All
-    others get the lowest number that nobody runs under, one that no name is waiting for if that
-    leaves no gap.
+    One with a name gets the number that its name had, unless somebody runs under it. All others
+    get the lowest number that nobody runs under, one that no name is waiting for if that leaves
+    no gap.
 
     Args:
-        name: the member's name; empty for a member that claims no number.
+        name: the name of the one that joins; empty if it claims no number.
         holders: the name that each number was last given to, empty for none.
-        running: numbers of the members that run now.
+        running: numbers of those that run now.
     """
     if name:
         for number, holder in sorted(holders.items()):

@@ -29,6 +29,8 @@ class Rules:
         margin: what comes on top for the leader's own reading to be scheduled.
         budget: how long an effect may take that the gate let through.
         moves: how many slots may be between two owners at once.
+        await_members: how many eligible members the first grant of a newborn cluster waits for,
+            so that the first to come does not get everything only to release most of it.
     """
 
     lease: float = 4.0
@@ -36,6 +38,7 @@ class Rules:
     margin: float = 0.2
     budget: float = 0.1
     moves: int = 64
+    await_members: int = 1
 
     @property
     def open_for(self) -> float:
@@ -124,7 +127,7 @@ def decide(snapshot: Snapshot, rules: Rules) -> Decision | None:
     """Return the next assignment, or None if nothing should change."""
     table = snapshot.assignment.slots
     takers = eligible(snapshot, rules)
-    if not takers:
+    if not takers or (_is_newborn(table) and len(takers) < rules.await_members):
         return None
     freed = [_freed_by(number, slot, snapshot, rules) for number, slot in enumerate(table)]
     settled = [_settled(slot, event) for slot, event in zip(table, freed, strict=True)]
@@ -140,6 +143,10 @@ def decide(snapshot: Snapshot, rules: Rules) -> Decision | None:
         if owner and snapshot.standing(owner, rules) is Standing.DEAD
     }
     return Decision(Assignment(snapshot.assignment.epoch + 1, rows), checks)
+
+
+def _is_newborn(table: Iterable[Slot]) -> bool:
+    return all(slot.phase is Phase.VACANT for slot in table)
 
 
 def eligible(snapshot: Snapshot, rules: Rules) -> set[MemberId]:

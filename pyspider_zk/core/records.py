@@ -41,7 +41,7 @@ class ComponentKind(StrEnum):
     WEBUI = "webui"
 
 
-class _Record:
+class Record:
     """JSON form of a flat dataclass; unknown keys of a newer version are ignored."""
 
     def encode(self) -> bytes:
@@ -56,7 +56,7 @@ class _Record:
 
 
 @dataclass(frozen=True)
-class Meta(_Record):
+class Meta(Record):
     """What every process of a cluster must agree on for ever."""
 
     slots: int
@@ -64,7 +64,7 @@ class Meta(_Record):
 
 
 @dataclass(frozen=True)
-class Member(_Record):
+class Member(Record):
     """A scheduler that joined, as its znode tells.
 
     Attributes:
@@ -83,7 +83,7 @@ class Member(_Record):
 
 
 @dataclass(frozen=True)
-class Component(_Record):
+class Component(Record):
     """A processor, fetcher, result worker or web UI that registered its presence."""
 
     host: str
@@ -94,11 +94,20 @@ class Component(_Record):
 
 
 @dataclass(frozen=True)
-class Load(_Record):
-    """What a member carries, told with each renewal of its lease."""
+class Load(Record):
+    """What a member carries, told with each renewal of its lease.
+
+    Attributes:
+        projects: how many it has in memory.
+        pending: how many tasks it has in memory.
+        tasks_per_s: status packs that it applied per second, over the last seconds.
+        cpu: share of one processor that its process used meanwhile.
+    """
 
     projects: int = 0
     pending: int = 0
+    tasks_per_s: float = 0.0
+    cpu: float = 0.0
 
 
 class Slot(NamedTuple):
@@ -185,7 +194,11 @@ def decode_acks(data: bytes) -> dict[int, int]:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Everything that stands in ZooKeeper about a cluster at one moment (nearly)."""
+    """Everything that stands in ZooKeeper about a cluster at one moment (nearly).
+
+    Attributes:
+        renewals: the version of each member's lease, which grows by one with every renewal.
+    """
 
     meta: Meta
     assignment: Assignment
@@ -193,6 +206,7 @@ class Cluster:
     members: Mapping[MemberId, Member] = field(default_factory=dict)
     loads: Mapping[MemberId, Load] = field(default_factory=dict)
     components: Mapping[ComponentKind, Mapping[str, Component]] = field(default_factory=dict)
+    renewals: Mapping[MemberId, int] = field(default_factory=dict)
 
     def slot_counts(self) -> dict[MemberId, int]:
         """Return how many slots each owner has, those that left without a successor included."""

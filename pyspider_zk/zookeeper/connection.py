@@ -118,6 +118,10 @@ class Connection:
         """Call back on every change of the connection's state, on kazoo's thread."""
         self._client.add_listener(callback)
 
+    def forget(self, callback: Watch) -> None:
+        """Call back no more on changes of the connection's state."""
+        self._client.remove_listener(callback)
+
     def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, int]:
         """Return a znode's data and version."""
         data, stat = self._wait(self._client.get_async(path, watch=watch))
@@ -227,9 +231,11 @@ def check(path: str, version: int = -1) -> Step:
     return lambda transaction: transaction.check(path, version)
 
 
-def create(path: str, data: bytes, *, ephemeral: bool = False) -> Step:
-    """Step: create a znode."""
-    return lambda transaction: transaction.create(path, data, ephemeral=ephemeral)
+def create(path: str, data: bytes, *, ephemeral: bool = False, sequence: bool = False) -> Step:
+    """Step: create a znode; with ``sequence`` the next number is put behind its path."""
+    return lambda transaction: transaction.create(
+        path, data, ephemeral=ephemeral, sequence=sequence
+    )
 
 
 def write(path: str, data: bytes, version: int = -1) -> Step:
@@ -237,9 +243,9 @@ def write(path: str, data: bytes, version: int = -1) -> Step:
     return lambda transaction: transaction.set_data(path, data, version)
 
 
-def delete(path: str) -> Step:
-    """Step: delete a znode."""
-    return lambda transaction: transaction.delete(path)
+def delete(path: str, version: int = -1) -> Step:
+    """Step: delete a znode that has that version (-1: any)."""
+    return lambda transaction: transaction.delete(path, version)
 
 
 def _quiet_unless_asked(logger: logging.Logger) -> logging.Logger:

@@ -75,26 +75,24 @@ class Directory:
         if fault:
             raise Mismatch(fault)
         members = self.members()
+        leases = self._leases(members)
         return Cluster(
             born,
             Assignment.decode(assignment[0]) if assignment else Assignment.vacant(born.slots),
             self._leader(),
             members,
-            self._loads(members),
+            {member: Load.decode(data) for member, (data, _) in leases.items()},
             self._components(),
+            {member: version for member, (_, version) in leases.items()},
         )
 
     def _leader(self) -> MemberId | None:
         first = leader_of(self._connection.children(self._tree.election))
         return candidate_of(first) if first else None
 
-    def _loads(self, members: Mapping[MemberId, Member]) -> dict[MemberId, Load]:
+    def _leases(self, members: Mapping[MemberId, Member]) -> dict[MemberId, tuple[bytes, int]]:
         leases = self._connection.find_all([self._tree.lease(member) for member in members])
-        return {
-            member: Load.decode(lease[0])
-            for member, lease in zip(members, leases, strict=True)
-            if lease
-        }
+        return {member: lease for member, lease in zip(members, leases, strict=True) if lease}
 
     def _components(self) -> dict[ComponentKind, dict[str, Component]]:
         return {kind: self._component(kind) for kind in ComponentKind}

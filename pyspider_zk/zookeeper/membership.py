@@ -5,14 +5,22 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
+from kazoo.exceptions import BadVersionError, NoNodeError
 
 from pyspider_zk.core.names import Tree
-from pyspider_zk.core.numbers import choose_number
 from pyspider_zk.core.ownership import NOTHING, Rules, View, still_released, view_of
 from pyspider_zk.core.records import Assignment, Load, Member, MemberId, encode_acks
 from pyspider_zk.errors import SessionLost
-from pyspider_zk.zookeeper.connection import Connection, Watch, check, create, delete, write
+from pyspider_zk.zookeeper.connection import (
+    Connection,
+    Step,
+    Watch,
+    check,
+    create,
+    delete,
+    write,
+)
+from pyspider_zk.zookeeper.roster import Roster
 
 logger = logging.getLogger("pyspider_zk.membership")
 
@@ -33,6 +41,7 @@ class Membership:
     ) -> None:
         self._connection = connection
         self._tree = tree
+        self._roster = Roster(connection, tree.ids, tree.members)
         self._rules = rules
         self._clock = clock
         self._on_assignment = on_assignment
@@ -138,48 +147,20 @@ class Membership:
 
     def _standing(self) -> MemberId | None:
         """Return what an earlier attempt registered whose reply was lost."""
-        members = map(MemberId.parse, self._connection.children(self._tree.members))
-        return next((one for one in members if one.incarnation == self._incarnation), None)
+        return self._roster.standing(self._incarnation)
 
     def _take_number(self, record: Member) -> MemberId:
-        while True:
-            member = MemberId(self._choose(record.name), self._incarnation)
-            try:
-                self._register(member, record)
-            except (BadVersionError, NodeExistsError):
-                continue  # somebody took the number in between
-            return member
+        """Take a number and create the nodes, all or none."""
+        return self._roster.take(
+            record.name, self._incarnation, lambda member: self._nodes(member, record)
+        )
 
-    def _choose(self, name: str) -> int:
-        numbers = sorted(int(number) for number in self._connection.children(self._tree.ids))
-        found = self._connection.find_all([self._tree.number(number) for number in numbers])
-        holders = {
-            number: data[0].decode() for number, data in zip(numbers, found, strict=True) if data
-        }
-        members = map(MemberId.parse, self._connection.children(self._tree.members))
-        return choose_number(name, holders, {member.number for member in members})
-
-    def _register(self, member: MemberId, record: Member) -> None:
-        """Claim the number and create the nodes, all or none.
-
-        The number's node is written in the same transaction, at the version that was read, so
-        two that join at once cannot both get it.
-        """
-        path = self._tree.number(member.number)
-        holder = self._connection.find(path)
-        name = record.name.encode()
-        claim = create(path, name) if holder is None else write(path, name, holder[1])
-        taken = {
-            MemberId.parse(name).number for name in self._connection.children(self._tree.members)
-        }
-        if member.number in taken:
-            raise NodeExistsError
-        self._connection.multi(
-            claim,
+    def _nodes(self, member: MemberId, record: Member) -> list[Step]:
+        return [
             create(self._tree.member(member), record.encode(), ephemeral=True),
             create(self._tree.lease(member), Load().encode()),
             create(self._tree.ack(member), encode_acks({})),
-        )
+        ]
 
     def _read_assignment(self) -> tuple[Assignment, int]:
         data, version = self._connection.get(self._tree.assignment, self._on_assignment)

@@ -53,6 +53,8 @@ def test_every_node_stands_below_the_root():
         tree.components,
         tree.component("fetcher", "f"),
         tree.scale,
+        tree.jobs,
+        tree.events,
     ]
 
     assert all(path.startswith("/a/b/") for path in paths)

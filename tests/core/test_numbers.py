@@ -1,4 +1,4 @@
-"""Member numbers: no gaps, and the old one on return."""
+"""Numbers: no gaps, and the old one on return."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -116,6 +116,22 @@ def test_the_session_stays_while_suspended_and_after(cable: Cable):
     connection.stop()
 
 
+def test_a_callback_that_was_forgotten_is_not_called(cable: Cable):
+    connection = Connection(Settings(hosts=cable.address, session=4.0))
+    connection.start()
+    told: list[object] = []
+    forgotten: list[object] = []
+    connection.on_change(told.append)
+    connection.on_change(forgotten.append)
+    connection.forget(forgotten.append)
+
+    cable.drop()
+
+    eventually(lambda: len(told) == 2)
+    assert forgotten == []
+    connection.stop()
+
+
 def test_an_expired_session_is_told_and_followed_by_another(connection: Connection):
     session = connection.session
     expire(connection)

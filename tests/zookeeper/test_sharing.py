@@ -27,6 +27,18 @@ def test_three_members_share_all_slots_evenly(crew: Crew):
     assert [member.coordinator.leading for member in members] == [True, False, False]
 
 
+def test_a_newborn_cluster_waits_for_its_members_before_the_first_grant(crew: Crew):
+    crew.settings = replace(crew.settings, await_members=2)
+    first = crew.start("a")
+    eventually(lambda: first.coordinator.leading)
+    wait_for_renewals(first, 3)
+    assert first.owned == {}
+
+    crew.shared_by(first, crew.start("b"))
+
+    assert {row.epoch for row in crew.table()} == {1}
+
+
 def test_busy_slots_are_shared_by_weight(crew: Crew):
     weights = {0: 8, 1: 4, 2: 4}
     a, b = crew.start("a", weights=weights), crew.start("b", weights=weights)

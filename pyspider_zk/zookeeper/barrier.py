@@ -1,0 +1,180 @@
+"""A barrier in ZooKeeper that is passed round after round, and that names who is missing."""
+
+from contextlib import suppress
+
+from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
+
+from pyspider_zk.core.barriers import Arrivals, Gate, arrive, here, missing, next_round, withdraw
+from pyspider_zk.core.groups import Home
+from pyspider_zk.core.records import MemberId
+from pyspider_zk.errors import ClusterError, Mismatch, Missing, SessionLost
+from pyspider_zk.zookeeper.connection import Connection, Step, check, create, write
+from pyspider_zk.zookeeper.roster import Roster
+from pyspider_zk.zookeeper.waiting import Waiting
+
+
+class Barrier:
+    """A point that ``parties`` participants pass together, as often as they like.
+
+    A round is complete when so many have arrived that are all registered at that moment: one
+    transaction checks their ephemeral nodes and opens the gate. One that died before does not
+    count, and may arrive again when it has joined again. Rounds have numbers, and everybody waits
+    for its own to be complete, so the fast cannot run through two while the slow pass one.
+
+    Threads: an object belongs to the thread that uses it.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        home: Home,
+        roster: Roster,
+        me: MemberId,
+        name: str,
+        parties: int,
+    ) -> None:
+        self._connection = connection
+        self._home = home
+        self._roster = roster
+        self._me = me
+        self._name = name
+        self._parties = parties
+        self._path = home.barrier(name)
+        self._arrived = f"{self._path}/arrived"
+        self._waiting = Waiting()
+        self._first: int | None = None
+        self._passed = -1
+
+    def wait(self, timeout: float) -> int:
+        """Arrive and wait until all have; return the number of the round, from zero. Blocks.
+
+        If it raises, the arrival is taken back, so that others do not pass without this one.
+
+        Args:
+            timeout: seconds. There is no waiting without end: somebody may have died.
+
+        Raises:
+            Missing: some did not arrive in time; it names them.
+            SessionLost: the session ended; join again, then arrive again.
+            Unavailable: ZooKeeper did not answer in time; the arrival may still count.
+            Mismatch: others use the barrier with another number of parties.
+        """
+        self._first = None
+        try:
+            if not self._waiting.until(self._is_passed, timeout):
+                self._give_up(timeout)
+        except (Missing, SessionLost):
+            raise
+        except BaseException:
+            with suppress(ClusterError):
+                self._take_back()
+            raise
+        return self._passed
+
+    def missing(self) -> tuple[str, ...]:
+        """Return a phrase for each one that has not arrived for the present round."""
+        running = self._roster.running()
+        arrived = here(self._arrivals()[0], running)
+        return missing(self._parties, arrived, self._roster.holders(), running)
+
+    def _is_passed(self) -> bool:
+        """Arrive, unless done; tell whether the round is complete."""
+        self._connection.require()
+        while True:
+            gate, arrivals = self._gate(), self._arrivals()
+            if self._has_passed(gate[0]):
+                return True
+            steps = self._steps(*gate, *arrivals)
+            if not steps:
+                return False
+            self._try(*steps)
+
+    def _steps(self, gate: Gate, gate_version: int, arrivals: Arrivals, version: int) -> list[Step]:
+        """Return what writes my arrival, and opens the gate if it is the last; none if I wait."""
+        running = self._running()
+        now = arrive(arrivals, str(self._me), running)
+        after = next_round(gate, now, running)
+        if after is not None:
+            return [
+                *(check(self._home.member(name)) for name in now.names),
+                write(self._path, after.encode(), gate_version),
+                write(self._arrived, Arrivals().encode(), version),
+            ]
+        if now == arrivals:
+            return []
+        return [
+            check(self._home.member(self._me)),
+            check(self._path, gate_version),
+            write(self._arrived, now.encode(), version),
+        ]
+
+    def _has_passed(self, gate: Gate) -> bool:
+        """Tell whether a round is complete that had not been when this waiting began."""
+        if self._first is None:
+            self._first = gate.round
+        self._passed = gate.passed.get(str(self._me), -1)
+        return self._passed >= self._first
+
+    def _give_up(self, timeout: float) -> None:
+        absent = self.missing()
+        if not self._take_back():
+            raise Missing(f"barrier {self._name!r} was not complete within {timeout:g} s", absent)
+
+    def _take_back(self) -> bool:
+        """Take my arrival back, unless the round was complete just now; tell whether it was."""
+        while True:
+            gate, gate_version = self._gate()
+            arrivals, version = self._arrivals()
+            if self._has_passed(gate):
+                return True
+            others = withdraw(arrivals, str(self._me))
+            if others == arrivals:
+                return False
+            self._try(
+                check(self._path, gate_version), write(self._arrived, others.encode(), version)
+            )
+
+    def _try(self, *steps: Step) -> None:
+        """Do the steps, or nothing if somebody arrived, left or died since we looked."""
+        with suppress(BadVersionError, NoNodeError):
+            self._connection.multi(*steps)
+
+    def _gate(self) -> tuple[Gate, int]:
+        while True:
+            found = self._connection.find(self._path, self._waiting.wake)
+            if found is not None:
+                break
+            self._make()
+        gate = Gate.decode(found[0])
+        if gate.parties != self._parties:
+            raise Mismatch(
+                f"barrier {self._name!r} was made for {gate.parties} parties,"
+                f" not for {self._parties}: give all the same number"
+            )
+        return gate, found[1]
+
+    def _make(self) -> None:
+        try:
+            self._connection.multi(
+                check(self._home.member(self._me)),
+                create(self._path, Gate(self._parties).encode()),
+                create(self._arrived, Arrivals().encode()),
+            )
+        except NodeExistsError:
+            return
+        except NoNodeError as error:
+            raise self._lost() from error
+
+    def _arrivals(self) -> tuple[Arrivals, int]:
+        """Return who has arrived; nobody at a barrier that was never used."""
+        found = self._connection.find(self._arrived)
+        return (Arrivals.decode(found[0]), found[1]) if found else (Arrivals(), 0)
+
+    def _running(self) -> set[str]:
+        running = set(map(str, self._roster.running()))
+        if str(self._me) not in running:
+            raise self._lost()
+        return running
+
+    def _lost(self) -> SessionLost:
+        return SessionLost(f"{self._me} is not registered any more: join again")

@@ -1,0 +1,231 @@
+"""Fair locks in ZooKeeper, exclusive and shared, whose holder learns that it lost them."""
+
+import threading
+import uuid
+from collections.abc import Callable
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+from kazoo.exceptions import NodeExistsError, NoNodeError
+
+from pyspider_zk.core.locks import Entry, Kind, entry_before, entry_of, prefix_of
+from pyspider_zk.errors import ClusterError, SessionLost, TimedOut, Unavailable
+from pyspider_zk.zookeeper.connection import Connection, check, create
+from pyspider_zk.zookeeper.session import Change, SessionWatch, is_alive
+from pyspider_zk.zookeeper.waiting import Waiting
+
+
+class Lock:
+    """One place in line for a lock, to be used with ``with``.
+
+    Whoever waits watches only the one before it, so a release wakes one waiting writer, or the
+    readers before the next writer. Nobody overtakes anybody, readers do not overtake writers.
+
+    It is not reentrant: acquiring an object that is in use raises ``ClusterError``, and a second
+    object of the same lock waits for the first, in one thread as between machines. Once released
+    an object may be used again.
+
+    A lock in ZooKeeper cannot stop a holder that was paused or cut off: its session ends, the
+    next one gets the lock, and the former holder may still be running. So ``lost`` is set as soon
+    as the session is known to have ended or must be taken for ended, leaving the ``with`` block
+    raises then, and ``check`` asks ZooKeeper itself, to be called before what must not be done
+    by two.
+
+    Threads: an object belongs to the thread that uses it; ``lost`` may be looked at from any.
+
+    Args:
+        path: the lock's znode.
+        timeout: seconds that ``acquire`` waits; None for as long as it takes.
+        guard: a znode of this session without which nothing is done; the path's parent must
+            exist then. Without a guard the path is made as needed, and stays.
+        on_lost: called once if the lock is lost while held, on the session watch's thread.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        watch: SessionWatch,
+        path: str,
+        kind: Kind = Kind.EXCLUSIVE,
+        *,
+        timeout: float | None = None,
+        guard: str | None = None,
+        on_lost: Callable[[], object] | None = None,
+    ) -> None:
+        self._connection = connection
+        self._watch = watch
+        self._path = path
+        self._kind = kind
+        self._timeout = timeout
+        self._guard = [check(guard)] if guard else []
+        self._on_lost = on_lost
+        self._waiting = Waiting()
+        self._in_use = threading.Lock()
+        self._held = False
+        self._guid = ""
+        self._session: int | None = None
+        self._entry: Entry | None = None
+        self.lost = threading.Event()
+
+    def __repr__(self) -> str:
+        return f"<{self._kind} lock {self._path}>"
+
+    @property
+    def held(self) -> bool:
+        """Whether the lock is held, as far as known here; ``check`` makes sure."""
+        return self._held and not self.lost.is_set()
+
+    def acquire(self) -> None:
+        """Wait for the lock; blocks. If it raises, the place in line is given up.
+
+        Raises:
+            TimedOut: not within the time.
+            SessionLost: the session ended meanwhile, or must be taken for ended.
+            ClusterError: this object is in use.
+        """
+        if not self._in_use.acquire(blocking=False):
+            raise ClusterError(f"{self!r} is in use and not reentrant; make another one")
+        self._begin()
+        try:
+            if not self._waiting.until(self._is_my_turn, self._timeout):
+                raise TimedOut(f"{self!r} was not free within {self._timeout:g} s")
+            self._held = True
+            self._refuse_if_lost()
+        except BaseException:
+            self._end()
+            raise
+
+    def release(self) -> None:
+        """Give the lock up. Blocks for some seconds at most.
+
+        If ZooKeeper does not answer, it is given up as soon as it does, or by the end of the
+        session.
+
+        Raises:
+            ClusterError: it is not held.
+        """
+        if not self._held:
+            raise ClusterError(f"{self!r} is not held")
+        self._end()
+
+    def check(self) -> None:
+        """Make sure that the lock is held now: a quorum of ZooKeeper's servers says so.
+
+        Raises:
+            SessionLost: it is not held, or not any more.
+            Unavailable: nobody knows.
+        """
+        if not self.held or self._entry is None:
+            raise SessionLost(f"{self!r} is not held")
+        self._connection.require()
+        try:
+            self._connection.multi(check(f"{self._path}/{self._entry}"))
+        except NoNodeError as error:
+            self._lose()
+            raise SessionLost(f"{self!r} was lost: its znode is gone") from error
+
+    def __enter__(self) -> Self:
+        self.acquire()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
+        if self.lost.is_set() and error is None:
+            raise SessionLost(f"{self!r} was lost while it was held")
+
+    def _refuse_if_lost(self) -> None:
+        if self.lost.is_set():
+            raise SessionLost(f"the session ended while waiting for {self!r}")
+
+    def _begin(self) -> None:
+        self.lost.clear()
+        self._guid, self._entry = uuid.uuid4().hex, None
+        self._session = self._connection.session
+        self._watch.add(self._on_change)
+
+    def _end(self) -> None:
+        self._held = False
+        self._watch.remove(self._on_change)
+        leave = partial(self._leave, self._guid)
+        try:
+            leave()
+        except (Unavailable, SessionLost):
+            self._watch.clear_up(leave)
+        finally:
+            self._in_use.release()
+
+    def _is_my_turn(self) -> bool:
+        """Look whether nobody is before me; if somebody is, watch the last one only."""
+        self._refuse_if_lost()
+        self._connection.require()
+        while True:
+            names = self._line()
+            before = entry_before(names, self._mine(names))
+            if before is None:
+                return True
+            if self._connection.find(f"{self._path}/{before}", self._waiting.wake) is not None:
+                return False
+
+    def _line(self) -> list[str]:
+        """Return the names of all in line, with mine.
+
+        A request whose reply was lost may have made mine; it is found by its GUID.
+        """
+        names = self._connection.children(self._path)
+        if self._entry is None and entry_of(names, self._guid) is None:
+            self._stand()
+            names = self._connection.children(self._path)
+        return names
+
+    def _mine(self, names: list[str]) -> Entry:
+        if self._connection.session != self._session:
+            self.lost.set()
+        self._refuse_if_lost()
+        self._entry = entry_of(names, self._guid)
+        if self._entry is None:
+            raise SessionLost(f"the place in line for {self!r} is gone")
+        return self._entry
+
+    def _stand(self) -> None:
+        path = f"{self._path}/{prefix_of(self._kind, self._guid)}"
+        step = create(path, b"", ephemeral=True, sequence=True)
+        while True:
+            try:
+                self._connection.multi(*self._guard, step)
+                return
+            except NoNodeError:
+                self._make_path()
+
+    def _make_path(self) -> None:
+        if not self._guard:
+            self._connection.ensure([self._path])
+            return
+        try:
+            self._connection.multi(*self._guard, create(self._path, b""))
+        except NodeExistsError:
+            return
+        except NoNodeError as error:
+            raise SessionLost(f"{self!r}: the session that it belongs to ended") from error
+
+    def _leave(self, guid: str) -> None:
+        self._connection.require()
+        mine = entry_of(self._connection.children(self._path), guid)
+        if mine is not None:
+            self._connection.delete(f"{self._path}/{mine}")
+
+    def _on_change(self, change: Change) -> None:
+        if change is Change.LOST and not is_alive(self._connection, self._session):
+            self._lose()
+        self._waiting.wake()
+
+    def _lose(self) -> None:
+        if not self.lost.is_set():
+            self.lost.set()
+            if self._held and self._on_lost is not None:
+                self._on_lost()

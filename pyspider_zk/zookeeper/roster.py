@@ -1,0 +1,90 @@
+"""Numbers and registrations in ZooKeeper: whoever needs a small stable number takes it here."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from kazoo.exceptions import BadVersionError, NodeExistsError
+
+from pyspider_zk.core.numbers import choose_number
+from pyspider_zk.core.records import MemberId
+from pyspider_zk.zookeeper.connection import Connection, Step, Watch, create, write
+
+Steps = Callable[[MemberId], Sequence[Step]]
+"""The steps that register a number's new holder, its ephemeral node first of all."""
+
+
+class Roster:
+    """Who holds which number.
+
+    Below ``ids`` stands one znode per number with the name that it was last given to, below
+    ``members`` one ephemeral znode ``<number>-<incarnation>`` per holder that runs.
+
+    Threads: any; calls block for some seconds at most and raise ``Unavailable``.
+    """
+
+    def __init__(self, connection: Connection, ids: str, members: str) -> None:
+        self._connection = connection
+        self._ids = ids
+        self._members = members
+
+    def running(self, watch: Watch | None = None) -> list[MemberId]:
+        """Return those that run."""
+        return sorted(map(MemberId.parse, self._connection.children(self._members, watch)))
+
+    def holders(self) -> dict[int, str]:
+        """Return the name that each number was last given to, empty for none."""
+        numbers = sorted(int(number) for number in self._connection.children(self._ids))
+        found = self._connection.find_all([self._id(number) for number in numbers])
+        return {
+            number: data[0].decode() for number, data in zip(numbers, found, strict=True) if data
+        }
+
+    def standing(self, incarnation: str) -> MemberId | None:
+        """Return what an earlier attempt registered whose reply was lost."""
+        return next((one for one in self.running() if one.incarnation == incarnation), None)
+
+    def take(self, name: str, incarnation: str, steps: Steps) -> MemberId:
+        """Take a number and register, all or none."""
+        holders = self.holders()
+        while True:
+            member = self.try_to_take(name, incarnation, holders, steps)
+            if member is not None:
+                return member
+
+    def try_to_take(
+        self, name: str, incarnation: str, holders: Mapping[int, str], steps: Steps
+    ) -> MemberId | None:
+        """Take a number and register, all or none; None if something changed in between.
+
+        Args:
+            holders: may be somewhat old; they say what to prefer, not what is free.
+        """
+        member = MemberId(choose_number(name, holders, self._taken()), incarnation)
+        try:
+            self._connection.multi(*self._claim(member.number, name), *steps(member))
+        except (BadVersionError, NodeExistsError):
+            return None
+        return member
+
+    def is_held(self, number: int, name: str, watch: Watch) -> bool:
+        """Tell whether one of that name runs under that number."""
+        holder = self._connection.find(self._id(number))
+        running = {member.number for member in self.running(watch)}
+        return holder is not None and holder[0] == name.encode() and number in running
+
+    def _claim(self, number: int, name: str) -> list[Step]:
+        """Return the step that claims a number.
+
+        The number's node is written in the transaction that registers, at the version that was
+        read, so two that join at once cannot both get it.
+        """
+        path, data = self._id(number), name.encode()
+        holder = self._connection.find(path)
+        if number in self._taken():
+            raise NodeExistsError
+        return [create(path, data) if holder is None else write(path, data, holder[1])]
+
+    def _taken(self) -> set[int]:
+        return {member.number for member in self.running()}
+
+    def _id(self, number: int) -> str:
+        return f"{self._ids}/{number}"

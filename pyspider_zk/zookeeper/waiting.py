@@ -1,0 +1,53 @@
+"""Waiting with a limit for something that stands in ZooKeeper."""
+
+import logging
+import threading
+from collections.abc import Callable
+
+from pyspider_zk.errors import Unavailable
+from pyspider_zk.zookeeper.clock import boottime
+
+logger = logging.getLogger("pyspider_zk.waiting")
+
+LOOK = 5.0  # seconds; watches are hints, so look again even if none fired
+RETRY_PAUSE = 0.2  # seconds, while ZooKeeper does not answer
+
+
+class Waiting:
+    """Looks, sleeps until something changes, and looks again.
+
+    Threads: one thread waits; ``wake`` may be called from any, kazoo's included.
+    """
+
+    def __init__(self, clock: Callable[[], float] = boottime) -> None:
+        self._clock = clock
+        self._changed = threading.Event()
+
+    def wake(self, _event: object = None) -> None:
+        """Make the waiting thread look again; meant to be given as a watch."""
+        self._changed.set()
+
+    def until(self, holds: Callable[[], bool], timeout: float | None) -> bool:
+        """Wait until ``holds`` returns true; return false if it did not within ``timeout`` seconds.
+
+        It looks once at least, and waits for ZooKeeper as it waits for everything else.
+
+        Args:
+            holds: looks, with ``wake`` as the watch; what it raises ends the waiting, apart from
+                ``Unavailable``.
+            timeout: seconds; None waits for as long as it takes.
+        """
+        deadline = float("inf") if timeout is None else self._clock() + timeout
+        while True:
+            self._changed.clear()
+            pause = LOOK
+            try:
+                if holds():
+                    return True
+            except Unavailable as error:
+                logger.debug("waiting goes on: %s", error)
+                pause = RETRY_PAUSE
+            left = deadline - self._clock()
+            if left <= 0:
+                return False
+            self._changed.wait(min(pause, left))

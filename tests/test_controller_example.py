@@ -1,0 +1,27 @@
+"""The guide's example runs as it stands there."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pyspider_zk.config import Settings
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+@pytest.mark.zk
+def test_four_processes_share_the_work(cluster_settings: Settings):
+    program = DOCS / "examples" / "four_processes.py"
+    answer = subprocess.run(
+        [sys.executable, str(program), cluster_settings.hosts, cluster_settings.root],
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+
+    assert answer.stderr == ""
+    assert answer.returncode == 0
+    assert f"\n{answer.stdout}" in (DOCS / "controller.md").read_text()
