@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from kazoo.exceptions import BadVersionError, NoNodeError
 
+from pyspider_zk.core.events import Moves, moves_between
 from pyspider_zk.core.names import Tree
 from pyspider_zk.core.ownership import (
     Decision,
@@ -20,11 +21,15 @@ from pyspider_zk.core.ownership import (
     standing_of,
 )
 from pyspider_zk.core.records import Assignment, Member, MemberId, decode_acks
+from pyspider_zk.zookeeper.chronicle import Chronicle
 from pyspider_zk.zookeeper.connection import Connection, Step, Watch, check, delete, write
+from pyspider_zk.zookeeper.events import Events
+from pyspider_zk.zookeeper.jobs import JobQueue
 
 logger = logging.getLogger("pyspider_zk.leadership")
 
 WATCHED = 3  # how many before them candidates watch: a leader and two next in line may die at once
+TIDYING = 60.0  # seconds between two looks at what need not be kept any longer
 
 
 class Leadership:
@@ -48,7 +53,10 @@ class Leadership:
         self._on_change = on_change
         self._candidacy: str | None = None
         self._stamps: dict[MemberId, Stamp] = {}
-        self._looked = float("-inf")
+        self._looked = self._tidied = float("-inf")
+        self._chronicle = Chronicle(connection, tree)
+        self._events = Events(connection, tree)
+        self._jobs = JobQueue(connection, tree.jobs)
         self.leading = False
 
     def withdraw(self) -> None:
@@ -56,6 +64,7 @@ class Leadership:
         if self._candidacy is not None:
             self._connection.delete(f"{self._tree.election}/{self._candidacy}")
         self._candidacy, self._stamps, self.leading = None, {}, False
+        self._chronicle.forget()
 
     def lead(self, member: MemberId, weights: Callable[[], Mapping[int, int]]) -> None:
         """Stand for election; if this member leads, bring the assignment one step further.
@@ -66,17 +75,29 @@ class Leadership:
         place = line.index(str(self._candidacy))
         self._say_whether_leading(place == 0)
         if self.leading:
-            self._assign(weights)
+            self._assign(member, weights)
+            self._tidy()
         else:
             self._watch_over(line[:place])
 
-    def _assign(self, weights: Callable[[], Mapping[int, int]]) -> None:
+    def _assign(self, member: MemberId, weights: Callable[[], Mapping[int, int]]) -> None:
         snapshot, version = self._snapshot(weights())
         decision = decide(snapshot, self._rules)
         if decision is not None:
             self._write(decision, version)
-            _log_moves(snapshot.assignment, decision.assignment)
+            moves = moves_between(snapshot.assignment, decision.assignment)
+            _log(moves)
+            self._chronicle.note(moves)
+        self._chronicle.tell(member, snapshot.members)
         self._sweep(leftovers(snapshot, self._rules))
+
+    def _tidy(self) -> None:
+        """Forget old events and jobs, now and then."""
+        now = self._clock()
+        if now - self._tidied >= TIDYING:
+            self._tidied = now
+            self._events.trim()
+            self._jobs.trim()
 
     def _watch_over(self, before: list[str]) -> None:
         """Depose those next before me that are dead or left, the leader or who would be leader.
@@ -103,6 +124,7 @@ class Leadership:
     def _say_whether_leading(self, leading: bool) -> None:
         if leading != self.leading:
             logger.info("%s", "this member leads now" if leading else "this member leads no more")
+            self._chronicle.forget()
         self.leading = leading
 
     def _line(self, member: MemberId) -> list[str]:
@@ -192,14 +214,7 @@ def read_members(
     }
 
 
-def _log_moves(before: Assignment, after: Assignment) -> None:
+def _log(moves: Moves) -> None:
     """Log one line per pair of owners, not one per slot."""
-    moves: dict[tuple[str, str], int] = {}
-    for old, new in zip(before.slots, after.slots, strict=True):
-        if old.owner != new.owner:
-            pair = (str(old.owner), str(new.owner))
-            moves[pair] = moves.get(pair, 0) + 1
-    for (old_owner, new_owner), count in sorted(moves.items()):
-        logger.info(
-            "epoch %d: %d slots granted from %s to %s", after.epoch, count, old_owner, new_owner
-        )
+    for (old, new), count in moves.counts.items():
+        logger.info("epoch %d: %d slots granted from %s to %s", moves.epoch, count, old, new)

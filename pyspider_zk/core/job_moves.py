@@ -1,0 +1,216 @@
+"""The transactions that move jobs, as lists of steps: all of one list are done, or none.
+
+A move deletes the znode of the old place at the version that was read and creates the one of the
+new place. So of two moves of a job that were decided on the same look, one is refused; and no
+crash leaves a job in two places or in none.
+
+A znode that is created again begins at version 0 again: a job that was given back and claimed by
+another would look like the one that was read before. So a job that was ever claimed has a child
+with the number of that claim, its *turn*, and every move names the turn that it was decided on.
+One that was never claimed has no child; deleting it is refused once it has.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from pyspider_zk.core.job_rules import claimed, ended, fitting, place_of
+from pyspider_zk.core.jobs import (
+    TRANSACTION_LIMIT,
+    BatchRecord,
+    Claim,
+    Claimant,
+    Job,
+    JobName,
+    JobState,
+    Outcome,
+    quoted_whole,
+)
+from pyspider_zk.errors import BatchTaken
+
+ANY_VERSION = -1
+
+
+@dataclass(frozen=True)
+class Check:
+    """The znode exists, with that version if one is given."""
+
+    path: str
+    version: int = ANY_VERSION
+
+
+@dataclass(frozen=True)
+class Create:
+    """Create a znode; with ``sequence`` ZooKeeper puts the next number behind the path."""
+
+    path: str
+    data: bytes
+    sequence: bool = False
+
+
+@dataclass(frozen=True)
+class Write:
+    """Write a znode that has that version."""
+
+    path: str
+    data: bytes
+    version: int
+
+
+@dataclass(frozen=True)
+class Delete:
+    """Delete a znode that has that version."""
+
+    path: str
+    version: int
+
+
+Step = Check | Create | Write | Delete
+
+
+@dataclass(frozen=True)
+class JobTree:
+    """The znodes of one job queue, below its root."""
+
+    root: str
+
+    def place(self, state: JobState) -> str:
+        """Parent of the jobs in one place."""
+        return f"{self.root}/{state}"
+
+    def job(self, state: JobState, name: JobName) -> str:
+        """A job in one place."""
+        return f"{self.place(state)}/{name}"
+
+    def turn(self, state: JobState, name: JobName, job: Job) -> str:
+        """What stands below a job that was claimed, until it is claimed again or done."""
+        return f"{self.job(state, name)}/{job.claims}"
+
+    @property
+    def batches(self) -> str:
+        """Parent of the batches."""
+        return f"{self.root}/batches"
+
+    def batch(self, batch: str) -> str:
+        """One batch."""
+        return f"{self.batches}/{quoted_whole(batch)}"
+
+    @property
+    def all(self) -> list[str]:
+        """What must stand before anything can be put."""
+        return [*map(self.place, JobState), self.batches]
+
+
+def put_steps(
+    tree: JobTree,
+    batch: str,
+    fresh: BatchRecord,
+    found: tuple[BatchRecord, int] | None,
+    jobs: Sequence[tuple[str, bytes]],
+    room: int = TRANSACTION_LIMIT,
+) -> list[Step]:
+    """Put as many jobs of a batch as one transaction takes; no steps if nothing is missing.
+
+    The batch's znode tells how many were put. It is written in the same transaction, at the
+    version that was read, so no job is put twice.
+
+    Args:
+        fresh: the batch as it is asked for.
+        found: the batch as it stands, with its version; None if there is none yet.
+        jobs: all of them: their names without the sequence, and their bytes.
+
+    Raises:
+        BatchTaken: it was put in part, with other jobs.
+    """
+    record, version = found or (fresh, ANY_VERSION)
+    if found and record.settled:
+        return []
+    if record.digest != fresh.digest:
+        raise BatchTaken(f"batch {batch!r} was put in part, with other jobs: cancel it")
+    part = fitting(jobs[record.put :], room - len(record.encode()))
+    path, pending = tree.batch(batch), tree.place(JobState.PENDING)
+    data = replace(record, put=record.put + len(part)).encode()
+    mark = Write(path, data, version) if found else Create(path, data)
+    return [mark, *(Create(f"{pending}/{name}", job, sequence=True) for name, job in part)]
+
+
+def claim_steps(
+    tree: JobTree,
+    name: JobName,
+    pending: tuple[Job, int],
+    claimant: Claimant,
+    batch_version: int | None,
+) -> list[Step]:
+    """Make a pending job the claimant's.
+
+    The batch's version is checked, because a batch that was cancelled has no jobs to claim: after
+    the mark in the batch no job of it can begin to run.
+    """
+    job, _ = pending
+    checked = [] if batch_version is None else [Check(tree.batch(name.group), batch_version)]
+    return [
+        Check(claimant.path),
+        *checked,
+        *_leave(tree, JobState.PENDING, name, pending),
+        *_arrive(tree, name, claimed(job, claimant)),
+    ]
+
+
+def report_steps(tree: JobTree, claim: Claim, job: Job) -> list[Step]:
+    """Write what the claimant tells of its running job."""
+    return [Check(claim.job.claimant), *_rewrite(tree, claim, job)]
+
+
+def finish_steps(tree: JobTree, claim: Claim, job: Job) -> list[Step]:
+    """End a running job."""
+    return [Check(claim.job.claimant), *return_steps(tree, claim, job)]
+
+
+def return_steps(tree: JobTree, claim: Claim, job: Job) -> list[Step]:
+    """Move a running job to where its record says that it belongs now."""
+    running = (claim.job, claim.version)
+    leave = _leave(tree, JobState.RUNNING, claim.name, running)
+    return [*leave, *_arrive(tree, claim.name, job)]
+
+
+def cancel_record_steps(tree: JobTree, batch: str, record: BatchRecord, version: int) -> list[Step]:
+    """Mark a batch: no more of its jobs is put or claimed."""
+    return [Write(tree.batch(batch), replace(record, cancelled=True).encode(), version)]
+
+
+def cancel_pending_steps(
+    tree: JobTree, name: JobName, pending: tuple[Job, int], now: float
+) -> list[Step]:
+    """End a job that nobody claimed."""
+    job = replace(pending[0], cancelled=True)
+    job = ended(job, Outcome.CANCELLED, now, job.reason)
+    return [*_leave(tree, JobState.PENDING, name, pending), *_arrive(tree, name, job)]
+
+
+def cancel_running_steps(tree: JobTree, claim: Claim) -> list[Step]:
+    """Tell the claimant to stop."""
+    return _rewrite(tree, claim, replace(claim.job, cancelled=True))
+
+
+def forget_steps(tree: JobTree, names: Iterable[JobName], batch: str = "") -> list[Step]:
+    """Delete done jobs, and their batch if it is named."""
+    steps: list[Step] = [Delete(tree.job(JobState.DONE, name), ANY_VERSION) for name in names]
+    return [*steps, Delete(tree.batch(batch), ANY_VERSION)] if batch else steps
+
+
+def _leave(tree: JobTree, state: JobState, name: JobName, found: tuple[Job, int]) -> list[Step]:
+    job, version = found
+    turn = [Delete(tree.turn(state, name, job), ANY_VERSION)] if job.claims else []
+    return [*turn, Delete(tree.job(state, name), version)]
+
+
+def _arrive(tree: JobTree, name: JobName, job: Job) -> list[Step]:
+    state = place_of(job)
+    has_turn = job.claims and state is not JobState.DONE
+    turn = [Create(tree.turn(state, name, job), b"")] if has_turn else []
+    return [Create(tree.job(state, name), job.encode()), *turn]
+
+
+def _rewrite(tree: JobTree, claim: Claim, job: Job) -> list[Step]:
+    path = tree.job(JobState.RUNNING, claim.name)
+    turn = tree.turn(JobState.RUNNING, claim.name, claim.job)
+    return [Check(turn), Write(path, job.encode(), claim.version)]

@@ -1,0 +1,330 @@
+"""Jobs: what they are called, what is known of them, and where they go next.
+
+A job is a znode below ``pending``, ``running`` or ``done``, under the same name in each. What
+moves it there is in ``core/job_moves.py``, and what decides in ``core/job_rules.py``.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, NamedTuple, Self
+from urllib.parse import quote, unquote
+
+from pyspider_zk.core.encoding import decode, encode
+from pyspider_zk.errors import BadMessage
+
+PRIORITIES = range(1000)
+GROUP_LIMIT = 200  # characters
+NOTE_LIMIT = 128 * 1024  # bytes, once compressed; it goes with every part of a batch
+TRANSACTION_LIMIT = 512 * 1024  # bytes; ZooKeeper refuses requests of 1 MiB
+
+_JOB_NAME = re.compile(r"entry-([0-9]{3})-(.+):([^:-]+)-(-?[0-9]{9,10})")
+# What ZooKeeper takes for no character of a name, what separates names, and the quote itself.
+_QUOTED = re.compile(
+    "[%/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000-\U0010ffff]",
+)
+_WHOLE_NAMES = {".": "%2E", "..": "%2E%2E"}
+
+
+class JobState(StrEnum):
+    """The three places of a job; the values are the znodes' names."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    DONE = "done"
+
+
+class Outcome(StrEnum):
+    """How a job ended."""
+
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class JobName(NamedTuple):
+    """The name of a job's znode: ``entry-<priority>-<group>:<project>-<sequence>``.
+
+    It is read from both ends: a project's name has neither ``:`` nor ``-``, the group may have any
+    character.
+
+    Attributes:
+        priority: 0 to 999; the highest comes first.
+        group: the id of the batch that the job belongs to.
+        project: the job's project, or the one that stands for several.
+        sequence: ZooKeeper's signed 32-bit number; it runs over to negative.
+    """
+
+    priority: int
+    group: str
+    project: str
+    sequence: int
+
+    def __str__(self) -> str:
+        return f"{name_prefix(self.priority, self.group, self.project)}{self.sequence:010d}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read the form that ``str`` writes.
+
+        Raises:
+            BadMessage: it is not exactly that form.
+        """
+        found = _JOB_NAME.fullmatch(text)
+        if found:
+            priority, group, project, sequence = found.groups()
+            name = cls(int(priority), unquoted(group), unquoted(project), int(sequence))
+            if str(name) == text:
+                return name
+        raise BadMessage(f"{text!r} is not the name of a job")
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Sort key: the highest priority first, then the oldest."""
+        return (-self.priority, self.sequence % 2**32)
+
+
+def name_prefix(priority: int, group: str, project: str) -> str:
+    """Return a job's name without the sequence, which ZooKeeper puts behind it."""
+    return f"entry-{priority:03d}-{quoted(group)}:{quoted(project)}-"
+
+
+def parse_names(texts: Iterable[str]) -> list[JobName]:
+    """Return the names among these texts by rank; what is no job's name is left out."""
+    names = []
+    for text in texts:
+        try:
+            names.append(JobName.parse(text))
+        except BadMessage:
+            continue
+    return sorted(names, key=lambda name: name.rank)
+
+
+def quoted(text: str) -> str:
+    """Return a text as part of a znode's name: percent-encoded where ZooKeeper would refuse it."""
+    return _QUOTED.sub(lambda found: quote(found[0], safe="", errors="surrogatepass"), text)
+
+
+def quoted_whole(text: str) -> str:
+    """Return a text as a whole znode's name: ``.`` and ``..`` are not allowed either."""
+    return _WHOLE_NAMES.get(text) or quoted(text)
+
+
+def unquoted(text: str) -> str:
+    """Read the form that ``quoted`` and ``quoted_whole`` write."""
+    return unquote(text, errors="surrogatepass")
+
+
+def check_batch_id(batch: object) -> str:
+    """Return the id if a batch may have it: any text of 1 to 200 characters.
+
+    Raises:
+        BadMessage: naming the fault.
+    """
+    if not isinstance(batch, str) or not 1 <= len(batch) <= GROUP_LIMIT:
+        raise BadMessage(f"batch id {batch!r} is not allowed: use 1 to {GROUP_LIMIT} characters")
+    return batch
+
+
+def check_priority(priority: object) -> int:
+    """Return the priority if it is one.
+
+    Raises:
+        BadMessage: naming the fault.
+    """
+    if not isinstance(priority, int) or priority not in PRIORITIES:
+        raise BadMessage(f"priority {priority!r} is not allowed: use a number from 0 to 999")
+    return priority
+
+
+def check_size(what: str, data: bytes, limit: int) -> None:
+    """Make sure that something fits into a transaction.
+
+    Raises:
+        BadMessage: it does not.
+    """
+    if len(data) > limit:
+        raise BadMessage(f"{what} has {len(data)} bytes when compressed, the limit is {limit}")
+
+
+@dataclass(frozen=True)
+class JobRules:
+    """How often a job is tried, how long it waits in between, and how much of it is kept.
+
+    Attributes:
+        tries: failures after which a job is failed.
+        pauses: seconds to wait after the first failure, the second ...; the last one counts on.
+        deaths: claimants that may die of a job before it is failed.
+        keep_batches: ended batches kept.
+        keep_jobs: done jobs kept; the batches of those beyond it go as a whole, the oldest first.
+        abandoned: seconds after which a batch that was put only in part counts as ended.
+    """
+
+    tries: int = 5
+    pauses: tuple[float, ...] = (1.0, 5.0, 15.0, 60.0)
+    deaths: int = 10
+    keep_batches: int = 200
+    keep_jobs: int = 4096
+    abandoned: float = 86400.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """A durable piece of work, as its znode tells.
+
+    Attributes:
+        work: what to do; the queue does not look inside.
+        created: seconds since the epoch.
+        attempts: how often it failed.
+        deaths: how many claimants were gone before they ended it.
+        claims: how often it was claimed; tells one claim of a claimant from another.
+        not_before: seconds since the epoch before which nobody shall claim it.
+        claimant: path of the claimant's ephemeral znode; of a done job, who had it last.
+        cancelled: the claimant shall stop.
+        progress: what a claimant reported last.
+        reason: why it failed last.
+        outcome: how it ended; None before.
+        ended: seconds since the epoch.
+    """
+
+    work: Mapping[str, Any]
+    created: float
+    attempts: int = 0
+    deaths: int = 0
+    claims: int = 0
+    not_before: float = 0.0
+    claimant: str = ""
+    cancelled: bool = False
+    progress: Mapping[str, Any] = field(default_factory=dict)
+    reason: str = ""
+    outcome: Outcome | None = None
+    ended: float = 0.0
+
+    def encode(self) -> bytes:
+        """Return the bytes for the znode, compressed if that makes them smaller."""
+        return encode(self)
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        """Read the bytes of the znode; unknown keys of a newer version are ignored.
+
+        Raises:
+            BadMessage: they are no job.
+        """
+        job = decode(cls, data)
+        try:
+            return replace(job, outcome=Outcome(job.outcome)) if job.outcome else job
+        except ValueError as error:
+            raise BadMessage(f"{job.outcome!r} is no outcome of a job") from error
+
+
+@dataclass(frozen=True)
+class BatchRecord:
+    """What a batch's znode tells.
+
+    Attributes:
+        note: what was asked for; the queue does not look inside.
+        created: seconds since the epoch.
+        expected: how many jobs it has when all are put.
+        put: how many were put so far.
+        cancelled: no job of it may be claimed, and no more may be put.
+        digest: of the jobs that were asked for: a batch is not completed with others.
+    """
+
+    note: Mapping[str, Any]
+    created: float
+    expected: int
+    put: int = 0
+    cancelled: bool = False
+    digest: str = ""
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing will be put any more."""
+        return self.cancelled or self.put == self.expected
+
+    def encode(self) -> bytes:
+        """Return the bytes for the znode."""
+        return encode(self)
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        """Read the bytes of the znode.
+
+        Raises:
+            BadMessage: they are no batch.
+        """
+        return decode(cls, data)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch with its jobs, as they stood at one moment (nearly).
+
+    Attributes:
+        jobs: those that are still kept, by place.
+    """
+
+    id: str
+    record: BatchRecord
+    jobs: Mapping[JobState, Mapping[JobName, Job]]
+
+    @property
+    def note(self) -> Mapping[str, Any]:
+        """What was asked for."""
+        return self.record.note
+
+    @property
+    def created(self) -> float:
+        """Seconds since the epoch."""
+        return self.record.created
+
+    @property
+    def expected(self) -> int:
+        """How many jobs it has when all are put."""
+        return self.record.expected
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether it was cancelled."""
+        return self.record.cancelled
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every job that was put is shown: one that is just moving may escape a look."""
+        return sum(map(len, self.jobs.values())) >= self.record.put
+
+    @property
+    def ended(self) -> bool:
+        """Whether all was put, unless it was cancelled, and all of that is done."""
+        return self.record.settled and len(self.jobs[JobState.DONE]) >= self.record.put
+
+
+@dataclass(frozen=True)
+class Claimant:
+    """Who claims jobs.
+
+    Attributes:
+        path: its ephemeral znode, which is never made again once it is gone.
+    """
+
+    path: str
+
+    @property
+    def parent(self) -> str:
+        """The znode below which claimants like this one stand."""
+        return self.path.rpartition("/")[0]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A running job in its claimant's hands.
+
+    Attributes:
+        version: of the running job's znode.
+    """
+
+    name: JobName
+    job: Job
+    version: int

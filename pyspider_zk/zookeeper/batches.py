@@ -1,0 +1,210 @@
+"""Putting, showing, cancelling and forgetting batches of jobs."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from pyspider_zk.core.job_moves import (
+    cancel_pending_steps,
+    cancel_record_steps,
+    cancel_running_steps,
+    forget_steps,
+    put_steps,
+)
+from pyspider_zk.core.job_rules import digest_of, forgettable
+from pyspider_zk.core.jobs import (
+    NOTE_LIMIT,
+    TRANSACTION_LIMIT,
+    Batch,
+    BatchRecord,
+    Claim,
+    Job,
+    JobName,
+    JobRules,
+    JobState,
+    check_batch_id,
+    check_priority,
+    check_size,
+    name_prefix,
+)
+from pyspider_zk.core.names import check_project_name
+from pyspider_zk.zookeeper.job_store import Found, JobStore
+
+LOOKS = 3  # at a batch, while jobs that are just moving back escape
+TOGETHER = 64  # jobs that one transaction ends
+FORGOTTEN_AT_ONCE = 1024  # done jobs that one call of trim deletes, and some more
+
+Entries = Sequence[tuple[str, Mapping[str, Any]]]
+
+
+class Batches:
+    """The batches of one job queue; threads and errors as in ``JobQueue``."""
+
+    def __init__(self, store: JobStore, rules: JobRules, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._tree = store.tree
+        self._rules = rules
+        self._clock = clock
+
+    def put(self, batch: str, entries: Entries, note: Mapping[str, Any], priority: int) -> bool:
+        """Put a batch's jobs, or those that are missing; see ``JobQueue.put``."""
+        jobs = self._encoded(check_batch_id(batch), entries, check_priority(priority))
+        fresh = BatchRecord(dict(note), self._clock(), len(jobs), digest=digest_of(entries))
+        check_size(f"the note of batch {batch!r}", fresh.encode(), NOTE_LIMIT)
+        has_put = False
+        while True:
+            self._store.ensure()
+            steps = put_steps(self._tree, batch, fresh, self._store.batch(batch), jobs)
+            if not steps:
+                return has_put
+            has_put |= self._store.do_if_current(steps)
+
+    def show(self, batch: str) -> Batch | None:
+        """Return a batch with its jobs; see ``JobQueue.batch``."""
+        shown = self._look(batch)
+        for _ in range(LOOKS - 1):
+            if shown is None or shown.is_whole:
+                break
+            shown = self._look(batch)
+        return shown
+
+    def ids(self) -> list[str]:
+        """Return the ids of all batches, the newest first."""
+        return list(self._records())
+
+    def cancel(self, batch: str) -> int:
+        """Cancel what is not done; see ``JobQueue.cancel``.
+
+        The mark in the batch comes first. No claim succeeds after it, so what was running then
+        is running still, or has gone where the second look finds it.
+        """
+        if not self._mark(batch):
+            return 0
+        self._store.catch_up()
+        return self._mark_running(batch) + self._end_pending(batch)
+
+    def end_cancelled(self, found: Found) -> None:
+        """End a pending job whose batch was cancelled."""
+        self._store.do_if_current(cancel_pending_steps(self._tree, *_split(found), self._clock()))
+
+    def trim(self) -> int:
+        """Forget the oldest batches that ended; see ``JobQueue.trim``.
+
+        The done jobs are listed before the batches: whatever is done was put with its batch.
+        """
+        done = self._store.names(JobState.DONE)
+        if not self._is_over(len(done), len(self._store.batch_ids())):
+            return 0
+        records, busy = self._records(), self._busy()
+        jobs = _by_group(done)
+        counts = {batch: len(names) for batch, names in jobs.items()}
+        count = 0
+        for batch in forgettable(records, counts, busy, self._clock(), self._rules):
+            if count >= FORGOTTEN_AT_ONCE:
+                break
+            count += self._forget(batch, jobs.get(batch, []), batch in records)
+        return count
+
+    # --- putting ---
+
+    def _encoded(self, batch: str, entries: Entries, priority: int) -> list[tuple[str, bytes]]:
+        created = self._clock()
+        jobs = []
+        for project, work in entries:
+            data = Job(work, created).encode()
+            check_size(f"the job of {project}", data, TRANSACTION_LIMIT)
+            jobs.append((name_prefix(priority, batch, check_project_name(project)), data))
+        return jobs
+
+    # --- showing ---
+
+    def _look(self, batch: str) -> Batch | None:
+        found = self._store.batch(batch)
+        return Batch(batch, found[0], self._jobs_of(batch)) if found else None
+
+    def _jobs_of(self, batch: str) -> dict[JobState, dict[JobName, Job]]:
+        """Read the places in the direction that jobs move in; what is seen twice has moved on."""
+        where: dict[JobName, tuple[JobState, Job]] = {}
+        for state in JobState:
+            for found in self._store.read(state, self._names_of(batch, state)):
+                where[found.name] = (state, found.job)
+        return {
+            state: {name: job for name, (place, job) in where.items() if place is state}
+            for state in JobState
+        }
+
+    def _names_of(self, batch: str, state: JobState) -> list[JobName]:
+        return [name for name in self._store.names(state) if name.group == batch]
+
+    def _records(self) -> dict[str, BatchRecord]:
+        """Return all batches, the newest first."""
+        found = self._store.batches(self._store.batch_ids())
+        records = {batch: record for batch, (record, _) in found.items()}
+        order = sorted(records, key=lambda batch: (-records[batch].created, batch))
+        return {batch: records[batch] for batch in order}
+
+    # --- cancelling ---
+
+    def _mark(self, batch: str) -> bool:
+        """Mark the batch; return whether there is one."""
+        while True:
+            found = self._store.batch(batch)
+            if found is None or found[0].cancelled:
+                return found is not None
+            self._store.do_if_current(cancel_record_steps(self._tree, batch, *found))
+
+    def _mark_running(self, batch: str) -> int:
+        return sum(map(self._mark_one, self._names_of(batch, JobState.RUNNING)))
+
+    def _mark_one(self, name: JobName) -> bool:
+        while True:
+            found = self._store.find(JobState.RUNNING, name)
+            if found is None or found.job.cancelled:
+                return False
+            if self._store.do_if_current(cancel_running_steps(self._tree, Claim(*found))):
+                return True
+
+    def _end_pending(self, batch: str) -> int:
+        names = self._names_of(batch, JobState.PENDING)
+        return sum(map(self._end_some, _parts(names, TOGETHER)))
+
+    def _end_some(self, names: Sequence[JobName]) -> int:
+        """End these together; if one of them has moved, one by one."""
+        found = list(self._store.read(JobState.PENDING, names))
+        now = self._clock()
+        steps = [cancel_pending_steps(self._tree, *_split(one), now) for one in found]
+        if self._store.do_if_current([step for each in steps for step in each]):
+            return len(found)
+        return sum(map(self._store.do_if_current, steps))
+
+    # --- forgetting ---
+
+    def _is_over(self, jobs: int, batches: int) -> bool:
+        return jobs > self._rules.keep_jobs or batches > self._rules.keep_batches
+
+    def _busy(self) -> set[str]:
+        """Return the batches that have jobs which are not done; look twice where they begin."""
+        states = (JobState.PENDING, JobState.RUNNING, JobState.PENDING)
+        return {name.group for state in states for name in self._store.names(state)}
+
+    def _forget(self, batch: str, names: Sequence[JobName], with_record: bool) -> int:
+        """Delete done jobs and, in the last transaction, their batch; return how many jobs."""
+        *parts, last = _parts(names, FORGOTTEN_AT_ONCE) or [[]]
+        for part in parts:
+            self._store.do_if_current(forget_steps(self._tree, part))
+        self._store.do_if_current(forget_steps(self._tree, last, batch if with_record else ""))
+        return len(names)
+
+
+def _by_group(names: Iterable[JobName]) -> dict[str, list[JobName]]:
+    jobs: dict[str, list[JobName]] = {}
+    for name in names:
+        jobs.setdefault(name.group, []).append(name)
+    return jobs
+
+
+def _split(found: Found) -> tuple[JobName, tuple[Job, int]]:
+    return found.name, (found.job, found.version)
+
+
+def _parts(names: Sequence[JobName], size: int) -> list[Sequence[JobName]]:
+    return [names[start : start + size] for start in range(0, len(names), size)]
