@@ -14,7 +14,8 @@ FOREVER = float("inf")
 class SoleOwner:
     """An ownership that is decided by the test instead of a cluster.
 
-    It satisfies ``hooks.ownership.Ownership``. A slot gets a higher epoch with every grant.
+    It satisfies ``hooks.ownership.Ownership``. A slot gets a higher epoch with every grant. There
+    is no job queue: give claims to ``SlotScheduler.desk``.
     """
 
     def __init__(self, slots: int, owned: Iterable[int] | None = None) -> None:
@@ -24,6 +25,10 @@ class SoleOwner:
         self.alone = True
         self.given_up: dict[int, int] = {}
         self.grant(range(slots) if owned is None else owned, epoch=1)
+
+    jobs = None
+    events = None
+    claimant = None
 
     def grant(self, slots: Iterable[int], epoch: int) -> None:
         """Give slots, as the leader does."""

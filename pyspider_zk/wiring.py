@@ -59,6 +59,15 @@ def current_queues(settings: Settings) -> Queues:
     return connect(current_message_queue(), int(limit), settings.slots)
 
 
+def current_projectdb() -> Any:
+    """Return pyspider's project database as this process was told; None without a command.
+
+    pyspider connects when it is asked for, and gives it to all components but the result worker.
+    """
+    asked = _asked()
+    return getattr(asked, "projectdb", None) if "projectdb" in asked else None
+
+
 def check_services() -> None:
     """Ask ZooKeeper and the message queue for an answer; blocks for some seconds at most.
 

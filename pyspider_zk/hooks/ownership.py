@@ -4,8 +4,11 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from pyspider_zk.config import Settings
+from pyspider_zk.core.jobs import Claimant
 from pyspider_zk.core.ownership import View
 from pyspider_zk.core.records import Cluster, Load, Member
+from pyspider_zk.zookeeper.events import Events
+from pyspider_zk.zookeeper.jobs import JobQueue
 
 
 class Ownership(Protocol):
@@ -22,6 +25,18 @@ class Ownership(Protocol):
     @property
     def alone(self) -> bool:
         """Whether, while draining, nobody could take the slots."""
+
+    @property
+    def jobs(self) -> JobQueue | None:
+        """The cluster's job queue; None: nobody keeps jobs here."""
+
+    @property
+    def events(self) -> Events | None:
+        """The cluster's event log; None if there is no job queue either."""
+
+    @property
+    def claimant(self) -> Claimant | None:
+        """What this member claims jobs as, None while it is no member."""
 
     def start(self) -> None:
         """Join."""

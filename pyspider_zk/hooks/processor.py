@@ -10,6 +10,7 @@ from pyspider.processor.processor import Processor
 from pyspider_zk.config import Settings
 from pyspider_zk.core.names import Kind
 from pyspider_zk.core.records import ComponentKind
+from pyspider_zk.hooks.existing_projects import ExistingProjects, Tidied
 from pyspider_zk.hooks.identity import presence
 from pyspider_zk.hooks.outbox import Outbox
 from pyspider_zk.hooks.signals import on_signals
@@ -30,6 +31,7 @@ class ClusterProcessor(Processor):
 
     inqueue: Any
     result_queue: Any
+    project_manager: Any
 
     def __init__(
         self,
@@ -42,7 +44,8 @@ class ClusterProcessor(Processor):
         self.settings = settings or current_settings()
         self.queues = queues or current_queues(self.settings)
         self._patience = Patience(logger, "what is processed waits")
-        self.inqueue = PatientQueue(self.inqueue, self._patience)
+        self.project_manager = ExistingProjects(self.projectdb, self.project_manager.env)
+        self.inqueue = Tidied(PatientQueue(self.inqueue, self._patience), self.project_manager.tidy)
         self._results = Backlog(PatientQueue(self.result_queue, self._patience))
         self.result_queue = self.project_manager.env["result_queue"] = self._results
         self._outbox = Outbox(self.queues.slot_queues, self.settings.slots, self._patience)

@@ -8,24 +8,48 @@ from pyspider.result.result_worker import ResultWorker
 
 from pyspider_zk.config import Settings
 from pyspider_zk.core.records import ComponentKind
+from pyspider_zk.hooks.existing import Existing
 from pyspider_zk.hooks.identity import presence
 from pyspider_zk.hooks.signals import on_signals
+from pyspider_zk.hooks.tables import with_fresh_tables
 from pyspider_zk.queues.patience import Patience
 from pyspider_zk.queues.patient import PatientQueue
-from pyspider_zk.wiring import current_settings
+from pyspider_zk.wiring import current_projectdb, current_settings
 
 logger = logging.getLogger("result")
 
 
 class ClusterResultWorker(ResultWorker):
-    """Saves results as pyspider does."""
+    """Saves results as pyspider does, those of projects that exist.
+
+    A late result of a deleted project would make its table anew. ``settings`` and ``projectdb``
+    are for those who compose by hand; without a project database all results are saved.
+    """
 
     inqueue: Any
 
-    def __init__(self, *args: Any, settings: Settings | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        settings: Settings | None = None,
+        projectdb: Any = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.settings = settings or current_settings()
+        projectdb = current_projectdb() if projectdb is None else projectdb
+        self._existing = None if projectdb is None else Existing(projectdb)
         self.inqueue = PatientQueue(self.inqueue, Patience(logger, "results wait in it"))
+
+    def on_result(self, task: dict[str, Any], result: Any) -> Any:
+        """Save a result, unless its project is gone."""
+        project = task.get("project")
+        if self._existing is not None and project is not None and project not in self._existing:
+            logger.warning("result of %s is dropped: there is no such project", project)
+            return None
+        return with_fresh_tables(
+            self.resultdb, lambda: super(ClusterResultWorker, self).on_result(task, result)
+        )
 
     def run(self) -> None:
         """Work until ``quit``; SIGTERM ends after the result at hand.

@@ -133,18 +133,29 @@ class Router:
         Raises:
             OSError: none can be reached.
         """
+        answers, _ = self.ask(method, *args)
+        if not answers:
+            self._forget()
+            raise ConnectionRefusedError("no scheduler can be reached")
+        return list(answers.values())
+
+    def ask(self, method: str, *args: Any) -> tuple[dict[MemberId, Any], list[MemberId]]:
+        """Ask every member; return the answers, and those that cannot be reached.
+
+        Raises:
+            OSError: ZooKeeper does not tell who there is, and never did.
+        """
         members = self._cluster().members
         asked = {
             member: self._pool.submit(call, record, method, *args, timeout=self._timeout)
             for member, record in members.items()
         }
-        answers = [
-            answer for member, future in asked.items() for answer in self._got(member, future)
-        ]
-        if not answers:
-            self._forget()
-            raise ConnectionRefusedError("no scheduler can be reached")
-        return answers
+        answers = {
+            member: answer
+            for member, future in asked.items()
+            for answer in self._got(member, future)
+        }
+        return answers, [member for member in members if member not in answers]
 
     def _got(self, member: MemberId, future: Future[Any]) -> list[Any]:
         try:

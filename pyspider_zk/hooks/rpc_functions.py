@@ -16,6 +16,7 @@ from pyspider_zk.core.names import Kind
 from pyspider_zk.core.tasks import check_task
 from pyspider_zk.errors import BadMessage, Unavailable
 from pyspider_zk.hooks.catalogue import ACTIVE
+from pyspider_zk.hooks.numbers import ProjectNumbers
 from pyspider_zk.hooks.plain import plain
 from pyspider_zk.hooks.router import Router
 from pyspider_zk.hooks.rpc import Functions
@@ -47,6 +48,9 @@ def rpc_functions(scheduler: SlotScheduler, router: Router) -> Functions:
     for name in names:
         functions[name] = getattr(router, name)
         functions[f"local_{name}"] = getattr(local, name)
+    numbers = ProjectNumbers(scheduler)
+    for name in ("project_numbers", "project_history", "throughput"):
+        functions[f"local_{name}"] = getattr(numbers, name)
     return functions
 
 

@@ -9,7 +9,10 @@ from typing import Any
 from pyspider_zk.config import Settings
 from pyspider_zk.core.records import Cluster
 from pyspider_zk.errors import ClusterError, GateClosed, Unavailable
+from pyspider_zk.hooks.dispatcher import Dispatcher
 from pyspider_zk.hooks.identity import member_record
+from pyspider_zk.hooks.job_runner import JobRunner
+from pyspider_zk.hooks.operation_functions import operation_functions
 from pyspider_zk.hooks.ownership import Coordinate, Ownership
 from pyspider_zk.hooks.router import Router
 from pyspider_zk.hooks.rpc import RpcServer
@@ -21,6 +24,7 @@ from pyspider_zk.queues.patience import Patience
 from pyspider_zk.queues.patient import PatientQueue
 from pyspider_zk.wiring import current_queues, current_settings
 from pyspider_zk.zookeeper.coordinator import Coordinator
+from pyspider_zk.zookeeper.events import Events
 
 logger = logging.getLogger("scheduler")
 
@@ -52,8 +56,17 @@ class ClusterScheduler(SlotScheduler):
         if threads is not None:
             logger.info("threads has no effect on a cluster's scheduler: start more of them")
         self._router = Router(self._cluster)
-        self.rpc = RpcServer(rpc_functions(self, self._router))
+        self.rpc = RpcServer(
+            {
+                **rpc_functions(self, self._router),
+                **operation_functions(self._asked_dispatcher, self._asked_events),
+                "local_drain": self._drain_once,
+            }
+        )
         self._coordinate = coordinate
+        self._dispatcher: Dispatcher | None = None
+        self._events: Events | None = None
+        self._runner: JobRunner | None = None
         self._wake = threading.Event()
         self._drain_until: float | None = None
         self._patience = Patience(logger, "scheduling waits")
@@ -99,6 +112,17 @@ class ClusterScheduler(SlotScheduler):
         self._drain_until = time.monotonic() + self.settings.drain
         self.gate.ownership.drain()
 
+    def _drain_once(self) -> None:
+        """Drain, unless it does already; for callers who may repeat what got no answer.
+
+        Raises:
+            Unavailable: it has not joined yet.
+        """
+        if self.gate.ownership is None:
+            raise Unavailable("this scheduler has not joined yet")
+        if self._drain_until is None:
+            self.drain()
+
     def _join(self) -> Ownership:
         try:
             port = self.rpc.port(patience=5)
@@ -117,7 +141,32 @@ class ClusterScheduler(SlotScheduler):
             lambda: self._load,
         )
         ownership.start()
+        self._open_jobs(ownership)
         return ownership
+
+    def _open_jobs(self, ownership: Ownership) -> None:
+        """Take in what is asked for projects, and claim what there is to do for ours."""
+        jobs, events = ownership.jobs, ownership.events
+        if jobs is None or events is None:
+            return
+        self._events = events
+        self._dispatcher = Dispatcher(
+            self.projectdb, jobs, events, ownership.cluster, self.settings.slots
+        )
+        self._runner = JobRunner(
+            jobs, self.desk, self.gate, lambda: ownership.claimant, self._wake.set
+        )
+        self._runner.start()
+
+    def _asked_dispatcher(self) -> Dispatcher:
+        if self._dispatcher is None:
+            raise Unavailable("this scheduler has not joined yet")
+        return self._dispatcher
+
+    def _asked_events(self) -> Events:
+        if self._events is None:
+            raise Unavailable("this scheduler has not joined yet")
+        return self._events
 
     def _cluster(self) -> Cluster:
         if self.gate.ownership is None:
@@ -131,6 +180,8 @@ class ClusterScheduler(SlotScheduler):
         except ClusterError as error:
             logger.warning("nothing could be handed over: %s", error)
         finally:
+            if self._runner is not None:
+                self._runner.stop()
             if self.gate.ownership is not None:
                 self.gate.ownership.stop()
             self.rpc.stop()
@@ -139,7 +190,8 @@ class ClusterScheduler(SlotScheduler):
 
     def _loop(self) -> None:
         while not self._quit and not self._drained():
-            self._wake.wait(self.LOOP_INTERVAL)
+            self._wake.wait(0 if self._is_busy else self.LOOP_INTERVAL)
+            self._wake.clear()
             try:
                 with self._patience.watching():
                     self.run_once()

@@ -19,6 +19,8 @@ from pyspider_zk.hooks.handoff import (
     restore_script_info,
     restore_state,
 )
+from pyspider_zk.hooks.meter import Meter
+from pyspider_zk.hooks.tables import Tables, drop_table, with_fresh_tables
 from pyspider_zk.hooks.ticks import Ticks
 from pyspider_zk.hooks.windows import drop_counters, dump_windows, load_windows
 
@@ -60,8 +62,12 @@ class SlotProjects(Scheduler):
         self._inherited: dict[str, set[str]] = {}
         self._counted: set[str] = set()
         self._look_again: dict[str, float] = {}
+        self._meter = Meter()
         self._load = Load()
         self._load_measured = float("-inf")
+        self._unsaved: set[int] = set()
+        self._postpone_request: list[dict[str, Any]] = []
+        self._tables = Tables(self.taskdb)
 
     def _beat(self) -> None:
         if self.gate.ownership is not None:
@@ -69,14 +75,25 @@ class SlotProjects(Scheduler):
         now = time.monotonic()
         if now - self._load_measured > 1:
             self._load_measured = now
-            self._load = Load(projects=len(self.projects), pending=len(self))
+            self._load = Load(len(self.projects), len(self), *self._meter.rates())
 
     # -- the gate before every effect -----------------------------------------------------------
 
     def insert_task(self, task: dict[str, Any]) -> Any:
         """Insert a task into the task database, if the gate is open."""
         self.gate.check(task["project"])
-        return super().insert_task(task)
+        try:
+            return super().insert_task(task)
+        except Exception:
+            self._tables.look_again()  # there may be a table that we do not know of
+            raise
+
+    def on_request(self, task: dict[str, Any]) -> Any:
+        """Apply a request; that a project has no table yet is known without a look at all."""
+        project = self.projects[task["project"]]
+        if self._tables.may_have(project.name) or self.is_full(project):
+            return super().on_request(task)
+        return self.on_new_request(task)
 
     def update_task(self, task: dict[str, Any]) -> Any:
         """Update a task in the task database, if the gate is open."""
@@ -109,7 +126,9 @@ class SlotProjects(Scheduler):
 
     def load_slot(self, slot: int, parts: Mapping[str, Part]) -> None:
         """Bring a slot's projects into memory, with what their former owner left."""
+        self._tables.look_again()
         for name in self._catalogue.names(slot):
+            self._beat()
             self._parts[name] = parts.get(name, {})
             self._look_at(name)
 
@@ -149,6 +168,7 @@ class SlotProjects(Scheduler):
             logger.warning("project %s is gone from the database", name)
             self._forget(name)
         for name in filter(self.gate.holds, changes.changed):
+            self._beat()
             self._look_at(name)
 
     def _look_at(self, name: str) -> bool:
@@ -204,7 +224,10 @@ class SlotProjects(Scheduler):
     def _check_stranded(self) -> None:
         """Look at the rows of projects taken over from the dead once more, when it is time."""
         now = time.monotonic()
-        for name in [name for name, due in self._look_again.items() if due <= now]:
+        due = [name for name, when in self._look_again.items() if when <= now]
+        if due:
+            self._tables.look_again()
+        for name in due:
             del self._look_again[name]
             tasks = self.projects[name].task_queue
             for taskid, schedule in self._active_rows(name):
@@ -217,9 +240,8 @@ class SlotProjects(Scheduler):
 
         A large project takes longer to load than a lease lasts.
         """
-        # pyspider's databases list their tables every ten minutes, or when a task is asked for
-        # that has none: without this, a project born at another member would have no rows.
-        self.taskdb.get_task(project, "", ["taskid"])
+        if not self._tables.may_have(project):
+            return
         rows = self.taskdb.load_tasks(self.taskdb.ACTIVE, project, self.scheduler_task_fields)
         for count, row in enumerate(rows):
             if count % ROWS_PER_BEAT == 0:
@@ -229,7 +251,9 @@ class SlotProjects(Scheduler):
     def _update_project_cnt(self, project_name: str) -> None:
         """Count a project's rows once, not at every update."""
         if project_name not in self._counted:
-            super()._update_project_cnt(project_name)
+            if self._tables.may_have(project_name):
+                count = super()._update_project_cnt
+                with_fresh_tables(self.taskdb, lambda: count(project_name))
             self._counted.add(project_name)
 
     def _forget(self, name: str) -> None:
@@ -247,15 +271,59 @@ class SlotProjects(Scheduler):
         """Delete the projects that pyspider would, one gate each."""
         deadline = time.time() - self.DELETE_TIME
         for project in list(self.projects.values()):
-            marked = "delete" in self.projectdb.split_group(project.group)
-            if project.db_status == "STOP" and marked and project.updatetime <= deadline:
-                self.gate.check(project.name)
-                self._delete(project.name)
+            due = project.db_status == "STOP" and project.updatetime <= deadline
+            if due and "delete" in self.projectdb.split_group(project.group):
+                self.delete(project.name)
 
-    def _delete(self, name: str) -> None:
-        logger.warning("deleting project: %s!", name)
+    # -- what operations do to one project ------------------------------------------------------
+
+    def refresh(self, name: str) -> None:
+        """Bring memory in step with a project's row; what is off sends nothing more."""
+        if not self._look_at(name):
+            self.forget(name)
+        elif not self.projects[name].active:
+            self._unsend(name)
+
+    def forget(self, name: str) -> None:
+        """Drop a project from memory, with what was selected and not sent yet."""
+        self._unsend(name)
         self._forget(name)
-        self.taskdb.drop(name)
+
+    def delete(self, name: str) -> None:
+        """Delete a project and all that is known of it.
+
+        What fails in the middle can be repeated: the row goes after the tables, memory last.
+
+        Raises:
+            GateClosed: in the middle of it, maybe.
+        """
+        logger.warning("deleting project: %s!", name)
+        for database in (self.taskdb, self.resultdb):
+            self.gate.check(name)
+            drop_table(database, name)
+        self.gate.check(name)
         self.projectdb.drop(name)
-        if self.resultdb:
-            self.resultdb.drop(name)
+        self.forget(name)
+        self._unsaved.add(self.gate.slot(name))
+
+    def find_task(self, project: str, taskid: str, fields: list[str]) -> dict[str, Any] | None:
+        """Return columns of a task's row, if there is one."""
+        if not self._tables.may_have(project):
+            return None
+        row: dict[str, Any] | None = with_fresh_tables(
+            self.taskdb, lambda: self.taskdb.get_task(project, taskid, fields)
+        )
+        return row
+
+    def is_full(self, project: Project) -> bool:
+        """Tell whether pyspider would pass over new tasks of a project (``INQUEUE_LIMIT``)."""
+        return bool(0 < self.INQUEUE_LIMIT <= len(project.task_queue))
+
+    def _unsend(self, name: str) -> None:
+        """Drop what is to be sent, or to be applied later, for a project."""
+        for task in list(self._send_buffer):
+            if task["project"] == name:
+                self._send_buffer.remove(task)
+        self._postpone_request = [
+            task for task in self._postpone_request if task["project"] != name
+        ]

@@ -12,6 +12,8 @@ from pyspider_zk.core.tasks import check_task, sort_out
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.hooks.holdings import Holdings
 from pyspider_zk.hooks.intake import Entry, Intake
+from pyspider_zk.hooks.job_desk import JobDesk
+from pyspider_zk.hooks.operations import Operations
 from pyspider_zk.hooks.slot_projects import SlotProjects
 from pyspider_zk.queues.api import Queues
 
@@ -26,25 +28,30 @@ class SlotScheduler(SlotProjects):
     done.
 
     Threads: the one that calls ``run_once`` owns the scheduler. The constructor does no I/O.
+
+    Attributes:
+        desk: the jobs to carry out for projects.
     """
 
     def __init__(self, *args: Any, slots: int, queues: Queues, **kwargs: Any) -> None:
         super().__init__(*args, slots=slots, **kwargs)
-        self._postpone_request: list[dict[str, Any]] = []
         self.queues = queues
         self._intake = Intake(queues.slot_queues)
         self._holdings = Holdings(self.gate, self._intake, queues.records, self)
+        self.desk = JobDesk(Operations(self), self.gate)
         self._tasks_left = 0
-        self._unsaved: set[int] = set()
+        self._is_busy = False
 
     def run_once(self) -> None:
         """Follow the assignment, take messages in, send tasks out, once."""
+        self._is_busy = False
         self._beat()
         self._update_projects()
         ownership = self.gate.ownership
         if ownership is None:
             return
         self._holdings.follow(ownership)
+        self.desk.follow()
         if ownership.leading:
             self.queues.inbox.forward(self.LOOP_LIMIT)
         if self.gate.held and self.gate.all_open():
@@ -53,6 +60,7 @@ class SlotScheduler(SlotProjects):
             self._check_task_done()
             self._check_cronjob()
             self._check_select()
+            self._is_busy = self.desk.work(self._beat)
             self._check_delete()
             self._check_stranded()
         self._try_dump_cnt()
@@ -76,6 +84,7 @@ class SlotScheduler(SlotProjects):
             logger.info("%s on_get_info %r", project.name, info)
         else:
             self.on_task_status(pack)
+            self._meter.count()
         return True
 
     def _running_project(self, task: Any) -> Project | None:
@@ -112,7 +121,7 @@ class SlotScheduler(SlotProjects):
         """Apply new tasks, those put off in former rounds first."""
         postponed, self._postpone_request = self._postpone_request, []
         for task in postponed:
-            if task["project"] in self.projects and not self._apply_task(task):
+            if task["project"] in self.projects and not self.apply_task(task):
                 self._postpone_request.append(task)
         self._tasks_left = self.LOOP_LIMIT
         return self._intake.run(Kind.NEWTASK, self.LOOP_LIMIT, self._apply_tasks)
@@ -130,7 +139,7 @@ class SlotScheduler(SlotProjects):
             entry.rest, entry.fault = sort_out(body if isinstance(body, list) else [body])
         now, later = entry.rest[: self._tasks_left], entry.rest[self._tasks_left :]
         self._tasks_left -= len(now)
-        entry.rest = [task for task in now if not self._apply_task(task)] + later
+        entry.rest = [task for task in now if not self.apply_task(task)] + later
         if entry.fault and not entry.rest:
             raise BadMessage(entry.fault)
         return not entry.rest
@@ -146,7 +155,7 @@ class SlotScheduler(SlotProjects):
             self.put_task({**task, "schedule": old_task.get("schedule") or {}})
         return super().on_old_request(task, old_task)
 
-    def _apply_task(self, task: dict[str, Any]) -> bool:
+    def apply_task(self, task: dict[str, Any]) -> bool:
         """Apply one new task; return False if it must wait until the task is not in processing."""
         project = self._running_project(task)
         if project is None:

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from pyspider_zk.core.alerts import Waiting
 from pyspider_zk.core.names import Kind
 
 
@@ -130,6 +131,9 @@ class SlotQueues(Protocol):
 
     def lengths(self) -> Mapping[Kind, int]:
         """Return how many messages all slot queues hold: unread and not acknowledged."""
+
+    def backlog(self) -> Mapping[tuple[Kind, int], Waiting]:
+        """Return the slot queues that hold something: how much, and for how long already."""
 
     def dead(self) -> int:
         """Return the number of dead letters."""

@@ -15,6 +15,7 @@ from itertools import count, islice
 from threading import RLock
 from typing import Any
 
+from pyspider_zk.core.alerts import Waiting
 from pyspider_zk.core.names import Kind, slot_queue
 from pyspider_zk.queues.api import DeadLetter, Delivery, Message, Queues
 from pyspider_zk.queues.codec import decode_record, encode, encode_record
@@ -29,7 +30,7 @@ class MemoryBroker:
     """What all simulated processes share. Threads: any.
 
     Args:
-        now: the clock of the dead letters, Unix seconds.
+        now: the clock of messages and dead letters, Unix seconds.
     """
 
     def __init__(self, now: Callable[[], float] = time.time) -> None:
@@ -39,6 +40,7 @@ class MemoryBroker:
         self.records: dict[int, bytes] = {}
         self.dead: dict[str, DeadLetter] = {}
         self._tags = count(1)
+        self._published: dict[int, float] = {}
         self._now = now
 
     def queues(self, slots: int, limit: int = 0, wait: Wait | None = None) -> Queues:
@@ -49,7 +51,27 @@ class MemoryBroker:
     def append(self, queue: SlotQueue, raw: bytes) -> None:
         """Append the wire form of a message to a slot queue."""
         with self.lock:
-            self.streams[queue][next(self._tags)] = raw
+            tag = next(self._tags)
+            self._published[tag] = self._now()
+            self.streams[queue][tag] = raw
+
+    def remove(self, queue: SlotQueue, tag: int) -> bytes | None:
+        """Take a message out of a slot queue, if it is there; return its wire form."""
+        with self.lock:
+            raw = self.streams[queue].pop(tag, None)
+            self._published.pop(tag, None)
+            if not self.streams[queue]:
+                del self.streams[queue]
+            return raw
+
+    def waiting(self) -> dict[SlotQueue, Waiting]:
+        """Return the slot queues that hold something, with the age of the oldest."""
+        with self.lock:
+            return {
+                queue: Waiting(len(stream), self._now() - self._published[next(iter(stream))])
+                for queue, stream in self.streams.items()
+                if stream
+            }
 
     def bury(self, kind: Kind, slot: int | None, reason: str, raw: bytes) -> None:
         """Append a dead letter."""
@@ -139,6 +161,10 @@ class MemorySlotQueues:
             held = [(kind, len(stream)) for (kind, _), stream in self._broker.streams.items()]
         return {kind: sum(length for its, length in held if its is kind) for kind in Kind}
 
+    def backlog(self) -> Mapping[SlotQueue, Waiting]:
+        """See `SlotQueues.backlog`."""
+        return self._broker.waiting()
+
     def dead(self) -> int:
         """See `SlotQueues.dead`."""
         return len(self._broker.dead)
@@ -176,11 +202,7 @@ class MemorySlotQueues:
             return {queue: len(self._broker.streams.get(queue, ())) for queue in queues}
 
     def _pop(self, delivery: Delivery) -> bytes | None:
-        queue = (delivery.kind, delivery.slot)
-        raw = self._broker.streams[queue].pop(int(delivery.tag), None)
-        if not self._broker.streams[queue]:
-            del self._broker.streams[queue]
-        return raw
+        return self._broker.remove((delivery.kind, delivery.slot), int(delivery.tag))
 
 
 class MemoryInbox:

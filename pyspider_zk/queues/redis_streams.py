@@ -18,6 +18,7 @@ import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from pyspider_zk.core.alerts import Waiting
 from pyspider_zk.core.names import Kind, slot_queue
 from pyspider_zk.queues.api import DeadLetter, Delivery, Message
 from pyspider_zk.queues.codec import encode
@@ -142,6 +143,24 @@ class RedisSlotQueues:
         lengths = self._measure(queues)
         return {kind: sum(n for (its, _), n in lengths.items() if its is kind) for kind in Kind}
 
+    def backlog(self) -> Mapping[SlotQueue, Waiting]:
+        """See `SlotQueues.backlog`; the times are those in the names of the entries."""
+        queues = [(kind, slot) for kind, slots in self._ready(Kind).items() for slot in slots]
+        with self._link.client() as client:
+            pipe: Any = client.pipeline(transaction=False)
+            pipe.time()
+            for queue in queues:
+                pipe.xlen(slot_queue(*queue))
+                pipe.xrange(slot_queue(*queue), count=1)
+            (seconds, micros), *replies = pipe.execute()
+        looks = zip(queues, replies[::2], replies[1::2], strict=True)
+        now = seconds + micros / 1e6
+        return {
+            queue: Waiting(length, max(0.0, now - _published(first[0][0])))
+            for queue, length, first in looks
+            if length and first
+        }
+
     def dead(self) -> int:
         """See `SlotQueues.dead`."""
         return self._dead_letters.count()
@@ -191,6 +210,11 @@ class RedisSlotQueues:
             for queue in queues:
                 pipe.xlen(slot_queue(*queue))
             return dict(zip(queues, pipe.execute(), strict=True))
+
+
+def _published(tag: bytes) -> float:
+    """Return when Redis took an entry, in seconds since the epoch, on its own clock."""
+    return int(tag.partition(b"-")[0]) / 1000
 
 
 def _tidy(pipe: Any, queues: Iterable[SlotQueue]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from pyspider_zk.config import Settings
+from pyspider_zk.core.jobs import Claimant
 from pyspider_zk.core.names import Tree
 from pyspider_zk.core.ownership import NOTHING, Rules, View
 from pyspider_zk.core.records import Cluster, Load, Member, MemberId, Meta
@@ -14,6 +15,8 @@ from pyspider_zk.errors import ClusterError, SessionLost, Unavailable
 from pyspider_zk.zookeeper.clock import boottime
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.directory import Directory
+from pyspider_zk.zookeeper.events import Events
+from pyspider_zk.zookeeper.jobs import JobQueue
 from pyspider_zk.zookeeper.leadership import OUTDATED, Leadership, read_members
 from pyspider_zk.zookeeper.membership import Membership
 from pyspider_zk.zookeeper.meta import ensure_cluster
@@ -38,6 +41,10 @@ class Coordinator:
             coordinator's thread, so they must be quick and must not raise.
         clock: the clock of leases, in seconds.
         chance: a number from 0 to 1; spreads the renewals of many members.
+
+    Attributes:
+        jobs: the cluster's job queue; its calls block, not like those of the coordinator.
+        events: its event log; likewise.
     """
 
     def __init__(
@@ -58,7 +65,11 @@ class Coordinator:
         tree = self._tree = Tree(settings.root)
         self._connection = Connection(settings)
         self._directory = Directory(settings, self._connection)
-        self._rules = Rules(lease=settings.lease, budget=settings.budget)
+        self.jobs = JobQueue(self._connection, tree.jobs)
+        self.events = Events(self._connection, tree)
+        self._rules = Rules(
+            lease=settings.lease, budget=settings.budget, await_members=settings.await_members
+        )
         self._membership = self._new_membership()
         self._leadership = Leadership(self._connection, tree, self._rules, clock, self._on_event)
         self._thread = threading.Thread(target=self._run, name="coordinator", daemon=True)
@@ -128,6 +139,12 @@ class Coordinator:
     def alone(self) -> bool:
         """Whether, while draining, nobody is there who could take the slots."""
         return self._alone
+
+    @property
+    def claimant(self) -> Claimant | None:
+        """What this member claims jobs as, None before joining and while joining anew."""
+        member = self._membership.id
+        return None if member is None else Claimant(self._tree.member(member))
 
     def open(self, slot: int, epoch: int) -> bool:
         """The gate: tell whether an effect on a slot is allowed at this moment."""

@@ -8,6 +8,7 @@ from pyspider.database.sqlite.taskdb import TaskDB
 
 from pyspider_zk.core.names import Kind
 from pyspider_zk.core.slots import slot_of
+from pyspider_zk.hooks.intake import PAUSES
 from pyspider_zk.hooks.rpc_functions import LocalAnswers
 from pyspider_zk.testing import SoleOwner
 
@@ -220,6 +221,7 @@ def test_rows_are_counted_once_per_project_and_not_at_every_update(world: World)
             return super().status_count(project)
 
     world.project("p", status="STOP")
+    world.taskdb.insert("p", "t", {"url": "http://site.example/t", "status": SUCCESS})
     scheduler = world.scheduler(taskdb=Counting(world.taskdb.path))
     for comment in "abc":
         world.projectdb.update("p", {"comments": comment})
@@ -227,6 +229,44 @@ def test_rows_are_counted_once_per_project_and_not_at_every_update(world: World)
         scheduler.run_once()
 
     assert counted == {"p": 1}
+
+
+def test_starting_many_projects_does_not_look_at_all_tables_for_each(
+    world: World, task: Task
+) -> None:
+    looked: list[int] = []
+
+    class Looking(TaskDB):
+        def _list_project(self) -> None:
+            looked.append(1)
+            super()._list_project()
+
+    names = [f"p{number}" for number in range(50)]
+    scheduler = world.scheduler(taskdb=Looking(world.taskdb.path))
+    scheduler.run_once()
+    looked.clear()
+    for name in names:
+        world.project(name)
+        world.new(task(name))
+    scheduler.run_once()
+
+    assert [set(world.statuses(name)) for name in names] == [{"t"}] * 50
+    assert len(looked) <= 50 + 2  # once by pyspider, when it makes a table
+
+
+def test_a_table_that_a_former_owner_makes_too_late_is_found(world: World, task: Task) -> None:
+    """An owner that was stopped between its gate and its write may still write."""
+    world.project("p")
+    scheduler = world.scheduler()
+    scheduler.run_once()
+    assert not scheduler._tables.may_have("p")
+    world.taskdb.insert("p", "late", {**task("p", "late"), "status": ACTIVE})
+    world.new(task("p", "t"))
+
+    for _ in range(PAUSES[0] + 3):
+        scheduler.run_once()
+
+    assert world.statuses("p") == {"late": ACTIVE, "t": ACTIVE}
 
 
 def test_two_schedulers_of_one_machine_do_not_share_counters_by_file(

@@ -172,6 +172,30 @@ def test_lengths_count_unread_and_unacknowledged(queues: SlotQueues) -> None:
     assert queues.lengths() == {NEW: 3, STATUS: 1}
 
 
+def test_the_backlog_tells_what_waits_in_each_queue(queues: SlotQueues) -> None:
+    queues.publish(tasks(1, 2) + tasks(3, slot=5) + tasks(4, kind=STATUS))
+    queues.take([5])
+    queues.acknowledge(queues.read(NEW, 9))
+    backlog = queues.backlog()
+    assert {queue: waiting.length for queue, waiting in backlog.items()} == {
+        (NEW, 0): 2,
+        (STATUS, 0): 1,
+    }
+
+
+def test_the_age_of_a_backlog_is_that_of_its_oldest_message(
+    queues: SlotQueues, eventually: Callable[..., None]
+) -> None:
+    queues.take([0])
+    queues.publish(tasks(1))
+    eventually(lambda: queues.backlog()[NEW, 0].age > 0.2)
+    queues.publish(tasks(2))
+    before = queues.backlog()[NEW, 0].age
+    assert before > 0.2
+    queues.acknowledge(queues.read(NEW, 1))
+    assert queues.backlog()[NEW, 0].age < before
+
+
 @pytest.mark.parametrize("limit", [0, -1])
 def test_a_limit_of_nothing_reads_nothing(queues: SlotQueues, limit: int) -> None:
     queues.take([0])

@@ -1,0 +1,152 @@
+"""What an operator should look at: found in what is known of a cluster at one moment."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from pyspider_zk.core.names import Kind
+from pyspider_zk.core.records import Cluster, ComponentKind, MemberId
+
+_NEEDED = {
+    ComponentKind.FETCHER: "nothing is fetched",
+    ComponentKind.PROCESSOR: "no script is run",
+    ComponentKind.RESULT_WORKER: "no result is stored",
+}
+_NAMED = 5  # slots in a sentence
+
+
+class Severity(StrEnum):
+    """How bad it is."""
+
+    SERIOUS = "serious"  # work stands still
+    WARNING = "warning"  # it may soon, or something was put aside
+
+
+class AlertKind(StrEnum):
+    """What is wrong."""
+
+    NO_LEADER = "no-leader"
+    NO_MEMBER = "no-member"
+    UNSERVED = "unserved-slots"
+    UNREAD = "unread-queue"
+    SUSPECT = "suspect-member"
+    UNREACHABLE = "unreachable-member"
+    NO_COMPONENT = "no-component"
+    DEAD_LETTERS = "dead-letters"
+
+
+@dataclass(frozen=True)
+class Alert:
+    """One thing to look at.
+
+    Attributes:
+        text: a sentence for people.
+    """
+
+    kind: AlertKind
+    severity: Severity
+    text: str
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Messages of one slot queue that wait.
+
+    Attributes:
+        length: how many.
+        age: seconds since the oldest was published, by the message queue's clock.
+    """
+
+    length: int
+    age: float
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What is known; None stands for what could not be asked.
+
+    Attributes:
+        cluster: what stands in ZooKeeper.
+        lease_ages: seconds since somebody first saw the present renewal of each member.
+        lease: how long a renewal lasts, in seconds.
+        backlog: slot queues that are not empty.
+        dead_letters: how many there are.
+        unreachable: numbers of members that did not answer by XML-RPC.
+    """
+
+    cluster: Cluster | None = None
+    lease_ages: Mapping[MemberId, float] = field(default_factory=dict)
+    lease: float = 4.0
+    backlog: Mapping[tuple[Kind, int], Waiting] | None = None
+    dead_letters: int | None = None
+    unreachable: tuple[int, ...] = ()
+
+
+def alerts(sight: Sight) -> list[Alert]:
+    """Return what should be looked at, the worst first."""
+    found = [*_of_cluster(sight), *_of_members(sight), *_of_queues(sight)]
+    return sorted(found, key=lambda alert: alert.severity is not Severity.SERIOUS)
+
+
+def _of_cluster(sight: Sight) -> Iterator[Alert]:
+    cluster = sight.cluster
+    if cluster is None:
+        return
+    if not cluster.members:
+        yield _serious(AlertKind.NO_MEMBER, "no scheduler runs: nothing is scheduled")
+    elif cluster.leader is None:
+        yield _serious(AlertKind.NO_LEADER, "nobody leads: no slot gets another owner")
+    unserved = sum(slot.owner not in cluster.members for slot in cluster.assignment.slots)
+    if unserved and cluster.members:
+        text = f"{_count(unserved, 'slot')} without a running owner: their projects stand still"
+        yield _serious(AlertKind.UNSERVED, text)
+    for kind, consequence in _NEEDED.items():
+        if not cluster.components.get(kind):
+            name = kind.value.replace("-", " ")
+            yield _serious(AlertKind.NO_COMPONENT, f"no {name} runs: {consequence}")
+
+
+def _of_members(sight: Sight) -> Iterator[Alert]:
+    for member, age in sorted(sight.lease_ages.items()):
+        if age > sight.lease:
+            text = f"member {member.number} has not renewed its lease for {age:.0f} s"
+            yield _serious(AlertKind.SUSPECT, f"{text}: its slots go to others")
+        elif age > sight.lease / 2:
+            text = f"member {member.number} is suspect: no renewal of its lease for {age:.1f} s"
+            yield Alert(AlertKind.SUSPECT, Severity.WARNING, text)
+    for number in sight.unreachable:
+        text = f"member {number} does not answer by XML-RPC: its numbers are missing"
+        yield Alert(AlertKind.UNREACHABLE, Severity.WARNING, text)
+
+
+def _of_queues(sight: Sight) -> Iterator[Alert]:
+    unread = _unread(sight)
+    if unread:
+        messages = sum(unread.values())
+        slots = sorted(unread)
+        named = ", ".join(map(str, slots[:_NAMED])) + ("" if len(slots) <= _NAMED else ", ...")
+        text = f"{_count(messages, 'message')} in slot queues that nobody reads: slots {named}"
+        yield _serious(AlertKind.UNREAD, text)
+    if sight.dead_letters:
+        text = f"{_count(sight.dead_letters, 'dead letter')}: messages that nobody could use"
+        yield Alert(AlertKind.DEAD_LETTERS, Severity.WARNING, text)
+
+
+def _unread(sight: Sight) -> dict[int, int]:
+    """Return the messages by slot, of slots that no running member owns, or that do not exist."""
+    if sight.cluster is None or sight.backlog is None:
+        return {}
+    members, rows = sight.cluster.members, sight.cluster.assignment.slots
+    unread: dict[int, int] = {}
+    for (_, slot), waiting in sight.backlog.items():
+        if slot >= len(rows) or rows[slot].owner not in members:
+            unread[slot] = unread.get(slot, 0) + waiting.length
+    return unread
+
+
+def _serious(kind: AlertKind, text: str) -> Alert:
+    return Alert(kind, Severity.SERIOUS, text)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -1,0 +1,109 @@
+"""What can be asked for projects, and with which arguments."""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Any
+
+from pyspider_zk.errors import BadRequest
+
+STATUSES = ("TODO", "STOP", "CHECKING", "DEBUG", "RUNNING")
+ACTIVE = ("RUNNING", "DEBUG")
+
+
+class Operation(StrEnum):
+    """What a job does to each of its projects."""
+
+    START = "start"
+    RUN = "run"
+    STOP = "stop"
+    RESTART = "restart"
+    DELETE = "delete"
+    RATE = "rate"
+    GROUP = "group"
+    STATUS = "status"
+
+
+def check_operation(name: object) -> Operation:
+    """Return the operation of a name.
+
+    Raises:
+        BadRequest: there is none; naming those there are.
+    """
+    try:
+        return Operation(name)  # type: ignore[arg-type]
+    except ValueError:
+        known = ", ".join(Operation)
+        raise BadRequest(f"there is no operation {name!r}; known are {known}") from None
+
+
+def check_arguments(operation: Operation, arguments: object) -> dict[str, Any]:
+    """Return an operation's arguments, complete and as plain values.
+
+    Raises:
+        BadRequest: naming the argument and what it must be.
+    """
+    if not isinstance(arguments, Mapping):
+        raise BadRequest(f"arguments must be an object, not {arguments!r}")
+    rules = _ARGUMENTS.get(operation, {})
+    strange = [str(name) for name in arguments if name not in rules]
+    if strange:
+        known = ", ".join(rules) or "none"
+        raise BadRequest(f"{operation} has no argument {', '.join(strange)}; known are: {known}")
+    return {name: rule(f"{operation}: {name}", arguments.get(name)) for name, rule in rules.items()}
+
+
+def counted_stage(work: Mapping[str, Any]) -> int:
+    """Return the stage of a job's operation in which its projects are done.
+
+    Projects are marked before they are deleted, in a stage of its own; see
+    ``hooks/operations.py``.
+    """
+    at_once = work.get("operation") == Operation.DELETE and not work["arguments"].get("wait")
+    return 1 if at_once else 0
+
+
+def split_group(group: str | None) -> set[str]:
+    """Return a project's groups as pyspider splits them, in lower case."""
+    return set(filter(None, re.split(r"\W+", (group or "").lower())))
+
+
+def with_delete(group: str | None) -> str:
+    """Return a project's group with the word that makes pyspider delete it."""
+    return group or "" if "delete" in split_group(group) else f"{group or ''} delete".strip()
+
+
+def _number(place: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise BadRequest(f"{place} must be a number, not {value!r}")
+    if not math.isfinite(value) or value < 0:
+        raise BadRequest(f"{place} must be 0 or more, not {value!r}")
+    return value
+
+
+def _text(place: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise BadRequest(f"{place} must be text, not {value!r}")
+    return value
+
+
+def _status(place: str, value: object) -> str:
+    if not isinstance(value, str) or value not in STATUSES:
+        raise BadRequest(f"{place} must be one of {', '.join(STATUSES)}, not {value!r}")
+    return value
+
+
+def _switch(place: str, value: object) -> bool:
+    if value is not None and not isinstance(value, bool):
+        raise BadRequest(f"{place} must be true or false, not {value!r}")
+    return bool(value)
+
+
+_Rule = Callable[[str, object], Any]
+_ARGUMENTS: Mapping[Operation, Mapping[str, _Rule]] = {
+    Operation.DELETE: {"wait": _switch},
+    Operation.RATE: {"rate": _number, "burst": _number},
+    Operation.GROUP: {"group": _text},
+    Operation.STATUS: {"status": _status},
+}

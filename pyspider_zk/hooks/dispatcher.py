@@ -1,0 +1,392 @@
+"""Taking in what is asked for projects, in one go for any number of them, and telling of it."""
+
+import json
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from typing import Any, TypeVar
+
+from pyspider_zk.core.events import Event, EventKind
+from pyspider_zk.core.jobs import GROUP_LIMIT, Batch, check_batch_id, check_priority
+from pyspider_zk.core.operations import ACTIVE, Operation, check_arguments, check_operation
+from pyspider_zk.core.progress import batch_dict, failures
+from pyspider_zk.core.records import Cluster
+from pyspider_zk.core.selection import Selection
+from pyspider_zk.core.slots import slot_of
+from pyspider_zk.errors import (
+    BadMessage,
+    BadRequest,
+    BatchTaken,
+    ClusterError,
+    Conflict,
+    NotFound,
+    Unavailable,
+)
+from pyspider_zk.zookeeper.events import Events
+from pyspider_zk.zookeeper.jobs import NORMAL, JobQueue
+
+__all__ = ["Dispatcher", "Page", "Selection"]
+
+logger = logging.getLogger("pyspider_zk.dispatcher")
+
+FIELDS = ["name", "group", "status", "rate", "burst", "updatetime"]
+SORTS = (*FIELDS, "slot", "owner")
+NAMED = 20  # projects that a plan names
+CULPRITS = 5  # names in a message
+
+Row = dict[str, Any]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Page:
+    """Some of many.
+
+    Attributes:
+        items: those from ``offset`` on.
+        total: how many there are in all.
+    """
+
+    items: list[dict[str, Any]]
+    total: int
+    offset: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the form for XML-RPC and JSON."""
+        return asdict(self)
+
+
+class Dispatcher:
+    """Makes jobs of what is asked for projects: at most one per slot.
+
+    What is asked for under a batch id is done once, however often it is asked for.
+
+    Threads: any. Calls block for some seconds at most. All raise ``Unavailable`` if ZooKeeper or
+    the project database does not answer; what was asked for may be known by then, so ask again
+    with the same batch id.
+
+    Args:
+        projectdb: pyspider's; a copy of it is used.
+        cluster: reads the cluster as it is.
+        slots: how many the cluster has.
+    """
+
+    def __init__(
+        self,
+        projectdb: Any,
+        jobs: JobQueue,
+        events: Events,
+        cluster: Callable[[], Cluster],
+        slots: int,
+    ) -> None:
+        self._projects = _Projects(projectdb, cluster, slots)
+        self._jobs = jobs
+        self._events = events
+
+    # --- projects ---
+
+    def projects(
+        self, selection: Selection, sort: str = "name", offset: int = 0, limit: int | None = None
+    ) -> Page:
+        """Return the projects that are meant, without their scripts.
+
+        Each has ``name``, ``group``, ``status``, ``rate``, ``burst``, ``updatetime``, ``slot`` and
+        ``owner``, the number of the member that schedules it (None: nobody just now).
+
+        Args:
+            sort: one of these; with ``-`` before it the other way round.
+
+        Raises:
+            BadRequest: there is no such order or status.
+        """
+        if selection == Selection():
+            selection = Selection(all=True)
+        selection.check()
+        key, backwards = sort.removeprefix("-"), sort.startswith("-")
+        if key not in SORTS:
+            raise BadRequest(f"there is no order {sort!r}; known are {', '.join(SORTS)}")
+        rows = self._projects.rows(with_owners=True)
+        chosen = [rows[name] for name in selection.chosen(rows)]
+        chosen.sort(
+            key=lambda row: (True, 0) if row[key] is None else (False, row[key]), reverse=backwards
+        )
+        start = max(0, offset)
+        end = None if limit is None else start + max(0, limit)
+        return Page(chosen[start:end], len(chosen), start)
+
+    # --- asking ---
+
+    def plan(
+        self,
+        operation: str,
+        selection: Selection,
+        arguments: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Return what ``submit`` would do, and do nothing.
+
+        That is ``count``, the first ``names``, the number of ``jobs`` and, in words, the
+        ``faults``: what would be refused, or fail for some of the projects.
+
+        Raises:
+            BadRequest: there is no such operation, or its arguments are wrong.
+        """
+        name = check_operation(operation)
+        checked = check_arguments(name, arguments or {})
+        rows = self._projects.rows(with_owners=selection.owner is not None)
+        chosen = selection.chosen(rows)
+        return {
+            "operation": name.value,
+            "arguments": checked,
+            "count": len(chosen),
+            "names": chosen[:NAMED],
+            "jobs": len({rows[project]["slot"] for project in chosen}),
+            "faults": _faults(name, selection, rows),
+        }
+
+    def submit(
+        self,
+        operation: str,
+        selection: Selection,
+        arguments: Mapping[str, Any] | None = None,
+        user: str = "",
+        batch: str = "",
+        priority: int = NORMAL,
+    ) -> dict[str, Any]:
+        """Have an operation carried out for the projects that are meant; return the batch.
+
+        It is durable when this returns; the slots' owners carry it out meanwhile.
+
+        Args:
+            user: who asks, for the event log.
+            batch: the batch's id, 1 to 200 characters; empty: a new one.
+            priority: 0 to 999; the highest comes first.
+
+        Raises:
+            BadRequest: naming what is wrong and what to do.
+            Conflict: the id stands for something else.
+        """
+        name = check_operation(operation)
+        checked = check_arguments(name, arguments or {})
+        batch = _allowed(check_batch_id, batch or uuid.uuid4().hex)
+        _allowed(check_priority, priority)
+        asked = _digest(name, checked, selection)
+        known = self._known(batch, asked)
+        if known is not None and known.record.settled:
+            return batch_dict(known)
+        entries, total = self._entries(name, checked, selection)
+        note = {
+            "operation": name.value,
+            "arguments": checked,
+            "selection": {} if selection.names else selection.given,
+            "user": user,
+            "total": total,
+            "asked": asked,
+        }
+        return self._put(batch, entries, note, priority)
+
+    def retry(self, batch: str, user: str = "") -> dict[str, Any]:
+        """Ask again for the projects that a batch failed for; return the new batch.
+
+        A batch is retried once, however often this is called; what fails again is asked for by
+        retrying the new batch.
+
+        Raises:
+            NotFound: there is no such batch.
+            BadRequest: it has not ended, or nothing failed that is still there.
+        """
+        former = self._find(batch)
+        again = _retry_id(batch)
+        known = self._jobs.batch(again)
+        if known is not None and known.record.settled:
+            return batch_dict(known)
+        if not former.ended:
+            raise BadRequest(f"batch {batch!r} is still at work: wait, or cancel it first")
+        rows = self._projects.rows()
+        names = [name for name in _failed(former) if name in rows]
+        if not names:
+            raise BadRequest(f"batch {batch!r} failed for no project that is still there")
+        note = former.note
+        selection = Selection(tuple(names))
+        return self.submit(note["operation"], selection, note["arguments"], user, again)
+
+    def cancel(self, batch: str) -> dict[str, Any]:
+        """Stop a batch before its next project; what is done stays done.
+
+        Raises:
+            NotFound: there is no such batch.
+        """
+        self._find(batch)
+        self._jobs.cancel(batch)
+        return self.batch(batch)
+
+    # --- telling ---
+
+    def batch(self, batch: str) -> dict[str, Any]:
+        """Return what is known of a batch.
+
+        Raises:
+            NotFound: there is none of this id (any more).
+        """
+        return batch_dict(self._find(batch))
+
+    def batches(self, offset: int = 0, limit: int | None = None) -> Page:
+        """Return the batches that are kept, the newest first."""
+        ids = self._jobs.batches()
+        start = max(0, offset)
+        end = None if limit is None else start + max(0, limit)
+        found = map(self._jobs.batch, ids[start:end])
+        return Page([batch_dict(batch) for batch in found if batch], len(ids), start)
+
+    def _find(self, batch: str) -> Batch:
+        found = self._jobs.batch(batch) if batch else None
+        if found is None:
+            raise NotFound(f"there is no batch {batch!r}; old ones are forgotten")
+        return found
+
+    def _known(self, batch: str, asked: str) -> Batch | None:
+        found = self._jobs.batch(batch)
+        if found is not None and found.note.get("asked") != asked:
+            raise Conflict(f"batch id {batch!r} stands for another request: choose another")
+        return found
+
+    def _entries(
+        self, operation: Operation, arguments: Mapping[str, Any], selection: Selection
+    ) -> tuple[list[tuple[str, dict[str, Any]]], int]:
+        """Return the jobs, one per slot, and the number of projects in them."""
+        rows = self._projects.rows(with_owners=selection.owner is not None)
+        faults = _refusals(selection, rows)
+        if faults:
+            raise BadRequest("; ".join(faults))
+        chosen = selection.chosen(rows)
+        slots: dict[int, list[str]] = {}
+        for name in chosen:
+            slots.setdefault(rows[name]["slot"], []).append(name)
+        work = {"operation": operation.value, "arguments": dict(arguments)}
+        entries = [(names[0], {**work, "projects": names}) for _, names in sorted(slots.items())]
+        return entries, len(chosen)
+
+    def _put(
+        self,
+        batch: str,
+        entries: Sequence[tuple[str, Mapping[str, Any]]],
+        note: Mapping[str, Any],
+        priority: int,
+    ) -> dict[str, Any]:
+        try:
+            is_new = self._jobs.put(batch, entries, note=note, priority=priority)
+        except BatchTaken as error:
+            raise Conflict(f"{error}, or choose another id") from error
+        except BadMessage as error:
+            raise BadRequest(str(error)) from error
+        found = self._known(batch, str(note["asked"]))
+        if is_new:
+            self._tell(batch, note)
+        return batch_dict(found) if found else self.batch(batch)
+
+    def _tell(self, batch: str, note: Mapping[str, Any]) -> None:
+        """Append to the event log; that it is away undoes nothing."""
+        text = f"{note['operation']} of {note['total']} projects was asked for"
+        data = {key: note[key] for key in ("operation", "arguments", "total")}
+        try:
+            self._events.append(
+                Event(EventKind.BATCH, text, time.time(), note["user"], {**data, "batch": batch})
+            )
+        except ClusterError as error:
+            logger.warning("batch %s is not in the event log: %s", batch, error)
+
+
+def _retry_id(batch: str) -> str:
+    """Return the one id under which a batch is retried."""
+    again = f"{batch}+retry"
+    return again if len(again) <= GROUP_LIMIT else f"{sha256(batch.encode()).hexdigest()}+retry"
+
+
+class _Projects:
+    """All projects, read anew each time: the short columns only."""
+
+    def __init__(self, projectdb: Any, cluster: Callable[[], Cluster], slots: int) -> None:
+        self._original = projectdb
+        self._cluster = cluster
+        self._slots = slots
+        self._lock = threading.Lock()
+        self._copy: Any = None
+
+    def rows(self, *, with_owners: bool = False) -> dict[str, Row]:
+        """Return the rows by name, with ``slot`` and, if asked for, ``owner``."""
+        owners = self._owners() if with_owners else [None] * self._slots
+        rows: dict[str, Row] = {}
+        for row in self._read():
+            slot = slot_of(row["name"], self._slots)
+            rows[row["name"]] = {**row, "slot": slot, "owner": owners[slot]}
+        return rows
+
+    def _read(self) -> list[Row]:
+        try:
+            with self._lock:
+                if self._copy is None:
+                    self._copy = self._original.copy()
+                return [dict(row) for row in self._copy.get_all(fields=FIELDS)]
+        except Exception as error:  # each database has errors of its own
+            raise Unavailable(f"the project database does not answer: {error!r}") from error
+
+    def _owners(self) -> list[int | None]:
+        cluster = self._cluster()
+        running = cluster.members
+        slots = cluster.assignment.slots
+        return [slot.owner.number if slot.owner in running else None for slot in slots]  # type: ignore[union-attr]
+
+
+def _refusals(selection: Selection, rows: Mapping[str, Row]) -> list[str]:
+    """Return why a selection cannot be worked on."""
+    try:
+        selection.check()
+    except BadRequest as error:
+        return [str(error)]
+    unknown = selection.unknown(rows)
+    if unknown:
+        return [f"there is no project {_some(unknown)}: correct the names or leave them out"]
+    if not selection.chosen(rows):
+        return [f"no project is meant by {selection.given}"]
+    return []
+
+
+def _faults(operation: Operation, selection: Selection, rows: Mapping[str, Row]) -> list[str]:
+    """Return why an operation would be refused, or fail for some of the projects."""
+    faults = _refusals(selection, rows)
+    chosen = selection.chosen(rows)
+    off = [name for name in chosen if rows[name]["status"] not in ACTIVE]
+    if operation is Operation.RUN and off:
+        faults.append(f"not RUNNING or DEBUG: {_some(off)}; start them instead")
+    return faults
+
+
+def _failed(batch: Batch) -> list[str]:
+    jobs = [job for place in batch.jobs.values() for job in place.values()]
+    return sorted(name for job in jobs for name in failures(job))
+
+
+def _some(names: Sequence[str]) -> str:
+    """Return the first of many names, and how many there are besides."""
+    rest = len(names) - CULPRITS
+    return ", ".join(names[:CULPRITS]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _digest(operation: Operation, arguments: Mapping[str, Any], selection: Selection) -> str:
+    """Return what tells one request from another."""
+    asked = [
+        operation.value,
+        dict(arguments),
+        {**selection.given, "names": sorted(selection.names)},
+    ]
+    return sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _allowed(check: Callable[[object], T], value: object) -> T:
+    try:
+        return check(value)
+    except BadMessage as error:
+        raise BadRequest(str(error)) from error

@@ -1,0 +1,64 @@
+"""Whether a project still exists, for processes that hold late messages of deleted ones."""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+logger = logging.getLogger("pyspider_zk.existing")
+
+FRESH = 1.0
+"""Seconds for which an answer serves."""
+
+
+class Existing:
+    """Asks the project database, once per project and second at most.
+
+    Only what is known to be gone is passed over: every project exists while the database does not
+    answer, or never had a single project. Then it is another one than the schedulers have.
+
+    Threads: one.
+    """
+
+    def __init__(
+        self,
+        projectdb: Any,
+        fresh: float = FRESH,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._projectdb = projectdb
+        self._fresh = fresh
+        self._clock = clock
+        self._known: dict[str, bool] = {}
+        self._since = clock()
+        self._away = False
+        self._had_any = False
+
+    def __contains__(self, project: str) -> bool:
+        now = self._clock()
+        if now - self._since >= self._fresh:
+            self._known, self._since = {}, now
+        if project not in self._known:
+            self._known[project] = self._ask(project)
+        return self._known[project]
+
+    def _ask(self, project: str) -> bool:
+        try:
+            found = bool(self._projectdb.get(project, fields=["name"]))
+            self._had_any = self._had_any or found or self._has_any()
+        except Exception as error:  # each database has errors of its own
+            self._say_away(error)
+            return True
+        self._say_away(None)
+        return found or not self._had_any
+
+    def _has_any(self) -> bool:
+        return any(True for _ in self._projectdb.get_all(fields=["name"]))
+
+    def _say_away(self, error: Exception | None) -> None:
+        """Log the loss of the database and its return once each."""
+        if error is not None and not self._away:
+            logger.warning("the project database does not answer: %r", error)
+        elif error is None and self._away:
+            logger.info("the project database answers again")
+        self._away = error is not None

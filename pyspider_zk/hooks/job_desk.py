@@ -1,0 +1,94 @@
+"""Where a member's job thread lays down jobs for the scheduling loop."""
+
+import threading
+import time
+from collections.abc import Callable
+
+from pyspider_zk.core.jobs import Claim
+from pyspider_zk.hooks.gate import Gate
+from pyspider_zk.hooks.job_work import JobWork
+from pyspider_zk.hooks.operations import Operations
+
+SHARE = 0.1
+"""Seconds of a round that jobs may take; crawling goes on in between."""
+
+
+class JobDesk:
+    """The jobs that a member holds.
+
+    Threads: the job thread calls ``lay`` and ``clear``, the scheduling loop ``work``; both may
+    look. No lock is held while a job is worked at.
+
+    Args:
+        share: see ``SHARE``; one project is always done.
+
+    Attributes:
+        call: called by the loop when the job thread should look here: something is over, must be
+            reported before it can go on, or other slots are held. It must not block.
+    """
+
+    def __init__(
+        self,
+        operations: Operations,
+        gate: Gate,
+        share: float = SHARE,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.call: Callable[[], None] = lambda: None
+        self._operations = operations
+        self._gate = gate
+        self._share = share
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._works: list[JobWork] = []
+        self._held: dict[int, int] = {}
+
+    def lay(self, claim: Claim) -> JobWork:
+        """Lay down a claimed job."""
+        work = JobWork(claim, self._operations, self._clock)
+        with self._lock:
+            self._works = sorted([*self._works, work], key=lambda each: each.name.rank)
+        return work
+
+    def clear(self, work: JobWork) -> None:
+        """Take a job away; it is another's, or over."""
+        with self._lock:
+            self._works = [each for each in self._works if each is not work]
+
+    def works(self) -> list[JobWork]:
+        """Return the jobs, the next one first."""
+        return self._works
+
+    def follow(self) -> None:
+        """Let go the jobs of slots that are not held any more."""
+        for work in self._works:
+            if not self._gate.holds(work.name.project):
+                work.let_go()
+        moved, self._held = self._held != self._gate.held, dict(self._gate.held)
+        if moved:
+            self.call()
+
+    def work(self, beat: Callable[[], None]) -> bool:
+        """Work for a share of a round; return whether more could be done at once.
+
+        Args:
+            beat: called after each project, as a sign of life.
+
+        Raises:
+            GateClosed: the lease ended, or a slot is lost.
+            Unavailable: the message queue is away.
+        """
+        until = self._clock() + self._share
+        try:
+            return any(self._work(work, until, beat) for work in self._works)
+        finally:
+            if any(work.is_urgent for work in self._works):
+                self.call()
+
+    def _work(self, work: JobWork, until: float, beat: Callable[[], None]) -> bool:
+        """Work at one job; return whether the time is over."""
+        while work in self._works and work.advance():
+            beat()
+            if self._clock() >= until:
+                return True
+        return False

@@ -1,0 +1,260 @@
+"""One claimed job while it is carried out, project by project."""
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+from pyspider_zk.core.jobs import Claim, Outcome
+from pyspider_zk.core.progress import Progress, brief, done
+from pyspider_zk.errors import BadRequest, ClusterError
+from pyspider_zk.hooks.operations import Operations, Refused, Stage, Target
+
+logger = logging.getLogger("scheduler")
+
+WAITS = ""
+"""The reason of a project that is put off without having failed."""
+
+LOOK_AGAIN = 0.5  # seconds until projects that were put off are tried again
+FAULTS_IN_A_ROW = 3  # unexpected errors, after which it is the database, not a project
+ARCHIVE_TRIES = 5
+ARCHIVE_PAUSE = 1.0  # seconds
+
+
+class Verdict(NamedTuple):
+    """What shall become of a job that is not carried out any longer here.
+
+    Attributes:
+        outcome: how it ended; None: it is given back.
+        reason: why it failed, or why it is given back; empty: it did not fail.
+    """
+
+    outcome: Outcome | None
+    reason: str = ""
+
+
+class JobWork:
+    """Carries out one job.
+
+    Threads: the scheduling loop calls ``advance`` and ``let_go``. The thread that talks to
+    ZooKeeper calls the others; it alone replaces ``claim``.
+
+    Args:
+        claim: the job; what former claimants reported is not done again.
+
+    Attributes:
+        claim: the job as it was reported last.
+        verdict: set once, by the loop; then nothing more is done.
+        reported: when it was reported last, on the job thread's clock.
+    """
+
+    def __init__(
+        self, claim: Claim, operations: Operations, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.claim = claim
+        self.name = claim.name
+        self.verdict: Verdict | None = None
+        self.reported = float("-inf")
+        self._operations = operations
+        self._clock = clock
+        self._work = claim.job.work
+        self._projects: list[str] = list(self._work.get("projects", ()))
+        self._lock = threading.Lock()
+        self._changes = self._recorded = 0
+        self._cancelled = claim.job.cancelled
+        self._stopped = False
+        self._ending: Verdict | None = None
+        self._not_before = float("-inf")
+        self._archive_tries = 0
+        self._faults = 0
+        self._stages: tuple[Stage, ...] = ()
+        self._resume(Progress.parse(claim.job.progress))
+        self._understand()
+
+    # --- the job thread ---
+
+    def progress(self) -> tuple[Progress, int]:
+        """Return how far it is, and the number of changes that led there."""
+        with self._lock:
+            at = len(self._projects) - len(self._left)
+            told = Progress(
+                self._stage, at, dict(self._later), dict(self._errors), dict(self._marks)
+            )
+            return told, self._changes
+
+    def recorded(self, claim: Claim, changes: int) -> None:
+        """Note that the progress after so many changes stands in ZooKeeper."""
+        self.claim = claim
+        self._recorded = changes
+        self._cancelled = self._cancelled or claim.job.cancelled
+
+    @property
+    def is_new(self) -> bool:
+        """Whether there is progress that was not reported."""
+        return self._recorded != self._changes
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether the work stands still until its progress is reported, or is over."""
+        return self.verdict is not None or (self.is_new and self._awaits_record())
+
+    # --- the scheduling loop ---
+
+    def let_go(self, reason: str = "") -> None:
+        """Do nothing more; the job is given back, after a failure with the reason."""
+        self.verdict = self.verdict or Verdict(None, reason)
+
+    def advance(self) -> bool:
+        """Do the next thing, one project at most; return False if there is nothing just now.
+
+        Raises:
+            GateClosed: the lease ended, or the slot is lost; nothing is missed.
+            Unavailable: the message queue is away; likewise.
+        """
+        if self.verdict is not None or self._clock() < self._not_before:
+            return False
+        if self._cancelled and not self._stopped and self._ending is None:
+            self._stop()
+        if self._ending is not None:
+            return self._end(self._ending)
+        if self._awaits_record():
+            return False
+        name = self._next()
+        if name is None:
+            return self._step_on()
+        self._try(name)
+        return True
+
+    def _understand(self) -> None:
+        try:
+            self._stages = self._operations.stages(self._work)
+        except BadRequest as error:
+            self._ending = Verdict(Outcome.FAILED, brief(error))
+
+    def _resume(self, progress: Progress) -> None:
+        self._stage = progress.stage
+        self._left = deque(self._projects[progress.at :])
+        self._later = dict(progress.later)
+        self._again = deque(progress.later)
+        self._errors = dict(progress.errors)
+        self._marks = dict(progress.marks)
+
+    def _awaits_record(self) -> bool:
+        """Tell whether this stage must not begin before the one before it is reported."""
+        if self._ending is not None or self._stopped or self._stage >= len(self._stages):
+            return False
+        begins = len(self._left) == len(self._projects)
+        return begins and self._stages[self._stage].recorded and self.is_new
+
+    def _next(self) -> str | None:
+        """Return the next project, None if this stage is through with all for now."""
+        while self._left and (self._left[0] in self._errors or self._left[0] in self._later):
+            with self._lock:
+                self._left.popleft()
+        if self._left:
+            return self._left[0]
+        return self._again[0] if self._again else None
+
+    def _try(self, name: str) -> None:
+        """Do it to a project; whatever happens to it holds up no other."""
+        waited = self._later.get(name) == WAITS
+        target = Target(name, self.name.group, waited, self._marks.get(name))
+        try:
+            is_done = self._stages[self._stage].apply(target)
+        except Refused as error:
+            self._note(target, error=brief(error))
+        except ClusterError:
+            raise
+        except Exception as error:  # each database has errors of its own
+            self._fail(target, error)
+            return
+        else:
+            self._note(target, later=None if is_done else WAITS)
+        self._faults = 0
+
+    def _fail(self, target: Target, error: Exception) -> None:
+        """Put a project off; if nothing but failures came lately, the whole job."""
+        logger.exception("job %s, project %s", self.name, target.project)
+        reason = brief(repr(error))
+        self._note(target, later=reason)
+        self._faults += 1
+        if self._faults >= FAULTS_IN_A_ROW:
+            self.let_go(reason)
+
+    def _note(self, target: Target, later: str | None = None, error: str | None = None) -> None:
+        name = target.project
+        with self._lock:
+            (self._left if self._left else self._again).popleft()
+            self._later.pop(name, None)
+            if later is not None:
+                self._later[name] = later
+            if error is not None:
+                self._errors[name] = error
+            if target.mark is not None:
+                self._marks[name] = target.mark
+            self._changes += 1
+
+    def _step_on(self) -> bool:
+        """Go on after a look at all projects: again to those put off, to the next stage, home."""
+        waiting = [name for name, reason in self._later.items() if reason == WAITS]
+        failed = [reason for reason in self._later.values() if reason != WAITS]
+        if waiting and not self._stopped:
+            self._again = deque(waiting)
+            self._not_before = self._clock() + LOOK_AGAIN
+            return False
+        if failed and not self._stopped:
+            self.let_go(failed[0])
+            return False
+        if self._stage + 1 < len(self._stages):
+            self._enter(self._stage + 1)
+        else:
+            self._ending = Verdict(Outcome.CANCELLED if self._stopped else Outcome.DONE)
+        return True
+
+    def _enter(self, stage: int) -> None:
+        with self._lock:
+            self._stage = stage
+            self._left = deque(self._projects)
+            self._again.clear()
+            self._changes += 1
+        self._not_before = self._clock() + self._stages[stage].settle
+
+    def _stop(self) -> None:
+        """Do it to no more projects; what was begun is still tidied up by the last stage."""
+        undone = set(self._projects) - set(done(self._work, self.progress()[0]))
+        with self._lock:
+            self._later = {
+                name: self._later.get(name, WAITS) for name in undone if name not in self._errors
+            }
+            self._again.clear()
+            self._changes += 1
+        self._stopped = True
+
+    def _end(self, verdict: Verdict) -> bool:
+        """Keep the outcome in the result database, then end."""
+        try:
+            self._operations.archive(str(self.name), self._record(verdict))
+        except ClusterError:
+            raise
+        except Exception:  # each database has errors of its own
+            self._archive_tries += 1
+            logger.exception("the outcome of job %s is not kept yet", self.name)
+            if self._archive_tries < ARCHIVE_TRIES:
+                self._not_before = self._clock() + ARCHIVE_PAUSE
+                return False
+        self.verdict = verdict
+        return False
+
+    def _record(self, verdict: Verdict) -> dict[str, object]:
+        progress, _ = self.progress()
+        return {
+            "batch": self.name.group,
+            "operation": str(self._work.get("operation")),
+            "arguments": self._work.get("arguments"),
+            "outcome": str(verdict.outcome),
+            "reason": verdict.reason,
+            "done": done(self._work, progress),
+            "errors": progress.errors,
+        }

@@ -1,0 +1,229 @@
+"""What each operation does to one project, on its owner's scheduling loop.
+
+A job may be carried out twice, for its claimant may die in between. So every operation can be
+repeated: what it finds done already, by its batch, it does not do again.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyspider_zk.core.operations import (
+    ACTIVE,
+    Operation,
+    check_arguments,
+    check_operation,
+    with_delete,
+)
+from pyspider_zk.errors import ClusterError
+from pyspider_zk.hooks.tables import drop_table
+
+if TYPE_CHECKING:
+    from pyspider_zk.hooks.slot_scheduler import SlotScheduler
+
+logger = logging.getLogger("scheduler")
+
+SETTLE = 3.0
+"""Seconds until the tables of deleted projects are dropped once more.
+
+Longer than result workers and processors believe that a project exists; see ``hooks/existing.py``.
+"""
+
+ON_START = "on_start"
+ARCHIVE = "pyspider_zk_jobs"
+"""The project under which the outcomes of jobs are kept in the result database."""
+
+
+class Refused(ClusterError):
+    """A project that an operation cannot be done to, now or later; the message says why."""
+
+
+@dataclass
+class Target:
+    """One project that an operation is done to.
+
+    Attributes:
+        batch: the id of the batch; what was done for it is not done again.
+        waited: it was put off before.
+        mark: the version of its row that the operation began with; set by the first stage.
+    """
+
+    project: str
+    batch: str
+    waited: bool = False
+    mark: float | None = None
+
+
+class Stage(NamedTuple):
+    """A part of an operation that is through with all projects before the next one begins.
+
+    Attributes:
+        apply: does it to one project; returns False if it must wait for a later round.
+        recorded: what came before must stand in ZooKeeper when it begins.
+        settle: seconds to wait before it begins.
+    """
+
+    apply: Callable[[Target], bool]
+    recorded: bool = False
+    settle: float = 0.0
+
+
+class Operations:
+    """Carries operations out.
+
+    All effects are behind the gate; ``GateClosed`` and what databases raise comes through.
+
+    Threads: the scheduling loop.
+    """
+
+    def __init__(self, scheduler: "SlotScheduler") -> None:
+        self._scheduler = scheduler
+
+    def stages(self, work: Mapping[str, Any]) -> tuple[Stage, ...]:
+        """Return what a job's operation consists of.
+
+        Raises:
+            BadRequest: there is no such operation here, or it has other arguments; a newer
+                version may know it.
+        """
+        operation = check_operation(work.get("operation"))
+        arguments = check_arguments(operation, work.get("arguments"))
+        match operation:
+            case Operation.DELETE if arguments["wait"]:
+                return (Stage(self._delete_later),)
+            case Operation.DELETE:
+                return (
+                    Stage(self._mark),
+                    Stage(self._delete, recorded=True),
+                    Stage(self._sweep, settle=SETTLE),
+                )
+            case Operation.START:
+                return (Stage(self._start),)
+            case Operation.RUN:
+                return (Stage(self._run),)
+            case Operation.RESTART:
+                return (Stage(self._restart),)
+            case Operation.STOP:
+                return (Stage(lambda target: self._change(target, {"status": "STOP"})),)
+            case _:  # rate, group, status: the arguments are the columns
+                return (Stage(lambda target: self._change(target, arguments)),)
+
+    def archive(self, job: str, record: Mapping[str, Any]) -> None:
+        """Keep the outcome of a job in the result database, if there is one."""
+        if self._scheduler.resultdb is not None:
+            url = f"data:,{record['operation']}"
+            self._scheduler.resultdb.save(ARCHIVE, job, url, dict(record))
+
+    # --- starting ---
+
+    def _start(self, target: Target) -> bool:
+        """Make it RUNNING and dispatch ``on_start``, once per batch."""
+        if self._has_begun(target):
+            return True
+        if target.waited:
+            self._scheduler.refresh(target.project)
+        else:
+            self._change(target, {"status": "RUNNING"})
+        return self._begin(target)
+
+    def _run(self, target: Target) -> bool:
+        """Dispatch ``on_start`` of a project that runs, once per batch."""
+        if self._has_begun(target):
+            return True
+        self._scheduler.refresh(target.project)
+        return self._begin(target)
+
+    def _restart(self, target: Target) -> bool:
+        """Drop all tasks, then start it, once per batch."""
+        if self._has_begun(target):
+            return True
+        if not target.waited:
+            self._row(target)
+            self._scheduler.gate.check(target.project)
+            self._scheduler.forget(target.project)
+            drop_table(self._scheduler.taskdb, target.project)
+            self._change(target, {"status": "RUNNING"})
+        return self._begin(target)
+
+    def _has_begun(self, target: Target) -> bool:
+        """Tell whether this batch's ``on_start`` has a row, done or not."""
+        row = self._scheduler.find_task(target.project, ON_START, ["taskid", "schedule"])
+        return row is not None and (row.get("schedule") or {}).get("itag") == target.batch
+
+    def _begin(self, target: Target) -> bool:
+        """Apply ``on_start`` as if its message had been read; False if an older one is at work."""
+        project = self._scheduler.projects.get(target.project)
+        if project is None:
+            raise Refused("there is no such project")
+        if not project.active:
+            raise Refused(f"it is {project.db_status}; it must be {' or '.join(ACTIVE)}")
+        if self._scheduler.is_full(project):
+            return False
+        return self._scheduler.apply_task(
+            {
+                "project": target.project,
+                "taskid": ON_START,
+                "url": f"data:,{ON_START}",
+                "process": {"callback": ON_START},
+                "schedule": {
+                    "priority": 9,
+                    "force_update": True,
+                    "itag": target.batch,
+                },
+            }
+        )
+
+    # --- changing ---
+
+    def _change(self, target: Target, columns: Mapping[str, Any]) -> bool:
+        """Write columns of the project's row; memory follows at once."""
+        self._row(target)
+        self._scheduler.gate.check(target.project)
+        self._scheduler.projectdb.update(target.project, dict(columns))
+        self._scheduler.refresh(target.project)
+        return True
+
+    def _row(self, target: Target, *fields: str) -> dict[str, Any]:
+        """Return the project's row.
+
+        Raises:
+            Refused: there is none.
+        """
+        row = self._find(target, *fields)
+        if not row:
+            raise Refused("there is no such project")
+        return row
+
+    def _find(self, target: Target, *fields: str) -> dict[str, Any] | None:
+        row: dict[str, Any] | None = self._scheduler.projectdb.get(
+            target.project, fields=["name", *fields]
+        )
+        return row
+
+    # --- deleting ---
+
+    def _delete_later(self, target: Target) -> bool:
+        """Stop it and put it into the group that pyspider deletes after a day."""
+        group = with_delete(self._row(target, "group")["group"])
+        return self._change(target, {"status": "STOP", "group": group})
+
+    def _mark(self, target: Target) -> bool:
+        """Stop it, and note the version of its row: one made anew later has another."""
+        self._change(target, {"status": "STOP"})
+        target.mark = self._row(target, "updatetime")["updatetime"]
+        return True
+
+    def _delete(self, target: Target) -> bool:
+        """Delete the project that was marked, and nobody else's of that name."""
+        row = self._find(target, "updatetime")
+        if row and row["updatetime"] != target.mark:
+            raise Refused("it was changed, or made anew, while it was to be deleted; it is kept")
+        self._scheduler.delete(target.project)
+        return True
+
+    def _sweep(self, target: Target) -> bool:
+        """Drop what late results and tasks may have made anew."""
+        if not self._find(target):
+            self._scheduler.delete(target.project)
+        return True

@@ -1,0 +1,36 @@
+"""Dead letters in words."""
+
+import json
+from typing import Any
+
+from pyspider_zk.core.names import slot_queue
+from pyspider_zk.errors import BadMessage
+from pyspider_zk.queues.api import DeadLetter
+from pyspider_zk.queues.codec import decode
+
+
+def letter_dict(letter: DeadLetter) -> dict[str, Any]:
+    """Return what is told of a dead letter, as plain values."""
+    return {
+        "tag": letter.tag,
+        "queue": where(letter),
+        "time": letter.time,
+        "reason": letter.reason,
+        "message": readable(letter.body),
+    }
+
+
+def where(letter: DeadLetter) -> str:
+    """Return the queue that it was found in."""
+    return letter.kind.value if letter.slot is None else slot_queue(letter.kind, letter.slot)
+
+
+def readable(body: bytes) -> Any:
+    """Return a message as JSON can hold it; its text, if it cannot; its bytes, if they are none."""
+    try:
+        message = decode(body)
+        return json.loads(json.dumps(message, default=repr))
+    except BadMessage:
+        return repr(body)
+    except (TypeError, ValueError):
+        return repr(message)

@@ -1,0 +1,72 @@
+"""Jobs laid on a scheduler's desk by hand, as the job thread does."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pyspider_zk.core.jobs import Claim, Job, JobName, Outcome
+from pyspider_zk.core.progress import Progress
+from pyspider_zk.hooks.job_work import JobWork
+from pyspider_zk.hooks.slot_scheduler import SlotScheduler
+
+ROUNDS = 200  # that no test needs
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def a_claim(
+    operation: str,
+    projects: Sequence[str],
+    arguments: Mapping[str, Any] | None = None,
+    batch: str = "b1",
+    progress: Progress | None = None,
+    **job: Any,
+) -> Claim:
+    """Return a claim, as the queue gives it."""
+    work = {"operation": operation, "arguments": arguments or {}, "projects": list(projects)}
+    name = JobName(500, batch, projects[0], 1)
+    reported = progress.as_dict() if progress else {}
+    return Claim(name, Job(work, created=0.0, claimant="/m/1", progress=reported, **job), 0)
+
+
+def lay(scheduler: SlotScheduler, claim: Claim, clock: Clock | None = None) -> JobWork:
+    """Lay a claim on the scheduler's desk."""
+    if clock is not None:
+        scheduler.desk._clock = clock
+    return scheduler.desk.lay(claim)
+
+
+def confirm(works: Iterable[JobWork]) -> None:
+    """Record what is new, as if it was reported."""
+    for work in works:
+        _, changes = work.progress()
+        work.recorded(work.claim, changes)
+
+
+def carry_out(scheduler: SlotScheduler, claim: Claim) -> JobWork:
+    """Run rounds until a job is over here; time passes between them as fast as it is waited for."""
+    clock = Clock()
+    work = lay(scheduler, claim, clock)
+    for _ in range(ROUNDS):
+        if work.verdict is not None:
+            break
+        scheduler.run_once()
+        confirm([work])
+        clock.now += 1
+    assert work.verdict is not None, f"not over: {work.progress()[0]}"
+    scheduler.desk.clear(work)
+    return work
+
+
+def done(work: JobWork) -> bool:
+    """Tell whether a job ended as it should."""
+    assert work.verdict is not None
+    progress, _ = work.progress()
+    return work.verdict.outcome is Outcome.DONE and not progress.errors

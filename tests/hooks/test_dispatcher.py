@@ -1,0 +1,401 @@
+"""What is asked for becomes jobs, once."""
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspider.database import connect_database
+
+from pyspider_zk.config import Settings
+from pyspider_zk.core.jobs import Claimant, JobState, Outcome
+from pyspider_zk.core.names import Tree
+from pyspider_zk.core.progress import Progress
+from pyspider_zk.core.records import Assignment, Cluster, Member, MemberId, Meta, Slot
+from pyspider_zk.core.selection import Selection
+from pyspider_zk.core.slots import slot_of
+from pyspider_zk.errors import BadRequest, ClusterError, Conflict, NotFound, Unavailable
+from pyspider_zk.hooks.dispatcher import Dispatcher
+from pyspider_zk.zookeeper.connection import Connection
+from pyspider_zk.zookeeper.events import Events
+from pyspider_zk.zookeeper.jobs import JobQueue
+
+pytestmark = pytest.mark.zk
+
+SLOTS = 8
+ALL = Selection(all=True)
+NAMES = [f"p{number}" for number in range(20)]
+
+
+@pytest.fixture
+def projectdb(tmp_path: Path) -> Any:
+    made = connect_database(f"sqlite+projectdb:///{tmp_path}/project.db")
+    for number, name in enumerate(NAMES):
+        row = {"status": "STOP" if number % 2 else "RUNNING", "group": f"g{number % 3}"}
+        made.insert(name, {**row, "script": "s", "comments": "", "rate": number, "burst": 3})
+    return made
+
+
+@pytest.fixture
+def connection(cluster_settings: Settings) -> Iterator[Connection]:
+    connection = Connection(cluster_settings)
+    connection.start()
+    yield connection
+    connection.stop()
+
+
+@pytest.fixture
+def tree(cluster_settings: Settings) -> Tree:
+    return Tree(cluster_settings.root)
+
+
+@pytest.fixture
+def jobs(connection: Connection, tree: Tree) -> JobQueue:
+    return JobQueue(connection, tree.jobs)
+
+
+@pytest.fixture
+def events(connection: Connection, tree: Tree) -> Events:
+    return Events(connection, tree)
+
+
+def cluster() -> Cluster:
+    """Return a cluster whose slots belong to member 0, except the last, whose owner died."""
+    alive, dead = MemberId(0, "x"), MemberId(1, "y")
+    slots = (*[Slot(alive, 1)] * (SLOTS - 1), Slot(dead, 1))
+    members = {alive: Member("127.0.0.1:1", "h", 1, "0", 0.0)}
+    return Cluster(Meta(SLOTS), Assignment(1, slots), members=members)
+
+
+@pytest.fixture
+def dispatcher(projectdb: Any, jobs: JobQueue, events: Events) -> Dispatcher:
+    return Dispatcher(projectdb, jobs, events, cluster, SLOTS)
+
+
+@pytest.fixture
+def claimant(connection: Connection, tree: Tree) -> Claimant:
+    return Claimant(connection.create(f"{tree.members}/0-x", ephemeral=True))
+
+
+Finish = Callable[..., None]
+
+
+@pytest.fixture
+def finish(jobs: JobQueue, claimant: Claimant) -> Finish:
+    """Give a function that carries out all jobs that are pending, without doing anything."""
+
+    def finish(errors: dict[str, str] | None = None, outcome: Outcome = Outcome.DONE) -> None:
+        for claim in jobs.take(claimant, lambda _: True, room=SLOTS):
+            names = claim.job.work["projects"]
+            failed = {name: why for name, why in (errors or {}).items() if name in names}
+            jobs.finish(claim, outcome, Progress(at=len(names), errors=failed).as_dict())
+
+    return finish
+
+
+# --- projects -----------------------------------------------------------------------------------
+
+
+def test_projects_have_their_slot_and_owner_and_no_script(dispatcher: Dispatcher) -> None:
+    page = dispatcher.projects(Selection(names=("p3",)))
+
+    (row,) = page.items
+    slot = slot_of("p3", SLOTS)
+    owner = None if slot == SLOTS - 1 else 0
+    assert row.pop("updatetime") > 0
+    assert row == {
+        "name": "p3",
+        "group": "g0",
+        "status": "STOP",
+        "rate": 3,
+        "burst": 3,
+        "slot": slot,
+        "owner": owner,
+    }
+
+
+def test_projects_come_in_pages(dispatcher: Dispatcher) -> None:
+    page = dispatcher.projects(Selection(), sort="-rate", offset=2, limit=3)
+    assert [row["name"] for row in page.items] == ["p17", "p16", "p15"]
+    assert (page.total, page.offset) == (20, 2)
+
+
+@pytest.mark.parametrize(
+    "sort", ["name", "group", "status", "updatetime", "slot", "owner", "-slot"]
+)
+def test_projects_come_in_any_order(dispatcher: Dispatcher, projectdb: Any, sort: str) -> None:
+    projectdb.update("p1", {"group": None})
+    names = [row["name"] for row in dispatcher.projects(ALL, sort=sort).items]
+    assert sorted(names) == sorted(NAMES)
+    values = [row[sort.removeprefix("-")] for row in dispatcher.projects(ALL, sort=sort).items]
+    known = [value for value in values if value is not None]
+    assert known == sorted(known, reverse=sort.startswith("-"))
+
+
+def test_there_is_no_other_order(dispatcher: Dispatcher) -> None:
+    with pytest.raises(BadRequest, match="no order 'script'; known are name"):
+        dispatcher.projects(ALL, sort="script")
+
+
+def test_a_slot_whose_owner_is_gone_has_none(dispatcher: Dispatcher) -> None:
+    gone = {name for name in NAMES if slot_of(name, SLOTS) == SLOTS - 1}
+    assert gone
+    owned = {row["name"] for row in dispatcher.projects(Selection(owner=0)).items}
+    assert owned == set(NAMES) - gone
+    assert dispatcher.projects(Selection(owner=1)).items == []
+
+
+def test_a_database_that_is_away_is_said_so(jobs: JobQueue, events: Events) -> None:
+    class Away:
+        def copy(self) -> Any:
+            raise OSError("connection refused")
+
+    dispatcher = Dispatcher(Away(), jobs, events, cluster, SLOTS)
+    with pytest.raises(Unavailable, match="project database"):
+        dispatcher.submit("stop", ALL)
+
+
+# --- submitting ---------------------------------------------------------------------------------
+
+
+def test_a_batch_has_one_job_per_slot_with_all_its_projects(
+    dispatcher: Dispatcher, jobs: JobQueue
+) -> None:
+    told = dispatcher.submit("stop", ALL, user="ann", priority=700)
+
+    batch = jobs.batch(told["id"])
+    assert batch is not None
+    pending = batch.jobs[JobState.PENDING]
+    assert len(pending) == len({slot_of(name, SLOTS) for name in NAMES})
+    seen = []
+    for name, job in pending.items():
+        projects = job.work["projects"]
+        assert {slot_of(each, SLOTS) for each in projects} == {slot_of(name.project, SLOTS)}
+        assert (job.work["operation"], job.work["arguments"]) == ("stop", {})
+        assert (name.priority, name.group) == (700, told["id"])
+        seen += projects
+    assert sorted(seen) == sorted(NAMES)
+    assert {key: told[key] for key in ("operation", "user", "state", "total", "remaining")} == {
+        "operation": "stop",
+        "user": "ann",
+        "state": "pending",
+        "total": 20,
+        "remaining": 20,
+    }
+
+
+def test_the_same_id_asked_for_twice_is_one_batch(
+    dispatcher: Dispatcher, jobs: JobQueue, projectdb: Any, finish: Finish
+) -> None:
+    selection = Selection(status="STOP")
+    first = dispatcher.submit("start", selection, batch="mine")
+    finish()
+    for name in NAMES:
+        projectdb.update(name, {"status": "RUNNING"})  # so that nothing is meant any more
+
+    again = dispatcher.submit("start", selection, batch="mine")
+
+    assert (again["total"], again["state"]) == (first["total"], "done")
+    assert jobs.names(JobState.PENDING) == []
+    assert dispatcher.batches().total == 1
+
+
+@pytest.mark.parametrize(
+    ("operation", "selection", "arguments"),
+    [
+        ("start", ALL, {}),
+        ("stop", Selection(names=("p1",)), {}),
+        ("delete", ALL, {}),
+    ],
+)
+def test_an_id_that_stands_for_something_else_is_refused(
+    dispatcher: Dispatcher, operation: str, selection: Selection, arguments: dict[str, Any]
+) -> None:
+    dispatcher.submit("stop", ALL, batch="mine")
+    with pytest.raises(Conflict, match="'mine' stands for another request"):
+        dispatcher.submit(operation, selection, arguments, batch="mine")
+
+
+def test_the_order_of_names_does_not_make_another_request(dispatcher: Dispatcher) -> None:
+    dispatcher.submit("stop", Selection(names=("p1", "p2")), batch="mine")
+    dispatcher.submit("stop", Selection(names=("p2", "p1")), batch="mine")
+
+
+@pytest.mark.parametrize(
+    ("operation", "selection", "asked", "told"),
+    [
+        ("paint", ALL, {}, "no operation 'paint'"),
+        ("stop", Selection(), {}, "no projects are named"),
+        ("stop", Selection(names=("p1", "nobody")), {}, "no project nobody: correct"),
+        ("stop", Selection(pattern="x*"), {}, "no project is meant by {'pattern': 'x\\*'}"),
+        ("stop", Selection(status="OFF"), {}, "no status 'OFF'"),
+        ("rate", ALL, {}, "rate: rate must be a number"),
+        ("stop", ALL, {"priority": 1000}, "priority 1000"),
+        ("stop", ALL, {"batch": "x" * 201}, "batch id"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_and_leaves_no_batch(
+    dispatcher: Dispatcher, operation: str, selection: Selection, asked: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(BadRequest, match=told):
+        dispatcher.submit(operation, selection, **asked)
+    assert dispatcher.batches().total == 0
+
+
+def test_of_many_unknown_names_some_are_told(dispatcher: Dispatcher) -> None:
+    names = tuple(f"x{number}" for number in range(9))
+    with pytest.raises(BadRequest, match="no project x0, x1, x2, x3, x4 and 4 more"):
+        dispatcher.submit("stop", Selection(names=names))
+
+
+def test_who_asked_for_what_stands_in_the_event_log_once(
+    dispatcher: Dispatcher, events: Events
+) -> None:
+    dispatcher.submit("rate", ALL, {"rate": 1, "burst": 2}, user="ann", batch="mine")
+    dispatcher.submit("rate", ALL, {"rate": 1, "burst": 2}, user="ann", batch="mine")
+
+    ((_, event),) = events.read()
+    assert (event.kind, event.who) == ("batch", "ann")
+    assert event.text == "rate of 20 projects was asked for"
+    assert event.data == {
+        "batch": "mine",
+        "operation": "rate",
+        "arguments": {"rate": 1, "burst": 2},
+        "total": 20,
+    }
+
+
+def test_two_who_ask_for_the_same_at_the_same_time_make_one_batch(
+    dispatcher: Dispatcher, events: Events, jobs: JobQueue, projectdb: Any
+) -> None:
+    both = threading.Barrier(2, timeout=20)  # both have found that there is no such batch
+
+    class Meeting:
+        def copy(self) -> Any:
+            return self
+
+        def get_all(self, **kwargs: Any) -> Any:
+            both.wait()
+            return projectdb.get_all(**kwargs)
+
+    others = [Dispatcher(Meeting(), jobs, events, cluster, SLOTS) for _ in range(2)]
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda each: each.submit("stop", ALL, batch="mine"), others))
+
+    assert dispatcher.batch("mine")["total"] == len(NAMES)
+    assert len(events.read()) == 1
+
+
+def test_an_event_log_that_is_away_undoes_nothing(projectdb: Any, jobs: JobQueue) -> None:
+    class Away:
+        def append(self, _event: object) -> int:
+            raise Unavailable("away")
+
+    dispatcher = Dispatcher(projectdb, jobs, Away(), cluster, SLOTS)  # type: ignore[arg-type]
+    assert dispatcher.submit("stop", ALL)["state"] == "pending"
+
+
+# --- planning -----------------------------------------------------------------------------------
+
+
+def test_a_plan_tells_what_would_be_done_and_does_nothing(dispatcher: Dispatcher) -> None:
+    plan = dispatcher.plan("run", Selection(names=("p0", "p1", "p3", "nobody")))
+
+    assert plan == {
+        "operation": "run",
+        "arguments": {},
+        "count": 3,
+        "names": ["p0", "p1", "p3"],
+        "jobs": len({slot_of(name, SLOTS) for name in ("p0", "p1", "p3")}),
+        "faults": [
+            "there is no project nobody: correct the names or leave them out",
+            "not RUNNING or DEBUG: p1, p3; start them instead",
+        ],
+    }
+    assert dispatcher.batches().total == 0
+
+
+def test_a_plan_without_projects_says_why(dispatcher: Dispatcher) -> None:
+    assert dispatcher.plan("stop", Selection())["faults"][0].startswith("no projects are named")
+
+
+# --- batches ------------------------------------------------------------------------------------
+
+
+def test_batches_come_newest_first_in_pages(dispatcher: Dispatcher) -> None:
+    for number in range(4):
+        dispatcher.submit("stop", ALL, batch=f"b{number}")
+    page = dispatcher.batches(offset=1, limit=2)
+    assert [batch["id"] for batch in page.items] == ["b2", "b1"]
+    assert page.total == 4
+
+
+@pytest.mark.parametrize("method", ["batch", "cancel", "retry"])
+@pytest.mark.parametrize("unknown", ["nothing", "", "a/b"])
+def test_an_unknown_batch_is_not_found(dispatcher: Dispatcher, method: str, unknown: str) -> None:
+    with pytest.raises(NotFound):
+        getattr(dispatcher, method)(unknown)
+
+
+def test_a_cancelled_batch_does_nothing_more(dispatcher: Dispatcher, jobs: JobQueue) -> None:
+    dispatcher.submit("stop", ALL, batch="mine")
+    told = dispatcher.cancel("mine")
+    assert (told["state"], told["remaining"]) == ("cancelled", 20)
+    assert jobs.names(JobState.PENDING) == []
+
+
+def test_a_retry_is_for_those_that_failed_and_is_made_once(
+    dispatcher: Dispatcher, finish: Finish, jobs: JobQueue
+) -> None:
+    dispatcher.submit("rate", ALL, {"rate": 1, "burst": 2}, batch="mine")
+    finish({"p3": "locked", "p7": "locked"})
+    assert dispatcher.batch("mine")["errors"] == {"p3": "locked", "p7": "locked"}
+
+    again = dispatcher.retry("mine", user="ann")
+    assert dispatcher.retry("mine") == again
+
+    assert (again["operation"], again["total"], again["user"]) == ("rate", 2, "ann")
+    batch = jobs.batch(again["id"])
+    assert batch is not None
+    work = [job.work for job in batch.jobs[JobState.PENDING].values()]
+    assert sorted(name for each in work for name in each["projects"]) == ["p3", "p7"]
+    assert all(each["arguments"] == {"rate": 1, "burst": 2} for each in work)
+
+
+def test_what_fails_again_can_be_retried_again(dispatcher: Dispatcher, finish: Finish) -> None:
+    dispatcher.submit("stop", ALL, batch="x" * 200)
+    finish({"p3": "locked"})
+    again = dispatcher.retry("x" * 200)
+    finish({"p3": "locked"})
+    assert again["id"] != dispatcher.retry(again["id"])["id"]
+
+
+def test_there_is_nothing_to_retry_while_it_goes_on_or_if_all_is_done(
+    dispatcher: Dispatcher, finish: Finish
+) -> None:
+    dispatcher.submit("stop", ALL, batch="mine")
+    with pytest.raises(BadRequest, match="still at work"):
+        dispatcher.retry("mine")
+    finish()
+    with pytest.raises(BadRequest, match="failed for no project"):
+        dispatcher.retry("mine")
+
+
+def test_projects_that_are_gone_are_not_retried(
+    dispatcher: Dispatcher, finish: Finish, projectdb: Any
+) -> None:
+    dispatcher.submit("stop", ALL, batch="mine")
+    finish({"p3": "locked", "p7": "locked"})
+    projectdb.drop("p3")
+    assert dispatcher.retry("mine")["total"] == 1
+
+
+def test_zookeeper_away_is_said_so(projectdb: Any, cluster_settings: Settings, tree: Tree) -> None:
+    nowhere = Connection(replace(cluster_settings, hosts="127.0.0.1:1"), timeout=0.1)
+    jobs, events = JobQueue(nowhere, tree.jobs), Events(nowhere, tree)
+    dispatcher = Dispatcher(projectdb, jobs, events, cluster, SLOTS)
+    with pytest.raises(ClusterError):
+        dispatcher.submit("stop", ALL)

@@ -1,0 +1,449 @@
+"""Jobs come from ZooKeeper to the scheduling loop, and what became of them goes back."""
+
+import logging
+import threading
+import time
+import xmlrpc.client
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pyspider_zk.config import Settings
+from pyspider_zk.core.jobs import Claim, Claimant, JobRules, JobState, Outcome
+from pyspider_zk.core.names import Tree
+from pyspider_zk.core.selection import Selection
+from pyspider_zk.errors import Unavailable
+from pyspider_zk.hooks import ClusterScheduler
+from pyspider_zk.hooks.dispatcher import Dispatcher
+from pyspider_zk.hooks.job_runner import JobRunner
+from pyspider_zk.hooks.router import call
+from pyspider_zk.testing import SoleOwner
+from pyspider_zk.zookeeper.connection import Connection
+from pyspider_zk.zookeeper.directory import Directory
+from pyspider_zk.zookeeper.events import Events
+from pyspider_zk.zookeeper.jobs import JobQueue
+
+from .conftest import SLOTS, World
+
+pytestmark = pytest.mark.zk
+
+ALL = Selection(all=True)
+DEADLINE = 30.0  # seconds that no test needs
+RULES = JobRules(tries=3, pauses=(0.0,))
+
+
+class Away(JobQueue):
+    """A job queue whose ZooKeeper can go away."""
+
+    away = False
+    refused = 0
+
+    def report(self, claim: Claim, progress: Mapping[str, Any]) -> Claim:
+        self._refuse()
+        return super().report(claim, progress)
+
+    def take(self, *args: Any, **kwargs: Any) -> list[Claim]:
+        self._refuse()
+        return super().take(*args, **kwargs)
+
+    def finish(self, *args: Any, **kwargs: Any) -> None:
+        self._refuse()
+        super().finish(*args, **kwargs)
+
+    def _refuse(self) -> None:
+        if self.away:
+            self.refused += 1
+            raise Unavailable("ZooKeeper does not answer")
+
+
+class Worker:
+    """A scheduler with its job thread; the test's thread is its loop."""
+
+    def __init__(self, world: World, settings: Settings, epoch: int = 1, **databases: Any) -> None:
+        owner = SoleOwner(SLOTS, ())
+        owner.grant(range(SLOTS), epoch)
+        self.owner = owner
+        self.scheduler = world.scheduler(owner, **databases)
+        self.connection = Connection(settings)
+        self.connection.start()
+        tree = Tree(settings.root)
+        path = self.connection.create(f"{tree.members}/{epoch}-x", ephemeral=True)
+        self.claimant: Claimant | None = Claimant(path)
+        self.jobs = Away(self.connection, tree.jobs, RULES)
+        self.runner = JobRunner(
+            self.jobs, self.scheduler.desk, self.scheduler.gate, lambda: self.claimant, lambda: None
+        )
+        self.runner.start()
+        self._is_up = True
+
+    def until(self, holds: Callable[[], object]) -> None:
+        """Run rounds until something holds."""
+        deadline = time.monotonic() + DEADLINE
+        while not holds():
+            assert time.monotonic() < deadline
+            self.scheduler.run_once()
+            time.sleep(0.01)
+
+    def stop(self) -> None:
+        """End in order."""
+        if self._is_up:
+            self._is_up = False
+            self.runner.stop()
+            self.connection.stop()
+
+    def die(self) -> None:
+        """End without a word: the session with all that is ephemeral is gone."""
+        self._is_up = False
+        self.jobs.away = True
+        self.runner.stop()
+        self.connection.stop()
+
+
+class Cluster:
+    """What a test has."""
+
+    def __init__(self, world: World, settings: Settings, stack: ExitStack) -> None:
+        self.world = world
+        self._settings = settings
+        self._stack = stack
+        connection = Connection(settings)
+        connection.start()
+        stack.callback(connection.stop)
+        tree = Tree(settings.root)
+        self.jobs = JobQueue(connection, tree.jobs)
+        directory = Directory(settings, connection)
+        events = Events(connection, tree)
+        projectdb = world.database("project")
+        self.dispatcher = Dispatcher(projectdb, self.jobs, events, directory.read, SLOTS)
+
+    def worker(self, epoch: int = 1, **databases: Any) -> Worker:
+        made = Worker(self.world, self._settings, epoch, **databases)
+        self._stack.callback(made.stop)
+        return made
+
+    def batch(self) -> dict[str, Any]:
+        return self.dispatcher.batch("mine")
+
+    def state(self) -> str:
+        return str(self.batch()["state"])
+
+
+@pytest.fixture
+def cluster(world: World, cluster_settings: Settings) -> Iterator[Cluster]:
+    with ExitStack() as stack:
+        yield Cluster(world, replace(cluster_settings, slots=SLOTS), stack)
+
+
+def names(world: World, count: int) -> list[str]:
+    made = [f"p{number}" for number in range(count)]
+    for name in made:
+        world.project(name)
+    return made
+
+
+def stopped(world: World) -> set[str]:
+    return {row["name"] for row in world.projectdb.get_all() if row["status"] == "STOP"}
+
+
+def test_what_is_asked_for_is_done_and_told(cluster: Cluster, world: World) -> None:
+    made = names(world, 20)
+    worker = cluster.worker()
+
+    cluster.dispatcher.submit("stop", ALL, batch="mine")
+    worker.until(lambda: cluster.state() == "done")
+
+    assert stopped(world) == set(made)
+    told = cluster.batch()
+    assert (told["done"], told["failed"], told["remaining"]) == (20, 0, 0)
+    assert worker.scheduler.desk.works() == []
+
+
+def test_progress_is_told_while_it_goes_on(cluster: Cluster, world: World) -> None:
+    names(world, 20)
+    worker = cluster.worker()
+    worker.scheduler.desk._share = 0
+    cluster.dispatcher.submit("stop", ALL, batch="mine")
+    worker.until(lambda: worker.scheduler.desk.works())
+    worker.until(lambda: stopped(world))
+    worker.scheduler.run_once()
+    done = len(stopped(world))
+    assert done < 20
+
+    deadline = time.monotonic() + DEADLINE
+    while cluster.batch()["done"] < done:  # without any round
+        assert time.monotonic() < deadline
+    assert cluster.batch()["remaining"] == 20 - done
+
+
+def test_each_failure_is_told_by_project(cluster: Cluster, world: World) -> None:
+    names(world, 3)
+    cluster.dispatcher.submit("run", ALL, batch="mine")
+    world.projectdb.update("p0", {"status": "STOP"})
+    world.projectdb.drop("p1")
+    worker = cluster.worker()
+
+    worker.until(lambda: cluster.state() == "failed")
+
+    assert cluster.batch()["errors"] == {
+        "p0": "it is STOP; it must be RUNNING or DEBUG",
+        "p1": "there is no such project",
+    }
+    assert cluster.batch()["done"] == 1
+
+
+def test_the_job_of_a_dead_member_is_completed_and_nothing_is_started_twice(
+    cluster: Cluster, world: World
+) -> None:
+    made = names(world, 40)
+    for name in made:
+        world.script_is_known(name)
+    cluster.dispatcher.submit("run", ALL, batch="mine")
+    dead = cluster.worker(epoch=1)
+    dead.scheduler.desk._share = 0
+    dead.until(lambda: sum(bool(world.statuses(name)) for name in made) >= 15)
+    dead.die()
+    before = [s["project"] for s in world.dispatched() if s["taskid"] == "on_start"]
+
+    after = cluster.worker(epoch=2)
+    after.until(lambda: cluster.state() == "done")
+    for name in made:
+        world.script_is_known(name)
+    again: list[str] = []
+
+    def all_are_started() -> bool:
+        again.extend(s["project"] for s in world.dispatched() if s["taskid"] == "on_start")
+        return {*before, *again} == set(made)
+
+    after.until(all_are_started)
+    assert len(again) == len(set(again))
+    assert cluster.batch()["done"] == 40
+
+
+def test_a_member_that_ends_gives_back_with_what_is_done(cluster: Cluster, world: World) -> None:
+    names(world, 20)
+    worker = cluster.worker()
+    worker.scheduler.desk._share = 0
+    cluster.dispatcher.submit("stop", ALL, batch="mine")
+    worker.until(lambda: len(stopped(world)) >= 5)
+    worker.stop()
+
+    told = cluster.batch()
+    assert told["jobs"]["running"] == 0
+    assert told["done"] == len(stopped(world)) >= 5
+
+
+def test_a_slot_that_moves_takes_its_job_along(cluster: Cluster, world: World) -> None:
+    names(world, 20)
+    worker = cluster.worker()
+    worker.scheduler.desk._share = 0
+    cluster.dispatcher.submit("stop", ALL, batch="mine")
+    worker.until(lambda: stopped(world))
+    worker.owner.ask_back(range(SLOTS))
+    worker.until(lambda: not worker.scheduler.desk.works())
+
+    assert cluster.batch()["jobs"]["running"] == 0
+    after = cluster.worker(epoch=2)
+    after.until(lambda: cluster.state() == "done")
+
+
+def test_a_cancelled_batch_stops_where_it_is(cluster: Cluster, world: World) -> None:
+    names(world, 40)
+    worker = cluster.worker()
+    worker.scheduler.desk._share = 0
+    cluster.dispatcher.submit("stop", ALL, batch="mine")
+    worker.until(lambda: len(stopped(world)) >= 2)
+
+    cluster.dispatcher.cancel("mine")
+    slow = threading.Event()
+
+    def is_over() -> bool:
+        slow.wait(0.1)  # so that it is not through before the cancellation is seen
+        return cluster.state() == "cancelled"
+
+    worker.until(is_over)
+
+    done = len(stopped(world))
+    assert done < 40
+    assert cluster.batch()["done"] == done
+
+
+def test_a_job_whose_claimant_is_gone_is_laid_aside(cluster: Cluster, world: World) -> None:
+    names(world, 20)
+    worker = cluster.worker()
+    worker.scheduler.desk._share = 0
+    cluster.dispatcher.submit("stop", ALL, batch="mine")
+    worker.until(lambda: stopped(world))
+
+    worker.claimant = None
+    worker.runner.wake()
+
+    deadline = time.monotonic() + DEADLINE
+    while worker.scheduler.desk.works():  # without any round
+        assert time.monotonic() < deadline
+    assert cluster.batch()["jobs"]["running"] > 0, "it is not ours to give back"
+
+
+def test_a_database_that_fails_is_tried_again_and_then_told(cluster: Cluster, world: World) -> None:
+    class Failing:
+        def __init__(self, inner: Any) -> None:
+            self._inner = inner
+            self.tried = 0
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._inner, name)
+
+        def update(self, name: str, *args: Any, **kwargs: Any) -> Any:
+            if name == "p1":
+                self.tried += 1
+                raise OSError("disk full")
+            return self._inner.update(name, *args, **kwargs)
+
+    made = names(world, 10)
+    failing = Failing(world.database("project"))
+    worker = cluster.worker(projectdb=failing)
+    cluster.dispatcher.submit("stop", ALL, batch="mine")
+    worker.until(lambda: cluster.state() == "failed")
+
+    assert failing.tried == RULES.tries
+    assert stopped(world) == set(made) - {"p1"}
+    assert cluster.batch()["errors"] == {"p1": "OSError('disk full')"}
+
+
+def test_work_goes_on_while_zookeeper_is_away_and_that_is_said_once(
+    cluster: Cluster, world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "pyspider_zk.jobs")
+    made = names(world, 20)
+    worker = cluster.worker()
+    cluster.dispatcher.submit("stop", ALL, batch="mine")
+    worker.until(lambda: worker.scheduler.desk.works())
+    worker.jobs.away = True
+    worker.until(lambda: stopped(world) == set(made) and worker.jobs.refused > 2)
+    worker.jobs.away = False
+    worker.until(lambda: cluster.state() == "done" and "answers again" in caplog.text)
+
+    assert len([r for r in caplog.records if "answer" in r.message]) == 2
+
+
+def test_a_delete_is_marked_before_it_deletes(cluster: Cluster, world: World) -> None:
+    names(world, 10)
+    worker = cluster.worker()
+    marked: list[bool] = []
+    drop = worker.scheduler.projectdb.drop
+
+    def look(name: str) -> Any:
+        batch = cluster.jobs.batch("mine")
+        assert batch is not None
+        running = batch.jobs[JobState.RUNNING].values()
+        marked.append(any(name in job.progress.get("marks", {}) for job in running))
+        return drop(name)
+
+    worker.scheduler.projectdb.drop = look
+    cluster.dispatcher.submit("delete", ALL, batch="mine")
+    worker.until(lambda: cluster.state() == "done")
+
+    assert list(world.projectdb.get_all()) == []
+    assert set(marked) == {True}
+
+
+# --- whole members ------------------------------------------------------------------------------
+
+
+@contextmanager
+def member(world: World, settings: Settings) -> Iterator[ClusterScheduler]:
+    """Run a member in threads."""
+    made = ClusterScheduler(
+        **{f"{kind}db": world.database(kind) for kind in ("task", "project", "result")},
+        newtask_queue=None,
+        status_queue=None,
+        out_queue=world.fetcher,
+        data_path=str(world.folder),
+        settings=settings,
+        queues=world.broker.queues(SLOTS),
+    )
+    threads = [
+        threading.Thread(target=made.xmlrpc_run, kwargs={"port": 0}, daemon=True),
+        threading.Thread(target=made.run, daemon=True),
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        yield made
+    finally:
+        made.quit()
+        for thread in threads:
+            thread.join(DEADLINE)
+            assert not thread.is_alive()
+
+
+@pytest.fixture
+def asked(world: World, cluster_settings: Settings) -> Iterator[Callable[..., Any]]:
+    """Give a function that asks one of two members by XML-RPC."""
+    settings = replace(cluster_settings, slots=SLOTS)
+    with member(world, settings), member(world, settings), Directory(settings) as directory:
+        deadline = time.monotonic() + DEADLINE
+        while len(directory.members()) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        yield lambda method, *args: call(next(iter(directory.members().values())), method, *args)
+
+
+def test_any_member_takes_in_what_all_of_them_carry_out(
+    world: World, asked: Callable[..., Any]
+) -> None:
+    made = names(world, 20)
+    plan = asked("plan_operation", "stop", {"pattern": "p*"})
+    assert (plan["count"], plan["faults"]) == (20, [])
+
+    batch = asked("submit_operation", "stop", {"pattern": "p*"}, {}, "ann", "mine")
+    deadline = time.monotonic() + DEADLINE
+    while batch["state"] != "done":
+        assert time.monotonic() < deadline
+        batch = asked("get_batch", "mine")
+
+    assert stopped(world) == set(made)
+    assert asked("list_batches")["items"] == [batch]
+    assert asked("list_projects", {"status": "STOP"}, "name", 0, 1)["total"] == 20
+    assert asked("cancel_batch", "mine")["state"] == "done"
+    said = [event for event in asked("list_events") if event["kind"] == "batch"]
+    assert [(event["who"], event["data"]["batch"]) for event in said] == [("ann", "mine")]
+
+
+@pytest.mark.parametrize(
+    ("method", "args", "code", "told"),
+    [
+        ("submit_operation", ("paint", {"all": True}), 400, "no operation 'paint'"),
+        ("submit_operation", ("stop", {"name": "p"}), 400, "a selection has no name"),
+        ("get_batch", ("nothing",), 404, "no batch 'nothing'"),
+        ("retry_batch", ("nothing",), 404, "no batch 'nothing'"),
+    ],
+)
+def test_what_cannot_be_done_comes_as_a_fault_with_its_code(
+    asked: Callable[..., Any], method: str, args: tuple[Any, ...], code: int, told: str
+) -> None:
+    with pytest.raises(xmlrpc.client.Fault, match=told) as found:
+        asked(method, *args)
+    assert found.value.faultCode == code
+
+
+def test_before_it_has_joined_a_member_says_so(world: World, cluster_settings: Settings) -> None:
+    made = ClusterScheduler(
+        **{f"{kind}db": world.database(kind) for kind in ("task", "project", "result")},
+        newtask_queue=None,
+        status_queue=None,
+        out_queue=world.fetcher,
+        data_path=str(world.folder),
+        settings=replace(cluster_settings, slots=SLOTS),
+        queues=world.broker.queues(SLOTS),
+    )
+    for method, args in (("list_projects", ()), ("list_events", ())):
+        with pytest.raises(xmlrpc.client.Fault, match="not joined yet") as found:
+            made.rpc._functions[method](*args)
+        assert found.value.faultCode == 503
+
+
+def test_outcomes_are_told_as_they_are_named() -> None:
+    assert [str(outcome) for outcome in Outcome] == ["done", "failed", "cancelled"]

@@ -1,0 +1,284 @@
+"""Operations for many projects, carried out by several schedulers, one of which may die."""
+
+import json
+import queue
+import sqlite3
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspider.message_queue import connect_message_queue
+
+from pyspider_zk.config import Settings
+from pyspider_zk.core.records import MemberId
+from pyspider_zk.hooks.operations import ARCHIVE
+from pyspider_zk.local.databases import prepare
+from pyspider_zk.queues.connect import connect
+
+from .conftest import SCRIPT, Crawl, Site
+from .telling import TOLD
+
+pytestmark = [pytest.mark.zk, pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(400)]
+
+Eventually = Callable[..., None]
+BATCH = "the-batch"
+WATCHED = 60.0  # seconds within which nothing deleted may come back
+COMPONENTS = ("fetcher", "result-worker")
+
+
+class Echo:
+    """Fetcher and processor in one: remembers what it is sent and says that all is well.
+
+    Attributes:
+        started: how often ``on_start`` of each project came.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._in = connect_message_queue("scheduler2fetcher", url)
+        self._out = connect_message_queue("status_queue", url)
+        self._halt = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.started: Counter[str] = Counter()
+
+    def __enter__(self) -> "Echo":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._halt.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._halt.is_set():
+            try:
+                task = self._in.get(timeout=0.2)
+            except queue.Empty:
+                continue
+            if task["taskid"] == "on_start":
+                self.started[task["project"]] += 1
+            self._out.put(self._pack(task))
+
+    def _pack(self, task: dict[str, Any]) -> dict[str, Any]:
+        track = {"fetch": {"ok": True, "time": 0.01}, "process": {"ok": True, "time": 0.01}}
+        pack = {key: task[key] for key in ("taskid", "project", "url", "schedule") if key in task}
+        return {**pack, "track": {**track, "save": {}}}
+
+
+@pytest.fixture
+def echo(redis_url: str) -> Iterator[Echo]:
+    with Echo(redis_url) as made:
+        yield made
+
+
+@pytest.fixture
+def databases(tmp_path: Path) -> Path:
+    """Give the folder of the databases; several processes may read while one writes."""
+    prepare(tmp_path / f"{kind}.db" for kind in ("task", "project", "result"))
+    return tmp_path
+
+
+def insert(folder: Path, names: Sequence[str], script: str, status: str = "STOP") -> None:
+    """Insert projects in one go."""
+    with closing(sqlite3.connect(folder / "project.db")) as database, database:
+        database.executemany(
+            "INSERT INTO projectdb (name, `group`, status, script, comments, rate, burst,"
+            " updatetime) VALUES (?, '', ?, ?, '', 1000000, 1000000, ?)",
+            [(name, status, script, time.time()) for name in names],
+        )
+
+
+def names_of(count: int) -> list[str]:
+    return [f"p{number}" for number in range(count)]
+
+
+def submit(crawl: Crawl, operation: str, selection: dict[str, Any]) -> dict[str, Any]:
+    answer: dict[str, Any] = crawl.rpc().submit_operation(operation, selection, {}, "ann", BATCH)
+    return answer
+
+
+class Follower:
+    """What is told of the batch; asks any member that runs."""
+
+    def __init__(self, crawl: Crawl) -> None:
+        self._crawl = crawl
+        self.told: list[dict[str, Any]] = []
+
+    def is_over(self) -> bool:
+        try:
+            self.told.append(dict(self._crawl.rpc().get_batch(BATCH)))
+        except OSError:
+            return False  # the member that was asked died
+        return self.told[-1]["state"] in ("done", "failed", "cancelled")
+
+    @property
+    def last(self) -> dict[str, Any]:
+        return self.told[-1]
+
+
+def test_a_thousand_projects_are_started_once_each(
+    crawl: Crawl, databases: Path, echo: Echo, eventually: Eventually
+) -> None:
+    for _ in range(3):
+        crawl.scheduler()
+    crawl.settled()
+    names = names_of(1000)
+    insert(databases, names, "")
+
+    batch = submit(crawl, "start", {"all": True})
+    follower = Follower(crawl)
+    eventually(follower.is_over, within=200)
+
+    assert sum(batch["jobs"].values()) <= Settings().slots
+    assert (follower.last["state"], follower.last["done"]) == ("done", 1000)
+    assert any(0 < each["done"] < 1000 for each in follower.told)
+    eventually(lambda: len(echo.started) == 1000, within=100)
+    eventually(lambda: all_succeeded(crawl, names), within=100)
+    assert echo.started == dict.fromkeys(names, 1)
+    kept = list(crawl.database("result").select(ARCHIVE))
+    assert sorted(name for each in kept for name in each["result"]["done"]) == sorted(names)
+
+
+def test_a_scheduler_killed_in_the_middle_makes_nothing_missing_and_little_twice(
+    crawl: Crawl, databases: Path, echo: Echo, eventually: Eventually
+) -> None:
+    victim, *_ = crawl.scheduler(), crawl.scheduler(), crawl.scheduler()
+    cluster = crawl.settled()
+    member = crawl.member(victim)
+    assert member is not None
+    names = names_of(1000)
+    its = {name for name in names if owner_of(cluster, name) == member}
+    insert(databases, names, "")
+
+    submit(crawl, "start", {"all": True})
+    eventually(lambda: len(its & set(echo.started)) >= len(its) / 4, within=100)
+    victim.kill()
+    victim.wait()
+    unfinished = on_start_active(crawl, its)
+    assert len(its & set(echo.started)) < len(its), "it was through already: nothing was killed"
+
+    follower = Follower(crawl)
+    eventually(follower.is_over, within=200)
+    eventually(lambda: len(echo.started) == 1000, within=100)
+    eventually(lambda: all_succeeded(crawl, names), within=100)
+
+    assert (follower.last["state"], follower.last["done"]) == ("done", 1000)
+    assert max(echo.started.values()) <= 2
+    twice = {name for name, count in echo.started.items() if count > 1}
+    assert twice <= unfinished, "only what the dead one had dispatched and not seen the end of"
+
+
+def test_two_hundred_projects_deleted_while_they_crawl_leave_nothing_for_a_minute(
+    crawl: Crawl, databases: Path, site: Site, redis_url: str, eventually: Eventually
+) -> None:
+    crawl.scheduler(), crawl.scheduler()
+    for component in COMPONENTS:
+        crawl.start(component)
+    crawl.start("processor", "--processor-cls", "tests.integration.telling.TellingProcessor")
+    crawl.settled()
+    names = names_of(200)
+    keep = ["kept"]
+    insert(databases, [*names, *keep], SCRIPT.format(site=site.url))
+    crawl.rpc().submit_operation("start", {"all": True}, {}, "", "start")
+    crawl.projects = names
+    crawl.wait_for(0.1, site)
+
+    submit(crawl, "delete", {"pattern": "p*"})
+    follower = Follower(crawl)
+    eventually(follower.is_over, within=150)
+    assert (follower.last["state"], follower.last["done"]) == ("done", 200)
+
+    eventually(lambda: not traces(crawl, databases, redis_url), within=30)
+    until = time.monotonic() + WATCHED
+    while time.monotonic() < until:
+        assert traces(crawl, databases, redis_url) == {}
+        time.sleep(0.5)  # it is the watch, not the wait for something
+    crawl.projects = keep
+    crawl.wait_for(1, site)
+
+
+def test_ten_thousand_projects_are_few_jobs_with_progress(
+    crawl: Crawl, databases: Path, eventually: Eventually
+) -> None:
+    for _ in range(3):
+        crawl.scheduler()
+    crawl.settled()
+    insert(databases, names_of(10_000), "")
+
+    batch = crawl.rpc().submit_operation("group", {"all": True}, {"group": "news"}, "", BATCH)
+    follower = Follower(crawl)
+    eventually(follower.is_over, within=300)
+
+    assert sum(batch["jobs"].values()) == Settings().slots
+    assert (follower.last["state"], follower.last["done"]) == ("done", 10_000)
+    told = [each["done"] for each in follower.told]
+    assert told == sorted(told)
+    assert len(set(told)) > 3
+    assert crawl.rpc().list_projects({"group": "news"}, "name", 0, 1)["total"] == 10_000
+
+
+# --- what is found ------------------------------------------------------------------------------
+
+
+def owner_of(cluster: Any, name: str) -> MemberId | None:
+    owner = cluster.owner_of(name)
+    return next((member for member, record in cluster.members.items() if record == owner), None)
+
+
+def on_start_active(crawl: Crawl, names: set[str]) -> set[str]:
+    """Return the projects whose ``on_start`` has a row and is not known to be done.
+
+    It must be quick: before the lease of the dead one ends.
+    """
+    taskdb = crawl.database("task")
+    rows = {name: taskdb.get_task(name, "on_start", ["status"]) for name in names & taskdb.projects}
+    return {name for name, row in rows.items() if row and row["status"] == taskdb.ACTIVE}
+
+
+def all_succeeded(crawl: Crawl, names: Sequence[str]) -> bool:
+    taskdb = crawl.database("task")
+    return all(
+        (taskdb.get_task(name, "on_start", ["status"]) or {}).get("status") == taskdb.SUCCESS
+        for name in names
+    )
+
+
+def traces(crawl: Crawl, folder: Path, redis_url: str) -> dict[str, list[str]]:
+    """Return where deleted projects, whose names begin with p, can be found."""
+    found = {
+        "rows": [row["name"] for row in crawl.database("project").get_all(fields=["name"])],
+        "tasks": tables(folder / "task.db"),
+        "results": tables(folder / "result.db"),
+        "records": recorded(redis_url),
+        "scripts": json.loads((folder / TOLD).read_text(encoding="utf-8")),
+    }
+    for number, record in enumerate(crawl.directory.members().values()):
+        rpc = crawl.rpc(record)
+        found[f"member {number}"] = list(rpc.local_get_projects_pause_status())
+        for window in ("5m_time", "5m", "1h", "1d", "all"):
+            found[f"counter {window} {number}"] = list(rpc.local_counter(window, "sum"))
+    theirs = {place: [name for name in names if is_deleted(name)] for place, names in found.items()}
+    return {place: names for place, names in theirs.items() if names}
+
+
+def is_deleted(name: str) -> bool:
+    return name.startswith("p") and name[1:].isdigit()
+
+
+def tables(file: Path) -> list[str]:
+    with closing(sqlite3.connect(file)) as database:
+        rows = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        return [name.partition("_")[2] for (name,) in rows]
+
+
+def recorded(redis_url: str) -> list[str]:
+    """Return the projects in slot records."""
+    slots = Settings().slots
+    with closing(connect(redis_url, 0, slots)) as queues:
+        records = queues.records.load_many(range(slots))
+    return [name for record in records.values() for name in record["projects"]]
