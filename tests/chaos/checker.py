@@ -1,7 +1,7 @@
 """What must hold of a history: pure functions, each with its rule in its first lines."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -257,6 +257,45 @@ class _Context:
             for hit in self._hits
             if hit.kind == "redis_restart" or (hit.kind in UNPLANNED and hit.target in owners)
         )
+
+
+# -- jobs ----------------------------------------------------------------------------------------
+
+
+def jobs_lost(history: History) -> list[str]:
+    """Every batch that was accepted is done, and has started each of its projects."""
+    started = {effect.project for effect in _started(history)}
+    return [
+        f"{batch} {project}"
+        for batch, found in history.final["batches"].items()
+        for project in found["projects"]
+        if found["state"] != "done" or found["errors"] or project not in started
+    ]
+
+
+def jobs_twice(history: History) -> list[str]:
+    """A project is started once by its batch, unless something unplanned happened in between.
+
+    What *unplanned* is, see `duplicates_planned`.
+    """
+    context = _Context(history)
+    by_project: dict[str, list[Effect]] = defaultdict(list)
+    for effect in _started(history):
+        by_project[effect.project].append(effect)
+    return [
+        project
+        for found in history.final["batches"].values()
+        for project in found["projects"]
+        for sends in [by_project[project]]
+        for _ in range(context.unexplained(sends, len(sends) - 1))
+    ]
+
+
+def _started(history: History) -> Iterator[Effect]:
+    """Yield the dispatches of ``on_start``."""
+    for effect in history.effects:
+        if (effect.kind, effect.task) == ("send", "on_start") and effect.outcome != "refused":
+            yield effect
 
 
 # -- times ----------------------------------------------------------------------------------------

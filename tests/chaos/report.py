@@ -9,7 +9,15 @@ from tests.chaos import checker
 from tests.chaos.history import History, load
 
 _EXAMPLES = 5
-_MUST_BE_NONE = ("lost", "overlaps", "stranded", "missed_ticks", "duplicates_planned")
+_MUST_BE_NONE = (
+    "lost",
+    "overlaps",
+    "stranded",
+    "missed_ticks",
+    "duplicates_planned",
+    "jobs_lost",
+    "jobs_twice",
+)
 _UNEXPECTED = {"fallen", "overdue"}  # a scheduler ended by itself, or did not when it was told to
 
 
@@ -41,7 +49,7 @@ def complete(folder: Path, left: Mapping[str, Any], ended: float) -> bool:
     if checker.stranded(left, ended):
         return False
     history = load(folder)
-    if checker.lost_urls(history):
+    if checker.lost_urls(history) or checker.jobs_lost(history):
         return False
     return not checker.missed_ticks(left["projects"], history.effects, ended, ended)
 
@@ -58,6 +66,8 @@ def findings(history: History) -> dict[str, list[Any]]:
         "stranded": checker.stranded(final, times["ended"]),
         "missed_ticks": checker.missed_ticks(final["projects"], history.effects, *span),
         "duplicates_planned": checker.duplicates_planned(history),
+        "jobs_lost": checker.jobs_lost(history),
+        "jobs_twice": checker.jobs_twice(history),
     }
 
 

@@ -1,5 +1,6 @@
 """One run: a cluster, a crawl, a schedule of faults, and the verdict."""
 
+import itertools
 import json
 import shutil
 import sys
@@ -18,6 +19,7 @@ from pyspider.database import connect_database
 from pyspider_zk.config import Settings
 from pyspider_zk.zookeeper.directory import Directory
 from tests.chaos import report
+from tests.chaos.batches import SCRIPT, Starter, batches
 from tests.chaos.cluster import Cluster, await_that
 from tests.chaos.faults import LEAST, Fault, Kind, schedule
 from tests.chaos.inflict import Inflictor, Timeline
@@ -106,15 +108,19 @@ class _Crawl:
         self._pause = threading.Event()
         self._log = Recorder(plan.folder / "faults.jsonl")
         self._left: dict[str, Any] = {}  # what stood in the databases at the last look
+        self._batches = batches(plan.seconds)
 
     def go(self, faults: Sequence[Fault]) -> None:
         """Crawl while the faults happen, then let the crawl finish, and save what there is."""
         times = {"started": time.time(), "began": boottime()}
         _start(self._projects, self._site, self._cluster)
+        self._prepare_batches()
         await_that("the first page is fetched", lambda: self._site.served > 0)
-        done = self._suffer(faults)
-        times |= {"healed": boottime(), "ended": time.time()}
-        finished = self._finish(times["ended"])
+        with Starter(_settings(self._cluster.network), self._batches) as starter:
+            done = self._suffer(faults)
+            times |= {"healed": boottime(), "ended": time.time()}
+            starter.stop()
+            finished = self._finish(starter, times["ended"])
         times["finished"] = boottime()
         final = {**asdict(self._plan), "output": "", "faults": done, "finished_in_time": finished}
         final |= {"pages": self._plan.pages, "times": times, **self._left}
@@ -130,17 +136,25 @@ class _Crawl:
         timeline.run(self._pause.wait)
         return {str(kind): count for kind, count in inflictor.done.items()}
 
-    def _finish(self, ended: float) -> bool:
+    def _prepare_batches(self) -> None:
+        """Create the projects that batches will start."""
+        row = {"status": "STOP", "group": "", "comments": "", "rate": 100, "burst": 100}
+        with _database(self._folder, "project") as projectdb:
+            for name in itertools.chain(*self._batches.values()):
+                projectdb.insert(name, {**row, "script": SCRIPT})
+
+    def _finish(self, starter: Starter, ended: float) -> bool:
         """Wait until nothing is left to do; tell whether that came about in time."""
+        finished = partial(self._finished, starter, ended)
         try:
-            await_that("the crawl finishes", lambda: self._finished(ended), FINISH_PATIENCE)
+            await_that("the crawl finishes", finished, FINISH_PATIENCE)
         except TimeoutError:
             return False
         return True
 
-    def _finished(self, ended: float) -> bool:
+    def _finished(self, starter: Starter, ended: float) -> bool:
         self._pause.wait(1)  # the databases are busy enough
-        self._left = self._look()
+        self._left = {**self._look(), "batches": starter.look()}
         _write(self._folder / "final.json", {"pages": self._plan.pages, **self._left})
         return report.complete(self._folder, self._left, ended)
 
@@ -160,14 +174,18 @@ def _start(projects: Sequence[Project], site: Site, cluster: Cluster) -> None:
         for one in projects:
             row = {"status": "RUNNING", "group": "", "comments": "", "rate": one.rate, "burst": 3}
             projectdb.insert(one.name, {**row, "script": one.script(site.url)})
-    hosts = ",".join(f"{cluster.network.address(name)}:{CLIENT_PORT}" for name in ENSEMBLE)
-    with Directory(Settings(hosts=hosts)) as directory:
+    with Directory(_settings(cluster.network)) as directory:
         member = next(iter(directory.members().values()))
     with ServerProxy(f"http://{member.address}/", allow_none=True) as rpc:
         rpc.update_project()
         for one in projects:
             task = {"taskid": "on_start", "project": one.name, "url": "data:,on_start"}
             rpc.newtask({**task, "process": {"callback": "on_start"}})
+
+
+def _settings(network: Network) -> Settings:
+    hosts = ",".join(f"{network.address(name)}:{CLIENT_PORT}" for name in ENSEMBLE)
+    return Settings(hosts=hosts)
 
 
 @contextmanager

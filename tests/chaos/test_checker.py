@@ -234,6 +234,55 @@ def test_duplicates_are_counted_by_project() -> None:
     assert checker.duplicate_fetches(History(requests=shared)) == {("q", "/g/0"): 1}
 
 
+# -- jobs -----------------------------------------------------------------------------------------
+
+
+def batch(state: str = "done", **errors: str) -> dict[str, Any]:
+    """Return the end of a run with one batch that starts one project."""
+    return {"batches": {"b": {"projects": ["p"], "state": state, "errors": errors}}}
+
+
+def started(member: str, epoch: int, at: float, **more: Any) -> Effect:
+    """Return the dispatch of a project's ``on_start``."""
+    return send(member, epoch, at, task="on_start", url="data:,on_start", **more)
+
+
+def test_a_batch_that_is_done_and_started_its_project_is_not_lost() -> None:
+    history = History(effects=[started("a", 1, 1)], final=batch())
+
+    assert checker.jobs_lost(history) == []
+    assert checker.jobs_twice(history) == []
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        History(final=batch()),
+        History(effects=[started("a", 1, 1, outcome="refused")], final=batch()),
+        History(effects=[started("a", 1, 1)], final=batch("running")),
+        History(effects=[started("a", 1, 1)], final=batch(p="it is gone")),
+    ],
+    ids=["not started", "the gate was shut", "not done", "failed"],
+)
+def test_a_batch_that_did_not_do_what_was_asked_is_lost(history: History) -> None:
+    assert checker.jobs_lost(history) == ["b p"]
+
+
+def test_a_project_that_is_started_twice_by_living_owners_is_found() -> None:
+    effects = [started("a", 1, 1), started("b", 2, 5)]
+    tenures = [tenure("a", 1, 0, 3), tenure("b", 2, 3.1)]
+
+    assert checker.jobs_twice(History(effects, tenures, final=batch())) == ["p"]
+
+
+def test_a_project_that_is_started_again_after_its_owner_was_killed_is_explained() -> None:
+    effects = [started("a", 1, 1), started("b", 2, 8)]
+    tenures = [tenure("a", 1, 0), tenure("b", 2, 7)]
+    hits = [Hit("kill", "a", 2, 3)]
+
+    assert checker.jobs_twice(History(effects, tenures, hits, final=batch())) == []
+
+
 # -- times --------------------------------------------------------------------------------------
 
 
