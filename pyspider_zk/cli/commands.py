@@ -1,4 +1,4 @@
-"""The cluster's own commands: status, up, scale, demo."""
+"""The cluster's own commands: status, up, scale, demo, and those of other modules."""
 
 import json
 import sys
@@ -13,9 +13,13 @@ from click.core import ParameterSource
 from rich.console import Console, RenderableType
 from rich.live import Live
 
+from pyspider_zk.cli.batches import job, jobs
 from pyspider_zk.cli.dead_letters import dead_letters
+from pyspider_zk.cli.events import events
 from pyspider_zk.cli.group import CONFIG_FILE
+from pyspider_zk.cli.operations import OPERATIONS
 from pyspider_zk.cli.overview import Observer, Overview
+from pyspider_zk.cli.projects import projects, route
 from pyspider_zk.cli.status import headline, render
 from pyspider_zk.cli.target import Target, also_here, names_zookeeper, settings_of, target
 from pyspider_zk.errors import ConfigError, Unavailable
@@ -116,7 +120,7 @@ def demo(site: Path | None, start_url: str | None) -> None:
         raise SystemExit(1)
 
 
-OWN = [status, up, scale, demo, dead_letters]
+OWN = [status, up, scale, demo, dead_letters, *OPERATIONS, jobs, job, projects, route, events]
 
 
 def _print_json(overview: Overview) -> None:

@@ -13,11 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from pyspider_zk.cli.target import also_here, find_target
-from pyspider_zk.core.names import slot_queue
-from pyspider_zk.errors import BadMessage, ClusterError, ConfigError
+from pyspider_zk.errors import ClusterError, ConfigError
 from pyspider_zk.queues.api import DeadLetter, SlotQueues
-from pyspider_zk.queues.codec import decode
 from pyspider_zk.queues.connect import connect
+from pyspider_zk.queues.letters import letter_dict, readable, where
 
 _ANY_SLOTS = 1  # dead letters are where they are however many slots there are
 _PREVIEW = 300  # characters of a message that people are shown
@@ -46,7 +45,7 @@ def show(asked: dict[str, Any], as_json: bool, limit: int) -> None:
     with _slot_queues(asked) as queues:
         letters, total = queues.dead_letters(limit), queues.dead()
     if as_json:
-        click.echo(json.dumps({"total": total, "letters": [_as_dict(each) for each in letters]}))
+        click.echo(json.dumps({"total": total, "letters": [letter_dict(each) for each in letters]}))
     else:
         Console(width=None if sys.stdout.isatty() else 160).print(_table(letters, total))
 
@@ -127,36 +126,11 @@ def _table(letters: list[DeadLetter], total: int) -> Table | str:
     table = Table("tag", "time", "queue", "reason", "message", title=title, box=None)
     table.columns[0].no_wrap = True
     for letter in letters:
-        message = f"{_readable(letter.body)!s:.{_PREVIEW}}"
-        cells = (letter.tag, _when(letter), _where(letter), letter.reason, message)
+        message = f"{readable(letter.body)!s:.{_PREVIEW}}"
+        cells = (letter.tag, _when(letter), where(letter), letter.reason, message)
         table.add_row(*map(Text, cells))
     return table
 
 
-def _as_dict(letter: DeadLetter) -> dict[str, Any]:
-    return {
-        "tag": letter.tag,
-        "queue": _where(letter),
-        "time": letter.time,
-        "reason": letter.reason,
-        "message": _readable(letter.body),
-    }
-
-
-def _where(letter: DeadLetter) -> str:
-    return letter.kind.value if letter.slot is None else slot_queue(letter.kind, letter.slot)
-
-
 def _when(letter: DeadLetter) -> str:
     return datetime.fromtimestamp(letter.time, UTC).astimezone().isoformat(" ", "seconds")
-
-
-def _readable(body: bytes) -> Any:
-    """Return a message as JSON can hold it; its text, if it cannot; its bytes, if they are none."""
-    try:
-        message = decode(body)
-        return json.loads(json.dumps(message, default=repr))
-    except BadMessage:
-        return repr(body)
-    except (TypeError, ValueError):
-        return repr(message)

@@ -5,6 +5,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -54,8 +55,9 @@ def run(process_state: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.delenv("DEBUG", raising=False)
 
-    def run_command(*arguments: object) -> Result:
-        return CliRunner().invoke(cli, [str(argument) for argument in arguments], prog_name="pz")
+    def run_command(*arguments: object, **more: Any) -> Result:
+        words = [str(argument) for argument in arguments]
+        return CliRunner().invoke(cli, words, prog_name="pz", **more)
 
     return run_command
 

@@ -1,0 +1,155 @@
+"""The commands about what was asked for: jobs and job."""
+
+import json
+import sys
+import time
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from pyspider_zk.cli.target import also_here, target
+from pyspider_zk.client import Batch, Client
+
+WHERE = {
+    "zookeeper_option": "the cluster's ZooKeeper",
+    "data_path": "the folder of the `up` to look for",
+}
+FAILURES_SHOWN = 20
+
+_STYLES = {"failed": "red", "cancelled": "yellow", "running": "bold"}
+
+
+@also_here(**WHERE)
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="print one JSON document")
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(1))
+@click.option("--offset", default=0, type=click.IntRange(0), help="how many to leave out")
+@click.pass_obj
+def jobs(asked: dict[str, Any], as_json: bool, limit: int, offset: int) -> None:
+    """Show what was asked for projects, newest first."""
+    with client_of(asked) as client:
+        found = client.batches(offset, limit)
+    if as_json:
+        click.echo(json.dumps([asdict(batch) for batch in found]))
+    else:
+        console().print(_table(found) if found else "nothing was asked for")
+
+
+@also_here(**WHERE)
+@click.command()
+@click.argument("id")
+@click.option("--follow", is_flag=True, help="stay until it has ended")
+@click.option("--cancel", is_flag=True, help="stop it before its next project")
+@click.option("--retry", is_flag=True, help="ask again for the projects that failed")
+@click.option("--json", "as_json", is_flag=True, help="print one JSON document")
+@click.pass_obj
+def job(
+    asked: dict[str, Any],
+    id: str,  # noqa: A002 - what the user reads
+    follow: bool,
+    cancel: bool,
+    retry: bool,
+    as_json: bool,
+) -> None:
+    """Show, follow, cancel or retry what was asked for."""
+    if cancel and retry:
+        raise click.UsageError("--cancel and --retry exclude each other")
+    with client_of(asked) as client:
+        batch = client.cancel(id) if cancel else client.retry(id) if retry else client.batch(id)
+        if follow:
+            batch = follow_batch(client, batch, quiet=as_json)
+    show_batch(batch, as_json)
+    if not (cancel or retry):
+        exit_by(batch)
+
+
+def client_of(asked: dict[str, Any]) -> Client:
+    """Return a client, not connected yet, of the cluster that the command is about."""
+    return Client(target(asked).settings)
+
+
+def console(**more: Any) -> Console:
+    """Return where people read; what is no terminal gets no narrower for that."""
+    return Console(width=None if sys.stdout.isatty() else 160, **more)
+
+
+def show_batch(batch: Batch, as_json: bool) -> None:
+    """Print a batch, and the projects that failed."""
+    if as_json:
+        click.echo(json.dumps(asdict(batch)))
+        return
+    click.echo(sentence(batch))
+    for project, reason in list(batch.errors.items())[:FAILURES_SHOWN]:
+        click.echo(f"  {project}: {reason}", err=True)
+    if batch.failed > FAILURES_SHOWN:
+        click.echo(f"  ... and {batch.failed - FAILURES_SHOWN} more", err=True)
+
+
+def exit_by(batch: Batch) -> None:
+    """End with 1 if not all that was asked for was done, though it has ended."""
+    if batch.ended and batch.done < batch.total:
+        raise SystemExit(1)
+
+
+def sentence(batch: Batch) -> str:
+    """Return a batch in one line."""
+    rest = f", {batch.remaining} remain" if batch.remaining else ""
+    failed = f", {batch.failed} failed" if batch.failed else ""
+    return (
+        f"{batch.operation} {batch.state}: {batch.done} of {counted(batch.total)}"
+        f"{failed}{rest} (job {batch.id})"
+    )
+
+
+def counted(number: int) -> str:
+    """Return a number of projects in words."""
+    return f"{number:,} project{'' if number == 1 else 's'}"
+
+
+def follow_batch(
+    client: Client, batch: Batch, timeout: float | None = None, *, quiet: bool = False
+) -> Batch:
+    """Wait until a batch has ended, with a progress bar on a terminal; return it.
+
+    Raises:
+        TimedOut: it had not after so many seconds; it goes on.
+    """
+    if quiet or not sys.stderr.isatty():
+        return client.wait(batch.id, timeout)
+    with _bar() as progress:
+        task = progress.add_task(batch.operation, total=batch.total, failed="")
+        for batch in client.follow(batch.id, timeout):  # noqa: B020 - the same one, later
+            failed = f"[red]{batch.failed} failed" if batch.failed else ""
+            progress.update(task, completed=batch.done + batch.failed, failed=failed)
+    return batch
+
+
+def _bar() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[failed]}"),
+        console=console(stderr=True),
+    )
+
+
+def _table(batches: list[Batch]) -> Table:
+    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
+    for name in ("job", "operation", "state", "projects", "done", "failed", "user", "age"):
+        right = name in ("projects", "done", "failed", "age")
+        table.add_column(name, justify="right" if right else "left", no_wrap=True)
+    now = time.time()
+    for batch in batches:
+        numbers = (batch.total, batch.done, batch.failed)
+        age = timedelta(seconds=max(0, int(now - batch.created)))
+        cells = (batch.id, batch.operation, batch.state, *numbers, batch.user, age)
+        table.add_row(*(Text(str(cell)) for cell in cells), style=_STYLES.get(batch.state))
+    return table

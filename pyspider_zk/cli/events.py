@@ -1,0 +1,40 @@
+"""The command events: who did what."""
+
+import json
+from contextlib import suppress
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from pyspider_zk.cli.batches import WHERE, client_of
+from pyspider_zk.cli.target import also_here
+from pyspider_zk.client import Logged
+
+
+@also_here(**WHERE)
+@click.command()
+@click.option("--follow", is_flag=True, help="go on with those to come, until Ctrl-C")
+@click.option("--after", type=int, help="only those after this number")
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(1))
+@click.option("--json", "as_json", is_flag=True, help="print one JSON document per event")
+@click.pass_obj
+def events(
+    asked: dict[str, Any], follow: bool, after: int | None, limit: int, as_json: bool
+) -> None:
+    """Show what happened, oldest first."""
+    with client_of(asked) as client, suppress(KeyboardInterrupt):
+        for logged in client.events(after, limit, follow=follow):
+            click.echo(_as_json(logged) if as_json else _line(logged))
+
+
+def _as_json(logged: Logged) -> str:
+    return json.dumps({"sequence": logged.sequence, **asdict(logged.event)})
+
+
+def _line(logged: Logged) -> str:
+    event = logged.event
+    when = datetime.fromtimestamp(event.at, UTC).astimezone().isoformat(" ", "seconds")
+    who = f" ({event.who})" if event.who and event.who not in event.text else ""
+    return f"{logged.sequence:>6}  {when}  {event.kind:<7}  {event.text}{who}"

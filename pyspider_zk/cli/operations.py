@@ -1,0 +1,201 @@
+"""The commands that have something done to projects, any number of them in one go."""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from pyspider_zk.cli.batches import (
+    WHERE,
+    client_of,
+    counted,
+    exit_by,
+    follow_batch,
+    show_batch,
+)
+from pyspider_zk.cli.selecting import selecting, which
+from pyspider_zk.cli.target import also_here
+from pyspider_zk.client import Client, Plan, Which
+from pyspider_zk.core.operations import STATUSES
+from pyspider_zk.errors import ClusterError
+
+_OPTIONS = [
+    click.option("--dry-run", is_flag=True, help="only tell what would be done"),
+    click.option("--wait/--no-wait", default=True, show_default=True, help="return when it ended"),
+    click.option("--timeout", type=click.FloatRange(0), help="seconds to wait at most"),
+    click.option("--id", help="an id of your own: asking again with it is asking once"),
+    click.option("--priority", type=click.IntRange(0, 999), help="the highest comes first"),
+    click.option("--json", "as_json", is_flag=True, help="print one JSON document"),
+]
+
+Command = Callable[..., None]
+
+
+def _operation(command: Command) -> Command:
+    """Add what all operations are told."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return selecting(command)
+
+
+@also_here(**WHERE)
+@click.command()
+@_operation
+@click.pass_obj
+def start(asked: dict[str, Any], /, **how: Any) -> None:
+    """Make projects RUNNING and call on_start once."""
+    _ask(asked, "start", {}, how)
+
+
+@also_here(**WHERE)
+@click.command()
+@_operation
+@click.pass_obj
+def stop(asked: dict[str, Any], /, **how: Any) -> None:
+    """Make projects STOP."""
+    _ask(asked, "stop", {}, how)
+
+
+@also_here(**WHERE)
+@click.command()
+@_operation
+@click.pass_obj
+def restart(asked: dict[str, Any], /, **how: Any) -> None:
+    """Forget projects' tasks and start them anew."""
+    _ask(asked, "restart", {}, how)
+
+
+@also_here(**WHERE)
+@click.command()
+@_operation
+@click.pass_obj
+def run(asked: dict[str, Any], /, **how: Any) -> None:
+    """Call on_start of projects that run."""
+    _ask(asked, "run", {}, how)
+
+
+@also_here(**WHERE)
+@click.command()
+@click.option("--yes", is_flag=True, help="do not ask")
+@click.option("--in-24h", "later", is_flag=True, help="stop now, delete tomorrow, as pyspider does")
+@_operation
+@click.pass_obj
+def delete(asked: dict[str, Any], /, yes: bool, later: bool, **how: Any) -> None:
+    """Delete projects with their tasks and results."""
+    confirm = None if yes else _confirm_deletion
+    _ask(asked, "delete", {"wait": later}, how, confirm)
+
+
+@also_here(**WHERE)
+@click.command()
+@click.argument("rate", type=click.FloatRange(0))
+@click.argument("burst", type=click.FloatRange(0))
+@_operation
+@click.pass_obj
+def rate(asked: dict[str, Any], /, rate: float, burst: float, **how: Any) -> None:
+    """Set tasks per second and tasks at once."""
+    _ask(asked, "rate", {"rate": rate, "burst": burst}, how)
+
+
+@also_here(**WHERE)
+@click.command()
+@click.argument("to_group", metavar="GROUP")
+@_operation
+@click.pass_obj
+def group(asked: dict[str, Any], /, to_group: str, **how: Any) -> None:
+    """Put projects into a group; '' for none."""
+    _ask(asked, "group", {"group": to_group}, how)
+
+
+@also_here(**WHERE)
+@click.command("set-status")
+@click.argument("to_status", metavar="STATUS", type=click.Choice(STATUSES, case_sensitive=False))
+@_operation
+@click.pass_obj
+def set_status(asked: dict[str, Any], /, to_status: str, **how: Any) -> None:
+    """Give projects a status, without on_start."""
+    _ask(asked, "status", {"status": to_status}, how)
+
+
+Confirm = Callable[[Plan], None]
+
+
+def _ask(
+    asked: dict[str, Any],
+    operation: str,
+    arguments: Mapping[str, Any],
+    how: dict[str, Any],
+    confirm: Confirm | None = None,
+) -> None:
+    """Do what a command was told."""
+    chosen = which(how)
+    with client_of(asked) as client:
+        if how["dry_run"]:
+            _show_plan(client.plan(operation, arguments, **chosen), how["as_json"])
+            return
+        if confirm is not None:
+            confirm(client.plan(operation, arguments, **chosen))
+        _submit(client, operation, arguments, chosen, how)
+
+
+def _submit(
+    client: Client,
+    operation: str,
+    arguments: Mapping[str, Any],
+    chosen: Which,
+    how: Mapping[str, Any],
+) -> None:
+    more = {"batch": how["id"], "priority": how["priority"]}
+    given = {name: value for name, value in more.items() if value is not None}
+    batch = client.submit(operation, arguments, user=_user(), **chosen, **given)
+    if how["wait"]:
+        if not how["as_json"]:
+            click.echo(f"job {batch.id}: {operation} {counted(batch.total)}", err=True)
+        batch = follow_batch(client, batch, how["timeout"], quiet=how["as_json"])
+    show_batch(batch, how["as_json"])
+    exit_by(batch)
+
+
+def _show_plan(plan: Plan, as_json: bool) -> None:
+    """Print a plan; end with 1 if not all would be done."""
+    if as_json:
+        click.echo(json.dumps(asdict(plan)))
+    else:
+        click.echo(f"{plan.operation} {_named(plan)}")
+        for fault in plan.faults:
+            click.echo(f"  {fault}", err=True)
+    if plan.faults:
+        raise SystemExit(1)
+
+
+def _confirm_deletion(plan: Plan) -> None:
+    """Let the user type the name of a single project, or how many there are.
+
+    Raises:
+        ClusterError: it was something else.
+    """
+    if plan.count == 0:
+        return  # it will be refused with the reason
+    click.echo(f"delete {_named(plan)}, with all tasks and results", err=True)
+    what, expected = ("their number", str(plan.count))
+    if plan.count == 1:
+        what, expected = ("its name", plan.names[0])
+    typed = click.prompt(f"Type {what} to go on", err=True, default="", show_default=False)
+    if typed != expected:
+        raise ClusterError(f"nothing was deleted: {typed!r} is not {what}; --yes does not ask")
+
+
+def _named(plan: Plan) -> str:
+    rest = plan.count - len(plan.names)
+    more = f" and {rest:,} more" if rest else ""
+    return f"{counted(plan.count)}: {', '.join(plan.names)}{more}"
+
+
+def _user() -> str:
+    return os.environ.get("LOGNAME") or os.environ.get("USER") or ""
+
+
+OPERATIONS = [start, stop, restart, delete, run, rate, group, set_status]

@@ -1,0 +1,53 @@
+"""The options by which a command is told which projects are meant."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import click
+
+from pyspider_zk.client import Which
+from pyspider_zk.core.operations import STATUSES
+
+_OPTIONS = [
+    click.option("--pattern", metavar="GLOB", help="whole names that match, such as 'news_*'"),
+    click.option("--group", metavar="WORD", help="projects of this group"),
+    click.option("--status", type=click.Choice(STATUSES, case_sensitive=False)),
+    click.option("--owner", type=click.IntRange(0), help="projects that this member schedules"),
+]
+
+Command = Callable[..., None]
+
+
+def filters(command: Command) -> Command:
+    """Add the options; all that are given must hold."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def selecting(command: Command) -> Command:
+    """Add names, the options, and --all."""
+    every = click.option("--all", "every", is_flag=True, help="really all projects")
+    names = click.argument("names", nargs=-1, metavar="[NAMES]...")
+    return names(filters(every(command)))
+
+
+def which(asked: dict[str, Any]) -> Which:
+    """Take out of a command's parameters those that say which projects are meant.
+
+    Raises:
+        UsageError: they say nothing, or two things.
+    """
+    every = asked.pop("every", False)
+    given = {name: asked.pop(name) for name in ("names", "pattern", "group", "status", "owner")}
+    chosen = {name: value for name, value in given.items() if value not in ((), None)}
+    if every == bool(chosen):
+        raise click.UsageError(
+            "name projects, or choose them by --pattern, --group, --status or --owner, or say --all"
+        )
+    return cast(Which, {**chosen, "all": every})
+
+
+def filtered(asked: dict[str, Any]) -> Which:
+    """Return what the options alone choose; without any, all."""
+    return cast(Which, {name: value for name, value in asked.items() if value is not None})

@@ -1,0 +1,450 @@
+"""The cluster from a program: have things done to projects, see how far they came.
+
+::
+
+    with Client("zk1:2181,zk2:2181/crawl") as client:
+        batch = client.start(pattern="news_*")
+        client.wait(batch.id)
+
+It finds a scheduler through ZooKeeper and asks it by XML-RPC; if one does not answer, another is
+asked. What was asked for once is done once, whoever answers.
+"""
+
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from types import TracebackType
+from typing import Any, NamedTuple, Self, TypedDict, Unpack
+from xmlrpc.client import Fault
+
+from pyspider_zk.config import Settings, settings_from
+from pyspider_zk.core.events import Event
+from pyspider_zk.core.names import check_project_name
+from pyspider_zk.core.phases import Phase
+from pyspider_zk.core.records import Member
+from pyspider_zk.core.slots import slot_of
+from pyspider_zk.errors import ClusterError, TimedOut, Unavailable
+from pyspider_zk.hooks.operation_functions import FAULT_CODES
+from pyspider_zk.hooks.router import call
+from pyspider_zk.zookeeper.directory import Directory
+from pyspider_zk.zookeeper.jobs import NORMAL
+
+ENDED = frozenset({"done", "failed", "cancelled"})
+"""The states that a batch does not leave."""
+
+PAGE = 1000  # projects that are asked for in one go
+POLL = 0.5  # seconds between two looks at what goes on
+
+_ERRORS = {code: kind for kind, code in FAULT_CODES.items()}
+
+
+class Which(TypedDict, total=False):
+    """Which projects; all that is given must hold.
+
+    ``pattern`` is a shell pattern for the whole name, ``owner`` the number of a member. Without
+    anything ``all`` must be true.
+    """
+
+    names: Iterable[str]
+    pattern: str
+    group: str
+    status: str
+    owner: int | None
+    all: bool
+
+
+class Asked(Which, total=False):
+    """Which projects, and how it is asked for.
+
+    ``batch`` is an id of your own: whoever asks again with it, in another process even, asks for
+    the same thing. ``user`` stands in the event log. Of ``priority``, 0 to 999, the highest comes
+    first.
+    """
+
+    batch: str
+    user: str
+    priority: int
+
+
+class _Plain:
+    """A dataclass made of the plain values that a scheduler answers with."""
+
+    @classmethod
+    def parse(cls, answer: Mapping[str, Any]) -> Self:
+        """Read an answer; unknown keys of a newer version are ignored."""
+        known = {item.name for item in fields(cls)}  # type: ignore[arg-type]
+        return cls(**{key: value for key, value in answer.items() if key in known})
+
+
+@dataclass(frozen=True)
+class Batch(_Plain):
+    """What was asked for in one go, and how far it came.
+
+    Attributes:
+        arguments: the operation's.
+        user: who asked.
+        created: seconds since the epoch.
+        state: pending, running, done, failed or cancelled; failed if any project did.
+        total: projects, like ``done``, ``failed`` and ``remaining``.
+        errors: the first projects that failed, with the reasons.
+        jobs: how many are pending, running and done.
+    """
+
+    id: str
+    operation: str
+    state: str
+    total: int
+    done: int
+    failed: int
+    remaining: int
+    created: float
+    user: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    selection: Mapping[str, Any] = field(default_factory=dict)
+    errors: Mapping[str, str] = field(default_factory=dict)
+    jobs: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will be done."""
+        return self.state in ENDED
+
+
+@dataclass(frozen=True)
+class Plan(_Plain):
+    """What would be done.
+
+    Attributes:
+        count: how many projects.
+        names: the first of them.
+        jobs: how many jobs it would become.
+        faults: what would be refused, or fail.
+    """
+
+    operation: str
+    count: int
+    jobs: int
+    names: list[str]
+    faults: list[str]
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Project(_Plain):
+    """A project without its script.
+
+    Attributes:
+        rate: tasks per second.
+        burst: tasks at once.
+        updatetime: seconds since the epoch.
+        slot: where it belongs.
+        owner: number of the member that schedules it; None: nobody just now.
+    """
+
+    name: str
+    group: str | None
+    status: str
+    rate: float | None
+    burst: float | None
+    updatetime: float | None
+    slot: int
+    owner: int | None
+
+
+class Projects(NamedTuple):
+    """Some projects, and how many there are in all."""
+
+    items: list[Project]
+    total: int
+
+
+@dataclass(frozen=True)
+class Route:
+    """Who schedules a project.
+
+    Attributes:
+        owner: number of the member; None: nobody just now.
+        address: of its XML-RPC.
+        next: number of the member that gets the slot once it is released.
+    """
+
+    project: str
+    slot: int
+    phase: Phase
+    epoch: int
+    owner: int | None
+    address: str | None
+    next: int | None
+
+
+class Logged(NamedTuple):
+    """An event and its place in the log."""
+
+    sequence: int
+    event: Event
+
+
+class Client:
+    """Speaks to a cluster; a context manager.
+
+    Threads: any. Calls block until a scheduler answers, ``timeout`` seconds each at most. All
+    raise ``Unavailable`` if ZooKeeper or no scheduler answers, and ``BadRequest``, with the
+    culprit and the remedy, if what is asked for cannot be done.
+
+    Args:
+        cluster: ZooKeeper's addresses with the root behind them, or settings.
+        timeout: seconds for one scheduler's answer.
+    """
+
+    def __init__(self, cluster: str | Settings, timeout: float = 15.0) -> None:
+        settings = cluster if isinstance(cluster, Settings) else settings_from(hosts=cluster)
+        self._where = f"{settings.hosts}{settings.root}"
+        self._directory = Directory(settings)
+        self._timeout = timeout
+
+    def __enter__(self) -> Self:
+        """Connect to ZooKeeper.
+
+        Raises:
+            Unavailable: nothing answers.
+        """
+        self._directory.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._directory.stop()
+
+    # --- asking ---
+
+    def start(self, **asked: Unpack[Asked]) -> Batch:
+        """Make projects RUNNING and call their ``on_start`` once."""
+        return self.submit("start", **asked)
+
+    def stop(self, **asked: Unpack[Asked]) -> Batch:
+        """Make projects STOP."""
+        return self.submit("stop", **asked)
+
+    def restart(self, **asked: Unpack[Asked]) -> Batch:
+        """Forget projects' tasks, reload their scripts and start them anew."""
+        return self.submit("restart", **asked)
+
+    def run(self, **asked: Unpack[Asked]) -> Batch:
+        """Call ``on_start`` of projects that run."""
+        return self.submit("run", **asked)
+
+    def delete(self, *, wait: bool = False, **asked: Unpack[Asked]) -> Batch:
+        """Delete projects with all that belongs to them.
+
+        Args:
+            wait: stop them now and delete them 24 hours later, as pyspider does.
+            asked: which, and how.
+        """
+        return self.submit("delete", {"wait": wait}, **asked)
+
+    def rate(self, rate: float, burst: float, /, **asked: Unpack[Asked]) -> Batch:
+        """Give projects a rate, tasks per second, and a burst, tasks at once."""
+        return self.submit("rate", {"rate": rate, "burst": burst}, **asked)
+
+    def group(self, group: str, /, **asked: Unpack[Asked]) -> Batch:
+        """Put projects into a group; the one in ``asked`` chooses them."""
+        return self.submit("group", {"group": group}, **asked)
+
+    def status(self, status: str, /, **asked: Unpack[Asked]) -> Batch:
+        """Give projects a status; the one in ``asked`` chooses them."""
+        return self.submit("status", {"status": status}, **asked)
+
+    def submit(
+        self,
+        operation: str,
+        arguments: Mapping[str, Any] | None = None,
+        /,
+        **asked: Unpack[Asked],
+    ) -> Batch:
+        """Have an operation carried out; it is durable when this returns.
+
+        Raises:
+            Conflict: the batch's id stands for something else.
+        """
+        batch = asked.pop("batch", "") or uuid.uuid4().hex
+        user, priority = asked.pop("user", ""), asked.pop("priority", NORMAL)
+        answer = self._ask(
+            "submit_operation",
+            operation,
+            _selection(asked),
+            dict(arguments or {}),
+            user,
+            batch,
+            priority,
+        )
+        return Batch.parse(answer)
+
+    def plan(
+        self,
+        operation: str,
+        arguments: Mapping[str, Any] | None = None,
+        /,
+        **which: Unpack[Which],
+    ) -> Plan:
+        """Return what would be done, and do nothing."""
+        answer = self._ask("plan_operation", operation, _selection(which), dict(arguments or {}))
+        return Plan.parse(answer)
+
+    def cancel(self, batch: str) -> Batch:
+        """Stop a batch before its next project.
+
+        Raises:
+            NotFound: there is none of this id (any more).
+        """
+        return Batch.parse(self._ask("cancel_batch", batch))
+
+    def retry(self, batch: str, user: str = "") -> Batch:
+        """Ask again for the projects that a batch failed for; return the new batch.
+
+        Raises:
+            NotFound: there is none of this id (any more).
+        """
+        return Batch.parse(self._ask("retry_batch", batch, user))
+
+    # --- telling ---
+
+    def batch(self, batch: str) -> Batch:
+        """Return how far a batch came.
+
+        Raises:
+            NotFound: there is none of this id (any more).
+        """
+        return Batch.parse(self._ask("get_batch", batch))
+
+    def batches(self, offset: int = 0, limit: int | None = 100) -> list[Batch]:
+        """Return the batches that are kept, the newest first."""
+        return list(map(Batch.parse, self._ask("list_batches", offset, limit)["items"]))
+
+    def wait(self, batch: str, timeout: float | None = None) -> Batch:
+        """Return a batch when it has ended.
+
+        Raises:
+            TimedOut: it had not after so many seconds; it goes on.
+        """
+        for found in self.follow(batch, timeout):
+            last = found
+        return last
+
+    def follow(self, batch: str, timeout: float | None = None) -> Iterator[Batch]:
+        """Yield a batch each time it has come further, until it has ended; raises as ``wait``."""
+        until = None if timeout is None else time.monotonic() + timeout
+        known = None
+        while known is None or not known.ended:
+            if known is not None:
+                _rest(known, until)
+            found = self.batch(batch)
+            if found != known:
+                yield found
+            known = found
+
+    def projects(
+        self, sort: str = "name", offset: int = 0, limit: int | None = None, **which: Unpack[Which]
+    ) -> Projects:
+        """Return projects; by default all.
+
+        Args:
+            sort: by this attribute; with ``-`` before it the other way round.
+            offset: how many to leave out.
+            limit: how many at most.
+            which: those that are meant.
+        """
+        selection = _selection({**which, "all": True})
+        items: list[Project] = []
+        while True:
+            room = PAGE if limit is None else min(PAGE, limit - len(items))
+            page = self._ask("list_projects", selection, sort, offset + len(items), room)
+            items += map(Project.parse, page["items"])
+            if not page["items"] or len(items) in (limit, page["total"] - offset):
+                return Projects(items, page["total"])
+
+    def route(self, project: str) -> Route:
+        """Return who schedules a project, whether there is such a project or not."""
+        cluster = self._directory.read()
+        slot = slot_of(check_project_name(project), cluster.meta.slots)
+        row = cluster.assignment.slots[slot]
+        owner = cluster.members.get(row.owner) if row.owner else None
+        return Route(
+            project=project,
+            slot=slot,
+            phase=row.phase,
+            epoch=row.epoch,
+            owner=row.owner.number if row.owner and owner else None,
+            address=owner.address if owner else None,
+            next=row.next.number if row.next else None,
+        )
+
+    def events(
+        self, after: int | None = None, limit: int = 100, *, follow: bool = False
+    ) -> Iterator[Logged]:
+        """Yield events, the oldest first.
+
+        Args:
+            after: those after this sequence number; None: the newest.
+            limit: how many at most, unless followed.
+            follow: go on for ever with those to come.
+        """
+        while True:
+            found = self._ask("list_events", after, limit)
+            for answer in found:
+                after = answer["sequence"]
+                yield Logged(after, _event(answer))
+            if not follow:
+                return
+            if not found:
+                time.sleep(POLL)
+
+    # --- how ---
+
+    def _ask(self, method: str, *args: Any) -> Any:
+        """Ask one scheduler, and the next one if it does not answer."""
+        members = self._directory.members()
+        failed = ""
+        for _, member in sorted(members.items()):
+            try:
+                return self._call(member, method, *args)
+            except (OSError, Unavailable) as error:
+                failed = f": {error}"
+        if not members:
+            raise Unavailable(f"no scheduler runs at {self._where}: start one")
+        raise Unavailable(f"none of {len(members)} schedulers at {self._where} answers{failed}")
+
+    def _call(self, member: Member, method: str, *args: Any) -> Any:
+        try:
+            return call(member, method, *args, timeout=self._timeout)
+        except Fault as fault:
+            kind = _ERRORS.get(fault.faultCode, ClusterError)
+            raise kind(fault.faultString) from None
+
+
+def _selection(which: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a selection's plain form."""
+    names = which.get("names", ())
+    if isinstance(names, str):
+        names = (names,)
+    return {**which, "names": list(names)}
+
+
+def _event(answer: Mapping[str, Any]) -> Event:
+    return Event(**{item.name: answer[item.name] for item in fields(Event)})
+
+
+def _rest(batch: Batch, until: float | None) -> None:
+    """Wait for the next look.
+
+    Raises:
+        TimedOut: it would be too late.
+    """
+    left = POLL if until is None else until - time.monotonic()
+    if left <= 0:
+        raise TimedOut(f"batch {batch.id} is at work: {batch.remaining} of its projects remain")
+    time.sleep(min(POLL, left))

@@ -1,0 +1,249 @@
+"""The commands that have something done to projects, at a real cluster."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyspider_zk.config import Settings
+from tests.cli.conftest import Run, hosts
+from tests.cli.processes import PROGRAM, ROOT, lines_until, process
+from tests.live_cluster import Cluster, living
+
+pytestmark = pytest.mark.zk
+
+Ask = Callable[..., Any]
+
+
+@pytest.fixture
+def live(
+    tmp_path: Path, cluster_settings: Settings, eventually: Callable[..., None]
+) -> Iterator[Cluster]:
+    """Give a cluster of three projects and a scheduler."""
+    with living(Cluster(tmp_path, cluster_settings), eventually) as made:
+        yield made
+
+
+@pytest.fixture
+def ask(run: Run, live: Cluster, monkeypatch: pytest.MonkeyPatch) -> Ask:
+    """Give the function that runs a command at this cluster."""
+    monkeypatch.setenv("LOGNAME", "ann")
+    return lambda *arguments, **more: run("--zookeeper", hosts(live.settings), *arguments, **more)
+
+
+def statuses(cluster: Cluster) -> dict[str, str]:
+    return {row["name"]: row["status"] for row in cluster.database("project").get_all()}
+
+
+COMMANDS: list[tuple[list[object], str, object]] = [
+    (["start", "b"], "status", "RUNNING"),
+    (["stop", "--pattern", "[ab]"], "status", "STOP"),
+    (["restart", "--status", "stop"], "status", "RUNNING"),
+    (["rate", "2.5", "7", "b"], "rate", 2.5),
+    (["group", "weekly", "b", "c"], "group", "weekly"),
+    (["set-status", "debug", "--all"], "status", "DEBUG"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "column", "value"), COMMANDS)
+def test_what_is_asked_for_is_done_when_the_command_ends(
+    ask: Ask, live: Cluster, arguments: list[object], column: str, value: object
+) -> None:
+    result = ask(*arguments)
+    assert result.exit_code == 0, result.output
+    assert " done: " in result.stdout
+    assert live.database("project").get("b")[column] == value
+
+
+def test_run_calls_on_start_of_a_project_that_runs(ask: Ask, live: Cluster) -> None:
+    assert ask("run", "a", "--id", "mine").exit_code == 0
+    task = live.database("task").get_task("a", "on_start")
+    assert (task["process"]["callback"], task["schedule"]["itag"]) == ("on_start", "mine")
+
+
+def test_failures_are_named_and_end_with_1(ask: Ask) -> None:
+    result = ask("run", "a", "b")
+    assert result.exit_code == 1
+    assert "run failed: 1 of 2 projects, 1 failed" in result.stdout
+    assert "  b: " in result.stderr
+
+
+def test_json_is_one_document(ask: Ask) -> None:
+    result = ask("stop", "--all", "--json", "--id", "mine", "--priority", 900)
+    found = json.loads(result.stdout)
+    assert (found["id"], found["state"], found["done"], found["user"]) == ("mine", "done", 3, "ann")
+    assert result.stderr == ""
+
+
+def test_on_a_terminal_the_progress_is_shown(live: Cluster, tmp_path: Path) -> None:
+    screen, terminal = pty.openpty()
+    command = (*PROGRAM, "--zookeeper", hosts(live.settings), "set-status", "debug", "--all")
+    environ = os.environ | {"PYTHONPATH": str(ROOT), "TERM": "xterm"}
+    subprocess.run(command, cwd=tmp_path, env=environ, stderr=terminal, check=True, timeout=60)
+    shown = os.read(screen, 100_000).decode()
+    os.close(screen)
+    os.close(terminal)
+    assert "3/3" in shown
+
+
+def test_who_does_not_wait_gets_the_job(ask: Ask) -> None:
+    result = ask("delete", "b", "--yes", "--no-wait", "--id", "mine")
+    assert result.exit_code == 0
+    assert "(job mine)" in result.stdout
+    assert ask("job", "mine", "--follow").exit_code == 0
+
+
+def test_who_waits_too_short_is_told_so(ask: Ask) -> None:
+    result = ask("delete", "b", "--yes", "--timeout", 0, "--id", "mine")
+    assert result.exit_code == 1
+    assert "batch mine is at work" in result.stderr
+
+
+def test_a_dry_run_only_tells(ask: Ask, live: Cluster) -> None:
+    before = statuses(live)
+    result = ask("start", "--status", "STOP", "--dry-run")
+    assert (result.exit_code, result.stdout) == (0, "start 2 projects: b, c\n")
+    assert statuses(live) == before
+    doubtful = ask("run", "--all", "--dry-run", "--json")
+    assert doubtful.exit_code == 1
+    assert "not RUNNING" in json.loads(doubtful.stdout)["faults"][0]
+    assert ask("jobs").stdout == "nothing was asked for\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "culprit"),
+    [
+        (["start"], "name projects"),
+        (["start", "a", "--all"], "--all"),
+        (["start", "nobody"], "nobody"),
+        (["start", "--status", "OFF"], "OFF"),
+        (["rate", "-1", "1", "a"], "-1"),
+        (["set-status", "OFF", "a"], "OFF"),
+        (["job", "none"], "none"),
+        (["job", "none", "--cancel", "--retry"], "exclude"),
+    ],
+)
+def test_a_wrong_command_ends_with_2_and_names_the_culprit(
+    ask: Ask, arguments: list[object], culprit: str
+) -> None:
+    result = ask(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert culprit in result.stderr
+
+
+# -- delete ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("names", "typed"), [(["b"], "b"), (["b", "c"], "2")])
+def test_deleting_asks_for_the_name_or_the_number(
+    ask: Ask, live: Cluster, names: list[str], typed: str
+) -> None:
+    result = ask("delete", *names, input=f"{typed}\n")
+    assert result.exit_code == 0, result.output
+    assert not statuses(live).keys() & set(names)
+
+
+@pytest.mark.parametrize("typed", ["", "y\n", "c\n", "1\n"])
+def test_deleting_does_nothing_without_the_right_answer(
+    ask: Ask, live: Cluster, typed: str
+) -> None:
+    before = statuses(live)
+    result = ask("delete", "b", input=typed)
+    assert result.exit_code == 1
+    assert statuses(live) == before
+    assert ask("jobs").stdout == "nothing was asked for\n"
+
+
+def test_deleting_tomorrow_stops_today(ask: Ask, live: Cluster) -> None:
+    assert ask("delete", "a", "--yes", "--in-24h").exit_code == 0
+    assert statuses(live)["a"] == "STOP"
+
+
+# -- jobs ------------------------------------------------------------------------------------
+
+
+def test_jobs_are_listed_newest_first(ask: Ask) -> None:
+    ask("stop", "a", "--id", "first")
+    ask("run", "b", "--id", "second")
+    lines = ask("jobs").stdout.splitlines()
+    assert [line.split()[:3] for line in lines[1:]] == [
+        ["second", "run", "failed"],
+        ["first", "stop", "done"],
+    ]
+    assert [each["id"] for each in json.loads(ask("jobs", "--json", "--limit", 1).stdout)] == [
+        "second"
+    ]
+
+
+def test_a_job_tells_how_it_ended(ask: Ask) -> None:
+    ask("run", "b", "--id", "mine")
+    result = ask("job", "mine")
+    assert result.exit_code == 1
+    assert "run failed: 0 of 1 project, 1 failed" in result.stdout
+    assert json.loads(ask("job", "mine", "--json").stdout)["failed"] == 1
+
+
+def test_a_job_can_be_retried(ask: Ask) -> None:
+    ask("run", "b", "--id", "mine")
+    again = ask("job", "mine", "--retry", "--json")
+    assert again.exit_code == 0
+    assert json.loads(again.stdout)["total"] == 1
+
+
+def test_a_job_can_be_cancelled(ask: Ask, live: Cluster) -> None:
+    (scheduler,) = live.running
+    scheduler._runner.stop()  # nobody carries anything out
+    ask("stop", "a", "--no-wait", "--id", "mine")
+    assert ask("job", "mine", "--cancel").exit_code == 0
+    followed = ask("job", "mine", "--follow", "--json")
+    assert (followed.exit_code, json.loads(followed.stdout)["state"]) == (1, "cancelled")
+
+
+# -- looking ---------------------------------------------------------------------------------
+
+
+def test_projects_are_shown_with_their_owners(ask: Ask) -> None:
+    lines = ask("projects", "--status", "STOP", "--sort", "-name").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["name", "c", "b"]
+    assert {line.split()[-1] for line in lines[1:]} == {"0"}
+    found = json.loads(ask("projects", "--json", "--owner", 0, "--limit", 1).stdout)
+    assert (found["total"], [each["name"] for each in found["projects"]]) == (3, ["a"])
+    assert ask("projects", "--pattern", "x*").stdout == "no projects\n"
+
+
+def test_a_route_is_shown(ask: Ask) -> None:
+    found = json.loads(ask("route", "a", "--json").stdout)
+    text = ask("route", "a").stdout
+    assert text == f"a: slot {found['slot']}, owned by member 0 at {found['address']}\n"
+
+
+def test_events_are_shown_oldest_first(ask: Ask) -> None:
+    ask("stop", "a", "--id", "mine")
+    events = [json.loads(line) for line in ask("events", "--json").stdout.splitlines()]
+    batch = next(each for each in events if each["kind"] == "batch")
+    assert (batch["who"], batch["data"]["batch"]) == ("ann", "mine")
+    assert [each["sequence"] for each in events] == sorted(each["sequence"] for each in events)
+    after = ask("events", "--after", batch["sequence"] - 1).stdout
+    assert "stop of 1 projects was asked for (ann)" in after.splitlines()[0]
+
+
+def test_events_are_followed_until_ctrl_c(ask: Ask, live: Cluster, tmp_path: Path) -> None:
+    where = ("--zookeeper", hosts(live.settings))
+    with process(*where, "events", "--follow", folder=tmp_path) as child:
+        lines_until(child, "joined")
+        ask("stop", "a")
+        lines_until(child, "stop of 1 projects")
+        child.send_signal(signal.SIGINT)
+        assert child.wait() == 0
+
+
+def test_without_a_cluster_the_remedy_is_told(run: Run) -> None:
+    result = run("jobs")
+    assert result.exit_code == 3
+    assert "pyspider-zk up" in result.stderr

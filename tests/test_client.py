@@ -1,0 +1,209 @@
+"""The Python client at a real cluster."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyspider_zk import client as client_module
+from pyspider_zk.client import Batch, Client, Logged, Project, Route
+from pyspider_zk.config import Settings
+from pyspider_zk.core.events import Event
+from pyspider_zk.core.names import Tree
+from pyspider_zk.core.phases import Phase
+from pyspider_zk.core.slots import slot_of
+from pyspider_zk.errors import BadMessage, BadRequest, Conflict, NotFound, TimedOut, Unavailable
+from pyspider_zk.zookeeper.connection import Connection
+from pyspider_zk.zookeeper.events import Events
+from tests.live_cluster import Cluster, living
+
+pytestmark = pytest.mark.zk
+
+Eventually = Callable[..., None]
+
+
+@pytest.fixture
+def cluster(
+    tmp_path: Path, cluster_settings: Settings, eventually: Eventually
+) -> Iterator[Cluster]:
+    """Give a cluster of three projects and a scheduler."""
+    with living(Cluster(tmp_path, cluster_settings), eventually) as made:
+        yield made
+
+
+@pytest.fixture
+def client(cluster: Cluster) -> Iterator[Client]:
+    """Give a client that was told the addresses as a text."""
+    with Client(f"{cluster.settings.hosts}{cluster.settings.root}") as made:
+        yield made
+
+
+def rows(cluster: Cluster) -> dict[str, Any]:
+    return {row["name"]: row for row in cluster.database("project").get_all()}
+
+
+OPERATIONS: list[tuple[Callable[[Client], Batch], str, Any]] = [
+    (lambda client: client.start(names=["b"]), "status", "RUNNING"),
+    (lambda client: client.stop(names=["b"]), "status", "STOP"),
+    (lambda client: client.rate(2.5, 7, names=["b"]), "rate", 2.5),
+    (lambda client: client.rate(2.5, 7, names=["b"]), "burst", 7),
+    (lambda client: client.group("weekly", pattern="b"), "group", "weekly"),
+    (lambda client: client.status("DEBUG", names="b"), "status", "DEBUG"),
+    (lambda client: client.restart(names=["b"], status="STOP"), "status", "RUNNING"),
+]
+
+
+@pytest.mark.parametrize(("ask", "column", "value"), OPERATIONS)
+def test_what_is_asked_for_is_done(
+    client: Client, cluster: Cluster, ask: Any, column: str, value: Any
+) -> None:
+    done = client.wait(ask(client).id)
+    assert (done.state, done.total, done.done, done.ended) == ("done", 1, 1, True)
+    assert rows(cluster)["b"][column] == value
+    assert rows(cluster)["c"] == {**rows(cluster)["c"], "status": "STOP", "rate": 1}
+
+
+def test_a_deleted_project_is_gone(client: Client, cluster: Cluster) -> None:
+    batch = client.delete(names=["b", "c"], user="ann", priority=900)
+    assert client.wait(batch.id).state == "done"
+    assert list(rows(cluster)) == ["a"]
+    assert client.batch(batch.id).user == "ann"
+
+
+def test_a_project_that_waits_for_its_deletion_is_stopped(client: Client, cluster: Cluster) -> None:
+    client.wait(client.delete(names=["a"], wait=True).id)
+    assert rows(cluster)["a"]["status"] == "STOP"
+    assert "delete" in rows(cluster)["a"]["group"]
+
+
+def test_failures_are_told_and_can_be_tried_again(client: Client) -> None:
+    batch = client.wait(client.run(names=["b"]).id)
+    assert (batch.state, batch.failed) == ("failed", 1)
+    assert list(batch.errors) == ["b"]
+    again = client.wait(client.retry(batch.id).id)
+    assert (again.operation, again.state) == ("run", "failed")
+    assert [each.id for each in client.batches()] == [again.id, batch.id]
+    assert [each.id for each in client.batches(offset=1, limit=1)] == [batch.id]
+
+
+def test_asking_twice_with_one_id_is_asking_once(client: Client) -> None:
+    first = client.stop(names=["b"], batch="mine")
+    assert client.stop(names=["b"], batch="mine").created == first.created
+    with pytest.raises(Conflict, match="'mine'"):
+        client.stop(names=["c"], batch="mine")
+
+
+def test_a_plan_changes_nothing(client: Client, cluster: Cluster) -> None:
+    plan = client.plan("run", all=True)
+    assert (plan.count, plan.names) == (3, ["a", "b", "c"])
+    assert "not RUNNING or DEBUG" in plan.faults[0]
+    assert client.batches() == []
+    assert rows(cluster)["a"]["status"] == "RUNNING"
+
+
+@pytest.mark.parametrize(
+    ("asked", "culprit"),
+    [({"names": ["nobody"]}, "nobody"), ({}, "no projects"), ({"patern": "x"}, "patern")],
+)
+def test_a_wrong_request_is_refused_by_name(client: Client, asked: Any, culprit: str) -> None:
+    with pytest.raises(BadRequest, match=culprit):
+        client.start(**asked)
+
+
+def test_what_there_is_not_is_not_found(client: Client) -> None:
+    for ask in (client.batch, client.cancel, client.retry, client.wait):
+        with pytest.raises(NotFound, match="'none'"):
+            ask("none")
+
+
+def test_following_ends_with_the_batch(client: Client) -> None:
+    seen = list(client.follow(client.start(all=True).id))
+    assert seen[-1].state == "done"
+    assert [each.done for each in seen] == sorted(each.done for each in seen)
+
+
+def test_projects_are_filtered_sorted_and_paged(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_module, "PAGE", 2)
+    assert names(client.projects()) == ["a", "b", "c"]
+    assert names(client.projects("-name", offset=1)) == ["b", "a"]
+    assert names(client.projects(status="STOP", limit=1)) == ["b"]
+    assert client.projects(status="STOP", limit=1).total == 2
+    assert names(client.projects(owner=7)) == []
+    assert names(client.projects(owner=0)) == ["a", "b", "c"]
+    assert isinstance(client.projects().items[0], Project)
+
+
+def names(found: Any) -> list[str]:
+    return [project.name for project in found.items]
+
+
+def test_a_route_names_the_owner(client: Client, cluster: Cluster) -> None:
+    found = client.route("a")
+    assert found.slot == slot_of("a", cluster.settings.slots)
+    assert (found.owner, found.phase, found.next) == (0, Phase.OWNED, None)
+    assert found.address
+    with pytest.raises(BadMessage, match="a-b"):
+        client.route("a-b")
+
+
+def test_events_are_read_and_followed(client: Client, cluster: Cluster) -> None:
+    known = list(client.events())
+    assert "joined" in [logged.event.kind for logged in known]
+    followed = client.events(known[-1].sequence, follow=True)
+    connection = Connection(cluster.settings)
+    connection.start()
+    log = Events(connection, Tree(cluster.settings.root))
+    written = [Event("job", f"number {number}", 1.0, "ann", {"n": number}) for number in range(3)]
+    for event in written:
+        log.append(event)
+    connection.stop()
+    seen = [logged for logged in itertools.islice(followed, 3) if isinstance(logged, Logged)]
+    assert [logged.event for logged in seen] == written
+    assert [logged.event.text for logged in client.events(limit=1)] == ["number 2"]
+
+
+# -- who answers -----------------------------------------------------------------------------
+
+
+def test_another_scheduler_is_asked_if_one_does_not_answer(
+    client: Client, cluster: Cluster, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    real = client_module.call
+
+    def deaf(member: Any, *args: Any, **kwargs: Any) -> Any:
+        """Let the first scheduler do what it is asked for, and its answer be lost."""
+        asked.append(member.address)
+        answer = real(member, *args, **kwargs)
+        if len(asked) == 1:
+            raise ConnectionResetError("lost")
+        return answer
+
+    with cluster.scheduler():
+        eventually(lambda: len(client._directory.members()) == 2)
+        eventually(lambda: client.batches() == [])
+        monkeypatch.setattr(client_module, "call", deaf)
+        batch = client.stop(names=["b"])
+        assert len(set(asked)) == 2
+        assert [each.id for each in client.batches()] == [batch.id]
+
+
+def test_without_a_scheduler_it_says_so(tmp_path: Path, cluster_settings: Settings) -> None:
+    with Cluster(tmp_path, cluster_settings).scheduler():
+        pass
+    with Client(cluster_settings) as client:
+        with pytest.raises(Unavailable, match="no scheduler runs at"):
+            client.start(all=True)
+        assert isinstance(client.route("a"), Route)
+        assert client.route("a").owner is None
+
+
+def test_waiting_has_a_limit(client: Client) -> None:
+    batch = client.delete(names=["b"])  # which is not over before late results have come
+    with pytest.raises(TimedOut, match="1 of its projects remain"):
+        client.wait(batch.id, timeout=0)
+    assert client.wait(batch.id).state == "done"
