@@ -30,6 +30,7 @@ CLUSTER_CLASSES = {
 ALONE = ("one", "bench")  # they run on classes of their own, in a cluster of none
 
 _PACKAGE = "pyspider_zk"
+_LOGGERS = (f"{_PACKAGE}.", "pyspider.", "result", "database.")  # ours, and pyspider's own
 _HELP = {
     "scheduler": "Run a scheduler; any number of them share the projects.",
     "all": "Run one of each component in subprocesses or threads.",
@@ -198,7 +199,7 @@ def _visible(name: str, function: Function) -> Function:
 def _unmute() -> None:
     """Undo what pyspider's logging set-up does to loggers that exist already: it mutes them."""
     for name, logger in logging.root.manager.loggerDict.items():
-        if name.startswith(f"{_PACKAGE}.") and isinstance(logger, logging.Logger):
+        if name.startswith(_LOGGERS) and isinstance(logger, logging.Logger):
             logger.disabled = False
 
 
