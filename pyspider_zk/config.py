@@ -42,6 +42,7 @@ class Settings:
         await_members: how many members a newborn cluster waits for before the first grant.
         advertise: the address others reach this process at; empty: the one that reaches
             ZooKeeper.
+        login_to_change: in the web UI, whoever is not logged in may only look.
         trusted_origins: whose pages may change things through the web UI, beside its own.
     """
 
@@ -57,6 +58,7 @@ class Settings:
     await_members: int = 1
     advertise: str = ""
     trusted_origins: tuple[str, ...] = ()
+    login_to_change: bool = False
 
 
 def settings_from(
@@ -94,6 +96,7 @@ _TYPES: Mapping[str, Callable[[object], object]] = {
     "drain": lambda value: _seconds(value),
     "await_members": lambda value: _whole(value),
     "trusted_origins": lambda value: _origins(value),
+    "login_to_change": lambda value: _yes_or_no(value),
 }
 
 
@@ -167,6 +170,14 @@ def _seconds(value: object) -> float:
     if isinstance(value, bool) or not re.fullmatch(r"\d+(\.\d+)?", str(value)):
         raise ValueError(f"must be a number of seconds, not {value!r}")
     return float(str(value))
+
+
+def _yes_or_no(value: object) -> bool:
+    words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+    word = str(value).strip().lower()
+    if word not in words:
+        raise ValueError(f"must be true or false, not {value!r}")
+    return words[word]
 
 
 def _origins(value: object) -> tuple[str, ...]:

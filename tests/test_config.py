@@ -101,6 +101,7 @@ def test_a_key_that_does_not_exist_is_told_with_the_likely_one():
         ("await_members", "three"),
         ("name", 7),
         ("trusted_origins", 7),
+        ("login_to_change", "perhaps"),
         ("trusted_origins", "crawl.example.org"),
         ("trusted_origins", ["https://a.example.org/path"]),
     ],
@@ -117,6 +118,11 @@ def test_origins_may_be_a_list_or_a_text_with_commas():
     environ = {"PYSPIDER_ZK_TRUSTED_ORIGINS": "https://a.example.org, http://b:8080"}
     assert settings_from(None, environ).trusted_origins == origins
     assert settings_from({"trusted_origins": ""}).trusted_origins == ()
+
+
+@pytest.mark.parametrize(("given", "read"), [(True, True), ("yes", True), ("0", False)])
+def test_a_switch_may_be_a_word(given, read):
+    assert settings_from({"login_to_change": given}).login_to_change is read
 
 
 def test_one_fault_does_not_cause_another():

@@ -133,29 +133,43 @@ class Router:
         Raises:
             OSError: none can be reached.
         """
-        answers, _ = self.ask(method, *args)
+        answers = [
+            answer
+            for member, future in self._asked(method, *args).items()
+            for answer in self._got(member, future)
+        ]
         if not answers:
             self._forget()
             raise ConnectionRefusedError("no scheduler can be reached")
-        return list(answers.values())
+        return answers
 
     def ask(self, method: str, *args: Any) -> tuple[dict[MemberId, Any], list[MemberId]]:
-        """Ask every member; return the answers, and those that cannot be reached.
+        """Ask every member; return the answers, and the members that gave none.
+
+        A member that answers with an error gives none: it may be of an older version.
 
         Raises:
             OSError: ZooKeeper does not tell who there is, and never did.
         """
-        members = self._cluster().members
-        asked = {
+        answers: dict[MemberId, Any] = {}
+        silent = []
+        for member, future in self._asked(method, *args).items():
+            try:
+                got = self._got(member, future)
+            except xmlrpc.client.Fault as fault:
+                logger.warning("%s at member %s: %s", method, member, fault)
+                got = []
+            if got:
+                answers[member] = got[0]
+            else:
+                silent.append(member)
+        return answers, silent
+
+    def _asked(self, method: str, *args: Any) -> dict[MemberId, Future[Any]]:
+        return {
             member: self._pool.submit(call, record, method, *args, timeout=self._timeout)
-            for member, record in members.items()
+            for member, record in self._cluster().members.items()
         }
-        answers = {
-            member: answer
-            for member, future in asked.items()
-            for answer in self._got(member, future)
-        }
-        return answers, [member for member in members if member not in answers]
 
     def _got(self, member: MemberId, future: Future[Any]) -> list[Any]:
         try:

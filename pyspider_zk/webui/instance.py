@@ -1,21 +1,34 @@
 """The object to name as pyspider's ``--webui-instance``."""
 
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import Any
 
 from pyspider.webui.app import app as stock_app
+from werkzeug.middleware.dispatcher import DispatcherMiddleware
 
 from pyspider_zk.config import Settings
-from pyspider_zk.core.names import Kind
-from pyspider_zk.core.records import ComponentKind
+from pyspider_zk.core.names import Kind, Tree
+from pyspider_zk.core.records import Cluster, ComponentKind
+from pyspider_zk.errors import ConfigError
+from pyspider_zk.hooks.dispatcher import Dispatcher
 from pyspider_zk.hooks.identity import presence, reachable
 from pyspider_zk.hooks.router import Router
 from pyspider_zk.hooks.signals import on_signals
 from pyspider_zk.queues.api import Queues
+from pyspider_zk.webui.api import PREFIX, Backend, create_api
+from pyspider_zk.webui.guard import guarded
+from pyspider_zk.webui.lengths import Lengths
+from pyspider_zk.webui.watch import LeaseWatch
 from pyspider_zk.wiring import current_queues, current_settings
+from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.directory import Directory
+from pyspider_zk.zookeeper.events import Events
+from pyspider_zk.zookeeper.jobs import JobQueue
+
+PATIENCE = 1.0
+"""Seconds that a member may take for an answer that the operations page asks for again soon."""
 
 
 class _Sum:
@@ -56,8 +69,11 @@ class ClusterWebUI:
 
         Raises:
             ClusterError: the cluster cannot be reached.
+            ConfigError: a login is needed, and there is none.
         """
         settings = current_settings()
+        if settings.login_to_change and not self.config.get("webui_username"):
+            raise ConfigError(["login_to_change: nobody can log in; start webui with --username"])
         self._ended = False
         with (
             on_signals({signal.SIGTERM: self.quit}),
@@ -85,19 +101,73 @@ class ClusterWebUI:
             closing(queues or current_queues(settings)) as queues,
             presence(settings, ComponentKind.WEBUI, address) as present,
             closing(Router(Directory(settings, present.connection).read)) as router,
+            closing(Router(_reader(settings, present.connection), timeout=PATIENCE)) as hasty,
+            self._with_api(self._backend(settings, present.connection, queues, hasty)),
+            guarded(self.flask_app, settings.trusted_origins, settings.login_to_change),
             self._fed_by(router, {kind.value: _Sum(kind, queues) for kind in Kind}),
         ):
             yield
 
+    def _backend(
+        self, settings: Settings, connection: Connection, queues: Queues, rpc: Router
+    ) -> Backend:
+        tree = Tree(settings.root)
+        read = _reader(settings, connection)
+        events = Events(connection, tree)
+        jobs = JobQueue(connection, tree.jobs)
+        dispatcher = Dispatcher(self.config["projectdb"], jobs, events, read, settings.slots)
+        lengths = Lengths(queues, self.config["queues"])
+        return Backend(
+            cluster=read,
+            queues=lengths.read,
+            dispatcher=dispatcher,
+            events=events,
+            slot_queues=queues.slot_queues,
+            rpc=rpc,
+            leases=LeaseWatch(),
+            settings=settings,
+            config=self.config,
+        )
+
     @contextmanager
-    def _fed_by(self, rpc: Router, lengths: Mapping[str, _Sum]) -> Iterator[None]:
-        """Let the views ask the cluster while the block runs."""
-        before = {name: self.config[name] for name in ("scheduler_rpc", "queues")}
-        self.config.update(scheduler_rpc=rpc, queues={**before["queues"], **lengths})
+    def _with_api(self, backend: Backend) -> Iterator[None]:
+        """Serve the API beside pyspider's pages while the block runs."""
+        before = self.flask_app.wsgi_app
+        self.flask_app.wsgi_app = DispatcherMiddleware(before, {PREFIX: create_api(backend)})
         try:
             yield
         finally:
+            self.flask_app.wsgi_app = before
+
+    @contextmanager
+    def _fed_by(self, rpc: Router, lengths: Mapping[str, _Sum]) -> Iterator[None]:
+        """Let the views ask the cluster while the block runs."""
+        queues = {**self.config["queues"], **lengths}
+        with self._configured(scheduler_rpc=rpc, queues=queues):
+            yield
+
+    @contextmanager
+    def _configured(self, **values: Any) -> Iterator[None]:
+        """Let the views find these values while the block runs."""
+        before = {name: self.config[name] for name in values if name in self.config}
+        self.config.update(values)
+        try:
+            yield
+        finally:
+            for name in values:
+                del self.config[name]
             self.config.update(before)
+
+
+def _reader(settings: Settings, connection: Connection) -> Callable[[], Cluster]:
+    """Return what reads the cluster, or says at once that ZooKeeper is away."""
+    directory = Directory(settings, connection)
+
+    def read() -> Cluster:
+        connection.require()
+        return directory.read()
+
+    return read
 
 
 app = ClusterWebUI(stock_app)

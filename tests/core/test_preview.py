@@ -40,6 +40,8 @@ def test_one_that_joins_would_get_its_share_of_each():
 def test_what_moves_already_counts_as_arrived():
     before = cluster("aaaa" + "aabb", "...." + "bb..")
     assert preview(before, {}) == []
+    moves = preview(before, {}, leaves=[1])
+    assert [tuple(move) for move in moves] == [(slot, B, A) for slot in (4, 5, 6, 7)]
 
 
 def test_if_the_last_one_leaves_nothing_can_move():

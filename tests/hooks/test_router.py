@@ -104,6 +104,13 @@ def test_sizes_are_summed(serve: Serve, route: Route) -> None:
     assert route(serve(size=lambda: 3), serve(size=lambda: 4)).size() == 7
 
 
+def test_those_who_give_no_answer_are_named(serve: Serve, route: Route) -> None:
+    faulty = route(serve(size=lambda: 3), serve(size=lambda: 1 // 0))
+    assert faulty.ask("local_size") == ({MemberId(0, "x"): 3}, [MemberId(1, "x")])
+    gone = route(serve(size=lambda: 3), "127.0.0.1:1")
+    assert gone.ask("local_size") == ({MemberId(0, "x"): 3}, [MemberId(1, "x")])
+
+
 def test_counters_are_united(serve: Serve, route: Route) -> None:
     def counter(project: str) -> Callable[..., Any]:
         return lambda window, value: {project: {window: value}}

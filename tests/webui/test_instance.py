@@ -1,106 +1,31 @@
 """pyspider's web UI, fed by a real cluster."""
 
 import os
-import queue
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from http.client import HTTPConnection
 from typing import Any
 from urllib.request import urlopen
 
-import pyspider.webui  # noqa: F401 - it registers the views
 import pytest
-from pyspider.database import connect_database
 from pyspider.webui.app import app as stock_app
 
 from pyspider_zk.config import Settings
 from pyspider_zk.core.names import Kind
 from pyspider_zk.core.records import ComponentKind
 from pyspider_zk.core.slots import slot_of
-from pyspider_zk.errors import Unavailable
-from pyspider_zk.hooks import ClusterScheduler
+from pyspider_zk.errors import ConfigError, Unavailable
 from pyspider_zk.hooks.router import Router
-from pyspider_zk.queues.api import Message, Queues
+from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.connect import connect
 from pyspider_zk.queues.memory import MemoryBroker
 from pyspider_zk.webui.instance import ClusterWebUI
 from pyspider_zk.zookeeper.directory import Directory
-
-DEADLINE = 20.0
-NAMES = ["newtask_queue", "status_queue", "scheduler2fetcher", "fetcher2processor"]
-NAMES += ["processor2result"]
-
-Eventually = Callable[..., None]
-
-
-class Cluster:
-    """Databases, the message queue of this process, and schedulers in threads."""
-
-    def __init__(self, folder: Path, settings: Settings) -> None:
-        self.folder = folder
-        self.settings = settings
-        self.broker = MemoryBroker()
-        self.dispatched: queue.Queue[Any] = queue.Queue()
-
-    def database(self, kind: str) -> Any:
-        return connect_database(f"sqlite+{kind}db:///{self.folder}/{kind}.db")
-
-    def queues(self) -> Queues:
-        return self.broker.queues(self.settings.slots)
-
-    def project(self, name: str) -> None:
-        row = {"status": "RUNNING", "script": "class Handler: pass", "group": ""}
-        self.database("project").insert(name, {**row, "comments": "", "rate": 1, "burst": 1})
-
-    @contextmanager
-    def scheduler(self) -> Iterator[ClusterScheduler]:
-        """Run a scheduler while the block runs."""
-        made = ClusterScheduler(
-            taskdb=self.database("task"),
-            projectdb=self.database("project"),
-            resultdb=self.database("result"),
-            newtask_queue=None,
-            status_queue=None,
-            out_queue=self.dispatched,
-            data_path=str(self.folder),
-            settings=self.settings,
-            queues=self.queues(),
-        )
-        threads = [
-            threading.Thread(target=made.xmlrpc_run, kwargs={"port": 0}, daemon=True),
-            threading.Thread(target=made.run, daemon=True),
-        ]
-        for thread in threads:
-            thread.start()
-        try:
-            yield made
-        finally:
-            made.quit()
-            for thread in threads:
-                thread.join(DEADLINE)
-                assert not thread.is_alive()
-
-
-@pytest.fixture
-def cluster(tmp_path: Path, cluster_settings: Settings) -> Cluster:
-    return Cluster(tmp_path, cluster_settings)
-
-
-@pytest.fixture
-def ui(tmp_path: Path) -> Iterator[ClusterWebUI]:
-    """Give the web UI as pyspider prepares it; its application is one for the whole process."""
-    before = dict(stock_app.config)
-    made = ClusterWebUI(stock_app)
-    for kind in ("task", "project", "result"):
-        path = f"sqlite+{kind}db:///{tmp_path}/{kind}.db"
-        made.config[f"{kind}db"] = connect_database(path)
-    made.config["queues"] = {name: queue.Queue() for name in NAMES}
-    yield made
-    stock_app.config.clear()
-    stock_app.config.update(before)
+from tests.live_cluster import DEADLINE, Cluster
+from tests.webui.conftest import NAMES, Eventually
 
 
 def present(settings: Settings) -> list[str]:
@@ -274,6 +199,49 @@ def test_it_serves_until_sigterm(ui: ClusterWebUI, as_configured: Settings) -> N
     assert seen == [200, [f"127.0.0.1:{port}"]]
     assert not not_ours.is_set()
     assert present(as_configured) == []
+
+
+@pytest.mark.zk
+@pytest.mark.redis
+@pytest.mark.usefixtures("as_configured")
+def test_what_it_serves_is_guarded_pages_api_and_webdav(ui: ClusterWebUI) -> None:
+    found = _visited(ui, {"Origin": "http://evil.example.org"})
+    assert found == [200, 403, 403, 403, 207, 200]
+
+
+@pytest.mark.zk
+@pytest.mark.redis
+@pytest.mark.usefixtures("as_configured")
+def test_without_a_login_one_may_only_look_if_that_was_asked_for(
+    ui: ClusterWebUI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYSPIDER_ZK_LOGIN_TO_CHANGE", "yes")
+    with pytest.raises(ConfigError, match="--username"):
+        ui.run()
+    ui.config.update(webui_username="ann", webui_password="secret")  # noqa: S106 - a test's
+    assert _visited(ui, {}) == [200, 401, 401, 401, 207, 200]
+
+
+def _visited(ui: ClusterWebUI, headers: dict[str, str]) -> list[int]:
+    """Serve, and return the statuses of some requests, half of which change something."""
+    seen: list[int] = []
+    requests = [("GET", "/api/v1/queues"), ("POST", "/api/v1/jobs"), ("POST", "/update")]
+    requests += [("PUT", "/dav/p.py"), ("PROPFIND", "/dav/"), ("GET", "/")]
+
+    def visit() -> None:
+        assert stock_app.ready.wait(DEADLINE)
+        for method, path in requests:
+            connection = HTTPConnection("127.0.0.1", stock_app.port, timeout=DEADLINE)
+            connection.request(method, path, headers=headers)
+            seen.append(connection.getresponse().status)
+            connection.close()
+        ui.quit()
+
+    visitor = threading.Thread(target=visit, daemon=True)
+    visitor.start()
+    ui.run("127.0.0.1", _free_port())
+    visitor.join(DEADLINE)
+    return seen
 
 
 @pytest.mark.zk

@@ -1,0 +1,72 @@
+"""What the API speaks for."""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from flask import current_app
+from flask_login import current_user
+
+from pyspider_zk.config import Settings
+from pyspider_zk.core.events import Event
+from pyspider_zk.core.records import Cluster
+from pyspider_zk.errors import ClusterError
+from pyspider_zk.hooks.dispatcher import Dispatcher
+from pyspider_zk.hooks.router import Router
+from pyspider_zk.queues.api import SlotQueues
+from pyspider_zk.webui.watch import LeaseWatch
+from pyspider_zk.zookeeper.events import Events
+
+logger = logging.getLogger("pyspider_zk.webui")
+
+_KEY = "pyspider_zk"
+
+
+@dataclass(frozen=True)
+class Backend:
+    """The cluster behind the API.
+
+    Attributes:
+        cluster: reads what stands in ZooKeeper.
+        queues: counts the messages of each queue, and the dead letters.
+        dispatcher: does what is asked for.
+        events: the event log.
+        slot_queues: the cluster's queues.
+        rpc: asks all members.
+        leases: knows how old they are.
+        settings: of this process.
+        config: pyspider's settings of the web UI, which may change while it runs.
+    """
+
+    cluster: Callable[[], Cluster]
+    queues: Callable[[], Mapping[str, int]]
+    dispatcher: Dispatcher
+    events: Events
+    slot_queues: SlotQueues
+    rpc: Router
+    leases: LeaseWatch
+    settings: Settings
+    config: Mapping[str, Any]
+
+    def bind(self, flask_app: Any) -> None:
+        """Let this application's views find it."""
+        flask_app.extensions[_KEY] = self
+
+
+def backend() -> Backend:
+    """Return what the current request is about."""
+    return cast(Backend, current_app.extensions[_KEY])
+
+
+def user() -> str:
+    """Return the name of who is logged in, empty if nobody is."""
+    return str(current_user.get_id() or "") if current_user.is_active else ""
+
+
+def tell(event: Event) -> None:
+    """Append to the event log; that it is away undoes nothing of what was done."""
+    try:
+        backend().events.append(event)
+    except ClusterError as error:
+        logger.warning("%s; it is not in the event log: %s", event.text, error)

@@ -1,0 +1,68 @@
+"""The cluster: members, components, assignment, queues."""
+
+from typing import Any
+
+from pyspider_zk.errors import NotFound
+from pyspider_zk.webui.api.backend import backend
+from pyspider_zk.webui.api.blueprint import Part
+from pyspider_zk.webui.api.projects import number
+from pyspider_zk.webui.api.schemas import Assignment, Components, Member, Members, Queues
+from pyspider_zk.webui.lengths import DEAD_LETTERS
+
+blueprint = Part("cluster", __name__, description="Members, components, assignment, queues")
+
+
+@blueprint.route("/members")
+@blueprint.tells(Members)
+def list_members() -> dict[str, Any]:
+    """List the schedulers that run."""
+    found = backend().cluster().as_dict()
+    return {"leader": found["leader"], "items": found["members"]}
+
+
+@blueprint.route("/members/<int:number>")
+@blueprint.tells(Member, errors=(404,))
+def get_member(number: int) -> dict[str, Any]:
+    """Tell of one scheduler."""
+    found: list[dict[str, Any]] = backend().cluster().as_dict()["members"]
+    for member in found:
+        if member["number"] == number:
+            return member
+    raise NotFound(f"no member {number} runs")
+
+
+@blueprint.route("/components")
+@blueprint.tells(Components)
+def list_components() -> dict[str, Any]:
+    """List processors, fetchers, result workers and web UIs that run."""
+    return {"items": backend().cluster().as_dict()["components"]}
+
+
+@blueprint.route("/assignment")
+@blueprint.tells(Assignment)
+def get_assignment() -> dict[str, Any]:
+    """Tell which member owns which slot."""
+    cluster = backend().cluster()
+    rows = cluster.assignment.slots
+    return {
+        "epoch": cluster.assignment.epoch,
+        "unserved": sum(row.owner not in cluster.members for row in rows),
+        "items": [
+            {
+                "slot": slot,
+                "owner": number(row.owner),
+                "epoch": row.epoch,
+                "next": number(row.next),
+                "phase": row.phase,
+            }
+            for slot, row in enumerate(rows)
+        ],
+    }
+
+
+@blueprint.route("/queues")
+@blueprint.tells(Queues)
+def get_queues() -> dict[str, Any]:
+    """Count the messages that wait."""
+    lengths = dict(backend().queues())
+    return {"dead_letters": lengths.pop(DEAD_LETTERS), "queues": lengths}

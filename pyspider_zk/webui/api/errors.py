@@ -1,0 +1,87 @@
+"""Answers every error with a problem."""
+
+from http import HTTPStatus
+from typing import Any
+
+from flask import Response, current_app, json
+from werkzeug.exceptions import HTTPException
+
+from pyspider_zk.errors import (
+    BadMessage,
+    BadRequest,
+    BatchTaken,
+    ClusterError,
+    Conflict,
+    Mismatch,
+    NotFound,
+    SessionLost,
+    Unavailable,
+)
+from pyspider_zk.webui.problem import PROBLEM_TYPE, problem
+
+LOGIN = {"WWW-Authenticate": 'Basic realm="Login Required"'}
+
+_NAMED = 5  # locked projects in the sentence
+_LISTED = 100  # and in the list for programs
+
+_STATUSES: tuple[tuple[type[ClusterError], HTTPStatus], ...] = (
+    (NotFound, HTTPStatus.NOT_FOUND),
+    (Conflict, HTTPStatus.CONFLICT),
+    (BatchTaken, HTTPStatus.CONFLICT),
+    (BadRequest, HTTPStatus.UNPROCESSABLE_ENTITY),
+    (BadMessage, HTTPStatus.UNPROCESSABLE_ENTITY),
+    (Unavailable, HTTPStatus.SERVICE_UNAVAILABLE),
+    (SessionLost, HTTPStatus.SERVICE_UNAVAILABLE),
+    (Mismatch, HTTPStatus.SERVICE_UNAVAILABLE),
+)
+
+
+class LockedProjects(ClusterError):
+    """Projects that only who is logged in may change."""
+
+    def __init__(self, names: list[str]) -> None:
+        some = ", ".join(names[:_NAMED])
+        super().__init__(f"{len(names)} of these projects are locked: log in, or leave out {some}")
+        self.names = names
+
+
+def answer_cluster_error(error: ClusterError) -> Response:
+    """Answer one of our own errors."""
+    if isinstance(error, LockedProjects):
+        return answer(HTTPStatus.UNAUTHORIZED, str(error), LOGIN, projects=error.names[:_LISTED])
+    for kind, status in _STATUSES:
+        if isinstance(error, kind):
+            return answer(status, str(error))
+    current_app.logger.error("the API cannot answer", exc_info=error)
+    return answer(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
+
+
+def answer_http_error(error: HTTPException) -> Response:
+    """Answer one of Flask's errors, or one that the request's form has."""
+    status = HTTPStatus(error.code or 500)
+    found = getattr(error, "data", None) or {}
+    errors = found.get("messages", {})
+    detail = _sentence(errors) if errors else str(error.description or status.description)
+    headers = {name: value for name, value in error.get_headers() if name in _KEPT}
+    return answer(status, detail, headers, **({"errors": errors} if errors else {}))
+
+
+def answer(
+    status: HTTPStatus, detail: str, headers: dict[str, str] | None = None, **more: Any
+) -> Response:
+    """Return a response that tells a problem."""
+    body = json.dumps(problem(status, detail, **more))
+    return Response(body, status, headers, content_type=PROBLEM_TYPE)
+
+
+_KEPT = ("Allow", "WWW-Authenticate", "Retry-After")
+
+
+def _sentence(errors: Any) -> str:
+    """Return the first thing that is wrong, with the way to it."""
+    place = []
+    while isinstance(errors, dict) and errors:
+        key, errors = next(iter(errors.items()))
+        place.append(str(key))
+    said = errors[0] if isinstance(errors, list) and errors else errors
+    return f"{'.'.join(place)}: {said}" if place else str(said)

@@ -1,0 +1,120 @@
+"""Jobs: having something done to projects, and how far it came."""
+
+from typing import Any
+
+from flask import Response, jsonify, url_for
+from flask_login import current_user
+
+from pyspider_zk.core.operations import Operation, split_group
+from pyspider_zk.core.selection import Selection
+from pyspider_zk.hooks.dispatcher import Page
+from pyspider_zk.webui.api.backend import backend, user
+from pyspider_zk.webui.api.blueprint import Part
+from pyspider_zk.webui.api.errors import LockedProjects
+from pyspider_zk.webui.api.schemas import Batch, BatchPage, PageQuery, Plan, Request
+
+blueprint = Part("jobs", __name__, description="What was asked for projects, and how far it came")
+
+_LIMITS = {"rate": "max_rate", "burst": "max_burst"}
+
+Answer = tuple[dict[str, Any], int, dict[str, str]]
+
+
+@blueprint.route("/jobs")
+@blueprint.query(PageQuery)
+@blueprint.tells(BatchPage)
+def list_jobs(query: dict[str, Any]) -> Page:
+    """List the batches that are kept, the newest first."""
+    return backend().dispatcher.batches(**query)
+
+
+@blueprint.route("/jobs", methods=["POST"])
+@blueprint.arguments(Request)
+@blueprint.alt_response(200, schema=Plan, content_type="application/json", success=True)
+@blueprint.does(Batch, 202, errors=(409,))
+def submit_job(asked: dict[str, Any]) -> Answer | Response:
+    """Have something done to projects; it is durable when this answers.
+
+    With `dry_run` nothing is done; the answer tells what would be.
+    """
+    operation = asked["operation"]
+    selection = Selection(names=tuple(asked.get("names", ())), **asked.get("filter", {}))
+    arguments = _within_limits(operation, asked["arguments"])
+    if asked["dry_run"]:
+        return _planned(operation, selection, arguments)
+    _check_locks(selection)
+    more = {"priority": asked["priority"]} if "priority" in asked else {}
+    return _accepted(
+        backend().dispatcher.submit(
+            operation, selection, arguments, user(), asked.get("id", ""), **more
+        )
+    )
+
+
+@blueprint.route("/jobs/<string:id>")
+@blueprint.tells(Batch, errors=(404,))
+def get_job(id: str) -> dict[str, Any]:  # noqa: A002 - the name in the path
+    """Tell how far a batch came."""
+    return backend().dispatcher.batch(id)
+
+
+@blueprint.route("/jobs/<string:id>", methods=["DELETE"])
+@blueprint.does(Batch, errors=(404,))
+def cancel_job(id: str) -> dict[str, Any]:  # noqa: A002 - the name in the path
+    """Stop a batch before its next project; what is done stays done."""
+    return backend().dispatcher.cancel(id)
+
+
+@blueprint.route("/jobs/<string:id>/retry", methods=["POST"])
+@blueprint.does(Batch, 202, errors=(404, 422))
+def retry_job(id: str) -> Answer:  # noqa: A002 - the name in the path
+    """Ask again for the projects that a batch failed for; the answer is the new batch."""
+    _check_locks_of_failed(backend().dispatcher.batch(id))
+    return _accepted(backend().dispatcher.retry(id, user()))
+
+
+def _accepted(batch: dict[str, Any]) -> Answer:
+    return batch, 202, {"Location": url_for(".get_job", id=batch["id"])}
+
+
+def _planned(operation: str, selection: Selection, arguments: dict[str, Any]) -> Response:
+    plan = backend().dispatcher.plan(operation, selection, arguments)
+    return jsonify(Plan().dump(plan))
+
+
+def _check_locks(selection: Selection) -> None:
+    """Leave locked projects to those who are logged in, as pyspider's pages do.
+
+    Raises:
+        LockedProjects: naming them.
+    """
+    selection.check()
+    if current_user.is_active:
+        return
+    found = backend().dispatcher.projects(selection).items
+    locked = [row["name"] for row in found if "lock" in split_group(row["group"])]
+    if locked:
+        raise LockedProjects(locked)
+
+
+def _check_locks_of_failed(batch: dict[str, Any]) -> None:
+    """Likewise for the projects that a batch failed for; raises the same."""
+    named = tuple(batch["errors"])
+    if len(named) < batch["failed"]:
+        _check_locks(Selection(all=True))  # those that are not named may be among the locked
+    elif named:
+        _check_locks(Selection(names=named))
+
+
+def _within_limits(operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Keep to the highest rate and burst that the web UI was started with."""
+    if operation != Operation.RATE:
+        return arguments
+    return {name: _at_most(value, _LIMITS.get(name, "")) for name, value in arguments.items()}
+
+
+def _at_most(value: Any, setting: str) -> Any:
+    limit = backend().config.get(setting)
+    if limit is None or not isinstance(value, int | float):
+        return value
+    return min(value, limit)

@@ -1,0 +1,80 @@
+"""Changing who owns what: what would move, and having a member drained."""
+
+import time
+from collections import Counter
+from typing import Any
+from xmlrpc.client import Fault
+
+from pyspider_zk.core.events import Event, EventKind
+from pyspider_zk.core.operations import ACTIVE
+from pyspider_zk.core.preview import Move, preview
+from pyspider_zk.core.records import Cluster, Member, MemberId
+from pyspider_zk.core.selection import Selection
+from pyspider_zk.errors import NotFound, Unavailable
+from pyspider_zk.hooks.router import call
+from pyspider_zk.webui.api.backend import backend, tell, user
+from pyspider_zk.webui.api.blueprint import Part
+from pyspider_zk.webui.api.projects import number
+from pyspider_zk.webui.api.schemas import Drained, Preview, PreviewQuery
+
+blueprint = Part("operating", __name__, description="Changing who owns what")
+
+
+@blueprint.route("/assignment/preview")
+@blueprint.query(PreviewQuery)
+@blueprint.tells(Preview, errors=(404,))
+def preview_assignment(query: dict[str, Any]) -> dict[str, Any]:
+    """Tell which slots would move if members joined or left; nothing is changed.
+
+    These are the leader's rules. It moves slots in steps, so on the way the cluster may differ.
+    """
+    cluster = backend().cluster()
+    leaves = [query["leaves"]] if "leaves" in query else []
+    for each in leaves:
+        _member(cluster, each)
+    moves = preview(cluster, _weights(), query["joins"], leaves)
+    return {"total": len(moves), "pairs": _pairs(moves), "items": list(map(_move, moves))}
+
+
+@blueprint.route("/members/<int:number>/drain", methods=["POST"])
+@blueprint.does(Drained, 202, errors=(404,))
+def drain_member(number: int) -> tuple[dict[str, Any], int]:
+    """Have a member's slots moved to others; then its process ends.
+
+    Asking again changes nothing.
+    """
+    cluster = backend().cluster()
+    member, record = _member(cluster, number)
+    try:
+        call(record, "local_drain")
+    except (OSError, Fault) as error:
+        raise Unavailable(f"member {number} cannot be asked to drain: {error}") from error
+    others = sum(not each.draining for each in cluster.members.values() if each is not record)
+    text = f"member {member} was asked to drain"
+    tell(Event(EventKind.DRAIN, text, time.time(), user(), {"member": str(member)}))
+    return {"number": number, "others": others}, 202
+
+
+def _member(cluster: Cluster, number: int) -> tuple[MemberId, Member]:
+    for member, record in cluster.members.items():
+        if member.number == number:
+            return member, record
+    raise NotFound(f"no member {number} runs")
+
+
+def _weights() -> dict[int, int]:
+    """Return the active projects of the slots that have any."""
+    rows = backend().dispatcher.projects(Selection(all=True)).items
+    return dict(Counter(row["slot"] for row in rows if row["status"] in ACTIVE))
+
+
+def _pairs(moves: list[Move]) -> list[dict[str, Any]]:
+    counts = Counter((number(move.source), number(move.target)) for move in moves)
+    return [
+        {"source": source, "target": target, "slots": slots}
+        for (source, target), slots in counts.most_common()
+    ]
+
+
+def _move(move: Move) -> dict[str, Any]:
+    return {"slot": move.slot, "source": number(move.source), "target": number(move.target)}

@@ -1,0 +1,46 @@
+"""Projects: which there are, and who schedules them."""
+
+from typing import Any
+
+from pyspider_zk.core.records import MemberId
+from pyspider_zk.core.selection import Selection
+from pyspider_zk.errors import NotFound
+from pyspider_zk.hooks.dispatcher import Page
+from pyspider_zk.webui.api.backend import backend
+from pyspider_zk.webui.api.blueprint import Part
+from pyspider_zk.webui.api.schemas import ProjectPage, ProjectQuery, Route
+
+blueprint = Part("projects", __name__, description="Projects and who schedules them")
+
+
+@blueprint.route("/projects")
+@blueprint.query(ProjectQuery)
+@blueprint.tells(ProjectPage)
+def list_projects(query: dict[str, Any]) -> Page:
+    """List projects."""
+    paging = {name: query.pop(name) for name in ("sort", "offset", "limit")}
+    return backend().dispatcher.projects(Selection(**query, all=True), **paging)
+
+
+@blueprint.route("/projects/<string:name>")
+@blueprint.tells(Route, errors=(404,))
+def get_project(name: str) -> dict[str, Any]:
+    """Tell of one project and who schedules it."""
+    found = backend().dispatcher.projects(Selection(names=(name,))).items
+    if not found:
+        raise NotFound(f"there is no project {name!r}")
+    cluster = backend().cluster()
+    row = cluster.assignment.slots[found[0]["slot"]]
+    owner = cluster.members.get(row.owner) if row.owner else None
+    return {
+        **found[0],
+        "owner": number(row.owner) if owner else None,
+        "address": owner.address if owner else None,
+        "phase": row.phase,
+        "next": number(row.next),
+    }
+
+
+def number(member: MemberId | None) -> int | None:
+    """Return a member's number."""
+    return member.number if member else None

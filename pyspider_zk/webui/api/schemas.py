@@ -1,0 +1,538 @@
+"""What the API takes and tells."""
+
+from typing import Any
+
+from marshmallow import Schema, fields, validate
+
+from pyspider_zk.core.alerts import AlertKind, Severity
+from pyspider_zk.core.jobs import GROUP_LIMIT, PRIORITIES
+from pyspider_zk.core.operations import STATUSES, Operation
+from pyspider_zk.core.phases import Phase
+from pyspider_zk.hooks.dispatcher import SORTS
+
+MOST_ITEMS = 1000
+MOST_NAMES = 100_000
+
+_ORDERS = [*SORTS, *(f"-{key}" for key in SORTS)]
+_BATCH_STATES = ["pending", "running", "done", "failed", "cancelled"]
+
+
+def _about(text: str) -> dict[str, str]:
+    return {"description": text} if text else {}
+
+
+def _text(about: str = "") -> fields.String:
+    return fields.String(required=True, metadata=_about(about))
+
+
+def _number(about: str = "", **more: Any) -> fields.Integer:
+    return fields.Integer(required=True, strict=True, metadata=_about(about), **more)
+
+
+def _time(about: str = "seconds since the epoch") -> fields.Float:
+    return fields.Float(required=True, metadata=_about(about))
+
+
+def _measure(about: str, **more: Any) -> fields.Float:
+    return fields.Float(required=True, metadata=_about(about), **more)
+
+
+def _owner(about: str = "number of the member that schedules it") -> fields.Integer:
+    return _number(f"{about}; null: nobody just now", allow_none=True)
+
+
+# --- errors ---
+
+
+class Problem(Schema):
+    """What went wrong, as problem details (RFC 9457)."""
+
+    type = fields.String(required=True)
+    title = _text("the status in words")
+    status = _number("the HTTP status")
+    detail = _text("what is wrong with which part, and the remedy")
+    errors = fields.Dict(
+        keys=fields.String(), metadata=_about("what is wrong, by part and field of the request")
+    )
+    projects = fields.List(fields.String(), metadata=_about("the projects that it is about"))
+
+
+# --- paging ---
+
+
+class PageQuery(Schema):
+    """Some of many."""
+
+    offset = fields.Integer(
+        load_default=0, validate=validate.Range(0), metadata=_about("how many to leave out")
+    )
+    limit = fields.Integer(
+        load_default=100,
+        validate=validate.Range(1, MOST_ITEMS),
+        metadata=_about("how many at most"),
+    )
+
+
+class PageOf(Schema):
+    """What all pages have beside their items."""
+
+    total = _number("how many there are in all")
+    offset = _number("how many were left out")
+
+
+# --- projects ---
+
+
+class ProjectQuery(PageQuery):
+    """Which projects; all that is given must hold."""
+
+    pattern = fields.String(metadata=_about("a shell pattern for the whole name, such as news_*"))
+    group = fields.String(metadata=_about("one of the project's groups"))
+    status = fields.String(validate=validate.OneOf(STATUSES))
+    owner = fields.Integer(validate=validate.Range(0), metadata=_about("number of a member"))
+    sort = fields.String(
+        load_default="name",
+        validate=validate.OneOf(_ORDERS),
+        metadata=_about("with - before it the other way round"),
+    )
+
+
+class Project(Schema):
+    """A project without its script."""
+
+    name = _text()
+    group = fields.String(required=True, allow_none=True)
+    status = _text("TODO, STOP, CHECKING, DEBUG or RUNNING")
+    rate = fields.Float(required=True, allow_none=True, metadata=_about("tasks per second"))
+    burst = fields.Float(required=True, allow_none=True, metadata=_about("tasks at once"))
+    updatetime = fields.Float(required=True, allow_none=True, metadata=_about("last change"))
+    slot = _number("the slot that it belongs to")
+    owner = _owner()
+
+
+class ProjectPage(PageOf):
+    """Projects, those from `offset` on."""
+
+    items = fields.List(fields.Nested(Project), required=True)
+
+
+class Route(Project):
+    """A project and who schedules it."""
+
+    address = fields.String(
+        required=True, allow_none=True, metadata=_about("host:port of the owner's XML-RPC")
+    )
+    phase = fields.Enum(Phase, by_value=True, required=True)
+    next = _owner("number of the member that gets the slot once it is released")
+
+
+# --- the cluster ---
+
+
+class Member(Schema):
+    """A scheduler that runs."""
+
+    number = _number("small and stable")
+    incarnation = _text("its life within one ZooKeeper session")
+    address = _text("host:port of its XML-RPC")
+    host = _text()
+    pid = _number()
+    version = _text()
+    started = _time()
+    name = _text("its identity, if it was given one")
+    draining = fields.Boolean(required=True, metadata=_about("its slots shall move away"))
+    leader = fields.Boolean(required=True)
+    slots = _number("how many slots it owns")
+    projects = _number("how many projects it has in memory")
+    pending = _number("how many tasks it has in memory")
+    tasks_per_s = _measure("tasks that ended per second, over the last seconds")
+    cpu = _measure("share of one processor that its process used meanwhile")
+
+
+class Members(Schema):
+    """The schedulers that run."""
+
+    leader = _owner("number of the member that decides the assignment")
+    items = fields.List(fields.Nested(Member), required=True)
+
+
+class Component(Schema):
+    """A processor, fetcher, result worker or web UI that runs."""
+
+    id = _text()
+    host = _text()
+    pid = _number()
+    version = _text()
+    started = _time()
+    address = _text("host:port, if it serves")
+
+
+class Components(Schema):
+    """Those that run, by kind."""
+
+    items = fields.Dict(
+        keys=fields.String(), values=fields.List(fields.Nested(Component)), required=True
+    )
+
+
+class Slot(Schema):
+    """One row of the assignment."""
+
+    slot = _number("its number")
+    owner = _owner("number of the member that owns it, even if it has just died")
+    epoch = _number("grows by one with every grant")
+    next = _owner("number of the member that gets it once it is released")
+    phase = fields.Enum(Phase, by_value=True, required=True)
+
+
+class Assignment(Schema):
+    """Which member owns which slot."""
+
+    epoch = _number("grows by one with every write of the assignment")
+    unserved = _number("slots without a running owner")
+    items = fields.List(fields.Nested(Slot), required=True)
+
+
+class Queues(Schema):
+    """How many messages wait."""
+
+    queues = fields.Dict(keys=fields.String(), values=fields.Integer(strict=True), required=True)
+    dead_letters = _number("messages that nobody could use")
+
+
+class PreviewQuery(Schema):
+    """What would happen."""
+
+    joins = fields.Integer(
+        load_default=0, validate=validate.Range(0, 100), metadata=_about("so many new members")
+    )
+    leaves = fields.Integer(
+        validate=validate.Range(0), metadata=_about("number of a member that would drain")
+    )
+
+
+class PreviewPair(Schema):
+    """How many slots would move between two members."""
+
+    source = _owner("number of the present owner")
+    target = _owner("number of the next owner; of one that would join, a free one")
+    slots = _number("how many")
+
+
+class PreviewMove(Schema):
+    """A slot that would move."""
+
+    slot = _number("its number")
+    source = _owner("number of the present owner")
+    target = _owner("number of the next owner; of one that would join, a free one")
+
+
+class Preview(Schema):
+    """Which slots would move."""
+
+    total = _number("how many slots")
+    pairs = fields.List(fields.Nested(PreviewPair), required=True)
+    items = fields.List(fields.Nested(PreviewMove), required=True)
+
+
+class Drained(Schema):
+    """A member that was asked to drain."""
+
+    number = _number("of the member")
+    others = _number("members that can take its slots; 0: they wait for one to join")
+
+
+# --- everything at one look ---
+
+
+class Alert(Schema):
+    """Something to look at."""
+
+    kind = fields.Enum(AlertKind, by_value=True, required=True)
+    severity = fields.Enum(Severity, by_value=True, required=True)
+    text = _text("a sentence for people")
+
+
+class WatchedMember(Member):
+    """A scheduler that runs, and how old its lease is."""
+
+    lease_age = _measure(
+        "seconds since this web UI first saw the present renewal; it is at least as old"
+    )
+    suspect = fields.Boolean(
+        required=True, metadata=_about("no renewal for more than half of the lease")
+    )
+
+
+class Queue(Schema):
+    """Messages that wait."""
+
+    name = _text()
+    length = _number("how many; a kind of slot queue counts as one")
+    oldest = _measure(
+        "seconds that the oldest message of a slot queue has waited; null: none does, or pyspider's"
+        " own queue does not tell",
+        allow_none=True,
+    )
+
+
+class Throughput(Schema):
+    """Tries that ended in each of the last 60 minutes, the oldest first."""
+
+    success = fields.List(fields.Integer(strict=True), required=True)
+    failed = fields.List(fields.Integer(strict=True), required=True)
+    retry = fields.List(fields.Integer(strict=True), required=True)
+
+
+class Overview(Schema):
+    """The whole cluster; null: unknown, `missing` says why."""
+
+    at = _time()
+    missing = fields.List(fields.String(), required=True, metadata=_about("what does not answer"))
+    alerts = fields.List(fields.Nested(Alert), required=True)
+    leader = _owner("number of the member that decides the assignment")
+    epoch = _number("of the assignment", allow_none=True)
+    slots = _number("how many there are", allow_none=True)
+    moving = _number("slots between two owners", allow_none=True)
+    unserved = _number("slots without a running owner", allow_none=True)
+    members = fields.List(fields.Nested(WatchedMember), required=True, allow_none=True)
+    components = fields.Dict(
+        keys=fields.String(),
+        values=fields.List(fields.Nested(Component)),
+        required=True,
+        allow_none=True,
+    )
+    queues = fields.List(fields.Nested(Queue), required=True, allow_none=True)
+    dead_letters = _number("messages that nobody could use", allow_none=True)
+    throughput = fields.Nested(Throughput, required=True, allow_none=True)
+
+
+# --- projects with numbers ---
+
+NUMBER_SORTS = ("pending", "due", "sent", "next_due", "success", "failed", "rate_now")
+
+
+class WorkloadQuery(ProjectQuery):
+    """Which projects, in which order; all that is given must hold."""
+
+    sort = fields.String(
+        load_default="name",
+        validate=validate.OneOf([*_ORDERS, *NUMBER_SORTS, *(f"-{key}" for key in NUMBER_SORTS)]),
+        metadata=_about("with - before it the other way round; unknown numbers come last"),
+    )
+
+
+class Hour(Schema):
+    """Tries that ended within the last hour."""
+
+    success = _number()
+    failed = _number()
+    retry = _number()
+
+
+class Numbers(Schema):
+    """What a project's owner holds."""
+
+    pending = _number("tasks in memory")
+    due = _number("of them, those that wait for nothing but their rate")
+    sent = _number("of them, those that fetcher and processor have")
+    next_due = fields.Float(
+        required=True, allow_none=True, metadata=_about("when the next of the others is due")
+    )
+    paused = fields.Boolean(required=True, metadata=_about("after too many failures"))
+    success = _number("tasks in the database")
+    failed = _number("tasks in the database")
+    hour = fields.Nested(Hour, required=True)
+    rate_now = _measure("tries that ended per second, over five minutes")
+
+
+class Workload(Project):
+    """A project with its numbers."""
+
+    numbers = fields.Nested(Numbers, required=True, allow_none=True)
+    history = fields.List(
+        fields.Integer(strict=True),
+        required=True,
+        allow_none=True,
+        metadata=_about("tries that ended in each of the last 60 minutes; null: none, or unknown"),
+    )
+
+
+class WorkloadPage(PageOf):
+    """Projects, those from `offset` on."""
+
+    items = fields.List(fields.Nested(Workload), required=True)
+    missing = fields.List(fields.String(), required=True, metadata=_about("who does not answer"))
+
+
+# --- dead letters ---
+
+
+class DeadLetter(Schema):
+    """A message that nobody could use."""
+
+    tag = _text("its name among them")
+    queue = _text("where it was found")
+    time = _time("when it was found, seconds since the epoch")
+    reason = _text("what is wrong with it")
+    message = fields.Raw(required=True, allow_none=True, metadata=_about("as JSON can hold it"))
+
+
+class DeadLetterPage(PageOf):
+    """Dead letters, the newest first."""
+
+    items = fields.List(fields.Nested(DeadLetter), required=True)
+
+
+class Letters(Schema):
+    """Which dead letters."""
+
+    tags = fields.List(fields.String(), validate=validate.Length(1, MOST_NAMES))
+    all = fields.Boolean(
+        truthy={True}, falsy={False}, load_default=False, metadata=_about("all that there are now")
+    )
+
+
+class Settled(Schema):
+    """What was done with dead letters."""
+
+    count = _number("how many of them there were")
+
+
+# --- jobs ---
+
+
+class Filter(Schema):
+    """Projects by what they are; all that is given must hold."""
+
+    pattern = fields.String(metadata=_about("a shell pattern for the whole name, such as news_*"))
+    group = fields.String(metadata=_about("one of the project's groups"))
+    status = fields.String(validate=validate.OneOf(STATUSES))
+    owner = fields.Integer(
+        strict=True, validate=validate.Range(0), metadata=_about("number of a member")
+    )
+    all = fields.Boolean(
+        truthy={True}, falsy={False}, metadata=_about("really all, if nothing else is given")
+    )
+
+
+class Request(Schema):
+    """What shall be done to which projects."""
+
+    operation = fields.String(required=True, validate=validate.OneOf(list(Operation)))
+    names = fields.List(
+        fields.String(),
+        validate=validate.Length(1, MOST_NAMES),
+        metadata=_about("these projects; with a filter, those of them that it lets through"),
+    )
+    filter = fields.Nested(Filter)
+    arguments = fields.Dict(
+        keys=fields.String(),
+        load_default=dict,
+        metadata=_about(
+            "delete: wait (for pyspider's 24 hours); rate: rate and burst;"
+            " group: group; status: status"
+        ),
+    )
+    dry_run = fields.Boolean(
+        truthy={True}, falsy={False}, load_default=False, metadata=_about("only tell what it means")
+    )
+    id = fields.String(
+        validate=[
+            validate.Length(1, GROUP_LIMIT),
+            validate.Regexp(r"[A-Za-z0-9_][A-Za-z0-9_.~+:-]*\Z"),
+        ],
+        metadata=_about("the batch's id, so that it may be sent again when the answer was lost"),
+    )
+    priority = fields.Integer(
+        strict=True,
+        validate=validate.Range(PRIORITIES.start, PRIORITIES.stop - 1),
+        metadata=_about("the highest comes first"),
+    )
+
+
+class JobCounts(Schema):
+    """How many jobs a batch has in each place."""
+
+    pending = _number()
+    running = _number()
+    done = _number()
+
+
+class Batch(Schema):
+    """What was asked for in one go; at most one job per slot carries it out."""
+
+    id = _text()
+    operation = _text()
+    arguments = fields.Dict(keys=fields.String(), required=True)
+    selection = fields.Dict(
+        keys=fields.String(),
+        required=True,
+        metadata=_about("the filter; empty if names were given"),
+    )
+    user = _text("who asked; empty: nobody was logged in")
+    created = _time()
+    state = fields.String(required=True, validate=validate.OneOf(_BATCH_STATES))
+    total = _number("projects")
+    done = _number("projects")
+    failed = _number("projects")
+    remaining = _number("projects")
+    errors = fields.Dict(
+        keys=fields.String(),
+        values=fields.String(),
+        required=True,
+        metadata=_about("the first projects that failed, with the reasons"),
+    )
+    jobs = fields.Nested(JobCounts, required=True)
+
+
+class BatchPage(PageOf):
+    """Batches, the newest first."""
+
+    items = fields.List(fields.Nested(Batch), required=True)
+
+
+class Plan(Schema):
+    """What a request means, and what would be refused or fail."""
+
+    operation = _text()
+    arguments = fields.Dict(keys=fields.String(), required=True)
+    count = _number("projects")
+    names = fields.List(fields.String(), required=True, metadata=_about("the first of them"))
+    jobs = _number("how many jobs it would become")
+    faults = fields.List(fields.String(), required=True)
+
+
+# --- events ---
+
+
+class EventQuery(Schema):
+    """Which events."""
+
+    after = fields.Integer(
+        validate=validate.Range(-(2**31), 2**31 - 1),
+        metadata=_about("the `last` of the answer before; without it the newest events"),
+    )
+    limit = fields.Integer(
+        load_default=100,
+        validate=validate.Range(1, MOST_ITEMS),
+        metadata=_about("how many at most"),
+    )
+
+
+class Event(Schema):
+    """Who did what, when, with what result."""
+
+    sequence = _number("its place in the log; it runs over to negative after 2147483647")
+    kind = _text("such as joined, left, died, leader, moved, batch, job")
+    text = _text("a sentence for people")
+    at = _time()
+    who = _text()
+    data = fields.Dict(keys=fields.String(), required=True)
+
+
+class Events(Schema):
+    """Events, the oldest first."""
+
+    items = fields.List(fields.Nested(Event), required=True)
+    last = _number("`after` for the next question; null: there was never any", allow_none=True)

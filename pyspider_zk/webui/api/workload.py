@@ -1,0 +1,54 @@
+"""Projects with the numbers that their owners hold."""
+
+from typing import Any
+
+from pyspider_zk.core.selection import Selection
+from pyspider_zk.webui.api.backend import backend
+from pyspider_zk.webui.api.blueprint import Part
+from pyspider_zk.webui.api.schemas import NUMBER_SORTS, WorkloadPage, WorkloadQuery
+
+blueprint = Part("workload", __name__, description="Projects with their owners' numbers")
+
+Row = dict[str, Any]
+
+
+@blueprint.route("/workload")
+@blueprint.query(WorkloadQuery)
+@blueprint.tells(WorkloadPage)
+def list_workload(query: dict[str, Any]) -> dict[str, Any]:
+    """List projects with what their owners have of them.
+
+    The numbers are recomputed for each answer. They are null for a project whose owner does not
+    answer; `missing` names such members.
+    """
+    sort, offset, limit = (query.pop(name) for name in ("sort", "offset", "limit"))
+    by_numbers = sort.removeprefix("-") in NUMBER_SORTS
+    found = backend().dispatcher.projects(
+        Selection(**query, all=True), "name" if by_numbers else sort
+    )
+    numbers, missing = _ask("local_project_numbers")
+    rows = [{**row, "numbers": numbers.get(row["name"])} for row in found.items]
+    if by_numbers:
+        rows = _sorted(rows, sort)
+    shown = rows[offset : offset + limit]
+    history, _ = _ask("local_project_history", [row["name"] for row in shown])
+    items = [{**row, "history": history.get(row["name"])} for row in shown]
+    return {"items": items, "total": found.total, "offset": offset, "missing": missing}
+
+
+def _ask(method: str, *args: Any) -> tuple[Row, list[str]]:
+    """Return what all owners say, by project, and who does not answer."""
+    try:
+        answers, silent = backend().rpc.ask(method, *args)
+    except OSError as error:
+        return {}, [f"the schedulers cannot be asked: {error}"]
+    union = {name: value for answer in answers.values() for name, value in answer.items()}
+    return union, [f"member {member.number} does not answer" for member in silent]
+
+
+def _sorted(rows: list[Row], sort: str) -> list[Row]:
+    """Sort by a number; what is unknown comes last in any case."""
+    key = sort.removeprefix("-")
+    known = [row for row in rows if (row["numbers"] or {}).get(key) is not None]
+    rest = [row for row in rows if (row["numbers"] or {}).get(key) is None]
+    return sorted(known, key=lambda row: row["numbers"][key], reverse=sort.startswith("-")) + rest

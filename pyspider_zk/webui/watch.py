@@ -1,0 +1,28 @@
+"""How long ago the members' leases were renewed, as far as a reader can tell."""
+
+import time
+from collections.abc import Callable, Mapping
+
+from pyspider_zk.core.ownership import Stamp, observe
+from pyspider_zk.core.records import Cluster, MemberId
+
+
+class LeaseWatch:
+    """Notes when it first sees each renewal; the leader judges by the same rule.
+
+    So an age is how long the present renewal has been known here: it is at least as old. At the
+    first look all are new. Threads: one.
+
+    Args:
+        clock: in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._stamps: Mapping[MemberId, Stamp] = {}
+
+    def ages(self, cluster: Cluster) -> dict[MemberId, float]:
+        """Return the ages after a look at the cluster, in seconds."""
+        now = self._clock()
+        self._stamps = observe(self._stamps, cluster.renewals, now)
+        return {member: now - stamp.first_seen for member, stamp in self._stamps.items()}

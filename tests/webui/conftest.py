@@ -1,0 +1,38 @@
+"""pyspider's web UI, fed by a real cluster."""
+
+import queue
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyspider.webui  # noqa: F401 - it registers the views
+import pytest
+from pyspider.database import connect_database
+from pyspider.webui.app import app as stock_app
+
+from pyspider_zk.config import Settings
+from pyspider_zk.webui.instance import ClusterWebUI
+from tests.live_cluster import Cluster
+
+NAMES = ["newtask_queue", "status_queue", "scheduler2fetcher", "fetcher2processor"]
+NAMES += ["processor2result"]
+
+Eventually = Callable[..., None]
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, cluster_settings: Settings) -> Cluster:
+    return Cluster(tmp_path, cluster_settings)
+
+
+@pytest.fixture
+def ui(tmp_path: Path) -> Iterator[ClusterWebUI]:
+    """Give the web UI as pyspider prepares it; its application is one for the whole process."""
+    before = dict(stock_app.config)
+    made = ClusterWebUI(stock_app)
+    for kind in ("task", "project", "result"):
+        path = f"sqlite+{kind}db:///{tmp_path}/{kind}.db"
+        made.config[f"{kind}db"] = connect_database(path)
+    made.config["queues"] = {name: queue.Queue() for name in NAMES}
+    yield made
+    stock_app.config.clear()
+    stock_app.config.update(before)

@@ -1,0 +1,79 @@
+"""What the OpenAPI document says is true: schemathesis asks a real web UI at a real cluster."""
+
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.strategies import data
+from pyspider.webui.app import app as stock_app
+from schemathesis import GenerationMode
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+
+from pyspider_zk.config import Settings
+from pyspider_zk.webui.instance import ClusterWebUI
+from tests.live_cluster import Cluster
+from tests.webui.conftest import Eventually
+
+pytestmark = [pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
+
+SEED = int(os.environ.get("SEED") or random.randrange(2**32))  # noqa: S311 - no secret
+EXAMPLES = 40  # per operation
+PROJECTS = [("running", "RUNNING", ""), ("locked", "STOP", "lock"), ("stopped", "STOP", "g")]
+
+
+@pytest.fixture
+def api(
+    ui: ClusterWebUI,
+    tmp_path: Path,
+    cluster_settings: Settings,
+    redis_url: str,
+    eventually: Eventually,
+) -> Iterator[Any]:
+    """Give the document of a cluster that has projects, a scheduler and batches."""
+    cluster = Cluster(tmp_path, cluster_settings, redis_url)
+    for name, status, group in PROJECTS:
+        cluster.project(name, status, group)
+    with cluster.scheduler(), ui.joined(cluster.settings, cluster.queues()):
+        client = stock_app.test_client()
+        eventually(lambda: client.get("/api/v1/projects/running").get_json()["owner"] == 0)
+        client.post("/api/v1/jobs", json={"operation": "stop", "names": ["stopped"], "id": "b"})
+        yield schemathesis.openapi.from_wsgi("/api/v1/openapi.json", stock_app)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.filterwarnings("ignore:Do not use the .random. module inside strategies")
+def test_every_answer_is_as_documented(api: Any) -> None:
+    print(f"SEED={SEED}")  # noqa: T201 - pytest shows it with a failure
+    for operation in api.get_all_operations():
+        check(operation.ok())
+
+
+def check(operation: Any) -> None:
+    """Ask an operation many things, right and wrong ones."""
+
+    # A form cannot tell which projects there are, nor that a filter may not be empty.
+    excluded = [positive_data_acceptance] if operation.method == "post" else []
+    modes = [GenerationMode.POSITIVE]
+    if operation.body or operation.query:
+        modes.append(GenerationMode.NEGATIVE)
+
+    @seed(SEED)
+    @settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(data())
+    def ask(drawn: Any) -> None:
+        for mode in modes:
+            case = drawn.draw(operation.as_strategy(generation_mode=mode))
+            case.call_and_validate(excluded_checks=excluded)
+
+    ask()
