@@ -8,7 +8,7 @@ STAMP := .venv/.installed
 SOURCES := setup.py pyproject.toml $(shell find patches -type f -not -path '*/.*' -not -path '*/__pycache__/*')
 UNMARKED := not zk and not redis and not browser and not slow and not chaos
 
-.PHONY: help demo up test check chaos docs clean
+.PHONY: help demo up test check chaos docs pictures clean
 
 help:
 	@echo "make demo   crawl Python's documentation with three schedulers, kill one, miss nothing"
@@ -18,6 +18,7 @@ help:
 	@echo "make check  format, lint, types, imports and the tests that need no service"
 	@echo "make chaos  faults on a real cluster, as root (SECONDS=60 SEED=1)"
 	@echo "make docs   draw the pictures that come from the code"
+	@echo "make pictures  take the documentation's pictures of the operations page"
 	@echo "make clean  remove the virtual environment and what the tools leave behind"
 
 demo: prepare-demo $(STAMP)
@@ -39,6 +40,10 @@ check: prepare-test $(STAMP)
 # Needs Linux and root: every scheduler and every ZooKeeper gets a network namespace of its own.
 chaos: prepare-chaos $(STAMP)
 	$(BIN)/python -m tests.chaos --seconds $(or $(SECONDS),60) --seed $(or $(SEED),1)
+
+# Look at them afterwards.
+pictures: prepare-test prepare-browser $(STAMP)
+	$(BIN)/python -m pytest -q tests/browser/take_pictures.py
 
 docs: prepare-test $(STAMP)
 	$(BIN)/python docs/internals/draw.py

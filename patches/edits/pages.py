@@ -6,6 +6,9 @@ _APP = "pyspider/webui/app.py"
 _RUN = "pyspider/run.py"
 _OFFLINE = "the libraries are installed with the web UI; a CDN is asked only if one is named"
 
+_INDEX = "pyspider/webui/templates/index.html"
+_CLUSTER = "a web UI of a cluster has `cluster` in its config; any other shows what it always did"
+
 EDITS: tuple[Edit | Span, ...] = (
     Edit(
         _APP,
@@ -40,5 +43,43 @@ EDITS: tuple[Edit | Span, ...] = (
             "no script for Internet Explorer 8 from a server that is gone, and no 404 for an icon",
         )
         for name in ("debug", "index", "result", "task", "tasks")
+    ),
+    Edit(
+        _INDEX,
+        "Recent Active Tasks</a>\n          {% endif %}\n",
+        "Recent Active Tasks</a>\n          {% endif %}\n"
+        "          {% if config.cluster %}\n"
+        '            <a class="btn btn-default btn-info" href="{{ config.cluster.url }}">'
+        "Cluster</a>\n"
+        "          {% endif %}\n",
+        _CLUSTER,
+    ),
+    Edit(
+        _INDEX,
+        "            <th>status</th>\n",
+        '            {% if config.cluster %}<th data-type="num">owner</th>{% endif %}\n'
+        "            <th>status</th>\n",
+        _CLUSTER,
+    ),
+    Edit(
+        _INDEX,
+        '            <td class="project-status">\n',
+        "            {% endraw %}\n"
+        "            # if config.cluster:\n"
+        "            {% raw %}\n"
+        '            <td class="project-owner" data-value="{{* project.owner }}">'
+        "{{* project.owner === null ? 'none' : project.owner }}</td>\n"
+        "            {% endraw %}\n"
+        "            # endif\n"
+        "            {% raw %}\n"
+        '            <td class="project-status">\n',
+        _CLUSTER,
+    ),
+    Edit(
+        _INDEX,
+        "var projects = {{ projects | tojson | safe }};\n",
+        "var projects = {{ (config.cluster.with_owners(projects) if config.cluster else projects)"
+        " | tojson | safe }};\n",
+        _CLUSTER,
     ),
 )

@@ -17,7 +17,9 @@ from pyspider_zk.hooks.identity import presence, reachable
 from pyspider_zk.hooks.router import Router
 from pyspider_zk.hooks.signals import on_signals
 from pyspider_zk.queues.api import Queues
+from pyspider_zk.webui import cluster
 from pyspider_zk.webui.api import PREFIX, Backend, create_api
+from pyspider_zk.webui.dashboard import Dashboard
 from pyspider_zk.webui.guard import guarded
 from pyspider_zk.webui.lengths import Lengths
 from pyspider_zk.webui.watch import LeaseWatch
@@ -26,6 +28,8 @@ from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.directory import Directory
 from pyspider_zk.zookeeper.events import Events
 from pyspider_zk.zookeeper.jobs import JobQueue
+
+HOME = f"{cluster.PREFIX}/"
 
 PATIENCE = 1.0
 """Seconds that a member may take for an answer that the operations page asks for again soon."""
@@ -102,7 +106,8 @@ class ClusterWebUI:
             presence(settings, ComponentKind.WEBUI, address) as present,
             closing(Router(Directory(settings, present.connection).read)) as router,
             closing(Router(_reader(settings, present.connection), timeout=PATIENCE)) as hasty,
-            self._with_api(self._backend(settings, present.connection, queues, hasty)),
+            self._with_pages(self._backend(settings, present.connection, queues, hasty)),
+            self._configured(cluster=Dashboard(_reader(settings, present.connection), HOME)),
             guarded(self.flask_app, settings.trusted_origins, settings.login_to_change),
             self._fed_by(router, {kind.value: _Sum(kind, queues) for kind in Kind}),
         ):
@@ -130,10 +135,12 @@ class ClusterWebUI:
         )
 
     @contextmanager
-    def _with_api(self, backend: Backend) -> Iterator[None]:
-        """Serve the API beside pyspider's pages while the block runs."""
+    def _with_pages(self, backend: Backend) -> Iterator[None]:
+        """Serve the API and the operations page beside pyspider's pages while the block runs."""
         before = self.flask_app.wsgi_app
-        self.flask_app.wsgi_app = DispatcherMiddleware(before, {PREFIX: create_api(backend)})
+        pages = cluster.create_pages(self.config)
+        ours: dict[str, Any] = {PREFIX: create_api(backend), cluster.PREFIX: pages}
+        self.flask_app.wsgi_app = DispatcherMiddleware(before, ours)
         try:
             yield
         finally:

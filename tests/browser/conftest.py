@@ -1,8 +1,10 @@
 """A cluster, and a browser that may see nothing but its web UI."""
 
+import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -13,19 +15,25 @@ from dataclasses import dataclass, field
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 from pyspider.database import connect_database
 
 from pyspider_zk.config import settings_from
+from pyspider_zk.core.records import Member
 from pyspider_zk.errors import ClusterError, MissingService
+from pyspider_zk.hooks.router import call
 from pyspider_zk.local import programs
 from pyspider_zk.local.child import tail
 from pyspider_zk.local.folder import Running, running_in
+from pyspider_zk.local.services import RedisServer, ZooKeeperServer
 from pyspider_zk.zookeeper.directory import Directory
+
+T = TypeVar("T")
 
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "test-output" / "browser"
@@ -120,8 +128,48 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
     for needed in (programs.java, programs.zookeeper_class_path, programs.redis_server):
         _or_skip(partial(needed, os.environ))
     folder = tmp_path_factory.mktemp("cluster")
-    with _up(folder) as running:
+    with _up(folder, "--schedulers", "1") as running:
         yield Web(running)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster of two schedulers whose ZooKeeper and Redis a test may stop."""
+
+    web: Web
+    zookeeper: ZooKeeperServer
+    redis: RedisServer
+
+    def ask(self, path: str) -> Any:
+        """Ask the API, past the browser."""
+        with urlopen(f"{self.web.url}/api/v1/{path}", timeout=30) as answer:  # noqa: S310 - ours
+            return json.load(answer)
+
+    def members(self) -> list[dict[str, Any]]:
+        """Return the members as the API tells them."""
+        found: list[dict[str, Any]] = self.ask("members")["items"]
+        return found
+
+    def look(self) -> None:
+        """Make all schedulers look at the project database."""
+        for member in self.members():
+            call(Member(member["address"], "", 0, "", 0.0), "local_update_project")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Run a cluster with two schedulers."""
+    folder = tmp_path_factory.mktemp("cluster")
+    zookeeper, redis = ZooKeeperServer(folder / "zookeeper"), RedisServer(folder / "redis")
+    for server in (zookeeper, redis):
+        _or_skip(server.start)
+    options = ["--schedulers", "2", "--zookeeper", f"{zookeeper.address}/pages"]
+    try:
+        with _up(folder, *options, "--message-queue", redis.url) as running:
+            yield Cluster(Web(running), zookeeper, redis)
+    finally:
+        redis.stop()
+        zookeeper.stop()
 
 
 @pytest.fixture(scope="module")
@@ -202,10 +250,10 @@ def save(page: Page) -> None:
 
 
 @contextmanager
-def _up(folder: Path) -> Iterator[Running]:
+def _up(folder: Path, *options: str) -> Iterator[Running]:
     with (folder / "out.txt").open("ab") as out:
         process = subprocess.Popen(
-            [*PROGRAM, "up", "--schedulers", "1", "--processors", "1"],
+            [*PROGRAM, "up", "--processors", "1", *options],
             cwd=folder,
             env=os.environ | {"PYTHONPATH": str(ROOT)},
             stdout=out,
@@ -235,7 +283,14 @@ def _settled(running: Running) -> bool:
     except ClusterError:  # not yet
         return False
     owned = all(slot.owner in cluster.members for slot in cluster.assignment.slots)
-    return owned and sum(map(len, cluster.components.values())) == 4
+    return owned and sum(map(len, cluster.components.values())) == 4 and _serves(running.webui)
+
+
+def _serves(url: str) -> bool:
+    """Tell whether somebody listens: a web UI is a component before it does."""
+    address = urlsplit(url)
+    with socket.socket() as link:
+        return link.connect_ex((address.hostname, address.port)) == 0
 
 
 def _chromium() -> str:
@@ -245,8 +300,8 @@ def _chromium() -> str:
     raise MissingService("Chromium is missing; Debian: apt install chromium")
 
 
-def _or_skip(find: Callable[[], str]) -> str:
-    """Find a program; without it skip the test, but fail it in CI."""
+def _or_skip(find: Callable[[], T]) -> T:
+    """Find or start a program; without it skip the test, but fail it in CI."""
     try:
         return find()
     except MissingService as missing:

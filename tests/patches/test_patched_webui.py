@@ -56,6 +56,13 @@ def crawled(spider: Spider, app: Any, script: str) -> None:
     wait_for(lambda: taskdb.status_count("demo").get(taskdb.SUCCESS, 0) >= 4)
 
 
+def test_a_dashboard_without_a_cluster_shows_nothing_of_one(spider: Spider, web: Any) -> None:
+    spider.add_project("demo", "")
+    page = web.get("/").get_data(as_text=True)
+    assert "demo" in page
+    assert not [word for word in ("Cluster</a>", "project-owner", "owner</th>") if word in page]
+
+
 def update(web: Any, name: str, value: str, **kwargs: Any) -> Any:
     return web.post("/update", data={"pk": "demo", "name": name, "value": value}, **kwargs)
 

@@ -1,0 +1,73 @@
+"""The frames of the pages; what they show, their scripts ask the API for."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from flask import Blueprint, Flask, Response, current_app, render_template
+from flask_login import current_user
+from pyspider.webui.login import login_manager
+
+from pyspider_zk import __version__
+from pyspider_zk.webui.headers import restrict
+
+PREFIX = "/cluster"
+
+
+class Page(NamedTuple):
+    """One page.
+
+    Attributes:
+        name: of its template and its script.
+        path: below ``PREFIX``.
+    """
+
+    name: str
+    path: str
+    title: str
+
+
+PAGES = (
+    Page("overview", "/", "Overview"),
+    Page("projects", "/projects", "Projects"),
+    Page("assignment", "/assignment", "Assignment"),
+    Page("jobs", "/jobs", "Jobs"),
+    Page("events", "/events", "Events"),
+    Page("dead-letters", "/dead-letters", "Dead letters"),
+)
+
+blueprint = Blueprint("cluster", __name__)
+
+_CONFIG = "pyspider_zk"
+
+
+def create_pages(config: Mapping[str, Any]) -> Flask:
+    """Return the application; its paths begin behind ``PREFIX``.
+
+    Threads: any.
+
+    Args:
+        config: pyspider's settings of the web UI, which may change while it runs.
+    """
+    flask_app = Flask(__name__)
+    flask_app.extensions[_CONFIG] = config
+    login_manager.init_app(flask_app, add_context_processor=False)
+    flask_app.register_blueprint(blueprint)
+    restrict(flask_app)
+    return flask_app
+
+
+def _show(page: Page) -> str:
+    return render_template(f"{page.name}.html", page=page, pages=PAGES, version=__version__)
+
+
+for _page in PAGES:
+    blueprint.add_url_rule(_page.path, _page.name, _show, defaults={"page": _page})
+
+
+@blueprint.before_app_request
+def check_login() -> Response | None:
+    """Protect the pages as pyspider protects its own."""
+    if not current_app.extensions[_CONFIG].get("need_auth") or current_user.is_active:
+        return None
+    login = {"WWW-Authenticate": 'Basic realm="Login Required"'}
+    return Response("need auth.", 401, login)

@@ -1,0 +1,46 @@
+// Filters, order and page live in the address, so that it can be kept and passed on.
+
+/** Read the state; what the address does not tell is as in the defaults. */
+export function read(defaults) {
+  const given = new URLSearchParams(location.search);
+  return Object.fromEntries(
+    Object.entries(defaults).map(([name, value]) => {
+      const text = given.get(name);
+      if (text === null) return [name, value];
+      const number = Number(text);
+      return [name, typeof value === "number" ? (Number.isFinite(number) ? number : value) : text];
+    }),
+  );
+}
+
+/** Show the state in the address, without what is as in the defaults. */
+export function write(state, defaults) {
+  const differing = Object.entries(state).filter(([name, value]) => value !== defaults[name]);
+  const search = new URLSearchParams(differing).toString();
+  history.replaceState(null, "", search ? `?${search}` : location.pathname);
+}
+
+/** Bind a form's fields to the state of the same names; changed() follows soon after typing. */
+export function bind(form, state, changed) {
+  let timer;
+  const fields = [...form.elements].filter((field) => field.name in state);
+  for (const field of fields) field.value = state[field.name];
+  const take = () => {
+    for (const field of fields) state[field.name] = field.value.trim();
+    changed();
+  };
+  form.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(take, 250);
+  });
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    clearTimeout(timer);
+    take();
+  });
+  form.addEventListener("reset", (event) => {
+    event.preventDefault();
+    for (const field of fields) field.value = "";
+    take();
+  });
+}

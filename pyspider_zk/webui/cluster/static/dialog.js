@@ -1,0 +1,50 @@
+// Asking before something is done.
+
+import { byId, h } from "./dom.js";
+
+/**
+ * Show a form in the page's dialog. content: nodes; confirm: the button's word.
+ * accept(form) is called with the form when it is sent; what it raises is shown and the dialog
+ * stays. typed: what must be typed first. Resolves with what accept gives, or undefined.
+ */
+export function dialog({ title, content, confirm, danger = false, typed, accept }) {
+  const box = byId("dialog");
+  return new Promise((resolve) => {
+    const fault = h("p", { class: "fault", role: "alert" });
+    const go = h("button", { type: "submit", class: `primary${danger ? " danger" : ""}` }, confirm);
+    const proof = typed ? h("input", { type: "text", name: "typed", autocomplete: "off", spellcheck: "false" }) : null;
+    const check = () => {
+      go.disabled = Boolean(typed) && proof.value.trim() !== typed;
+    };
+    let result;
+    const form = h("form", { method: "dialog", onsubmit: send },
+      h("h2", { id: "dialog-title" }, title),
+      content,
+      typed && h("label", {}, h("span", {}, "Type ", h("strong", {}, typed), " to confirm"), proof),
+      fault,
+      h("div", { class: "buttons" },
+        h("button", { type: "button", onclick: () => box.close() }, "Cancel"),
+        go,
+      ),
+    );
+    async function send(event) {
+      event.preventDefault();
+      go.disabled = true;
+      fault.textContent = "";
+      try {
+        result = await accept(form);
+        box.close();
+      } catch (error) {
+        fault.textContent = error.message;
+        check();
+      }
+    }
+    proof?.addEventListener("input", check);
+    check();
+    box.setAttribute("aria-labelledby", "dialog-title");
+    box.replaceChildren(form);
+    box.addEventListener("close", () => resolve(result), { once: true });
+    box.showModal();
+    (form.querySelector("input:not([type=checkbox])") ?? go).focus();
+  });
+}

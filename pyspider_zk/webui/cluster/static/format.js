@@ -1,0 +1,41 @@
+// Numbers and times for people.
+
+const whole = new Intl.NumberFormat("en");
+const clock = new Intl.DateTimeFormat("en-GB", {
+  day: "2-digit", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit",
+});
+
+export const UNKNOWN = "–";
+
+const known = (value) => value !== null && value !== undefined;
+
+export const count = (value) => (known(value) ? whole.format(value) : UNKNOWN);
+
+export function rate(value) {
+  if (!known(value)) return UNKNOWN;
+  return value !== 0 && value < 10 ? value.toFixed(value < 0.1 ? 2 : 1) : whole.format(Math.round(value));
+}
+
+export const percent = (value) => (known(value) ? `${Math.round(value * 100)} %` : UNKNOWN);
+
+/** A length of time, in its two largest units. */
+export function age(seconds) {
+  if (!known(seconds)) return UNKNOWN;
+  const left = Math.max(0, seconds);
+  if (left < 60) return `${Math.floor(left)} s`;
+  if (left < 3600) return `${Math.floor(left / 60)} min`;
+  if (left < 86400) return `${Math.floor(left / 3600)} h ${Math.floor((left % 3600) / 60)} min`;
+  return `${Math.floor(left / 86400)} d ${Math.floor((left % 86400) / 3600)} h`;
+}
+
+export const since = (time) => (known(time) ? age(Date.now() / 1000 - time) : UNKNOWN);
+
+export function until(time) {
+  if (!known(time)) return UNKNOWN;
+  const left = time - Date.now() / 1000;
+  return left <= 0 ? "now" : `in ${age(left)}`;
+}
+
+export const when = (time) => (known(time) ? clock.format(new Date(time * 1000)) : UNKNOWN);
+
+export const plural = (number, what) => `${count(number)} ${what}${number === 1 ? "" : "s"}`;

@@ -1,0 +1,97 @@
+import { ask } from "./api.js";
+import { bars } from "./charts.js";
+import { byId, h } from "./dom.js";
+import { age, count, percent, rate, since } from "./format.js";
+import { live } from "./live.js";
+import { Table } from "./table.js";
+import { badges, tiles } from "./tiles.js";
+
+const members = new Table(byId("members"), [
+  { title: "Member", cls: "first", show: (each) => ({ text: each.name ? `${each.number} (${each.name})` : String(each.number), href: `/cluster/projects?owner=${each.number}`, title: "its projects" }) },
+  { title: "State", show: (each) => badges(states(each)) },
+  { title: "Slots", cls: "num", show: (each) => count(each.slots) },
+  { title: "Projects", cls: "num", show: (each) => count(each.projects) },
+  { title: "Pending", cls: "num", show: (each) => count(each.pending), about: "tasks in memory" },
+  { title: "Tasks/s", cls: "num", show: (each) => rate(each.tasks_per_s), about: "tasks that ended, over the last 10 seconds" },
+  { title: "CPU", cls: "num", show: (each) => percent(each.cpu), about: "of one processor, over the last 10 seconds" },
+  { title: "Lease age", cls: "num", show: (each) => ({ text: `${each.lease_age.toFixed(1)} s`, cls: each.suspect ? "bad" : "" }), about: "since this web UI first saw the present renewal; it is at least as old" },
+  { title: "Up", cls: "num", show: (each) => since(each.started) },
+  { title: "Host", show: (each) => ({ text: each.host, title: `process ${each.pid}` }) },
+  { title: "Address", cls: "full", show: (each) => each.address },
+  { title: "Version", show: (each) => each.version },
+], { key: (each) => `${each.number}-${each.incarnation}` });
+
+const components = new Table(byId("components"), [
+  { title: "Component", cls: "first", show: (each) => each.kind.replace("-", " ") },
+  { title: "Host", show: (each) => each.host },
+  { title: "Process", cls: "num", show: (each) => each.pid },
+  { title: "Up", cls: "num", show: (each) => since(each.started) },
+  { title: "Address", cls: "full", show: (each) => each.address || "–" },
+  { title: "Version", show: (each) => each.version },
+], { key: (each) => each.id });
+
+const queues = new Table(byId("queues"), [
+  { title: "Queue", show: (each) => (each.name === "dead letters" ? { text: each.name, href: "/cluster/dead-letters" } : each.name) },
+  { title: "Messages", cls: "num", show: (each) => ({ text: count(each.length), cls: each.name === "dead letters" && each.length ? "bad" : "" }) },
+  { title: "Oldest", cls: "num", show: (each) => (each.oldest === null ? { text: "–", title: "nothing waits, or this queue does not tell" } : age(each.oldest)), about: "how long the oldest message has waited" },
+], { key: (each) => each.name });
+
+function states(member) {
+  return [
+    member.leader && ["leader", "accent"],
+    member.draining && ["draining", "warn"],
+    member.suspect && ["suspect", "bad"],
+    !member.draining && !member.suspect && ["alive", "good"],
+  ].filter(Boolean);
+}
+
+function show(data) {
+  alerts(data.alerts, data.missing.length === 0);
+  if (data.members) {
+    const sum = (name) => data.members.reduce((all, each) => all + each[name], 0);
+    tiles([
+      { name: "Members", value: count(data.members.length), cls: data.members.length ? "" : "bad" },
+      { name: "Leader", value: data.leader === null ? "none" : `member ${data.leader}`, cls: data.leader === null ? "bad" : "" },
+      { name: "Slots", value: data.moving ? `${count(data.slots)}, ${count(data.moving)} moving` : count(data.slots) },
+      { name: "Without owner", value: count(data.unserved), cls: data.unserved ? "bad" : "" },
+      { name: "Projects", value: count(sum("projects")) },
+      { name: "Pending tasks", value: count(sum("pending")) },
+      { name: "Tasks/s", value: rate(sum("tasks_per_s")) },
+      { name: "Epoch", value: count(data.epoch), title: "grows by one with every change of the assignment" },
+    ]);
+    members.show(data.members);
+    const kinds = Object.entries(data.components);
+    components.show(kinds.flatMap(([kind, found]) => found.map((each) => ({ ...each, kind }))));
+  }
+  if (data.queues) {
+    queues.show([...data.queues, { name: "dead letters", length: data.dead_letters, oldest: null }]);
+  }
+  if (data.throughput) throughput(data.throughput);
+}
+
+function alerts(found, complete) {
+  const list = byId("alerts");
+  const sign = JSON.stringify([found, complete]);
+  if (list.dataset.sign === sign) return;
+  list.dataset.sign = sign;
+  const lines = found.map((each) =>
+    h("li", { class: each.severity },
+      h("strong", {}, each.severity === "serious" ? "Serious: " : "Warning: "), each.text,
+      each.kind === "dead-letters" && [" ", h("a", { href: "/cluster/dead-letters" }, "Look at them")],
+    ),
+  );
+  const none = complete
+    ? h("li", { class: "good" }, "All is well.")
+    : h("li", { class: "warning" }, "Whether all is well cannot be told: something does not answer.");
+  list.replaceChildren(...(lines.length ? lines : [none]));
+}
+
+function throughput(found) {
+  const box = byId("throughput");
+  const sign = JSON.stringify(found);
+  if (box.dataset.sign === sign) return;
+  box.dataset.sign = sign;
+  box.replaceChildren(bars(found));
+}
+
+live(() => ask("/overview"), show);

@@ -1,0 +1,182 @@
+import { bind, read, write } from "./address.js";
+import { ask, newId, post } from "./api.js";
+import { ended, summary } from "./batches.js";
+import { sparkline } from "./charts.js";
+import { dialog } from "./dialog.js";
+import { byId, h, say } from "./dom.js";
+import { count, plural, rate, until } from "./format.js";
+import { live } from "./live.js";
+import { pager } from "./pager.js";
+import { Selection } from "./selection.js";
+import { Table } from "./table.js";
+import { badges } from "./tiles.js";
+
+const SIZE = 50;
+const FOLLOWED = 700; // milliseconds between two looks at a batch
+const DEFAULTS = { q: "", group: "", status: "", owner: "", sort: "name", offset: 0 };
+const COLOURS = { RUNNING: "good", DEBUG: "accent", CHECKING: "warn", STOP: "", TODO: "" };
+
+const state = read(DEFAULTS);
+let last = null;
+
+const selection = new Selection("project", () => last && show(last));
+const number = (name, format = count) => (each) => (each.numbers ? format(each.numbers[name]) : { text: "–", title: "its owner has not taken it in yet, or does not answer" });
+
+const table = new Table(byId("projects"), [
+  selection.column((each) => each.name),
+  { title: "Project", sort: "name", cls: "first", show: (each) => ({ text: each.name, href: `/debug/${encodeURIComponent(each.name)}` }) },
+  { title: "Group", sort: "group", show: (each) => each.group || "–" },
+  { title: "Status", sort: "status", show: (each) => badges([[each.status, COLOURS[each.status] ?? ""], ...(each.numbers?.paused ? [["paused", "warn"]] : [])]) },
+  { title: "Owner", sort: "owner", cls: "num", show: (each) => (each.owner === null ? { text: "none", cls: "bad" } : each.owner) },
+  { title: "Slot", sort: "slot", cls: "num", show: (each) => each.slot },
+  { title: "Rate / limit", sort: "rate_now", cls: "num", about: "tries that ended per second over five minutes, and how many may be sent", show: (each) => `${each.numbers ? rate(each.numbers.rate_now) : "–"} / ${rate(each.rate)}` },
+  { title: "Pending", sort: "pending", cls: "num", about: "tasks in memory", show: number("pending") },
+  { title: "Due", sort: "due", cls: "num", about: "tasks that wait for nothing but their rate", show: number("due") },
+  { title: "Success", sort: "success", cls: "num", about: "tasks in the database", show: number("success") },
+  { title: "Failed", sort: "failed", cls: "num", about: "tasks in the database", show: (each) => ({ text: each.numbers ? count(each.numbers.failed) : "–", cls: each.numbers?.failed ? "bad" : "" }) },
+  { title: "Next due", sort: "next_due", cls: "num", about: "when the next task is due, of those that are not yet", show: number("next_due", until) },
+  { title: "Last hour", cls: "full", show: (each) => (each.history ? { sign: each.history.join(), node: () => sparkline(each.history) } : "–") },
+], { key: (each) => each.name, order: state.sort, onOrder: order });
+
+bind(byId("filters"), state, () => {
+  selection.clear();
+  go(0);
+});
+
+/** A word alone means all names with it. */
+const pattern = () => (!state.q || /[*?[]/.test(state.q) ? state.q : `*${state.q}*`);
+
+const filter = () => ({ pattern: pattern(), group: state.group, status: state.status, owner: state.owner });
+
+const page = live(() => ask("/workload", { query: { ...filter(), sort: state.sort, offset: state.offset, limit: SIZE } }), show);
+
+function go(offset) {
+  state.offset = offset;
+  write(state, DEFAULTS);
+  page.refresh();
+}
+
+function order(name) {
+  state.sort = state.sort === name ? `-${name}` : name;
+  table.order(state.sort);
+  go(0);
+}
+
+function show(data) {
+  last = data;
+  if (data.total && data.offset >= data.total) {
+    go(0);
+    return;
+  }
+  selection.list(data.items.map((each) => each.name), data.total);
+  table.show(data.items, (each) => (selection.has(each.name) ? "chosen" : ""));
+  pager(data.total, data.offset, SIZE, data.items.length, go);
+  const empty = byId("empty");
+  empty.hidden = data.total > 0;
+  const filtered = Object.values(filter()).some(Boolean);
+  say(empty, filtered ? "No project matches." : "There are no projects yet. Make one on pyspider's dashboard.");
+}
+
+// --- what is done to them ---
+
+const FIELDS = {
+  rate: [["rate", "Tasks per second", "number", 1], ["burst", "At once (burst)", "number", 3]],
+  group: [["group", "Group; several words are several groups", "text", ""]],
+};
+
+/** Which projects are meant, for the API. */
+function chosen() {
+  if (!selection.all) return { names: [...selection.keys] };
+  const given = Object.fromEntries(Object.entries(filter()).filter(([, value]) => value));
+  if (given.owner) given.owner = Number(given.owner);
+  return { filter: Object.keys(given).length ? given : { all: true } };
+}
+
+async function operate(operation) {
+  const asked = { operation, ...chosen(), arguments: {} };
+  if (FIELDS[operation] && !(await askArguments(asked))) return;
+  let plan;
+  try {
+    plan = await post("/jobs", { ...asked, dry_run: true });
+  } catch (error) {
+    await dialog({ title: `Cannot ${operation}`, content: h("p", { class: "fault" }, error.message), confirm: "Close", accept: () => true });
+    return;
+  }
+  const batch = await confirm(asked, plan);
+  if (batch) {
+    selection.clear();
+    follow(batch);
+  }
+}
+
+function askArguments(asked) {
+  const fields = FIELDS[asked.operation].map(([name, title, type, value]) =>
+    h("label", {}, title, h("input", { name, type, value, step: "any", min: 0, required: type === "number" })),
+  );
+  return dialog({
+    title: `Set the ${asked.operation} of ${plural(selection.size, "project")}`,
+    content: fields,
+    confirm: "Continue",
+    accept: (form) => {
+      for (const [name, , type] of FIELDS[asked.operation]) {
+        const given = form.elements[name].value;
+        asked.arguments[name] = type === "number" ? Number(given) : given;
+      }
+      return true;
+    },
+  });
+}
+
+function confirm(asked, plan) {
+  const { operation } = asked;
+  const isDelete = operation === "delete";
+  const more = plan.count > plan.names.length ? `, and ${count(plan.count - plan.names.length)} more` : "";
+  const id = newId(); // sent again with the same id it is done once
+  const words = Object.entries(plan.arguments).map(([name, value]) => `${name} ${value}`).join(", ");
+  return dialog({
+    title: `${operation[0].toUpperCase()}${operation.slice(1)} ${plural(plan.count, "project")}?`,
+    content: [
+      h("p", { class: "names" }, plan.names.join(", ") + more),
+      h("p", {}, `It becomes ${plural(plan.jobs, "job")}${words && !isDelete ? ` with ${words}` : ""}.`),
+      plan.faults.map((fault) => h("p", { class: "fault" }, fault)),
+      isDelete && h("p", {}, "Their scripts, tasks and results are deleted. This cannot be undone."),
+      isDelete && h("label", { class: "row" }, h("input", { type: "checkbox", name: "wait" }), "stop them now and delete after pyspider's 24 hours"),
+    ],
+    confirm: isDelete ? "Delete" : "Do it",
+    danger: isDelete,
+    typed: isDelete && (plan.count === 1 ? plan.names[0] : String(plan.count)),
+    accept: (form) => {
+      if (isDelete && form.elements.wait.checked) asked.arguments.wait = true;
+      return post("/jobs", { ...asked, id });
+    },
+  });
+}
+
+for (const button of document.querySelectorAll("[data-operation]"))
+  button.addEventListener("click", () => operate(button.dataset.operation));
+
+let followed = null;
+
+/** Show how a batch goes on until it has ended. */
+async function follow(batch) {
+  followed = batch.id;
+  const box = byId("batch");
+  const text = h("span", { role: "status", "aria-live": "polite" });
+  const bar = h("progress", { "aria-label": "progress of the batch" });
+  const close = h("button", { type: "button", onclick: () => { box.hidden = true; followed = null; } }, "Close");
+  box.replaceChildren(text, bar, h("a", { href: `/cluster/jobs?id=${encodeURIComponent(batch.id)}` }, "Details"), close);
+  box.hidden = false;
+  while (followed === batch.id) {
+    say(text, summary(batch));
+    bar.max = Math.max(1, batch.total);
+    bar.value = batch.done + batch.failed;
+    if (ended(batch)) break;
+    await new Promise((resolve) => setTimeout(resolve, FOLLOWED));
+    try {
+      batch = await ask(`/jobs/${encodeURIComponent(batch.id)}`);
+    } catch (error) {
+      say(text, `${summary(batch)}; ${error.message}`);
+    }
+  }
+  page.refresh();
+}

@@ -1,0 +1,82 @@
+// A table that changes in place: rows keep their element, so focus and selection stay.
+
+import { h, say } from "./dom.js";
+
+/**
+ * columns: [{ title, show(item), cls, sort, label }]. show() gives text, or
+ * { text, cls, title, href }, or { sign, node() } where a new sign means a new node.
+ */
+export class Table {
+  constructor(table, columns, { key, order, onOrder } = {}) {
+    this.columns = columns;
+    this.key = key;
+    this.rows = new Map();
+    this.heads = columns.map((column) => head(column, onOrder));
+    this.body = h("tbody", { role: "rowgroup" });
+    table.setAttribute("role", "table");
+    table.replaceChildren(
+      h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, this.heads)),
+      this.body,
+    );
+    if (order) this.order(order);
+  }
+
+  /** Show which column the rows are sorted by; "-name" is downwards. */
+  order(sort) {
+    const name = sort.replace(/^-/, "");
+    this.columns.forEach((column, place) => {
+      if (!column.sort) return;
+      const sorted = column.sort === name ? (sort.startsWith("-") ? "descending" : "ascending") : "none";
+      this.heads[place].setAttribute("aria-sort", sorted);
+    });
+  }
+
+  show(items, rowClass = () => "") {
+    const rows = items.map((item) => {
+      const key = String(this.key(item));
+      const row = this.rows.get(key) ?? this.newRow();
+      row.element.className = rowClass(item);
+      this.columns.forEach((column, place) => update(row.cells[place], column.show(item)));
+      return [key, row];
+    });
+    this.rows = new Map(rows);
+    let place = this.body.firstChild;
+    for (const [, row] of rows) {
+      if (row.element === place) place = place.nextSibling;
+      else this.body.insertBefore(row.element, place);
+    }
+    const kept = new Set(rows.map(([, row]) => row.element));
+    for (const element of [...this.body.children]) if (!kept.has(element)) element.remove();
+  }
+
+  newRow() {
+    const cells = this.columns.map((column) => ({
+      sign: null,
+      column,
+      element: h("td", { role: "cell", class: column.cls, "data-label": column.label ?? text(column.title) }),
+    }));
+    return { cells, element: h("tr", { role: "row" }, cells.map((cell) => cell.element)) };
+  }
+}
+
+const text = (title) => (typeof title === "string" ? title : "");
+
+function head(column, onOrder) {
+  const attributes = { role: "columnheader", scope: "col", class: column.cls, title: column.about };
+  if (!column.sort || !onOrder) return h("th", attributes, column.title);
+  const button = h("button", { type: "button", class: "sort", onclick: () => onOrder(column.sort) }, column.title);
+  return h("th", { ...attributes, "aria-sort": "none" }, button);
+}
+
+function update(cell, value) {
+  const given = value !== null && typeof value === "object" ? value : { text: String(value) };
+  const sign = given.sign ?? JSON.stringify([given.text, given.cls, given.title, given.href]);
+  if (cell.sign === sign) return;
+  cell.sign = sign;
+  cell.element.className = [cell.column.cls, given.cls].filter(Boolean).join(" ");
+  if (given.title) cell.element.title = given.title;
+  else cell.element.removeAttribute("title");
+  if (given.node) cell.element.replaceChildren(given.node());
+  else if (given.href) cell.element.replaceChildren(h("a", { href: given.href }, given.text));
+  else say(cell.element, given.text);
+}

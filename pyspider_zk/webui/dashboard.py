@@ -1,0 +1,38 @@
+"""What pyspider's dashboard shows of the cluster; its template looks for ``config.cluster``."""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from pyspider_zk.core.records import Cluster
+from pyspider_zk.core.slots import slot_of
+from pyspider_zk.errors import ClusterError
+
+logger = logging.getLogger("pyspider_zk.webui")
+
+
+class Dashboard:
+    """A link, and each project's owner.
+
+    Args:
+        read: reads the cluster.
+        url: of the operations page.
+    """
+
+    def __init__(self, read: Callable[[], Cluster], url: str) -> None:
+        self._read = read
+        self.url = url
+
+    def with_owners(self, projects: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Return the projects, each with its owner's number; ``None``: nobody, or unknown."""
+        try:
+            cluster = self._read()
+        except ClusterError as error:
+            logger.warning("the dashboard shows no owners: %s", error)
+            return [{**project, "owner": None} for project in projects]
+        return [{**project, "owner": _owner(cluster, project["name"])} for project in projects]
+
+
+def _owner(cluster: Cluster, project: str) -> int | None:
+    owner = cluster.assignment.slots[slot_of(project, cluster.meta.slots)].owner
+    return owner.number if owner in cluster.members else None  # type: ignore[union-attr]

@@ -1,0 +1,67 @@
+"""Takes the pictures of the documentation; ``make pictures`` runs it, the tests do not."""
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from .cluster_page import open_page, tick
+from .conftest import ROOT, Cluster, Web
+
+pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
+
+FOLDER = ROOT / "docs" / "pictures"
+TRIES = 1500  # until the pictures are taken
+
+SCRIPT = """from pyspider.libs.base_handler import *
+
+
+class Handler(BaseHandler):
+    @every(minutes=1)
+    def on_start(self):
+        for number in range({pages}):
+            self.crawl('data:,%d' % number, callback=self.page, age=1)
+
+    def page(self, response):
+        assert not response.url.endswith('17'), 'no such page'
+        return {{'url': response.url}}
+"""
+
+
+@pytest.fixture(scope="module")
+def web(cluster: Cluster) -> Web:
+    for number in range(48):
+        subject = ("news", "shop", "blog", "jobs")[number % 4]
+        status = "STOP" if number % 5 == 4 else "RUNNING"
+        script = SCRIPT.format(pages=20 + 7 * (number % 9))
+        group = ("daily", "weekly")[number % 2]
+        cluster.web.add_project(
+            f"{subject}_{number:02}", status=status, script=script, group=group, rate=1, burst=5
+        )
+    cluster.look()
+    return cluster.web
+
+
+def take(page: Page, name: str) -> None:
+    page.screenshot(path=FOLDER / f"cluster-{name}.png")
+
+
+@pytest.mark.timeout(600)
+def test_take_pictures(page: Page, cluster: Cluster, eventually: Callable[..., None]) -> None:
+    asked = {"operation": "restart", "filter": {"status": "RUNNING"}, "id": "morning"}
+    page.request.post("/api/v1/jobs", data=asked)
+    eventually(lambda: sum(cluster.ask("overview")["throughput"]["success"]) > TRIES, within=300)
+    open_page(page, "")
+    expect(page.locator("#alerts li")).to_have_text("All is well.")
+    take(page, "overview")
+    open_page(page, "projects?status=RUNNING&sort=-rate_now")
+    names = page.locator("#projects tbody td.first").all_inner_texts()
+    tick(page, *names[1:4])
+    take(page, "projects")
+    open_page(page, "jobs?id=morning")
+    take(page, "jobs")
+    page.get_by_role("button", name="Dark").click()
+    open_page(page, "assignment?change=leaves%3D1")
+    expect(page.locator("#map .would-move").first).to_be_visible()
+    expect(page.locator("#preview button")).to_have_text("Drain member 1…")
+    take(page, "assignment")

@@ -1,0 +1,185 @@
+"""The operations page while members come and go and services are away, in a browser."""
+
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.conftest import Faults
+
+from .cluster_page import confirm, dialog, open_page, row
+from .conftest import Cluster, Watch, Web
+
+pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
+
+WELL = re.compile("^All is well")
+LONG = 60_000  # milliseconds; a session must end, or a process start
+
+Picture = Callable[..., None]
+Eventually = Callable[..., None]
+
+
+@pytest.fixture(scope="module")
+def web(cluster: Cluster) -> Web:
+    for number in range(12):
+        cluster.web.add_project(f"p{number}", status="RUNNING")
+    cluster.look()
+    return cluster.web
+
+
+@pytest.fixture(autouse=True)
+def whole(web: Web, cluster: Cluster, eventually: Eventually) -> Iterator[None]:
+    """Begin and end with two members that share all slots."""
+    del web  # it is to be there first
+
+    def is_whole() -> bool:
+        found = cluster.ask("overview")
+        members = found["members"] or []
+        shared = all(each["slots"] > 100 and not each["draining"] for each in members)
+        return len(members) == 2 and shared and not found["missing"] and not found["moving"]
+
+    eventually(is_whole, within=90)
+    yield
+    eventually(is_whole, within=90)
+
+
+def alert(page: Page, text: str | re.Pattern[str]) -> Locator:
+    return page.locator("#alerts li", has_text=text)
+
+
+def test_what_would_move_is_shown_and_nothing_is_changed(
+    page: Page, cluster: Cluster, picture: Picture
+) -> None:
+    before = cluster.ask("assignment")
+    open_page(page, "assignment")
+    expect(page.locator("#map .slot")).to_have_count(256)
+    numbers = [each["number"] for each in cluster.members()]
+    for owner in numbers:
+        expect(page.locator(f"#map .owner-{owner}").first).to_have_text(str(owner))
+    page.get_by_label("if").select_option(f"member {numbers[1]} leaves")
+    page.get_by_role("button", name="Show", exact=True).click()
+    slots = next(each["slots"] for each in cluster.members() if each["number"] == numbers[1])
+    expect(page.locator("#preview")).to_contain_text(f"{slots} slots would move")
+    expect(page.locator("#map .would-move")).to_have_count(slots)
+    picture(page, "leaves")
+    page.get_by_label("if").select_option("one member joins")
+    page.get_by_role("button", name="Show", exact=True).click()
+    free = next(number for number in range(3) if number not in numbers)
+    expect(page.locator("#preview tbody tr").first).to_contain_text(f"member {free}")
+    assert "change=joins" in page.url
+    picture(page, "joins")
+    assert cluster.ask("assignment") == before
+
+
+def test_a_member_is_drained(page: Page, cluster: Cluster, picture: Picture) -> None:
+    drained = next(each for each in cluster.members() if not each["leader"])
+    number = drained["number"]
+    open_page(page, "assignment")
+    page.get_by_role("button", name=f"drain member {number}").click()
+    expect(dialog(page)).to_contain_text(f"Its {drained['slots']} slots move to 1 other member")
+    picture(page, "asked")
+    confirm(page, f"Drain member {number}")
+    # its process ends, and whoever watches over it starts another
+    open_page(page, "events?kind=drain")
+    name = f"{number}-{drained['incarnation']}"
+    expect(row(page, f"member {name} was asked to drain")).to_be_visible()
+    open_page(page, "events?kind=left")
+    expect(row(page, f"member {name} left")).to_be_visible(timeout=LONG)
+    picture(page, "left")
+
+
+def test_a_killed_scheduler_is_suspect_until_another_has_its_slots(
+    page: Page, cluster: Cluster, faults: Faults, picture: Picture
+) -> None:
+    killed = next(each for each in cluster.members() if not each["leader"])
+    open_page(page, "")
+    expect(alert(page, WELL)).to_be_visible()
+    faults.kill(killed["pid"])
+    expect(alert(page, f"member {killed['number']} does not answer")).to_be_visible(timeout=LONG)
+    expect(alert(page, re.compile(rf"member {killed['number']} .*lease"))).to_be_visible(
+        timeout=LONG
+    )
+    picture(page, "suspect")
+    expect(page.locator("#missing")).to_be_hidden()
+    expect(alert(page, WELL)).to_be_visible(timeout=LONG)
+    picture(page, "again")
+
+
+def test_without_zookeeper_the_page_says_so_and_shows_what_it_knows(
+    page: Page, cluster: Cluster, picture: Picture, watch: Watch
+) -> None:
+    open_page(page, "")
+    expect(page.locator("#members tbody tr")).to_have_count(2)
+    cluster.zookeeper.stop()
+    try:
+        missing = page.locator("#missing")
+        expect(missing).to_contain_text("ZooKeeper at 127.0.0.1", timeout=LONG)
+        expect(page.locator("#members tbody tr")).to_have_count(2)
+        expect(page.locator("#queues tbody tr")).to_have_count(6)
+        expect(page.locator("#freshness")).to_contain_text("in part")
+        expect(alert(page, WELL)).to_have_count(0)
+        picture(page, "overview")
+        page.goto("/cluster/projects")
+        expect(missing).to_contain_text("ZooKeeper at 127.0.0.1", timeout=LONG)
+        picture(page, "projects")
+    finally:
+        cluster.zookeeper.start()
+    expect(page.locator("#missing")).to_be_hidden(timeout=LONG)
+    expect(page.locator("#projects tbody tr")).to_have_count(12)
+    forgive(watch, "503")
+
+
+def test_without_redis_the_page_says_so_and_comes_back(
+    page: Page, cluster: Cluster, picture: Picture
+) -> None:
+    open_page(page, "")
+    expect(page.locator("#queues tbody tr")).to_have_count(6)
+    cluster.redis.stop()
+    try:
+        expect(page.locator("#missing")).to_contain_text("Redis at 127.0.0.1", timeout=LONG)
+        expect(page.locator("#queues tbody tr")).to_have_count(6)
+        expect(page.locator("#members tbody tr")).to_have_count(2)
+        picture(page)
+    finally:
+        cluster.redis.start()
+    expect(page.locator("#missing")).to_be_hidden(timeout=LONG)
+
+
+def test_a_batch_is_cancelled_while_nobody_works_at_it(
+    page: Page, cluster: Cluster, faults: Faults, picture: Picture
+) -> None:
+    pids = [each["pid"] for each in cluster.members()]
+    for pid in pids:
+        faults.suspend(pid)
+    try:
+        asked = {"operation": "stop", "filter": {"all": True}, "id": "waits"}
+        assert page.request.post("/api/v1/jobs", data=asked).status == 202
+        open_page(page, "jobs?id=waits")
+        expect(page.locator("#detail h2")).to_have_text("stop: 0 of 12 projects done")
+        picture(page)
+        page.get_by_role("button", name="Cancel", exact=True).click()
+        confirm(page, "Cancel the batch")
+        expect(page.locator("#detail h2")).to_contain_text("then cancelled")
+    finally:
+        for pid in pids:
+            faults.resume(pid)
+    assert cluster.web.project("p0")["status"] == "RUNNING"
+
+
+def test_without_the_web_ui_the_page_says_so(page: Page, cluster: Cluster, watch: Watch) -> None:
+    open_page(page, "")
+    page.context.set_offline(True)
+    expect(page.locator("#missing")).to_contain_text("the web UI itself does not answer")
+    expect(page.locator("#members tbody tr")).to_have_count(2)
+    expect(page.locator("#freshness")).to_contain_text("in part")
+    page.context.set_offline(False)
+    expect(page.locator("#missing")).to_be_hidden()
+    assert cluster.members()
+    forgive(watch, "ERR_INTERNET_DISCONNECTED")
+
+
+def forgive(watch: Watch, fault: str) -> None:
+    """Take what the browser says of requests that had to fail off the list."""
+    assert all(fault in each for each in watch.wrong), watch.wrong
+    watch.wrong.clear()

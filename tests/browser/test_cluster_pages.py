@@ -1,0 +1,237 @@
+"""What the pages of the cluster show, in a browser."""
+
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from pyspider_zk.core.names import Kind
+from pyspider_zk.queues.api import Message, SlotQueues
+from pyspider_zk.queues.connect import connect
+
+from .cluster_page import (
+    action,
+    check_accessibility,
+    check_fits,
+    confirm,
+    dialog,
+    open_page,
+    row,
+    tick,
+)
+from .conftest import SCRIPT, Cluster, Watch, Web
+
+pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
+
+PAGES = ["", "projects", "assignment", "jobs", "events", "dead-letters"]
+PHONE = {"width": 390, "height": 844}
+
+Picture = Callable[..., None]
+Eventually = Callable[..., None]
+
+
+@pytest.fixture(scope="module")
+def web(cluster: Cluster, site: str) -> Web:
+    """Give the web UI of a cluster that has done a little of everything."""
+    for name in ("news", "shop", "blog"):
+        script = SCRIPT.format(site=site)
+        cluster.web.add_project(name, status="RUNNING", group="daily", script=script)
+    cluster.look()
+    return cluster.web
+
+
+@pytest.fixture
+def letters(cluster: Cluster, eventually: Eventually) -> Iterator[SlotQueues]:
+    """Make three dead letters, and give the queues."""
+    queues = connect(cluster.redis.url, 0, 256).slot_queues
+    queues.discard(each.tag for each in queues.dead_letters(queues.dead()))
+    bodies = [{"taskid": f"t{n}", "url": "http://x.example/"} for n in range(3)]
+    queues.publish([Message(Kind.NEWTASK, slot, body) for slot, body in enumerate(bodies)])
+    eventually(lambda: queues.dead() == 3)
+    yield queues
+    queues.discard(each.tag for each in queues.dead_letters(queues.dead()))
+    queues.close()
+
+
+@pytest.fixture
+def phone(chromium: Browser, web: Web, watch: Watch) -> Iterator[Page]:
+    """Give a page as wide as a phone that is set to dark."""
+    options = {"viewport": PHONE, "color_scheme": "dark", "base_url": web.url}
+    with chromium.new_context(**options) as context:
+        context.on("page", watch.over)
+        yield context.new_page()
+    assert (watch.wrong, watch.strangers) == ([], set())
+
+
+# -- every page ------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("letters")
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_is_accessible_in_light_and_dark(page: Page, picture: Picture, path: str) -> None:
+    asked = {"operation": "run", "names": ["news"]}
+    page.request.post("/api/v1/jobs", data=asked)
+    open_page(page, path)
+    expect(page.locator("nav [aria-current=page]")).to_have_count(1)
+    for theme in ("light", "dark"):
+        expect(page.locator("html")).to_have_attribute("data-theme", theme)
+        check_accessibility(page)
+        check_fits(page)
+        picture(page, f"{path or 'overview'}-{theme}")
+        page.locator("#theme").click()
+
+
+@pytest.mark.usefixtures("letters")
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_fits_a_phone(phone: Page, picture: Picture, path: str) -> None:
+    open_page(phone, path)
+    expect(phone.locator("html")).to_have_attribute("data-theme", "dark")
+    check_fits(phone)
+    check_accessibility(phone)
+    picture(phone, path or "overview")
+
+
+def test_the_chosen_theme_stays(page: Page) -> None:
+    open_page(page, "")
+    page.get_by_role("button", name="Dark").click()
+    page.get_by_role("link", name="Projects").click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+
+
+@pytest.mark.parametrize("path", ["/cluster/", "/cluster/static/table.js", "/api/v1/overview"])
+def test_answers_forbid_what_does_not_come_from_here(page: Page, path: str) -> None:
+    headers = page.request.get(path).headers
+    policy = headers["content-security-policy"]
+    assert {"default-src 'self'", "frame-ancestors 'none'"} <= set(policy.split("; "))
+    assert "unsafe" not in policy
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "same-origin"
+
+
+def test_a_paused_page_stays_as_it_is_and_says_so(page: Page, cluster: Cluster) -> None:
+    open_page(page, "projects?q=late")
+    page.get_by_role("button", name="Pause").click()
+    expect(page.locator("#freshness")).to_have_text(re.compile(r"paused · \d+ s old"))
+    cluster.web.add_project("late")
+    expect(page.locator("#freshness")).to_have_text(re.compile(r"paused · [3-9] s old"))
+    expect(page.locator("#projects tbody tr")).to_have_count(0)
+    page.get_by_role("button", name="Resume").click()
+    expect(page.locator("#projects tbody tr")).to_have_count(1)
+
+
+def test_pyspiders_dashboard_shows_the_owners_and_leads_to_the_pages(
+    page: Page, cluster: Cluster, picture: Picture
+) -> None:
+    owner = cluster.ask("projects/news")["owner"]
+    page.goto("/")
+    expect(page.locator("tr[data-name=news] .project-owner")).to_have_text(str(owner))
+    picture(page)
+    page.get_by_role("link", name="Cluster").click()
+    expect(page).to_have_title("Overview - cluster - pyspider")
+
+
+# -- single pages ----------------------------------------------------------------------------
+
+
+def test_the_overview_shows_what_the_api_tells(
+    page: Page, cluster: Cluster, picture: Picture, eventually: Eventually
+) -> None:
+    page.request.post("/api/v1/jobs", data={"operation": "restart", "filter": {"group": "daily"}})
+    eventually(lambda: sum(cluster.ask("overview")["throughput"]["success"]) >= 9)
+    open_page(page, "")
+    expect(page.locator("#throughput .key.success")).to_have_text(re.compile(r"succeeded \d+"))
+    told = cluster.ask("overview")
+    assert told["missing"] == []
+    expect(page.locator("#members tbody tr")).to_have_count(2)
+    expect(page.locator("#members .badge.accent")).to_have_text("leader")
+    tiles = dict(
+        zip(
+            page.locator("#tiles dt").all_inner_texts(),
+            page.locator("#tiles dd").all_inner_texts(),
+            strict=True,
+        )
+    )
+    assert tiles["Members"] == "2"
+    assert tiles["Leader"] == f"member {told['leader']}"
+    assert (tiles["Slots"], tiles["Without owner"]) == ("256", "0")
+    expect(page.locator("#components tbody tr")).to_have_count(4)
+    picture(page)
+
+
+def test_projects_show_their_owners_numbers(
+    page: Page, cluster: Cluster, eventually: Eventually
+) -> None:
+    def numbers() -> dict[str, int]:
+        return cluster.ask("workload?pattern=shop")["items"][0]["numbers"] or {}
+
+    page.request.post("/api/v1/jobs", data={"operation": "restart", "names": ["shop"]})
+    eventually(lambda: numbers().get("success", 0) >= 3 and numbers()["pending"] == 0)
+    open_page(page, "projects?q=shop")
+    success = page.locator("#projects tbody tr td[data-label=Success]")
+    expect(success).to_have_text(str(numbers()["success"]))
+    expect(page.locator("#projects .sparkline")).to_have_attribute(
+        "aria-label", re.compile(r"\d+ in the last hour")
+    )
+
+
+def test_events_are_filtered_by_kind_and_text(page: Page, picture: Picture) -> None:
+    page.request.post("/api/v1/jobs", data={"operation": "run", "names": ["blog"]})
+    open_page(page, "events")
+    expect(page.locator("#events tbody .badge", has_text="joined")).to_have_count(2)
+    page.get_by_label("Kind").select_option("joined")
+    expect(page.locator("#events tbody tr")).to_have_count(2)
+    picture(page)
+    page.get_by_label("Text").fill("member 1-")
+    expect(page.locator("#events tbody tr")).to_have_count(1)
+    assert "kind=joined" in page.url
+    page.reload()
+    expect(page.locator("#events tbody tr")).to_have_count(1)
+    page.get_by_label("Text").fill("no such thing")
+    expect(page.locator("#empty")).to_be_visible()
+
+
+def test_an_event_leads_to_its_batch(page: Page) -> None:
+    asked = {"operation": "run", "names": ["blog"], "id": "led_to"}
+    page.request.post("/api/v1/jobs", data=asked)
+    open_page(page, "events?kind=batch")
+    page.locator("#events summary").first.click()
+    page.get_by_role("link", name="the batch").first.click()
+    expect(page.locator("#detail dd").first).to_have_text("led_to")
+
+
+def test_dead_letters_are_shown_and_dropped(
+    page: Page, letters: SlotQueues, picture: Picture
+) -> None:
+    open_page(page, "dead-letters")
+    expect(page.locator("#letters tbody tr")).to_have_count(3)
+    expect(page.locator("#letters")).to_contain_text("a task needs project")
+    newest = letters.dead_letters(1)[0].tag
+    tick(page, newest)
+    picture(page)
+    action(page, "Drop").click()
+    confirm(page, "Drop")
+    expect(page.locator("#told")).to_have_text("1 dead letter dropped.")
+    expect(page.locator("#letters tbody tr")).to_have_count(2)
+    assert letters.dead() == 2
+    page.get_by_role("button", name="select all 2 that match").click()
+    action(page, "Drop").click()
+    expect(dialog(page).get_by_role("button", name="Drop")).to_be_disabled()
+    dialog(page).get_by_label("Type 2 to confirm").fill("2")
+    confirm(page, "Drop")
+    expect(page.locator("#empty")).to_be_visible()
+    assert letters.dead() == 0
+
+
+def test_a_replayed_letter_goes_back_into_its_queue(page: Page, letters: SlotQueues) -> None:
+    tags = {each.tag for each in letters.dead_letters(9)}
+    open_page(page, "dead-letters")
+    page.get_by_role("checkbox", name="select all letters on this page").check()
+    action(page, "Replay").click()
+    confirm(page, "Replay")
+    expect(page.locator("#told")).to_have_text("3 dead letters replayed.")
+    # they are no better than before, so they come back under other names
+    expect(page.locator("#letters tbody tr")).to_have_count(3)
+    assert tags.isdisjoint(each.tag for each in letters.dead_letters(9))
+    open_page(page, "events?kind=dead-letters")
+    expect(row(page, "3 dead letters were replayed").first).to_be_visible()

@@ -1,0 +1,201 @@
+"""The operations page's projects, and what is done to them, in a browser."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from .cluster_page import action, check_accessibility, confirm, dialog, open_page, row, tick
+from .conftest import Cluster, Web
+
+pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
+
+Picture = Callable[..., None]
+
+
+@pytest.fixture(scope="module")
+def web(cluster: Cluster) -> Web:
+    return cluster.web
+
+
+def make(cluster: Cluster, *names: str, status: str = "STOP", group: str = "") -> None:
+    """Make projects, once, and let the schedulers know them."""
+    for name in names:
+        if cluster.web.project(name) is None:
+            cluster.web.add_project(name, status=status, group=group)
+    cluster.look()
+
+
+def names(page: Page) -> list[str]:
+    return page.locator("#projects tbody td.first").all_inner_texts()
+
+
+def has_ended(page: Page, text: str) -> None:
+    expect(page.locator("#batch [role=status]")).to_have_text(text, timeout=30_000)
+
+
+def test_filters_and_order_stay_in_the_address(
+    page: Page, cluster: Cluster, picture: Picture
+) -> None:
+    make(cluster, *(f"filter_{n}" for n in range(4)))
+    make(cluster, "filter_on", status="RUNNING", group="daily")
+    open_page(page, "projects")
+    page.get_by_label("Search").fill("filter_")
+    expect(page.locator("#pager")).to_contain_text("1 to 5 of 5")
+    page.get_by_label("Status").select_option("STOP")
+    expect(page.locator("#pager")).to_contain_text("1 to 4 of 4")
+    page.get_by_role("button", name="Project", exact=True).click()
+    expect(page.locator("#projects tbody td.first").first).to_have_text("filter_3")
+    assert re.search(r"\?q=filter_&status=STOP&sort=-name$", page.url)
+    picture(page)
+
+    page.reload()
+    expect(page.locator("#pager")).to_contain_text("1 to 4 of 4")
+    assert names(page) == [f"filter_{n}" for n in (3, 2, 1, 0)]
+    expect(page.get_by_label("Search")).to_have_value("filter_")
+    expect(page.locator("th[aria-sort=descending]")).to_have_text("Project")
+    page.get_by_role("button", name="Clear", exact=True).click()
+    page.get_by_label("Group").fill("daily")
+    expect(page.locator("#pager")).to_contain_text("1 to 1 of 1")
+    assert names(page) == ["filter_on"]
+
+
+def test_a_selection_is_started_as_one_batch_whose_progress_is_shown(
+    page: Page, cluster: Cluster, picture: Picture
+) -> None:
+    make(cluster, "begin_a", "begin_b", "begin_c")
+    open_page(page, "projects?q=begin_")
+    expect(action(page, "Start")).to_be_disabled()
+    tick(page, "begin_a", "begin_b")
+    expect(page.locator("#selected")).to_have_text("2 selected")
+    action(page, "Start").click()
+    expect(dialog(page)).to_contain_text("Start 2 projects?")
+    expect(dialog(page)).to_contain_text("begin_a, begin_b")
+    picture(page, "asked")
+    before = cluster.ask("jobs")["total"]
+    confirm(page, "Do it")
+    has_ended(page, "start: 2 of 2 projects done")
+    picture(page, "done")
+    assert cluster.ask("jobs")["total"] == before + 1
+    statuses = [cluster.web.project(f"begin_{each}")["status"] for each in "abc"]
+    assert statuses == ["RUNNING", "RUNNING", "STOP"]
+    expect(row(page, "begin_a").locator(".badge")).to_have_text("RUNNING")
+
+
+def test_all_that_match_are_one_batch_by_their_filter(
+    page: Page, cluster: Cluster, picture: Picture
+) -> None:
+    make(cluster, *(f"many_{n:02}" for n in range(60)), status="RUNNING")
+    open_page(page, "projects?q=many_")
+    page.get_by_role("button", name="select all 60 that match").click()
+    expect(page.locator("#selected")).to_have_text("60 selected")
+    action(page, "Stop").click()
+    expect(dialog(page)).to_contain_text("Stop 60 projects?")
+    expect(dialog(page)).to_contain_text("and 40 more")
+    confirm(page, "Do it")
+    has_ended(page, "stop: 60 of 60 projects done")
+    page.get_by_role("link", name="Details").click()
+    expect(page.locator("#detail")).to_contain_text("pattern *many_*")
+    picture(page)
+    check_accessibility(page)
+
+
+def test_rate_and_group_are_asked_for_before_they_are_set(page: Page, cluster: Cluster) -> None:
+    make(cluster, "set_a", "set_b")
+    open_page(page, "projects?q=set_")
+    tick(page, "set_a", "set_b")
+    action(page, "Rate").click()
+    page.get_by_label("Tasks per second").fill("2.5")
+    page.get_by_label("At once").fill("7")
+    dialog(page).get_by_role("button", name="Continue").click()
+    expect(dialog(page)).to_contain_text("Rate 2 projects?")
+    confirm(page, "Do it")
+    has_ended(page, "rate: 2 of 2 projects done")
+    tick(page, "set_b")
+    action(page, "Group").click()
+    dialog(page).get_by_role("textbox").fill("nightly")
+    dialog(page).get_by_role("button", name="Continue").click()
+    expect(dialog(page)).to_contain_text("Group 1 project?")
+    confirm(page, "Do it")
+    has_ended(page, "group: 1 of 1 project done")
+    found = [cluster.web.project(name) for name in ("set_a", "set_b")]
+    assert [(each["rate"], each["burst"]) for each in found] == [(2.5, 7.0)] * 2
+    assert [each["group"] for each in found] == ["", "nightly"]
+
+
+@pytest.mark.parametrize("operation", ["Restart", "Run"])
+def test_what_runs_can_be_restarted_and_run(page: Page, cluster: Cluster, operation: str) -> None:
+    make(cluster, f"go_{operation}", status="RUNNING")
+    open_page(page, f"projects?q=go_{operation}")
+    tick(page, f"go_{operation}")
+    action(page, operation).click()
+    confirm(page, "Do it")
+    has_ended(page, f"{operation.lower()}: 1 of 1 project done")
+
+
+def test_what_a_run_failed_for_is_told_with_the_reason_and_can_be_retried(
+    page: Page, cluster: Cluster, picture: Picture
+) -> None:
+    make(cluster, "idle")
+    open_page(page, "projects?q=idle")
+    tick(page, "idle")
+    action(page, "Run").click()
+    expect(dialog(page).locator(".fault").first).to_contain_text("not RUNNING or DEBUG: idle")
+    picture(page, "warned")
+    confirm(page, "Do it")
+    has_ended(page, "run: 0 of 1 project done, 1 failed")
+    page.get_by_role("link", name="Details").click()
+    expect(page.locator("#detail tbody")).to_contain_text("idle")
+    picture(page, "failed")
+    first = page.url
+    page.get_by_role("button", name="Retry what failed").click()
+    confirm(page, "Retry")
+    expect(page.locator("#detail dd").first).to_contain_text("retry")
+    assert page.url != first
+
+
+def test_a_project_is_deleted_only_once_its_name_is_typed(
+    page: Page, cluster: Cluster, picture: Picture
+) -> None:
+    make(cluster, "doomed", "spared")
+    open_page(page, "projects?q=*ed")
+    tick(page, "doomed")
+    action(page, "Delete").click()
+    go = dialog(page).get_by_role("button", name="Delete", exact=True)
+    typed = dialog(page).get_by_label("Type doomed to confirm")
+    expect(go).to_be_disabled()
+    typed.fill("spared")
+    expect(go).to_be_disabled()
+    typed.fill("doomed")
+    expect(go).to_be_enabled()
+    picture(page)
+    confirm(page, "Delete")
+    has_ended(page, "delete: 1 of 1 project done")
+    expect(row(page, "doomed")).to_have_count(0)
+    assert (cluster.web.project("doomed"), cluster.web.project("spared") is None) == (None, False)
+
+
+def test_several_are_deleted_only_once_their_number_is_typed(page: Page, cluster: Cluster) -> None:
+    make(cluster, "gone_a", "gone_b")
+    open_page(page, "projects?q=gone_")
+    page.get_by_role("checkbox", name="select all projects on this page").check()
+    action(page, "Delete").click()
+    dialog(page).get_by_label("Type 2 to confirm").fill("2")
+    confirm(page, "Delete")
+    has_ended(page, "delete: 2 of 2 projects done")
+    expect(page.locator("#empty")).to_have_text("No project matches.")
+
+
+def test_an_operation_is_reachable_by_keyboard_alone(page: Page, cluster: Cluster) -> None:
+    make(cluster, "keyed")
+    open_page(page, "projects?q=keyed")
+    box = page.get_by_role("checkbox", name="select keyed")
+    box.focus()
+    page.keyboard.press("Space")
+    action(page, "Start").focus()
+    page.keyboard.press("Enter")
+    expect(dialog(page).get_by_role("button", name="Do it")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(dialog(page)).to_have_count(0)
+    assert cluster.web.project("keyed")["status"] == "STOP"

@@ -1,0 +1,204 @@
+"""What the operations page asks the API for, of a real web UI at a real cluster."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pyspider.webui.app import app as stock_app
+
+from pyspider_zk.core.names import Kind
+from pyspider_zk.core.slots import slot_of
+from pyspider_zk.hooks import ClusterScheduler
+from pyspider_zk.queues.api import Message
+from pyspider_zk.webui.instance import ClusterWebUI
+from tests.live_cluster import Cluster
+from tests.webui.conftest import Eventually
+
+pytestmark = pytest.mark.zk
+
+
+@pytest.fixture
+def client(ui: ClusterWebUI, cluster: Cluster) -> Iterator[Any]:
+    """Give a client of a web UI whose cluster was born and has no scheduler (any more)."""
+    with cluster.scheduler():
+        pass
+    for name, status in (("busy", "RUNNING"), ("idle", "STOP"), ("new", "RUNNING")):
+        cluster.project(name, status=status)
+    with ui.joined(cluster.settings, cluster.queues()):
+        yield stock_app.test_client()
+
+
+def ask(client: Any, path: str) -> Any:
+    answer = client.get(f"/api/v1/{path}")
+    assert answer.status_code == 200, answer.text
+    return answer.get_json()
+
+
+def kinds(client: Any) -> set[str]:
+    return {alert["kind"] for alert in ask(client, "overview")["alerts"]}
+
+
+@pytest.fixture
+def owner(client: Any, cluster: Cluster, eventually: Eventually) -> Iterator[ClusterScheduler]:
+    """Run a scheduler that has all slots and projects."""
+    with cluster.scheduler() as scheduler:
+        eventually(lambda: len(scheduler.gate.held) == cluster.settings.slots)
+        eventually(lambda: scheduler.projects.keys() == {"busy", "idle", "new"})
+        eventually(lambda: ask(client, "members")["items"])
+        yield scheduler
+
+
+# -- the overview ----------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("owner")
+def test_the_overview_has_everything(client: Any, eventually: Eventually) -> None:
+    eventually(lambda: ask(client, "overview")["members"][0]["projects"] == 3)
+    found = ask(client, "overview")
+    (member,) = found["members"]
+    assert found["missing"] == []
+    assert (found["leader"], member["leader"], member["suspect"]) == (0, True, False)
+    assert member["slots"] == found["slots"]
+    assert 0 <= member["lease_age"] < 60
+    assert len(found["throughput"]["success"]) == 60
+    assert {queue["name"] for queue in found["queues"]} > {"newtask_queue", "status_queue"}
+    assert found["components"]["webui"][0]["pid"] > 0
+
+
+def test_messages_that_nobody_reads_and_dead_letters_are_told(
+    client: Any, cluster: Cluster
+) -> None:
+    queues = cluster.queues().slot_queues
+    queues.publish([Message(Kind.STATUS, 3, {})])
+    cluster.broker.bury(Kind.STATUS, 3, "no task", b"")
+    found = ask(client, "overview")
+    oldest = {queue["name"]: queue["oldest"] for queue in found["queues"]}
+    assert oldest["status_queue"] >= 0
+    assert oldest["newtask_queue"] is None
+    assert found["dead_letters"] == 1
+    assert {"no-member", "unread-queue", "dead-letters"} <= kinds(client)
+
+
+def test_what_does_not_answer_is_named_and_the_rest_is_told(client: Any) -> None:
+    found = ask(client, "overview")
+    assert (found["throughput"], found["members"]) == (None, [])
+    assert found["missing"] == [
+        "no scheduler answers: throughput and numbers of projects are unknown"
+    ]
+
+
+# -- projects with numbers -------------------------------------------------------------------
+
+
+def test_projects_have_their_owners_numbers_once_an_owner_has_them(
+    client: Any, cluster: Cluster, eventually: Eventually
+) -> None:
+    assert [row["numbers"] for row in ask(client, "workload")["items"]] == [None] * 3
+    with cluster.scheduler() as scheduler:
+        eventually(lambda: scheduler.projects.keys() == {"busy", "idle", "new"})
+        scheduler.projects["new"].task_queue.put("t")
+        eventually(lambda: ask(client, "workload?pattern=new")["items"][0]["numbers"])
+        page = ask(client, "workload?sort=-pending&limit=2")
+        assert (page["total"], len(page["items"])) == (3, 2)
+        assert page["items"][0]["name"] == "new"
+        assert page["items"][0]["numbers"]["pending"] >= 1
+
+
+@pytest.mark.usefixtures("owner")
+def test_a_wrong_order_is_refused(client: Any) -> None:
+    assert client.get("/api/v1/workload?sort=colour").status_code == 422
+
+
+# -- the assignment --------------------------------------------------------------------------
+
+
+def test_what_would_move_is_told_and_nothing_is_changed(
+    client: Any, owner: ClusterScheduler, cluster: Cluster
+) -> None:
+    before = ask(client, "assignment")
+    found = ask(client, "assignment/preview?joins=1")
+    slots = cluster.settings.slots
+    assert slots * 0.4 < found["total"] < slots * 0.6
+    assert found["pairs"] == [{"source": 0, "target": 1, "slots": found["total"]}]
+    assert [move["slot"] for move in found["items"]] == sorted(
+        move["slot"] for move in found["items"]
+    )
+    assert ask(client, "assignment/preview?leaves=0")["total"] == 0  # nobody could take them
+    assert client.get("/api/v1/assignment/preview?leaves=7").status_code == 404
+    assert ask(client, "assignment") == before
+    assert len(owner.gate.held) == slots
+
+
+def test_a_member_drains_and_its_slots_move(
+    client: Any, owner: ClusterScheduler, cluster: Cluster, eventually: Eventually
+) -> None:
+    with cluster.scheduler() as other:
+        eventually(lambda: len(ask(client, "members")["items"]) == 2)
+        for _ in range(2):  # asking twice does not end it at once
+            answer = client.post("/api/v1/members/0/drain")
+            assert (answer.status_code, answer.get_json()["number"]) == (202, 0)
+        eventually(lambda: len(other.gate.held) == cluster.settings.slots)
+        eventually(lambda: [each["number"] for each in ask(client, "members")["items"]] == [1])
+    assert not owner.gate.held
+    assert not owner._quit
+    drains = [event for event in ask(client, "events")["items"] if event["kind"] == "drain"]
+    assert len(drains) == 2
+
+
+def test_a_member_that_is_not_there_cannot_drain(client: Any) -> None:
+    assert client.post("/api/v1/members/3/drain").status_code == 404
+
+
+# -- dead letters ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def letters(client: Any, cluster: Cluster) -> list[str]:
+    """Give the tags of three dead letters, the newest first."""
+    for number in range(3):
+        cluster.broker.bury(Kind.NEWTASK, slot_of("busy", 256), f"reason {number}", b"\xc1")
+    return [letter["tag"] for letter in ask(client, "dead-letters")["items"]]
+
+
+def test_dead_letters_are_paged_with_their_reasons(client: Any, letters: list[str]) -> None:
+    page = ask(client, "dead-letters?offset=1&limit=1")
+    assert (page["total"], [each["tag"] for each in page["items"]]) == (3, letters[1:2])
+    assert page["items"][0]["reason"] == "reason 1"
+
+
+def test_dead_letters_are_replayed_and_dropped(
+    client: Any, cluster: Cluster, letters: list[str]
+) -> None:
+    def settle(act: str, body: dict[str, Any]) -> Any:
+        return client.post(f"/api/v1/dead-letters/{act}", json=body)
+
+    assert settle("drop", {"tags": [letters[0], "unknown"]}).get_json() == {"count": 1}
+    assert settle("replay", {"tags": letters[1:2]}).get_json() == {"count": 1}
+    assert cluster.queues().slot_queues.lengths()[Kind.NEWTASK] == 1
+    assert settle("drop", {"all": True}).get_json() == {"count": 1}
+    for wrong in ({}, {"all": True, "tags": letters}):
+        assert settle("drop", wrong).status_code == 422
+    texts = [event["text"] for event in ask(client, "events")["items"]]
+    assert "1 dead letter was replayed" in texts
+
+
+# -- the pages -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/cluster/", "/cluster/projects", "/cluster/static/api.js"])
+def test_pages_are_protected_as_pyspiders_are(client: Any, ui: ClusterWebUI, path: str) -> None:
+    def status(**login: Any) -> int:
+        with client.get(path, **login) as answer:
+            return int(answer.status_code)
+
+    assert status() == 200
+    ui.config.update(need_auth=True, webui_username="ann", webui_password="secret")  # noqa: S106
+    assert status() == 401
+    assert status(auth=("ann", "secret")) == 200
+
+
+def test_frames_hold_no_code(client: Any) -> None:
+    for path in ("", "projects", "assignment", "jobs", "events", "dead-letters"):
+        page = client.get(f"/cluster/{path}").get_data(as_text=True)
+        assert "<h1>" in page
+        assert not [word for word in (" style=", " onclick=", "<script>", "<style") if word in page]
