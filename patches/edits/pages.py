@@ -77,6 +77,16 @@ EDITS: tuple[Edit | Span, ...] = (
     ),
     Edit(
         _INDEX,
+        "index.min.js') }}\"></script>\n",
+        "index.min.js') }}\"></script>\n"
+        "    {% if config.cluster %}\n"
+        '    <link rel="stylesheet" href="{{ config.cluster.url }}static/dashboard.css">\n'
+        '    <script type="module" src="{{ config.cluster.url }}static/dashboard.js"></script>\n'
+        "    {% endif %}\n",
+        _CLUSTER,
+    ),
+    Edit(
+        _INDEX,
         "var projects = {{ projects | tojson | safe }};\n",
         "var projects = {{ (config.cluster.with_owners(projects) if config.cluster else projects)"
         " | tojson | safe }};\n",

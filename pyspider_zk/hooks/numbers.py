@@ -6,6 +6,7 @@ from typing import Any
 
 from pyspider.libs.counter import BaseCounter, CounterManager
 
+from pyspider_zk.hooks.due_queue import DueQueue
 from pyspider_zk.hooks.slot_scheduler import SlotScheduler
 from pyspider_zk.hooks.windows import read_counters
 
@@ -26,8 +27,9 @@ class ProjectNumbers:
     def project_numbers(self) -> dict[str, dict[str, Any]]:
         """Return the numbers of each project.
 
-        ``pending`` tasks are in memory; of them ``due`` wait for nothing but their rate, and
-        ``sent`` are with fetcher and processor. ``next_due``: when the next of the others is due.
+        ``pending`` tasks are in memory; of them ``due`` wait for nothing but their rate, the
+        oldest of these ``due_since`` then, and ``sent`` are with fetcher and processor.
+        ``next_due``: when the next of the others is due.
         ``success`` and ``failed`` are those of the task database; ``hour`` has the last hour's.
         ``rate_now``: tries that ended per second, over five minutes.
         """
@@ -77,9 +79,15 @@ def _queued(project: Any) -> dict[str, Any]:
             "pending": len(tasks),
             "due": tasks.priority_queue.qsize(),
             "sent": tasks.processing.qsize(),
+            "due_since": _due_since(tasks.priority_queue),
             "next_due": None if first is None else float(first.exetime),
             "paused": project.scheduler.FAIL_PAUSE_NUM > 0 and project._paused is True,
         }
+
+
+def _due_since(waiting: Any) -> float | None:
+    """Return when the oldest came in; a project that never ran has pyspider's own, empty queue."""
+    return waiting.oldest if isinstance(waiting, DueQueue) else None
 
 
 def _by_minute(manager: CounterManager, key: tuple[str, str], now: float) -> list[int]:

@@ -11,6 +11,7 @@ from pyspider.scheduler.scheduler import Project, Scheduler
 
 from pyspider_zk.core.records import Load
 from pyspider_zk.hooks.catalogue import FIELDS, Catalogue
+from pyspider_zk.hooks.due_queue import DueQueue
 from pyspider_zk.hooks.gate import Gate
 from pyspider_zk.hooks.handoff import (
     Part,
@@ -206,6 +207,7 @@ class SlotProjects(Scheduler):
         a status pack of the former owner's fetch may still come.
         """
         self._update_project_cnt(project.name)
+        project.task_queue.priority_queue = DueQueue()  # in place of an empty one
         part = self._parts.get(project.name, {})
         clean = bool(part.get("clean"))
         away = restore_processing(project, part) if clean else set()

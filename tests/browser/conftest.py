@@ -3,14 +3,8 @@
 import json
 import os
 import shutil
-import signal
-import socket
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -23,21 +17,18 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 from pyspider.database import connect_database
 
-from pyspider_zk.config import settings_from
 from pyspider_zk.core.records import Member
-from pyspider_zk.errors import ClusterError, MissingService
+from pyspider_zk.errors import MissingService
 from pyspider_zk.hooks.router import call
 from pyspider_zk.local import programs
-from pyspider_zk.local.child import tail
-from pyspider_zk.local.folder import Running, running_in
+from pyspider_zk.local.folder import Running
 from pyspider_zk.local.services import RedisServer, ZooKeeperServer
-from pyspider_zk.zookeeper.directory import Directory
+from tests.running_cluster import up
 
 T = TypeVar("T")
 
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "test-output" / "browser"
-PROGRAM = (sys.executable, "-m", "pyspider_zk.cli.main")
 WINDOW = {"width": 1280, "height": 800}
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 OPTIONS = [
@@ -128,7 +119,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
     for needed in (programs.java, programs.zookeeper_class_path, programs.redis_server):
         _or_skip(partial(needed, os.environ))
     folder = tmp_path_factory.mktemp("cluster")
-    with _up(folder, "--schedulers", "1") as running:
+    with up(folder, "--schedulers", "1") as running:
         yield Web(running)
 
 
@@ -150,6 +141,13 @@ class Cluster:
         found: list[dict[str, Any]] = self.ask("members")["items"]
         return found
 
+    def make(self, *names: str, status: str = "STOP", group: str = "") -> None:
+        """Make projects, once, and let the schedulers know them."""
+        for name in names:
+            if self.web.project(name) is None:
+                self.web.add_project(name, status=status, group=group)
+        self.look()
+
     def look(self) -> None:
         """Make all schedulers look at the project database."""
         for member in self.members():
@@ -165,7 +163,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         _or_skip(server.start)
     options = ["--schedulers", "2", "--zookeeper", f"{zookeeper.address}/pages"]
     try:
-        with _up(folder, *options, "--message-queue", redis.url) as running:
+        with up(folder, *options, "--message-queue", redis.url) as running:
             yield Cluster(Web(running), zookeeper, redis)
     finally:
         redis.stop()
@@ -218,7 +216,9 @@ def watch(web: Web) -> Watch:
 @pytest.fixture
 def page(chromium: Browser, web: Web, watch: Watch) -> Iterator[Page]:
     """Give a page with a fresh profile; fail if it has errors or asks another server."""
-    with chromium.new_context(base_url=web.url, viewport=WINDOW) as context:
+    # Still colours: axe may not look while one changes into another.
+    options = {"base_url": web.url, "viewport": WINDOW, "reduced_motion": "reduce"}
+    with chromium.new_context(**options) as context:
         context.on("page", watch.over)
         yield context.new_page()
     assert watch.wrong == []
@@ -247,50 +247,6 @@ def save(page: Page) -> None:
     """Save the script in the editor."""
     page.locator("#save-task-btn").click()
     expect(page.locator("#python-log pre")).to_have_text("saved!")
-
-
-@contextmanager
-def _up(folder: Path, *options: str) -> Iterator[Running]:
-    with (folder / "out.txt").open("ab") as out:
-        process = subprocess.Popen(
-            [*PROGRAM, "up", "--processors", "1", *options],
-            cwd=folder,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
-            stdout=out,
-            stderr=out,
-        )
-    try:
-        yield _ready(folder)
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(60)
-
-
-def _ready(folder: Path) -> Running:
-    """Wait until the scheduler has all slots and the web UI is there."""
-    deadline = time.monotonic() + 60
-    while not ((running := running_in(folder / "data")) and _settled(running)):
-        assert time.monotonic() < deadline, tail(folder / "out.txt", lines=50)
-        time.sleep(0.1)
-    return running
-
-
-def _settled(running: Running) -> bool:
-    try:
-        settings = settings_from(environ=os.environ, hosts=running.zookeeper)
-        with Directory(settings) as directory:
-            cluster = directory.read()
-    except ClusterError:  # not yet
-        return False
-    owned = all(slot.owner in cluster.members for slot in cluster.assignment.slots)
-    return owned and sum(map(len, cluster.components.values())) == 4 and _serves(running.webui)
-
-
-def _serves(url: str) -> bool:
-    """Tell whether somebody listens: a web UI is a component before it does."""
-    address = urlsplit(url)
-    with socket.socket() as link:
-        return link.connect_ex((address.hostname, address.port)) == 0
 
 
 def _chromium() -> str:

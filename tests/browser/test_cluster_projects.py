@@ -19,14 +19,6 @@ def web(cluster: Cluster) -> Web:
     return cluster.web
 
 
-def make(cluster: Cluster, *names: str, status: str = "STOP", group: str = "") -> None:
-    """Make projects, once, and let the schedulers know them."""
-    for name in names:
-        if cluster.web.project(name) is None:
-            cluster.web.add_project(name, status=status, group=group)
-    cluster.look()
-
-
 def names(page: Page) -> list[str]:
     return page.locator("#projects tbody td.first").all_inner_texts()
 
@@ -38,8 +30,8 @@ def has_ended(page: Page, text: str) -> None:
 def test_filters_and_order_stay_in_the_address(
     page: Page, cluster: Cluster, picture: Picture
 ) -> None:
-    make(cluster, *(f"filter_{n}" for n in range(4)))
-    make(cluster, "filter_on", status="RUNNING", group="daily")
+    cluster.make(*(f"filter_{n}" for n in range(4)))
+    cluster.make("filter_on", status="RUNNING", group="daily")
     open_page(page, "projects")
     page.get_by_label("Search").fill("filter_")
     expect(page.locator("#pager")).to_contain_text("1 to 5 of 5")
@@ -64,7 +56,7 @@ def test_filters_and_order_stay_in_the_address(
 def test_a_selection_is_started_as_one_batch_whose_progress_is_shown(
     page: Page, cluster: Cluster, picture: Picture
 ) -> None:
-    make(cluster, "begin_a", "begin_b", "begin_c")
+    cluster.make("begin_a", "begin_b", "begin_c")
     open_page(page, "projects?q=begin_")
     expect(action(page, "Start")).to_be_disabled()
     tick(page, "begin_a", "begin_b")
@@ -86,7 +78,7 @@ def test_a_selection_is_started_as_one_batch_whose_progress_is_shown(
 def test_all_that_match_are_one_batch_by_their_filter(
     page: Page, cluster: Cluster, picture: Picture
 ) -> None:
-    make(cluster, *(f"many_{n:02}" for n in range(60)), status="RUNNING")
+    cluster.make(*(f"many_{n:02}" for n in range(60)), status="RUNNING")
     open_page(page, "projects?q=many_")
     page.get_by_role("button", name="select all 60 that match").click()
     expect(page.locator("#selected")).to_have_text("60 selected")
@@ -102,7 +94,7 @@ def test_all_that_match_are_one_batch_by_their_filter(
 
 
 def test_rate_and_group_are_asked_for_before_they_are_set(page: Page, cluster: Cluster) -> None:
-    make(cluster, "set_a", "set_b")
+    cluster.make("set_a", "set_b")
     open_page(page, "projects?q=set_")
     tick(page, "set_a", "set_b")
     action(page, "Rate").click()
@@ -126,7 +118,7 @@ def test_rate_and_group_are_asked_for_before_they_are_set(page: Page, cluster: C
 
 @pytest.mark.parametrize("operation", ["Restart", "Run"])
 def test_what_runs_can_be_restarted_and_run(page: Page, cluster: Cluster, operation: str) -> None:
-    make(cluster, f"go_{operation}", status="RUNNING")
+    cluster.make(f"go_{operation}", status="RUNNING")
     open_page(page, f"projects?q=go_{operation}")
     tick(page, f"go_{operation}")
     action(page, operation).click()
@@ -137,7 +129,7 @@ def test_what_runs_can_be_restarted_and_run(page: Page, cluster: Cluster, operat
 def test_what_a_run_failed_for_is_told_with_the_reason_and_can_be_retried(
     page: Page, cluster: Cluster, picture: Picture
 ) -> None:
-    make(cluster, "idle")
+    cluster.make("idle")
     open_page(page, "projects?q=idle")
     tick(page, "idle")
     action(page, "Run").click()
@@ -158,7 +150,7 @@ def test_what_a_run_failed_for_is_told_with_the_reason_and_can_be_retried(
 def test_a_project_is_deleted_only_once_its_name_is_typed(
     page: Page, cluster: Cluster, picture: Picture
 ) -> None:
-    make(cluster, "doomed", "spared")
+    cluster.make("doomed", "spared")
     open_page(page, "projects?q=*ed")
     tick(page, "doomed")
     action(page, "Delete").click()
@@ -177,7 +169,7 @@ def test_a_project_is_deleted_only_once_its_name_is_typed(
 
 
 def test_several_are_deleted_only_once_their_number_is_typed(page: Page, cluster: Cluster) -> None:
-    make(cluster, "gone_a", "gone_b")
+    cluster.make("gone_a", "gone_b")
     open_page(page, "projects?q=gone_")
     page.get_by_role("checkbox", name="select all projects on this page").check()
     action(page, "Delete").click()
@@ -188,7 +180,7 @@ def test_several_are_deleted_only_once_their_number_is_typed(page: Page, cluster
 
 
 def test_an_operation_is_reachable_by_keyboard_alone(page: Page, cluster: Cluster) -> None:
-    make(cluster, "keyed")
+    cluster.make("keyed")
     open_page(page, "projects?q=keyed")
     box = page.get_by_role("checkbox", name="select keyed")
     box.focus()

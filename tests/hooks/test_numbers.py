@@ -33,13 +33,28 @@ def rounds(scheduler: SlotScheduler) -> None:
 def test_tasks_are_counted_where_they_are(
     world: World, scheduler: SlotScheduler, task: MakeTask
 ) -> None:
-    later = time.time() + 1000
+    begun = time.time()
+    later = begun + 1000
     world.new(task("p", "sent"), task("p", "later", exetime=later))
     rounds(scheduler)
     scheduler.projects["p"].task_queue.put("due")
     found = ProjectNumbers(scheduler).project_numbers()["p"]
     assert (found["pending"], found["sent"], found["due"]) == (3, 1, 1)
     assert found["next_due"] == pytest.approx(later)
+    assert begun <= found["due_since"] <= time.time()
+
+
+def test_since_when_tasks_are_due_is_known_after_a_stop_and_a_start(
+    world: World, scheduler: SlotScheduler
+) -> None:
+    for status in ("STOP", "RUNNING"):
+        assert ProjectNumbers(scheduler).project_numbers()["p"]["due_since"] is None
+        world.projectdb.update("p", status=status)
+        scheduler._force_update_project = True
+        rounds(scheduler)
+    begun = time.time()
+    scheduler.projects["p"].task_queue.put("due")
+    assert ProjectNumbers(scheduler).project_numbers()["p"]["due_since"] >= begun
 
 
 def test_what_ended_is_in_the_totals_the_hour_and_the_rate(

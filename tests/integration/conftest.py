@@ -17,6 +17,7 @@ from pyspider.database import connect_database
 from pyspider_zk.config import Settings
 from pyspider_zk.core.names import Tree
 from pyspider_zk.core.records import Cluster, Member, MemberId
+from pyspider_zk.local.ports import any_free, is_free
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.directory import Directory
 from tests.cli.processes import PROGRAM, process
@@ -108,6 +109,13 @@ class Crawl:
         child = self.start("scheduler", "--xmlrpc-host", "127.0.0.1", "--xmlrpc-port", 0)
         self._eventually(lambda: self.member(child) is not None)
         return child
+
+    def webui(self) -> str:
+        """Start a web UI, wait until it serves, and return its URL."""
+        port = any_free()
+        self.start("webui", "--host", "127.0.0.1", "--port", port)
+        self._eventually(lambda: not is_free(port))
+        return f"http://127.0.0.1:{port}"
 
     def member(self, child: Popen[str]) -> MemberId | None:
         """Return the member that a process is, None if it is none (yet, or any more)."""

@@ -1,8 +1,10 @@
 """Schedulers come, go and die while a crawl goes on."""
 
+import json
 import signal
 from collections.abc import Callable
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from pyspider.webui import app as stock_webui
@@ -141,6 +143,37 @@ def test_the_stock_web_ui_pointed_at_any_scheduler_sees_the_whole_cluster(
         assert {each["project"] for each in tasks} == set(NAMES)
         assert update.text == "ok"
     assert browser.post("/run", data={"project": NAMES[0]}).json == {"result": True}
+
+
+def test_all_web_uis_tell_the_databases_numbers_after_moves_and_a_death(
+    crawl: Crawl, site: Site, eventually: Callable[..., None]
+) -> None:
+    victim, leaver, _ = crawl.scheduler(), crawl.scheduler(), crawl.scheduler()
+    for component in ("fetcher", "processor", "result-worker"):
+        crawl.start(component)
+    webuis = [crawl.webui(), crawl.webui()]
+    crawl.settled()
+    crawl.run_projects(site, NAMES)
+    crawl.wait_for(0.2, site)
+    victim.kill()
+    crawl.wait_for(0.4, site)
+    crawl.scheduler()
+    leaver.terminate()
+    assert leaver.wait() == 0
+    crawl.wait_for(1, site)
+    eventually(lambda: crawl.finished(site))
+    crawl.settled()
+
+    for url in webuis:
+        assert _totals(url) == dict.fromkeys(NAMES, (site.pages + 2, 0, 0))
+
+
+def _totals(webui: str) -> dict[str, tuple[int, int, int]]:
+    """Return each project's successes, failures and tasks that wait, as the dashboard has them."""
+    with urlopen(f"{webui}/counter", timeout=30) as answer:  # noqa: S310 - ours
+        counted = {name: counters["all"] for name, counters in json.load(answer).items()}
+    kinds = ("success", "failed", "pending")
+    return {name: tuple(found.get(kind, 0) for kind in kinds) for name, found in counted.items()}
 
 
 def _stock_browser(crawl: Crawl, member: Member, monkeypatch: pytest.MonkeyPatch) -> Any:

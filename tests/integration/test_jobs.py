@@ -16,6 +16,7 @@ from pyspider.message_queue import connect_message_queue
 
 from pyspider_zk.config import Settings
 from pyspider_zk.core.records import MemberId
+from pyspider_zk.errors import Unavailable
 from pyspider_zk.hooks.operations import ARCHIVE
 from pyspider_zk.local.databases import prepare
 from pyspider_zk.queues.connect import connect
@@ -112,8 +113,8 @@ class Follower:
     def is_over(self) -> bool:
         try:
             self.told.append(dict(self._crawl.rpc().get_batch(BATCH)))
-        except OSError:
-            return False  # the member that was asked died
+        except (OSError, Unavailable):
+            return False  # the member that was asked died, or ZooKeeper is starved for a moment
         return self.told[-1]["state"] in ("done", "failed", "cancelled")
 
     @property

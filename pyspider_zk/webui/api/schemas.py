@@ -309,7 +309,7 @@ class Overview(Schema):
 
 # --- projects with numbers ---
 
-NUMBER_SORTS = ("pending", "due", "sent", "next_due", "success", "failed", "rate_now")
+NUMBER_SORTS = ("pending", "due", "sent", "due_since", "next_due", "success", "failed", "rate_now")
 
 
 class WorkloadQuery(ProjectQuery):
@@ -336,6 +336,11 @@ class Numbers(Schema):
     pending = _number("tasks in memory")
     due = _number("of them, those that wait for nothing but their rate")
     sent = _number("of them, those that fetcher and processor have")
+    due_since = fields.Float(
+        required=True,
+        allow_none=True,
+        metadata=_about("since when the oldest due task waits in its owner's memory"),
+    )
     next_due = fields.Float(
         required=True, allow_none=True, metadata=_about("when the next of the others is due")
     )

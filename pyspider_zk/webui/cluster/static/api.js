@@ -1,7 +1,8 @@
 // Asking the API. The pages know nothing that it does not tell.
 
 const BASE = "/api/v1";
-const PATIENCE = 15000; // milliseconds
+const TO_LOOK = 15000; // milliseconds
+const TO_CHANGE = 120000; // the browser may ask for the password meanwhile
 
 /** What the API refused or could not do; the message is for people. */
 export class Problem extends Error {
@@ -15,7 +16,7 @@ export class Problem extends Error {
 export async function ask(path, { method = "GET", query = {}, body } = {}) {
   const given = Object.entries(query).filter(([, value]) => value !== "" && value !== undefined);
   const search = given.length ? `?${new URLSearchParams(given)}` : "";
-  const request = { method, signal: AbortSignal.timeout(PATIENCE), headers: {} };
+  const request = { method, signal: AbortSignal.timeout(method === "GET" ? TO_LOOK : TO_CHANGE), headers: {} };
   if (body !== undefined) {
     request.body = JSON.stringify(body);
     request.headers["Content-Type"] = "application/json";

@@ -1,18 +1,18 @@
 import { bind, read, write } from "./address.js";
 import { ask, newId, post } from "./api.js";
-import { ended, summary } from "./batches.js";
+import { summary } from "./batches.js";
 import { sparkline } from "./charts.js";
 import { dialog } from "./dialog.js";
 import { byId, h, say } from "./dom.js";
-import { count, plural, rate, until } from "./format.js";
+import { count, plural, rate, since, until } from "./format.js";
 import { live } from "./live.js";
+import { deletionArguments, deletionContent, follow } from "./operating.js";
 import { pager } from "./pager.js";
 import { Selection } from "./selection.js";
 import { Table } from "./table.js";
 import { badges } from "./tiles.js";
 
 const SIZE = 50;
-const FOLLOWED = 700; // milliseconds between two looks at a batch
 const DEFAULTS = { q: "", group: "", status: "", owner: "", sort: "name", offset: 0 };
 const COLOURS = { RUNNING: "good", DEBUG: "accent", CHECKING: "warn", STOP: "", TODO: "" };
 
@@ -32,6 +32,7 @@ const table = new Table(byId("projects"), [
   { title: "Rate / limit", sort: "rate_now", cls: "num", about: "tries that ended per second over five minutes, and how many may be sent", show: (each) => `${each.numbers ? rate(each.numbers.rate_now) : "–"} / ${rate(each.rate)}` },
   { title: "Pending", sort: "pending", cls: "num", about: "tasks in memory", show: number("pending") },
   { title: "Due", sort: "due", cls: "num", about: "tasks that wait for nothing but their rate", show: number("due") },
+  { title: "Oldest due", sort: "due_since", cls: "num", about: "how long the oldest of them waits, at its owner", show: number("due_since", since) },
   { title: "Success", sort: "success", cls: "num", about: "tasks in the database", show: number("success") },
   { title: "Failed", sort: "failed", cls: "num", about: "tasks in the database", show: (each) => ({ text: each.numbers ? count(each.numbers.failed) : "–", cls: each.numbers?.failed ? "bad" : "" }) },
   { title: "Next due", sort: "next_due", cls: "num", about: "when the next task is due, of those that are not yet", show: number("next_due", until) },
@@ -105,7 +106,7 @@ async function operate(operation) {
   const batch = await confirm(asked, plan);
   if (batch) {
     selection.clear();
-    follow(batch);
+    watch(batch);
   }
 }
 
@@ -139,14 +140,13 @@ function confirm(asked, plan) {
       h("p", { class: "names" }, plan.names.join(", ") + more),
       h("p", {}, `It becomes ${plural(plan.jobs, "job")}${words && !isDelete ? ` with ${words}` : ""}.`),
       plan.faults.map((fault) => h("p", { class: "fault" }, fault)),
-      isDelete && h("p", {}, "Their scripts, tasks and results are deleted. This cannot be undone."),
-      isDelete && h("label", { class: "row" }, h("input", { type: "checkbox", name: "wait" }), "stop them now and delete after pyspider's 24 hours"),
+      isDelete && deletionContent(),
     ],
     confirm: isDelete ? "Delete" : "Do it",
     danger: isDelete,
     typed: isDelete && (plan.count === 1 ? plan.names[0] : String(plan.count)),
     accept: (form) => {
-      if (isDelete && form.elements.wait.checked) asked.arguments.wait = true;
+      if (isDelete) asked.arguments = deletionArguments(form);
       return post("/jobs", { ...asked, id });
     },
   });
@@ -157,8 +157,8 @@ for (const button of document.querySelectorAll("[data-operation]"))
 
 let followed = null;
 
-/** Show how a batch goes on until it has ended. */
-async function follow(batch) {
+/** Show how a batch goes on until it has ended, or another is watched. */
+async function watch(batch) {
   followed = batch.id;
   const box = byId("batch");
   const text = h("span", { role: "status", "aria-live": "polite" });
@@ -166,17 +166,11 @@ async function follow(batch) {
   const close = h("button", { type: "button", onclick: () => { box.hidden = true; followed = null; } }, "Close");
   box.replaceChildren(text, bar, h("a", { href: `/cluster/jobs?id=${encodeURIComponent(batch.id)}` }, "Details"), close);
   box.hidden = false;
-  while (followed === batch.id) {
-    say(text, summary(batch));
-    bar.max = Math.max(1, batch.total);
-    bar.value = batch.done + batch.failed;
-    if (ended(batch)) break;
-    await new Promise((resolve) => setTimeout(resolve, FOLLOWED));
-    try {
-      batch = await ask(`/jobs/${encodeURIComponent(batch.id)}`);
-    } catch (error) {
-      say(text, `${summary(batch)}; ${error.message}`);
-    }
-  }
+  await follow(batch, (now, fault) => {
+    say(text, fault ? `${summary(now)}; ${fault.message}` : summary(now));
+    bar.max = Math.max(1, now.total);
+    bar.value = now.done + now.failed;
+    return followed === now.id;
+  });
   page.refresh();
 }

@@ -1,0 +1,30 @@
+// What the projects page and pyspider's dashboard share when something is done to projects.
+
+import { ask } from "./api.js";
+import { ended } from "./batches.js";
+import { h } from "./dom.js";
+
+const BETWEEN = 700; // milliseconds from one look at a batch to the next
+
+/** Look at a batch until it has ended; tell(batch, fault) after each look, until it gives false. */
+export async function follow(batch, tell) {
+  let fault = null;
+  while (tell(batch, fault) !== false && !ended(batch)) {
+    await new Promise((resolve) => setTimeout(resolve, BETWEEN));
+    try {
+      batch = await ask(`/jobs/${encodeURIComponent(batch.id)}`);
+      fault = null;
+    } catch (error) {
+      fault = error;
+    }
+  }
+  return batch;
+}
+
+/** What is said and asked before a deletion; read it with deletionArguments. */
+export const deletionContent = () => [
+  h("p", {}, "Scripts, tasks and results are deleted. This cannot be undone."),
+  h("label", { class: "row" }, h("input", { type: "checkbox", name: "wait" }), "stop now and delete after pyspider's 24 hours"),
+];
+
+export const deletionArguments = (form) => (form.elements.wait.checked ? { wait: true } : {});

@@ -1,0 +1,86 @@
+"""What a cluster adds to pyspider's dashboard, in a browser."""
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from .cluster_page import confirm, dialog
+from .conftest import Cluster, Web
+
+pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
+
+Picture = Callable[..., None]
+
+
+@pytest.fixture(scope="module")
+def web(cluster: Cluster) -> Web:
+    return cluster.web
+
+
+@pytest.fixture
+def dashboard(page: Page, cluster: Cluster) -> Page:
+    """Give the dashboard with a project that stands still."""
+    cluster.make("still")
+    page.goto("/")
+    return page
+
+
+def project(page: Page, name: str = "still") -> Locator:
+    return page.locator(f"tr[data-name={name}]")
+
+
+def operate(page: Page, operation: str, name: str = "still") -> None:
+    page.get_by_role("button", name=f"operations on {name}").click()
+    project(page, name).get_by_role("link", name=operation, exact=True).click()
+
+
+def says(page: Page, text: str) -> None:
+    expect(page.locator(".cluster-said")).to_have_text(text, timeout=30_000)
+
+
+def test_it_shows_the_owners_and_leads_to_the_pages(
+    dashboard: Page, cluster: Cluster, picture: Picture
+) -> None:
+    owner = cluster.ask("projects/still")["owner"]
+    expect(project(dashboard).locator(".project-owner")).to_have_text(str(owner))
+    picture(dashboard)
+    dashboard.get_by_role("link", name="Cluster").click()
+    expect(dashboard).to_have_title("Overview - cluster - pyspider")
+
+
+def test_a_project_is_started_restarted_and_stopped(dashboard: Page, cluster: Cluster) -> None:
+    for operation, status in (("Start", "RUNNING"), ("Restart", "RUNNING"), ("Stop", "STOP")):
+        operate(dashboard, operation)
+        says(dashboard, f"{operation.lower()}: 1 of 1 project done")
+        expect(project(dashboard).locator(".project-status")).to_have_text(status)
+        assert cluster.web.project("still")["status"] == status
+
+
+def test_the_dashboard_deletes_a_project_only_once_its_name_is_typed(
+    page: Page, cluster: Cluster, picture: Picture
+) -> None:
+    cluster.make("doomed", "spared")
+    page.goto("/")
+    operate(page, "Delete", "doomed")
+    expect(dialog(page).get_by_role("button", name="Delete")).to_be_disabled()
+    dialog(page).get_by_label("Type doomed to confirm").fill("doomed")
+    picture(page)
+    confirm(page, "Delete")
+    says(page, "delete: 1 of 1 project done")
+    expect(project(page, "doomed")).to_have_count(0)
+    expect(project(page, "spared")).to_have_count(1)
+    assert cluster.web.project("doomed") is None
+
+
+def test_a_locked_project_needs_a_login_which_the_batch_names(
+    chromium: Browser, cluster: Cluster
+) -> None:
+    cluster.make("locked", group="lock")
+    ann = {"username": "ann", "password": "secret"}  # sent only once the web UI asks for it
+    with chromium.new_context(base_url=cluster.web.url, http_credentials=ann) as context:
+        page = context.new_page()
+        page.goto("/")
+        operate(page, "Start", "locked")
+        says(page, "start: 1 of 1 project done")
+    assert cluster.ask("jobs?limit=1")["items"][0]["user"] == "ann"
