@@ -12,6 +12,7 @@ from pyspider_zk.core.operations import ACTIVE, STATUSES
 from pyspider_zk.core.progress import Progress
 from pyspider_zk.core.slots import slot_of
 from pyspider_zk.errors import GateClosed
+from pyspider_zk.hooks.job_work import JobWork
 from pyspider_zk.hooks.operations import ARCHIVE
 from pyspider_zk.hooks.rpc_functions import LocalAnswers
 from pyspider_zk.hooks.slot_scheduler import SlotScheduler
@@ -374,16 +375,22 @@ def test_delete_leaves_nothing_and_late_messages_bring_nothing_back(
     assert "p" not in record["projects"]
 
 
-def test_what_late_results_make_anew_is_swept(world: World) -> None:
+def deleted_before_a_late_result(world: World, clock: Clock) -> tuple[SlotScheduler, JobWork]:
+    """Have a project deleted, then make a late result worker save something of it."""
     world.project("p")
     scheduler = world.scheduler()
-    clock = Clock()
     work = lay(scheduler, a_claim("delete", ["p"]), clock)
     rounds(scheduler)
     confirm([work])
     rounds(scheduler)
     assert world.projectdb.get("p") is None
     world.database("result").save("p", "t", "http://site.example/t", {})
+    return scheduler, work
+
+
+def test_what_late_results_make_anew_is_swept(world: World) -> None:
+    clock = Clock()
+    scheduler, work = deleted_before_a_late_result(world, clock)
 
     rounds(scheduler)
     assert work.verdict is None
@@ -665,15 +672,8 @@ def test_a_cancelled_delete_tidies_up_what_it_deleted(world: World) -> None:
 
 
 def test_a_delete_that_is_cancelled_too_late_is_tidied_up_all_the_same(world: World) -> None:
-    world.project("p")
-    scheduler = world.scheduler()
     clock = Clock()
-    work = lay(scheduler, a_claim("delete", ["p"]), clock)
-    rounds(scheduler)
-    confirm([work])
-    rounds(scheduler)
-    assert world.projectdb.get("p") is None
-    world.database("result").save("p", "t", "http://site.example/t", {})
+    scheduler, work = deleted_before_a_late_result(world, clock)
 
     work.recorded(a_claim("delete", ["p"], cancelled=True), 0)
     clock.now += 10

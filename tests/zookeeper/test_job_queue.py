@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from kazoo.exceptions import NoNodeError
+from zk_faults import Lossy
 from zk_harness import eventually, expire
 
 from pyspider_zk.config import Settings
@@ -20,7 +21,6 @@ from pyspider_zk.core.jobs import (
 )
 from pyspider_zk.errors import BadMessage, BatchTaken, JobLost, SessionLost, Unavailable
 from pyspider_zk.zookeeper.claimants import Registration
-from pyspider_zk.zookeeper.connection import Connection, Step
 from pyspider_zk.zookeeper.jobs import JobQueue
 
 pytestmark = pytest.mark.zk
@@ -29,29 +29,12 @@ ALL = JobState.PENDING, JobState.RUNNING, JobState.DONE
 TWO = [("a", {"n": 1}), ("b", {"n": 2})]
 
 
-class Flaky(Connection):
-    """A connection whose next replies to transactions can be lost, or be preceded by something."""
-
-    lose: int = 0
-    before: Callable[[], object] | None = None
-
-    def multi(self, *steps: Step) -> list[object]:
-        hook, self.before = self.before, None
-        if hook:
-            hook()
-        results = super().multi(*steps)
-        if self.lose:
-            self.lose -= 1
-            raise Unavailable("the reply is lost")
-        return results
-
-
 class Side:
     """One process: its connection, claimant and queue."""
 
     def __init__(self, settings: Settings, rules: JobRules) -> None:
         self.now = 1000.0
-        self.link = Flaky(settings)
+        self.link = Lossy(settings)
         self.link.start()
         self.queue = JobQueue(self.link, f"{settings.root}/jobs", rules, lambda: self.now)
         self.registration = Registration(self.link, f"{settings.root}/claimants")
