@@ -54,7 +54,7 @@ class SlotProjects(Scheduler):
         for manager in self._cnt.values():
             manager.counters.clear()  # read from files that all schedulers of a machine share
         self._force_update_project = False
-        self._last_update_project = 0.0
+        self._looked_at = float("-inf")  # by the clock that nobody sets
         self.lock = threading.RLock()
         self.gate = Gate(slots)
         self._catalogue = Catalogue(slots)
@@ -126,12 +126,18 @@ class SlotProjects(Scheduler):
     # -- projects of slots that come and go -----------------------------------------------------
 
     def load_slot(self, slot: int, parts: Mapping[str, Part]) -> None:
-        """Bring a slot's projects into memory, with what their former owner left."""
+        """Bring a slot's projects into memory, with what their former owner left.
+
+        That may know projects that came after the last look here; those that only a dead owner
+        had heard of are found by another look, in the next round.
+        """
         self._tables.look_again()
-        for name in self._catalogue.names(slot):
+        self._force_update_project = True
+        for name in sorted({*self._catalogue.names(slot), *parts}):
             self._beat()
             self._parts[name] = parts.get(name, {})
-            self._look_at(name)
+            if not self._look_at(name):
+                del self._parts[name]
 
     def forget_slots(self, slots: Collection[int]) -> None:
         """Drop the projects of slots from memory, with what was selected and not sent yet."""
@@ -158,13 +164,13 @@ class SlotProjects(Scheduler):
 
     def _update_projects(self) -> None:
         """Look at the project database, as often as pyspider does, and compare row by row."""
-        now = time.time()
-        due = self._last_update_project + self.UPDATE_PROJECT_INTERVAL <= now
+        now = time.monotonic()
+        due = self._looked_at + self.UPDATE_PROJECT_INTERVAL <= now
         if not (due or self._force_update_project):
             return
         self._force_update_project = False  # before reading, so that no later call is lost
         changes = self._catalogue.refresh(self.projectdb.get_all(fields=FIELDS))
-        self._last_update_project = now
+        self._looked_at = now
         for name in changes.gone & self.projects.keys():
             logger.warning("project %s is gone from the database", name)
             self._forget(name)

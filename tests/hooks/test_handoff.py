@@ -342,6 +342,60 @@ def test_the_same_slot_under_a_new_epoch_is_loaded_anew(
     assert len(crawling.projects["p"].task_queue) == 3
 
 
+def test_a_project_that_the_next_owner_has_not_heard_of_goes_on_where_it_was(
+    world: World, task: Task
+) -> None:
+    after = _looked_before_there_was_a_project(world)
+    world.project("p")
+    world.script_is_known("p")
+    world.new(task("p"))
+    before = world.scheduler()
+    before.run_once()
+    before.run_once()
+    assert len(world.dispatched()) == 1
+    _release_all(before)
+
+    after.gate.ownership.grant(range(SLOTS), 2)
+    after.run_once()
+    after.run_once()
+
+    assert not after.projects["p"].waiting_get_info
+    assert world.dispatched() == []
+
+
+def test_a_project_that_only_a_dead_owner_had_heard_of_is_found(world: World) -> None:
+    after = _looked_before_there_was_a_project(world)
+    world.project("p")
+
+    after.gate.ownership.grant(range(SLOTS), 2)
+    after.run_once()
+    after.run_once()
+
+    assert set(after.projects) == {"p"}
+
+
+def test_a_clock_that_was_set_back_does_not_keep_projects_from_being_found(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduler = world.scheduler()
+    scheduler.run_once()
+    world.project("p")
+    Clock(monkeypatch, time.time() - 3600)
+    later = time.monotonic() + scheduler.UPDATE_PROJECT_INTERVAL
+    monkeypatch.setattr("pyspider_zk.hooks.slot_projects.time.monotonic", lambda: later)
+
+    scheduler.run_once()
+
+    assert set(scheduler.projects) == {"p"}
+
+
+def _looked_before_there_was_a_project(world: World) -> SlotScheduler:
+    """Return a scheduler that owns nothing yet and has looked at the database."""
+    made = world.scheduler(SoleOwner(SLOTS, ()))
+    made.run_once()
+    return made
+
+
 class Clock:
     """A wall clock that the test moves."""
 

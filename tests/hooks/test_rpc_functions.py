@@ -326,6 +326,7 @@ def test_send_task_refuses_what_is_no_task(answers: LocalAnswers) -> None:
 def test_update_project_makes_the_next_round_look(
     world: World, scheduler: SlotScheduler, answers: LocalAnswers
 ) -> None:
+    scheduler.run_once()  # it took slots in the round before, and looks once more
     world.project("new")
     scheduler.run_once()
     assert "new" not in scheduler.projects
