@@ -59,12 +59,13 @@ class Asked(Which, total=False):
 
     ``batch`` is an id of your own: whoever asks again with it, in another process even, asks for
     the same thing. ``user`` stands in the event log. Of ``priority``, 0 to 999, the highest comes
-    first.
+    first. ``plan`` is the digest of a plan: if other projects are meant by now, nothing is done.
     """
 
     batch: str
     user: str
     priority: int
+    plan: str
 
 
 class _Plain:
@@ -120,6 +121,7 @@ class Plan(_Plain):
         names: the first of them.
         jobs: how many jobs it would become.
         faults: what would be refused, or fail.
+        digest: stands for all the names.
     """
 
     operation: str
@@ -127,6 +129,7 @@ class Plan(_Plain):
     jobs: int
     names: list[str]
     faults: list[str]
+    digest: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -269,10 +272,12 @@ class Client:
         """Have an operation carried out; it is durable when this returns.
 
         Raises:
-            Conflict: the batch's id stands for something else.
+            Conflict: the batch's id stands for something else, or other projects are meant than
+                in the plan.
         """
         batch = asked.pop("batch", "") or uuid.uuid4().hex
         user, priority = asked.pop("user", ""), asked.pop("priority", NORMAL)
+        plan = asked.pop("plan", "")
         answer = self._ask(
             "submit_operation",
             operation,
@@ -281,6 +286,7 @@ class Client:
             user,
             batch,
             priority,
+            plan,
         )
         return Batch.parse(answer)
 

@@ -103,6 +103,14 @@ def test_a_plan_changes_nothing(client: Client, cluster: Cluster) -> None:
     assert rows(cluster)["a"]["status"] == "RUNNING"
 
 
+def test_a_plan_that_holds_no_more_is_not_carried_out(client: Client, cluster: Cluster) -> None:
+    plan = client.plan("delete", status="STOP").digest
+    cluster.project("newcomer", status="STOP")
+    with pytest.raises(Conflict, match="look again"):
+        client.delete(status="STOP", plan=plan)
+    assert client.batches() == []
+
+
 @pytest.mark.parametrize(
     ("asked", "culprit"),
     [({"names": ["nobody"]}, "nobody"), ({}, "no projects"), ({"patern": "x"}, "patern")],

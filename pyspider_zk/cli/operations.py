@@ -136,9 +136,12 @@ def _ask(
         if how["dry_run"]:
             _show_plan(client.plan(operation, arguments, **chosen), how["as_json"])
             return
+        agreed = ""
         if confirm is not None:
-            confirm(client.plan(operation, arguments, **chosen))
-        _submit(client, operation, arguments, chosen, how)
+            plan = client.plan(operation, arguments, **chosen)
+            confirm(plan)
+            agreed = plan.digest
+        _submit(client, operation, arguments, chosen, {**how, "plan": agreed})
 
 
 def _submit(
@@ -148,7 +151,7 @@ def _submit(
     chosen: Which,
     how: Mapping[str, Any],
 ) -> None:
-    more = {"batch": how["id"], "priority": how["priority"]}
+    more = {"batch": how["id"], "priority": how["priority"], "plan": how["plan"]}
     given = {name: value for name, value in more.items() if value is not None}
     batch = client.submit(operation, arguments, user=_user(), **chosen, **given)
     if how["wait"]:

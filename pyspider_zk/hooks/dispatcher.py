@@ -129,7 +129,8 @@ class Dispatcher:
         """Return what ``submit`` would do, and do nothing.
 
         That is ``count``, the first ``names``, the number of ``jobs`` and, in words, the
-        ``faults``: what would be refused, or fail for some of the projects.
+        ``faults``: what would be refused, or fail for some of the projects. ``digest`` stands for
+        all the names: give it to ``submit`` as ``plan``, and nothing else can be meant.
 
         Raises:
             BadRequest: there is no such operation, or its arguments are wrong.
@@ -145,6 +146,7 @@ class Dispatcher:
             "names": chosen[:NAMED],
             "jobs": len({rows[project]["slot"] for project in chosen}),
             "faults": _faults(name, selection, rows),
+            "digest": _digest(chosen),
         }
 
     def submit(
@@ -155,6 +157,7 @@ class Dispatcher:
         user: str = "",
         batch: str = "",
         priority: int = NORMAL,
+        plan: str = "",
     ) -> dict[str, Any]:
         """Have an operation carried out for the projects that are meant; return the batch.
 
@@ -164,20 +167,23 @@ class Dispatcher:
             user: who asks, for the event log.
             batch: the batch's id, 1 to 200 characters; empty: a new one.
             priority: 0 to 999; the highest comes first.
+            plan: the ``digest`` of the plan that was agreed to.
 
         Raises:
             BadRequest: naming what is wrong and what to do.
-            Conflict: the id stands for something else.
+            Conflict: the id stands for something else, or other projects are meant than in the
+                plan.
         """
         name = check_operation(operation)
         checked = check_arguments(name, arguments or {})
         batch = _allowed(check_batch_id, batch or uuid.uuid4().hex)
         _allowed(check_priority, priority)
-        asked = _digest(name, checked, selection)
+        chosen = {**selection.given, "names": sorted(selection.names)}
+        asked = _digest([name.value, dict(checked), chosen])
         known = self._known(batch, asked)
         if known is not None and known.record.settled:
             return batch_dict(known)
-        entries, total = self._entries(name, checked, selection)
+        entries, total = self._entries(name, checked, selection, plan)
         note = {
             "operation": name.value,
             "arguments": checked,
@@ -254,7 +260,11 @@ class Dispatcher:
         return found
 
     def _entries(
-        self, operation: Operation, arguments: Mapping[str, Any], selection: Selection
+        self,
+        operation: Operation,
+        arguments: Mapping[str, Any],
+        selection: Selection,
+        plan: str,
     ) -> tuple[list[tuple[str, dict[str, Any]]], int]:
         """Return the jobs, one per slot, and the number of projects in them."""
         rows = self._projects.rows(with_owners=selection.owner is not None)
@@ -262,6 +272,8 @@ class Dispatcher:
         if faults:
             raise BadRequest("; ".join(faults))
         chosen = selection.chosen(rows)
+        if plan and plan != _digest(chosen):
+            raise Conflict("other projects are meant than when you looked: look again")
         slots: dict[int, list[str]] = {}
         for name in chosen:
             slots.setdefault(rows[name]["slot"], []).append(name)
@@ -375,14 +387,9 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:CULPRITS]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _digest(operation: Operation, arguments: Mapping[str, Any], selection: Selection) -> str:
-    """Return what tells one request from another."""
-    asked = [
-        operation.value,
-        dict(arguments),
-        {**selection.given, "names": sorted(selection.names)},
-    ]
-    return sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
+def _digest(value: object) -> str:
+    """Return what tells one request, or one choice of projects, from another."""
+    return sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _allowed(check: Callable[[object], T], value: object) -> T:

@@ -65,10 +65,11 @@ class OperationAnswers:
         user: str = "",
         batch: str = "",
         priority: int = NORMAL,
+        plan: str = "",
     ) -> dict[str, Any]:
         """Have an operation carried out; return the batch."""
         chosen = Selection.parse(selection)
-        return self._dispatcher().submit(operation, chosen, arguments, user, batch, priority)
+        return self._dispatcher().submit(operation, chosen, arguments, user, batch, priority, plan)
 
     def plan_operation(
         self, operation: str, selection: object, arguments: Any = None

@@ -304,6 +304,7 @@ def test_an_event_log_that_is_away_undoes_nothing(projectdb: Any, jobs: JobQueue
 def test_a_plan_tells_what_would_be_done_and_does_nothing(dispatcher: Dispatcher) -> None:
     plan = dispatcher.plan("run", Selection(names=("p0", "p1", "p3", "nobody")))
 
+    assert plan.pop("digest")
     assert plan == {
         "operation": "run",
         "arguments": {},
@@ -316,6 +317,22 @@ def test_a_plan_tells_what_would_be_done_and_does_nothing(dispatcher: Dispatcher
         ],
     }
     assert dispatcher.batches().total == 0
+
+
+def test_what_was_agreed_to_is_done_or_nothing(dispatcher: Dispatcher, projectdb: Any) -> None:
+    stopped = Selection(status="STOP")
+    plan = dispatcher.plan("delete", stopped)["digest"]
+    projectdb.update("p0", {"status": "STOP"})
+
+    with pytest.raises(Conflict, match="look again"):
+        dispatcher.submit("delete", stopped, batch="mine", plan=plan)
+    assert dispatcher.batches().total == 0
+
+    plan = dispatcher.plan("delete", stopped)["digest"]
+    first = dispatcher.submit("delete", stopped, batch="mine", plan=plan)
+    projectdb.update("p0", {"status": "RUNNING"})
+    again = dispatcher.submit("delete", stopped, batch="mine", plan=plan)  # its reply was lost
+    assert (again["id"], again["total"]) == (first["id"], first["total"])
 
 
 def test_a_plan_without_projects_says_why(dispatcher: Dispatcher) -> None:

@@ -161,6 +161,15 @@ def test_a_dry_run_does_nothing(client: Any) -> None:
     assert client.get("/api/v1/jobs").get_json()["items"] == []
 
 
+def test_another_choice_than_the_one_agreed_to_is_refused(client: Any, cluster: Cluster) -> None:
+    asked = {"operation": "delete", "filter": {"status": "STOP"}}
+    plan = client.post("/api/v1/jobs", json={**asked, "dry_run": True}).get_json()["digest"]
+    cluster.project("newcomer", status="STOP")
+    answer = client.post("/api/v1/jobs", json={**asked, "plan": plan})
+    assert_problem(answer, 409, "look again")
+    assert client.get("/api/v1/jobs").get_json()["items"] == []
+
+
 def test_a_batch_can_be_cancelled(client: Any) -> None:
     client.post("/api/v1/jobs", json={"operation": "stop", "names": ["news_b"], "id": "mine"})
     answer = client.delete("/api/v1/jobs/mine")

@@ -43,7 +43,7 @@ def submit_job(asked: dict[str, Any]) -> Answer | Response:
     if asked["dry_run"]:
         return _planned(operation, selection, arguments)
     _check_locks(selection)
-    more = {"priority": asked["priority"]} if "priority" in asked else {}
+    more = {name: asked[name] for name in ("priority", "plan") if name in asked}
     return _accepted(
         backend().dispatcher.submit(
             operation, selection, arguments, user(), asked.get("id", ""), **more

@@ -449,6 +449,9 @@ class Request(Schema):
         ],
         metadata=_about("the batch's id, so that it may be sent again when the answer was lost"),
     )
+    plan = fields.String(
+        metadata=_about("a plan's digest: 409 if other projects are meant by now"),
+    )
     priority = fields.Integer(
         strict=True,
         validate=validate.Range(PRIORITIES.start, PRIORITIES.stop - 1),
@@ -506,6 +509,7 @@ class Plan(Schema):
     names = fields.List(fields.String(), required=True, metadata=_about("the first of them"))
     jobs = _number("how many jobs it would become")
     faults = fields.List(fields.String(), required=True)
+    digest = _text("stands for all the names; send it as `plan` to have exactly these done")
 
 
 # --- events ---

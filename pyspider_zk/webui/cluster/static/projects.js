@@ -147,7 +147,7 @@ function confirm(asked, plan) {
     typed: isDelete && (plan.count === 1 ? plan.names[0] : String(plan.count)),
     accept: (form) => {
       if (isDelete) asked.arguments = deletionArguments(form);
-      return post("/jobs", { ...asked, id });
+      return post("/jobs", { ...asked, id, plan: plan.digest });
     },
   });
 }
