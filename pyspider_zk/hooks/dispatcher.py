@@ -239,6 +239,14 @@ class Dispatcher:
         """
         return batch_dict(self._find(batch))
 
+    def failed(self, batch: str) -> list[str]:
+        """Return all projects that a batch failed for.
+
+        Raises:
+            NotFound: there is no such batch.
+        """
+        return _failed(self._find(batch))
+
     def batches(self, offset: int = 0, limit: int | None = None) -> Page:
         """Return the batches that are kept, the newest first."""
         ids = self._jobs.batches()

@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 import xmlrpc.client
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 from xml.parsers.expat import ExpatError
@@ -143,17 +143,22 @@ class Router:
             raise ConnectionRefusedError("no scheduler can be reached")
         return answers
 
-    def ask(self, method: str, *args: Any) -> tuple[dict[MemberId, Any], list[MemberId]]:
+    def ask(
+        self, method: str, *args: Any, past: Collection[MemberId] = ()
+    ) -> tuple[dict[MemberId, Any], list[MemberId]]:
         """Ask every member; return the answers, and the members that gave none.
 
         A member that answers with an error gives none: it may be of an older version.
+
+        Args:
+            past: members not to ask.
 
         Raises:
             OSError: ZooKeeper does not tell who there is, and never did.
         """
         answers: dict[MemberId, Any] = {}
         silent = []
-        for member, future in self._asked(method, *args).items():
+        for member, future in self._asked(method, *args, past=past).items():
             try:
                 got = self._got(member, future)
             except xmlrpc.client.Fault as fault:
@@ -165,10 +170,13 @@ class Router:
                 silent.append(member)
         return answers, silent
 
-    def _asked(self, method: str, *args: Any) -> dict[MemberId, Future[Any]]:
+    def _asked(
+        self, method: str, *args: Any, past: Collection[MemberId] = ()
+    ) -> dict[MemberId, Future[Any]]:
         return {
             member: self._pool.submit(call, record, method, *args, timeout=self._timeout)
             for member, record in self._cluster().members.items()
+            if member not in past
         }
 
     def _got(self, member: MemberId, future: Future[Any]) -> list[Any]:

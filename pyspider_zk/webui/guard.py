@@ -25,6 +25,11 @@ COOKIES = {"SESSION_COOKIE_SAMESITE": "Lax", "SESSION_COOKIE_HTTPONLY": True}
 _OWN = ("same-origin", "none")  # "none": typed into the address bar, or a bookmark
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
+_UNFRAMED = (
+    ("Content-Security-Policy", "frame-ancestors 'self'"),  # the editor frames a page of its own
+    ("X-Content-Type-Options", "nosniff"),
+)
+
 _REMEDY = (
     "use the pages of this web UI itself; if a proxy or a site of yours stands before it,"
     ' name its origin in "trusted_origins", such as https://crawl.example.org'
@@ -49,7 +54,7 @@ class Guard:
         """Pass the request on, or answer 403."""
         if is_foreign(environ, self._trusted):
             return _refuse(environ, start)
-        return self._application(environ, start)
+        return self._application(environ, _unframed(start))
 
 
 @contextmanager
@@ -64,23 +69,22 @@ def guarded(
         trusted: see ``Guard``.
         login_to_change: without a login one may only look.
     """
-
-    def protect(application: Any) -> Guard:
-        inner = ReadersOnly(application, flask_app.config) if login_to_change else application
-        return Guard(inner, trusted)
-
     behind, before = _webdav(), flask_app.wsgi_app
-    cookies = {name: flask_app.config.get(name) for name in COOKIES}
-    flask_app.wsgi_app = protect(before)
-    flask_app.config.update(COOKIES)
+    ours = {**COOKIES, "login_to_change": login_to_change}  # WebDAV has its own ways to log in
+    others = {name: flask_app.config[name] for name in ours if name in flask_app.config}
+    readers = ReadersOnly(before, flask_app.config) if login_to_change else before
+    flask_app.wsgi_app = Guard(readers, trusted)
+    flask_app.config.update(ours)
     dav_app = behind and behind.dav_app
     if behind is not None:
-        behind.dav_app = protect(dav_app)
+        behind.dav_app = Guard(dav_app, trusted)
     try:
         yield
     finally:
         flask_app.wsgi_app = before
-        flask_app.config.update(cookies)
+        for name in ours:
+            del flask_app.config[name]
+        flask_app.config.update(others)
         if behind is not None:
             behind.dav_app = dav_app
 
@@ -119,6 +123,17 @@ def _normal(url: str) -> str:
 def _host(netloc: str, scheme: str) -> str:
     host = netloc.lower().rpartition("@")[2]
     return host.removesuffix(f":{_DEFAULT_PORTS.get(scheme)}")
+
+
+def _unframed(start: "StartResponse") -> "StartResponse":
+    """Let no other site show the answer in a frame: a click there would count as our own."""
+
+    def begin(status: str, headers: list[tuple[str, str]], *info: Any) -> Any:
+        told = {name.lower() for name, _ in headers}
+        missing = [each for each in _UNFRAMED if each[0].lower() not in told]
+        return start(status, [*headers, *missing], *info)
+
+    return begin
 
 
 def _refuse(environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:

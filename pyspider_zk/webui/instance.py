@@ -31,6 +31,8 @@ from pyspider_zk.zookeeper.jobs import JobQueue
 
 HOME = f"{cluster.PREFIX}/"
 
+_LOGIN = ("webui_username", "webui_password")
+
 PATIENCE = 1.0
 """Seconds that a member may take for an answer that the operations page asks for again soon."""
 
@@ -76,8 +78,9 @@ class ClusterWebUI:
             ConfigError: a login is needed, and there is none.
         """
         settings = current_settings()
-        if settings.login_to_change and not self.config.get("webui_username"):
-            raise ConfigError(["login_to_change: nobody can log in; start webui with --username"])
+        if settings.login_to_change and not all(map(self.config.get, _LOGIN)):
+            fault = "login_to_change: nobody can log in; start webui with --username and --password"
+            raise ConfigError([fault])
         self._ended = False
         with (
             on_signals({signal.SIGTERM: self.quit}),

@@ -47,10 +47,10 @@ class ReadersOnly:
         return [body]
 
     def _is_logged_in(self, environ: Mapping[str, Any]) -> bool:
-        """Compare as pyspider does; without a name that was set nobody is logged in."""
+        """Compare as pyspider does; without a name and a password nobody is logged in."""
         name, password = self._config.get("webui_username"), self._config.get("webui_password")
-        expected = f"{name}:{password or ''}".encode()
-        return bool(name) and hmac.compare_digest(_given(environ), expected)
+        expected = f"{name}:{password}".encode()
+        return bool(name and password) and hmac.compare_digest(_given(environ), expected)
 
 
 def _given(environ: Mapping[str, Any]) -> bytes:

@@ -8,7 +8,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.conftest import Faults
 
-from .cluster_page import confirm, dialog, open_page, row
+from .cluster_page import confirm, dialog, forgive, open_page, row
 from .conftest import Cluster, Watch, Web
 
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
@@ -100,9 +100,11 @@ def test_a_killed_scheduler_is_suspect_until_another_has_its_slots(
     expect(alert(page, re.compile(rf"member {killed['number']} .*lease"))).to_be_visible(
         timeout=LONG
     )
+    without = f"member {killed['number']} does not answer: throughput is without it"
+    expect(page.locator("#missing")).to_contain_text(without)
     picture(page, "suspect")
-    expect(page.locator("#missing")).to_be_hidden()
     expect(alert(page, WELL)).to_be_visible(timeout=LONG)
+    expect(page.locator("#missing")).to_be_hidden()
     picture(page, "again")
 
 
@@ -177,9 +179,3 @@ def test_without_the_web_ui_the_page_says_so(page: Page, cluster: Cluster, watch
     expect(page.locator("#missing")).to_be_hidden()
     assert cluster.members()
     forgive(watch, "ERR_INTERNET_DISCONNECTED")
-
-
-def forgive(watch: Watch, fault: str) -> None:
-    """Take what the browser says of requests that had to fail off the list."""
-    assert all(fault in each for each in watch.wrong), watch.wrong
-    watch.wrong.clear()

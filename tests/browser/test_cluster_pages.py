@@ -92,6 +92,16 @@ def test_a_page_fits_a_phone(phone: Page, picture: Picture, path: str) -> None:
     picture(phone, path or "overview")
 
 
+def test_a_phone_can_sort(phone: Page, picture: Picture) -> None:
+    open_page(phone, "projects")
+    phone.get_by_label("Sort by").select_option("Project, downwards")
+    names = phone.locator("#projects tbody td.first")
+    expect(names.first).to_have_text("shop")
+    picture(phone)
+    phone.reload()
+    expect(phone.get_by_label("Sort by")).to_have_value("-name")
+
+
 def test_the_chosen_theme_stays(page: Page) -> None:
     open_page(page, "")
     page.get_by_role("button", name="Dark").click()

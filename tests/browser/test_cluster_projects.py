@@ -6,8 +6,17 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from .cluster_page import action, check_accessibility, confirm, dialog, open_page, row, tick
-from .conftest import Cluster, Web
+from .cluster_page import (
+    action,
+    check_accessibility,
+    confirm,
+    dialog,
+    forgive,
+    open_page,
+    row,
+    tick,
+)
+from .conftest import Cluster, Watch, Web
 
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
@@ -179,12 +188,31 @@ def test_several_are_deleted_only_once_their_number_is_typed(page: Page, cluster
     expect(page.locator("#empty")).to_have_text("No project matches.")
 
 
+def test_what_is_meant_by_now_must_be_what_was_shown(
+    page: Page, cluster: Cluster, watch: Watch
+) -> None:
+    cluster.make("meant_a", "meant_b")
+    open_page(page, "projects?q=meant_&status=STOP")
+    page.get_by_role("button", name="select all 2 that match").click()
+    action(page, "Delete").click()
+    dialog(page).get_by_label("Type 2 to confirm").fill("2")
+    cluster.make("meant_c")
+    with page.expect_response("**/api/v1/jobs") as refused:
+        dialog(page).get_by_role("button", name="Delete", exact=True).click()
+    assert refused.value.status == 409
+    expect(dialog(page).get_by_role("alert")).to_contain_text("look again")
+    assert cluster.web.project("meant_a") is not None
+    forgive(watch, "409")
+
+
 def test_an_operation_is_reachable_by_keyboard_alone(page: Page, cluster: Cluster) -> None:
     cluster.make("keyed")
     open_page(page, "projects?q=keyed")
     box = page.get_by_role("checkbox", name="select keyed")
     box.focus()
     page.keyboard.press("Space")
+    expect(box).to_be_checked()
+    expect(box).to_be_focused()
     action(page, "Start").focus()
     page.keyboard.press("Enter")
     expect(dialog(page).get_by_role("button", name="Do it")).to_be_focused()

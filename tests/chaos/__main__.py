@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from tests.chaos.run import Plan, run
 
 def main() -> int:
     """Return 0 if nothing was lost, 1 if something was, 2 if this machine cannot run it."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is ended all the same
     options = _options()
     if options.check:
         return report.check(options.check)

@@ -86,7 +86,7 @@ class Site:
         self.served = 0
         self._log = Recorder(log)
         self._lock = threading.Lock()
-        self._server = ThreadingHTTPServer((address, 0), _handler(self, pages))
+        self._server = _Server((address, 0), _handler(self, pages))
         self._thread = threading.Thread(target=self._server.serve_forever, name="site")
         self.url = f"http://{address}:{self._server.server_address[1]}"
 
@@ -109,6 +109,10 @@ class Site:
         self._log.note("request", project=project, path=path)
         with self._lock:
             self.served += 1
+
+
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 256  # a connection that a burst drops is tried again only much later
 
 
 def _handler(site: Site, pages: int) -> type[BaseHTTPRequestHandler]:

@@ -106,3 +106,27 @@ def test_with_need_auth_everything_wants_the_password(dav: Dav, scheme: Any) -> 
     assert dav("PROPFIND", "/").status_code == 401
     assert dav("PROPFIND", "/", auth=scheme("me", "wrong")).status_code == 401
     assert dav("PROPFIND", "/", auth=scheme(*AUTH)).status_code == 207
+
+
+@pytest.mark.parametrize("scheme", [lambda *each: each, HTTPDigestAuth])
+def test_with_login_to_change_reading_wants_no_password(
+    dav: Dav, spider: Spider, scheme: Any
+) -> None:
+    from pyspider.webui.app import app
+
+    app.config["login_to_change"] = True
+    spider.add_project("demo", "# old")
+    assert dav("PROPFIND", "/").status_code == 207
+    assert dav("PUT", "/demo.py", data="# new").status_code == 401
+    assert dav("PUT", "/demo.py", data="# new", auth=scheme("me", "wrong")).status_code == 401
+    assert spider.projectdb.get("demo")["script"] == "# old"
+    assert dav("PUT", "/demo.py", data="# new", auth=scheme(*AUTH)).status_code == 204
+    assert spider.projectdb.get("demo")["script"] == "# new"
+
+
+@pytest.mark.parametrize("scheme", [lambda *each: each, HTTPDigestAuth])
+def test_without_a_password_that_was_set_nobody_logs_in(dav: Dav, scheme: Any) -> None:
+    from pyspider.webui.app import app
+
+    app.config.update(need_auth=True, webui_password=None)
+    assert dav("PROPFIND", "/", auth=scheme(AUTH[0], "")).status_code == 401

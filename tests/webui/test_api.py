@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pyspider.webui.app import app as stock_app
 
+from pyspider_zk.client import Client
 from pyspider_zk.config import Settings
 from pyspider_zk.core.names import Kind
 from pyspider_zk.core.slots import slot_of
@@ -168,6 +169,17 @@ def test_another_choice_than_the_one_agreed_to_is_refused(client: Any, cluster: 
     answer = client.post("/api/v1/jobs", json={**asked, "plan": plan})
     assert_problem(answer, 409, "look again")
     assert client.get("/api/v1/jobs").get_json()["items"] == []
+
+
+def test_any_id_that_a_command_gave_is_found(
+    client: Any, cluster: Cluster, eventually: Eventually
+) -> None:
+    with Client(cluster.settings) as python, cluster.scheduler():
+        eventually(lambda: client.get("/api/v1/members").get_json()["items"])
+        python.stop(names=["news_b"], batch="nightly/1 a")
+    for path in ("nightly/1 a", "nightly%2F1%20a"):
+        assert client.get(f"/api/v1/jobs/{path}").get_json()["id"] == "nightly/1 a"
+    assert client.delete("/api/v1/jobs/nightly/1 a").status_code == 200
 
 
 def test_a_batch_can_be_cancelled(client: Any) -> None:
@@ -348,6 +360,12 @@ def test_locked_projects_need_a_login(client: Any, ui: ClusterWebUI) -> None:
     assert (allowed.status_code, allowed.get_json()["user"]) == (202, "ann")
     anonymous = client.post("/api/v1/jobs", json={"operation": "stop", "names": ["news_b"]})
     assert anonymous.get_json()["user"] == ""
+
+
+def test_a_name_that_nobody_checks_stands_nowhere(client: Any) -> None:
+    asked = {"operation": "stop", "names": ["news_b"]}
+    answer = client.post("/api/v1/jobs", json=asked, auth=("the boss", ""))
+    assert (answer.status_code, answer.get_json()["user"]) == (202, "")
 
 
 def test_retrying_locked_projects_needs_a_login(

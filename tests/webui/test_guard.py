@@ -170,8 +170,25 @@ def test_without_a_name_that_was_set_nobody_is_logged_in() -> None:
         assert answer.status_code == 401
 
 
-def test_broken_credentials_are_none() -> None:
+def test_without_a_password_that_was_set_nobody_is_logged_in() -> None:
     client = Client(ReadersOnly(Response("done"), {"webui_username": "ann"}))
+    for password in ("", "None"):
+        with client.post("/update", auth=("ann", password)) as answer:
+            assert answer.status_code == 401
+
+
+def test_no_other_site_may_frame_an_answer() -> None:
+    with Client(Guard(Response("done"))).get("/") as answer:
+        assert answer.headers["Content-Security-Policy"] == "frame-ancestors 'self'"
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    stricter = {"Content-Security-Policy": "frame-ancestors 'none'"}
+    with Client(Guard(Response("done", headers=stricter))).get("/") as answer:
+        assert answer.headers.getlist("Content-Security-Policy") == ["frame-ancestors 'none'"]
+
+
+def test_broken_credentials_are_none() -> None:
+    config = {"webui_username": "ann", "webui_password": "secret"}
+    client = Client(ReadersOnly(Response("done"), config))
     for text in ("Basic %%%", "Basic", "Bearer x", ""):
         with client.post("/update", headers={"Authorization": text}) as answer:
             assert answer.status_code == 401

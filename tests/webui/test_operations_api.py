@@ -145,6 +145,13 @@ def test_a_member_drains_and_its_slots_move(
     assert len(drains) == 2
 
 
+@pytest.mark.usefixtures("owner")
+def test_a_number_that_went_to_another_process_is_not_drained(client: Any) -> None:
+    answer = client.post("/api/v1/members/0/drain", json={"incarnation": "another"})
+    assert (answer.status_code, "look again" in answer.get_json()["detail"]) == (409, True)
+    assert not any(each["draining"] for each in ask(client, "members")["items"])
+
+
 def test_a_member_that_is_not_there_cannot_drain(client: Any) -> None:
     assert client.post("/api/v1/members/3/drain").status_code == 404
 
@@ -175,7 +182,9 @@ def test_dead_letters_are_replayed_and_dropped(
     assert settle("drop", {"tags": [letters[0], "unknown"]}).get_json() == {"count": 1}
     assert settle("replay", {"tags": letters[1:2]}).get_json() == {"count": 1}
     assert cluster.queues().slot_queues.lengths()[Kind.NEWTASK] == 1
-    assert settle("drop", {"all": True}).get_json() == {"count": 1}
+    assert settle("drop", {"all": True, "count": 2}).status_code == 409  # others than were seen
+    assert settle("drop", {"all": True, "count": 1}).get_json() == {"count": 1}
+    assert settle("drop", {"all": True, "count": 0}).status_code == 200
     for wrong in ({}, {"all": True, "tags": letters}):
         assert settle("drop", wrong).status_code == 422
     texts = [event["text"] for event in ask(client, "events")["items"]]

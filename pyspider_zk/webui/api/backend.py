@@ -60,8 +60,9 @@ def backend() -> Backend:
 
 
 def user() -> str:
-    """Return the name of who is logged in, empty if nobody is."""
-    return str(current_user.get_id() or "") if current_user.is_active else ""
+    """Return the name of who is logged in, empty if nobody is, or anybody may say any name."""
+    checked = backend().config.get("webui_username") and current_user.is_active
+    return str(current_user.get_id() or "") if checked else ""
 
 
 def tell(event: Event) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from pyspider_zk.core.events import Event, EventKind
-from pyspider_zk.errors import BadRequest
+from pyspider_zk.errors import BadRequest, Conflict
 from pyspider_zk.queues.letters import letter_dict
 from pyspider_zk.webui.api.backend import backend, tell, user
 from pyspider_zk.webui.api.blueprint import Part
@@ -27,7 +27,7 @@ def list_dead_letters(query: dict[str, Any]) -> dict[str, Any]:
 
 @blueprint.route("/dead-letters/replay", methods=["POST"])
 @blueprint.arguments(Letters)
-@blueprint.does(Settled, errors=(422,))
+@blueprint.does(Settled, errors=(409, 422))
 def replay_dead_letters(asked: dict[str, Any]) -> dict[str, Any]:
     """Put dead letters back into the queues they were found in, the oldest first."""
     return _settle(asked, backend().slot_queues.replay, "replayed")
@@ -35,7 +35,7 @@ def replay_dead_letters(asked: dict[str, Any]) -> dict[str, Any]:
 
 @blueprint.route("/dead-letters/drop", methods=["POST"])
 @blueprint.arguments(Letters)
-@blueprint.does(Settled, errors=(422,))
+@blueprint.does(Settled, errors=(409, 422))
 def drop_dead_letters(asked: dict[str, Any]) -> dict[str, Any]:
     """Delete dead letters for good."""
     return _settle(asked, backend().slot_queues.discard, "dropped")
@@ -48,6 +48,8 @@ def _settle(
         raise BadRequest("name the tags of the letters, or say all")
     queues = backend().slot_queues
     tags = asked.get("tags") or [each.tag for each in reversed(queues.dead_letters(queues.dead()))]
+    if asked.get("count", len(tags)) != len(tags):
+        raise Conflict(f"there are {len(tags)} by now, not {asked['count']}: look again")
     count = act(tags)
     letters = "1 dead letter was" if count == 1 else f"{count} dead letters were"
     data = {"count": count, "asked": len(tags)}

@@ -51,25 +51,27 @@ def submit_job(asked: dict[str, Any]) -> Answer | Response:
     )
 
 
-@blueprint.route("/jobs/<string:id>")
+@blueprint.route("/jobs/<path:id>")
 @blueprint.tells(Batch, errors=(404,))
 def get_job(id: str) -> dict[str, Any]:  # noqa: A002 - the name in the path
     """Tell how far a batch came."""
     return backend().dispatcher.batch(id)
 
 
-@blueprint.route("/jobs/<string:id>", methods=["DELETE"])
+@blueprint.route("/jobs/<path:id>", methods=["DELETE"])
 @blueprint.does(Batch, errors=(404,))
 def cancel_job(id: str) -> dict[str, Any]:  # noqa: A002 - the name in the path
     """Stop a batch before its next project; what is done stays done."""
     return backend().dispatcher.cancel(id)
 
 
-@blueprint.route("/jobs/<string:id>/retry", methods=["POST"])
+@blueprint.route("/jobs/<path:id>/retry", methods=["POST"])
 @blueprint.does(Batch, 202, errors=(404, 422))
 def retry_job(id: str) -> Answer:  # noqa: A002 - the name in the path
     """Ask again for the projects that a batch failed for; the answer is the new batch."""
-    _check_locks_of_failed(backend().dispatcher.batch(id))
+    failed = backend().dispatcher.failed(id)
+    if failed:
+        _check_locks(Selection(names=tuple(failed)))
     return _accepted(backend().dispatcher.retry(id, user()))
 
 
@@ -95,15 +97,6 @@ def _check_locks(selection: Selection) -> None:
     locked = [row["name"] for row in found if "lock" in split_group(row["group"])]
     if locked:
         raise LockedProjects(locked)
-
-
-def _check_locks_of_failed(batch: dict[str, Any]) -> None:
-    """Likewise for the projects that a batch failed for; raises the same."""
-    named = tuple(batch["errors"])
-    if len(named) < batch["failed"]:
-        _check_locks(Selection(all=True))  # those that are not named may be among the locked
-    elif named:
-        _check_locks(Selection(names=named))
 
 
 def _within_limits(operation: str, arguments: dict[str, Any]) -> dict[str, Any]:

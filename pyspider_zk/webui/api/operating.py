@@ -10,12 +10,12 @@ from pyspider_zk.core.operations import ACTIVE
 from pyspider_zk.core.preview import Move, preview
 from pyspider_zk.core.records import Cluster, Member, MemberId
 from pyspider_zk.core.selection import Selection
-from pyspider_zk.errors import NotFound, Unavailable
+from pyspider_zk.errors import Conflict, NotFound, Unavailable
 from pyspider_zk.hooks.router import call
 from pyspider_zk.webui.api.backend import backend, tell, user
 from pyspider_zk.webui.api.blueprint import Part
 from pyspider_zk.webui.api.projects import number
-from pyspider_zk.webui.api.schemas import Drained, Preview, PreviewQuery
+from pyspider_zk.webui.api.schemas import Drain, Drained, Preview, PreviewQuery
 
 blueprint = Part("operating", __name__, description="Changing who owns what")
 
@@ -37,14 +37,17 @@ def preview_assignment(query: dict[str, Any]) -> dict[str, Any]:
 
 
 @blueprint.route("/members/<int:number>/drain", methods=["POST"])
-@blueprint.does(Drained, 202, errors=(404,))
-def drain_member(number: int) -> tuple[dict[str, Any], int]:
+@blueprint.arguments(Drain)
+@blueprint.does(Drained, 202, errors=(404, 409))
+def drain_member(asked: dict[str, Any], number: int) -> tuple[dict[str, Any], int]:
     """Have a member's slots moved to others; then its process ends.
 
     Asking again changes nothing.
     """
     cluster = backend().cluster()
     member, record = _member(cluster, number)
+    if asked.get("incarnation", member.incarnation) != member.incarnation:
+        raise Conflict(f"member {number} is another process by now: look again")
     try:
         call(record, "local_drain")
     except (OSError, Fault) as error:

@@ -65,6 +65,8 @@ def _throughput(missing: list[str]) -> tuple[dict[str, list[int]] | None, tuple[
     if not answers:
         missing.append("no scheduler answers: throughput and numbers of projects are unknown")
         return None, tuple(member.number for member in silent)
+    without = "does not answer: throughput is without it"
+    missing += [f"member {member.number} {without}" for member in silent]
     events = next(iter(answers.values()))
     minutes = {event: [found[event] for found in answers.values()] for event in events}
     sums = {event: list(map(sum, zip(*each, strict=True))) for event, each in minutes.items()}

@@ -235,6 +235,12 @@ class Preview(Schema):
     items = fields.List(fields.Nested(PreviewMove), required=True)
 
 
+class Drain(Schema):
+    """Which process is meant; a number may have gone to another."""
+
+    incarnation = fields.String(metadata=_about("as `/members` tells; 409 if it is another by now"))
+
+
 class Drained(Schema):
     """A member that was asked to drain."""
 
@@ -395,6 +401,9 @@ class Letters(Schema):
     tags = fields.List(fields.String(), validate=validate.Length(1, MOST_NAMES))
     all = fields.Boolean(
         truthy={True}, falsy={False}, load_default=False, metadata=_about("all that there are now")
+    )
+    count = fields.Integer(
+        strict=True, metadata=_about("how many these were when you looked; 409 if no more")
     )
 
 

@@ -1,8 +1,11 @@
 """Projects with the numbers that their owners hold."""
 
+from collections.abc import Collection
 from typing import Any
 
+from pyspider_zk.core.records import MemberId
 from pyspider_zk.core.selection import Selection
+from pyspider_zk.errors import Unavailable
 from pyspider_zk.webui.api.backend import backend
 from pyspider_zk.webui.api.blueprint import Part
 from pyspider_zk.webui.api.schemas import NUMBER_SORTS, WorkloadPage, WorkloadQuery
@@ -26,24 +29,30 @@ def list_workload(query: dict[str, Any]) -> dict[str, Any]:
     found = backend().dispatcher.projects(
         Selection(**query, all=True), "name" if by_numbers else sort
     )
-    numbers, missing = _ask("local_project_numbers")
+    numbers, silent = _ask("local_project_numbers")
     rows = [{**row, "numbers": numbers.get(row["name"])} for row in found.items]
     if by_numbers:
         rows = _sorted(rows, sort)
     shown = rows[offset : offset + limit]
-    history, _ = _ask("local_project_history", [row["name"] for row in shown])
+    names = [row["name"] for row in shown]
+    history, _ = _ask("local_project_history", names, past=silent)  # they had their time
     items = [{**row, "history": history.get(row["name"])} for row in shown]
+    missing = [f"member {member.number} does not answer" for member in silent]
     return {"items": items, "total": found.total, "offset": offset, "missing": missing}
 
 
-def _ask(method: str, *args: Any) -> tuple[Row, list[str]]:
-    """Return what all owners say, by project, and who does not answer."""
+def _ask(method: str, *args: Any, past: Collection[MemberId] = ()) -> tuple[Row, list[MemberId]]:
+    """Return what the owners say, by project, and who does not answer.
+
+    Raises:
+        Unavailable: nobody knows whom to ask.
+    """
     try:
-        answers, silent = backend().rpc.ask(method, *args)
+        answers, silent = backend().rpc.ask(method, *args, past=past)
     except OSError as error:
-        return {}, [f"the schedulers cannot be asked: {error}"]
+        raise Unavailable(f"the schedulers cannot be asked: {error}") from error
     union = {name: value for answer in answers.values() for name, value in answer.items()}
-    return union, [f"member {member.number} does not answer" for member in silent]
+    return union, silent
 
 
 def _sorted(rows: list[Row], sort: str) -> list[Row]:

@@ -7,10 +7,14 @@ export function read(defaults) {
     Object.entries(defaults).map(([name, value]) => {
       const text = given.get(name);
       if (text === null) return [name, value];
-      const number = Number(text);
-      return [name, typeof value === "number" ? (Number.isFinite(number) ? number : value) : text];
+      return [name, typeof value === "number" ? whole(text, value) : text];
     }),
   );
+}
+
+function whole(text, fallback) {
+  const number = Number(text);
+  return Number.isSafeInteger(number) && number >= 0 ? number : fallback;
 }
 
 /** Show the state in the address, without what is as in the defaults. */

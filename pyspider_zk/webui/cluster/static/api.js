@@ -28,8 +28,9 @@ export async function ask(path, { method = "GET", query = {}, body } = {}) {
     const slow = error.name === "TimeoutError";
     throw new Problem(0, slow ? "the web UI does not answer in time" : "the web UI itself does not answer");
   }
-  const answer = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Problem(response.status, answer.detail ?? `the web UI answers ${response.status}`);
+  const answer = await response.json().catch(() => null);
+  if (!response.ok) throw new Problem(response.status, answer?.detail ?? `the web UI answers ${response.status}`);
+  if (answer === null) throw new Problem(response.status, "the answer was cut off, or is not the web UI's");
   return answer;
 }
 

@@ -23,7 +23,7 @@ const owners = new Table(byId("owners"), [
   { title: "State", show: (each) => badges([each.leader && ["leader", "accent"], each.draining && ["draining", "warn"], each.gone && ["gone", "bad"]].filter(Boolean)) },
   { title: "Slots", cls: "num", show: (each) => count(each.slots) },
   { title: "Projects", cls: "num", show: (each) => (each.gone ? "–" : count(each.projects)) },
-  { title: "", label: "", cls: "num", show: (each) => ({ sign: `${each.number} ${each.draining} ${each.gone}`, node: () => (each.gone ? "" : h("button", { type: "button", disabled: each.draining, "aria-label": `drain member ${each.number}`, onclick: () => drain(each) }, each.draining ? "Draining" : "Drain…")) }) },
+  { title: "", label: "", cls: "num", show: (each) => ({ sign: `${each.number} ${each.draining} ${each.gone}`, node: () => (each.gone ? "" : h("button", { type: "button", disabled: each.draining, "aria-label": `drain member ${each.number}`, onclick: () => drain(each.number) }, each.draining ? "Draining" : "Drain…")) }) },
 ], { key: (each) => `${each.number}-${each.incarnation}` });
 
 async function load() {
@@ -134,21 +134,23 @@ function told(found, kind, number) {
       h("tbody", {}, rows),
     ),
     kind === "joins" && h("p", {}, "To do it, start a scheduler with the same settings: it joins by itself."),
-    member && !member.draining && h("p", {}, h("button", { type: "button", onclick: () => drain(member) }, `Drain member ${number}…`)),
+    member && !member.draining && h("p", {}, h("button", { type: "button", onclick: () => drain(number) }, `Drain member ${number}…`)),
   );
 }
 
-async function drain(member) {
-  const others = (last?.members.items ?? []).filter((each) => each.number !== member.number && !each.draining).length;
+async function drain(number) {
+  const member = last.members.items.find((each) => each.number === number); // as it is now
+  if (!member) return;
+  const others = (last?.members.items ?? []).filter((each) => each.number !== number && !each.draining).length;
   const done = await dialog({
-    title: `Drain member ${member.number}?`,
+    title: `Drain member ${number}?`,
     content: [
       h("p", {}, `Its ${plural(member.slots, "slot")} move to ${plural(others, "other member")}; then its process (${member.host}, ${member.pid}) ends. Whatever watches over the process may start it again.`),
       !others && h("p", { class: "fault" }, "There is no other member: its projects stand still until one joins."),
     ],
-    confirm: `Drain member ${member.number}`,
+    confirm: `Drain member ${number}`,
     danger: true,
-    accept: () => post(`/members/${member.number}/drain`),
+    accept: () => post(`/members/${number}/drain`, { incarnation: member.incarnation }),
   });
   if (done) page.refresh();
 }

@@ -13,6 +13,7 @@ export function dialog({ title, content, confirm, danger = false, typed, accept 
     const fault = h("p", { class: "fault", role: "alert" });
     const go = h("button", { type: "submit", class: `primary${danger ? " danger" : ""}` }, confirm);
     const proof = typed ? h("input", { type: "text", name: "typed", autocomplete: "off", spellcheck: "false" }) : null;
+    const cancel = h("button", { type: "button", onclick: () => box.close() }, "Cancel");
     const check = () => {
       go.disabled = Boolean(typed) && proof.value.trim() !== typed;
     };
@@ -23,13 +24,15 @@ export function dialog({ title, content, confirm, danger = false, typed, accept 
       typed && h("label", {}, h("span", {}, "Type ", h("strong", {}, typed), " to confirm"), proof),
       fault,
       h("div", { class: "buttons" },
-        h("button", { type: "button", onclick: () => box.close() }, "Cancel"),
+        cancel,
         go,
       ),
     );
     async function send(event) {
       event.preventDefault();
-      go.disabled = true;
+      const stay = (closing) => closing.preventDefault(); // what was sent cannot be taken back
+      go.disabled = cancel.disabled = true;
+      box.addEventListener("cancel", stay);
       fault.textContent = "";
       try {
         result = await accept(form);
@@ -37,6 +40,9 @@ export function dialog({ title, content, confirm, danger = false, typed, accept 
       } catch (error) {
         fault.textContent = error.message;
         check();
+      } finally {
+        cancel.disabled = false;
+        box.removeEventListener("cancel", stay);
       }
     }
     proof?.addEventListener("input", check);

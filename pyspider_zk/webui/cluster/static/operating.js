@@ -5,12 +5,14 @@ import { ended } from "./batches.js";
 import { h } from "./dom.js";
 
 const BETWEEN = 700; // milliseconds from one look at a batch to the next
+const FINAL = [401, 404]; // no later answer will be another
 
 /** Look at a batch until it has ended; tell(batch, fault) after each look, until it gives false. */
 export async function follow(batch, tell) {
   let fault = null;
-  while (tell(batch, fault) !== false && !ended(batch)) {
+  while (tell(batch, fault) !== false && !ended(batch) && !FINAL.includes(fault?.status)) {
     await new Promise((resolve) => setTimeout(resolve, BETWEEN));
+    if (document.hidden) continue;
     try {
       batch = await ask(`/jobs/${encodeURIComponent(batch.id)}`);
       fault = null;

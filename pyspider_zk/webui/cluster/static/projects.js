@@ -57,9 +57,9 @@ function go(offset) {
   page.refresh();
 }
 
-function order(name) {
-  state.sort = state.sort === name ? `-${name}` : name;
-  table.order(state.sort);
+function order(sort) {
+  state.sort = sort;
+  table.order(sort);
   go(0);
 }
 

@@ -12,6 +12,7 @@ export class Selection {
     this.all = false;
     this.total = 0;
     this.shown = [];
+    this.boxes = new Map();
     this.head = h("input", { type: "checkbox", "aria-label": `select all ${what}s on this page`, onchange: () => this.page() });
     byId("all-matching").addEventListener("click", () => this.everything());
     this.tell();
@@ -45,10 +46,11 @@ export class Selection {
       label: "",
       cls: "tick",
       show: (item) => ({
-        sign: `${key(item)} ${this.has(key(item))}`,
+        sign: key(item), // the box stays, and with it the focus; tell() ticks it
         node: () => {
           const box = h("input", { type: "checkbox", "aria-label": `select ${key(item)}`, onchange: () => this.toggle(key(item), box) });
           box.checked = this.has(key(item));
+          this.boxes.set(key(item), box);
           return box;
         },
       }),
@@ -63,7 +65,7 @@ export class Selection {
     if (box.checked) this.keys.add(key);
     else this.keys.delete(key);
     this.tell();
-    this.changed(key);
+    this.changed();
   }
 
   page() {
@@ -93,6 +95,10 @@ export class Selection {
     const every = byId("all-matching");
     say(every, size ? "clear the selection" : `select all ${count(this.total)} that match`);
     every.hidden = !size && !this.total;
+    for (const [key, box] of this.boxes) {
+      if (box.isConnected || this.shown.includes(key)) box.checked = this.has(key);
+      else this.boxes.delete(key);
+    }
     const on = this.shown.filter((key) => this.has(key)).length;
     this.head.checked = on > 0 && on === this.shown.length;
     this.head.indeterminate = on > 0 && on < this.shown.length;

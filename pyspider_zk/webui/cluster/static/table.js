@@ -3,6 +3,8 @@
 import { h, say } from "./dom.js";
 
 /**
+ * onOrder(sort) is called with the column's `sort`, "-" before it for downwards.
+ *
  * columns: [{ title, show(item), cls, sort, label }]. show() gives text, or
  * { text, cls, title, href }, or { sign, node() } where a new sign means a new node.
  */
@@ -11,8 +13,11 @@ export class Table {
     this.columns = columns;
     this.key = key;
     this.rows = new Map();
-    this.heads = columns.map((column) => head(column, onOrder));
+    const press = onOrder && ((name) => onOrder(this.sort === name ? `-${name}` : name));
+    this.heads = columns.map((column) => head(column, press));
     this.body = h("tbody", { role: "rowgroup" });
+    this.orders = onOrder && orders(columns, onOrder);
+    if (this.orders) table.before(h("div", { class: "orders" }, h("span", { "aria-hidden": "true" }, "Sort by"), this.orders));
     table.setAttribute("role", "table");
     table.replaceChildren(
       h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, this.heads)),
@@ -24,6 +29,8 @@ export class Table {
   /** Show which column the rows are sorted by; "-name" is downwards. */
   order(sort) {
     const name = sort.replace(/^-/, "");
+    this.sort = sort;
+    if (this.orders) this.orders.value = sort;
     this.columns.forEach((column, place) => {
       if (!column.sort) return;
       const sorted = column.sort === name ? (sort.startsWith("-") ? "descending" : "ascending") : "none";
@@ -40,13 +47,13 @@ export class Table {
       return [key, row];
     });
     this.rows = new Map(rows);
+    const kept = new Set(rows.map(([, row]) => row.element));
+    for (const element of [...this.body.children]) if (!kept.has(element)) element.remove();
     let place = this.body.firstChild;
     for (const [, row] of rows) {
       if (row.element === place) place = place.nextSibling;
       else this.body.insertBefore(row.element, place);
     }
-    const kept = new Set(rows.map(([, row]) => row.element));
-    for (const element of [...this.body.children]) if (!kept.has(element)) element.remove();
   }
 
   newRow() {
@@ -59,12 +66,21 @@ export class Table {
   }
 }
 
+/** Where rows are cards there are no heads to press. */
+function orders(columns, onOrder) {
+  const options = columns.filter((column) => column.sort).flatMap(({ sort, title }) => [
+    h("option", { value: sort }, title),
+    h("option", { value: `-${sort}` }, `${title}, downwards`),
+  ]);
+  return h("select", { "aria-label": "Sort by", onchange: (event) => onOrder(event.target.value) }, options);
+}
+
 const text = (title) => (typeof title === "string" ? title : "");
 
-function head(column, onOrder) {
+function head(column, onPress) {
   const attributes = { role: "columnheader", scope: "col", class: column.cls, title: column.about };
-  if (!column.sort || !onOrder) return h("th", attributes, column.title);
-  const button = h("button", { type: "button", class: "sort", onclick: () => onOrder(column.sort) }, column.title);
+  if (!column.sort || !onPress) return h("th", attributes, column.title);
+  const button = h("button", { type: "button", class: "sort", onclick: () => onPress(column.sort) }, column.title);
   return h("th", { ...attributes, "aria-sort": "none" }, button);
 }
 
