@@ -36,7 +36,7 @@ export function dialog({ title, content, confirm, danger = false, typed, accept 
       fault.textContent = "";
       try {
         result = await accept(form);
-        box.close();
+        if (form.isConnected) box.close(); // a browser closes it at a second Escape all the same
       } catch (error) {
         fault.textContent = error.message;
         check();
