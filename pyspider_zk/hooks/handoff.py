@@ -5,6 +5,7 @@ from time to time in between. A clean record of the epoch just before is taken w
 death the last record is older than the truth; only what cannot mislead is taken from it.
 """
 
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -25,16 +26,22 @@ def is_clean(record: Mapping[str, Any] | None, epoch: int) -> bool:
     return record is not None and bool(record["clean"]) and record["epoch"] == epoch - 1
 
 
-def project_part(project: Project, unsent: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return a project's state, except its counters and tick."""
-    queue = project.task_queue
+def project_part(
+    project: Project, unsent: Iterable[Mapping[str, Any]], postponed: Iterable[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return a project's state, except its counters and tick.
+
+    Times that only this host's clock knows are given as ages.
+    """
+    queue, now = project.task_queue, time.time()
     processing = list(queue.processing.queue_dict.values())
     part = {
         "md5sum": project.md5sum,
         "processing": [[item.taskid, item.priority, item.exetime] for item in processing],
         "unsent": list(unsent),
-        "bucket": [queue.bucket.bucket, queue.bucket.last_update],
-        "paused": [project._paused, project._paused_time],
+        "postponed": list(postponed),
+        "bucket": [queue.bucket.bucket, now - queue.bucket.last_update],
+        "paused": [project._paused, now - project._paused_time, _seen(project)],
         "finishing": [project._selected_tasks, project._send_finished_event_wait],
         "active_tasks": [list(entry) for entry in project.active_tasks],
     }
@@ -56,12 +63,28 @@ def restore_script_info(project: Project, part: Part) -> None:
 
 def restore_state(project: Project, part: Part) -> None:
     """Go on where the former owner stopped; only from a clean record."""
-    bucket = project.task_queue.bucket
-    bucket.bucket, bucket.last_update = part["bucket"]
-    project._paused, project._paused_time = part["paused"]
-    project._selected_tasks, project._send_finished_event_wait = part["finishing"]
+    bucket, now = project.task_queue.bucket, time.time()
+    bucket.bucket, age = part["bucket"]
+    bucket.last_update = now - age
     for entry in reversed(part["active_tasks"]):
         project.active_tasks.appendleft(tuple(entry))
+    project._paused, age, seen = part["paused"]
+    project._paused_time = now - age
+    if seen is not None:
+        project._unpause_last_seen = project.active_tasks[seen][1]
+    project._selected_tasks, project._send_finished_event_wait = part["finishing"]
+
+
+def last_tick(part: Part) -> int | None:
+    """Return the second that a project's ticks were sent to.
+
+    Ticks in the buffer are counted as sent. Only a clean record passes the buffer on.
+    """
+    tick: int | None = part.get("tick")
+    if tick is None or part.get("clean"):
+        return tick
+    unsent = (task for task in part["unsent"] if task["taskid"] == "_on_cronjob")
+    return min([tick, *(int(task["fetch"]["save"]["tick"]) - 1 for task in unsent)])
 
 
 def restore_processing(project: Project, part: Part) -> set[str]:
@@ -69,3 +92,10 @@ def restore_processing(project: Project, part: Part) -> set[str]:
     for taskid, priority, exetime in part["processing"]:
         project.task_queue.processing.put(InQueueTask(taskid, priority, exetime))
     return {taskid for taskid, _, _ in part["processing"]}
+
+
+def _seen(project: Project) -> int | None:
+    """Return the place of the last active task before the pause; pyspider knows it by sight."""
+    entries = enumerate(list(project.active_tasks))
+    found = (at for at, (_, task) in entries if task is project._unpause_last_seen)
+    return next(found, None)

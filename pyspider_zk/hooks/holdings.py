@@ -67,11 +67,18 @@ class Holdings:
             del self._gate.held[slot]
         logger.info("gave up %d slots, %d left", len(slots), len(self._gate.held))
 
-    def save(self, slots: Collection[int]) -> None:
-        """Save what a successor of these slots needs should this member die."""
+    def save(self, slots: Collection[int]) -> bool:
+        """Save what a successor of these slots needs should this member die.
+
+        Returns:
+            Whether it is saved; not if the gate is shut.
+        """
         held = {slot: epoch for slot, epoch in self._gate.held.items() if slot in slots}
-        if held and self._gate.all_open():
+        if held and not self._gate.all_open():
+            return False
+        if held:
             self._save(held, clean=False)
+        return True
 
     def _take(self, slots: Mapping[int, int]) -> None:
         if not slots:

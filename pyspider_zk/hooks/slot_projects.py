@@ -4,17 +4,20 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from pyspider.scheduler.scheduler import Project, Scheduler
 
 from pyspider_zk.core.records import Load
+from pyspider_zk.core.tasks import usable_schedule
+from pyspider_zk.hooks.agenda import Agenda
 from pyspider_zk.hooks.catalogue import FIELDS, Catalogue
 from pyspider_zk.hooks.due_queue import DueQueue
 from pyspider_zk.hooks.gate import Gate
 from pyspider_zk.hooks.handoff import (
     Part,
+    last_tick,
     project_part,
     restore_processing,
     restore_script_info,
@@ -62,12 +65,14 @@ class SlotProjects(Scheduler):
         self._parts: dict[str, Part] = {}
         self._inherited: dict[str, set[str]] = {}
         self._counted: set[str] = set()
-        self._look_again: dict[str, float] = {}
+        self._looks = Agenda(self._look)
+        self._second_looks = Agenda(self._look_for_stranded)
         self._meter = Meter()
         self._load = Load()
         self._load_measured = float("-inf")
         self._unsaved: set[int] = set()
         self._postpone_request: list[dict[str, Any]] = []
+        self._failed_select: Exception | None = None
         self._tables = Tables(self.taskdb)
 
     def _beat(self) -> None:
@@ -113,10 +118,25 @@ class SlotProjects(Scheduler):
         else:
             raise queue.Full
 
+    def _check_select(self) -> Any:
+        """Select what is due and send it."""
+        self._failed_select = None
+        selected = super()._check_select()
+        if self._failed_select is not None:
+            raise self._failed_select
+        return selected
+
     def _load_put_task(self, project: str, taskid: str) -> None:
-        """Send a selected task, or put it back where it was selected from."""
-        if self.gate.is_open(project):
-            super()._load_put_task(project, taskid)
+        """Send a selected task, or put it back where it was selected from.
+
+        One whose row cannot be read stays in processing, as pyspider leaves bad ones: it must not
+        fail every round. Those selected with it go back.
+        """
+        if self.gate.is_open(project) and self._failed_select is None:
+            try:
+                super()._load_put_task(project, taskid)
+            except Exception as error:  # each database has errors of its own
+                self._failed_select = error
             return
         tasks = self.projects[project].task_queue
         selected = tasks.processing[taskid]
@@ -134,49 +154,56 @@ class SlotProjects(Scheduler):
         self._tables.look_again()
         self._force_update_project = True
         for name in sorted({*self._catalogue.names(slot), *parts}):
-            self._beat()
             self._parts[name] = parts.get(name, {})
-            if not self._look_at(name):
-                del self._parts[name]
+            self._looks.put(name, float("-inf"))
+        self._looks.work(time.monotonic())
 
     def forget_slots(self, slots: Collection[int]) -> None:
         """Drop the projects of slots from memory, with what was selected and not sent yet."""
-        for task in list(self._send_buffer):
-            if self.gate.slot(task["project"]) in slots:
-                self._send_buffer.remove(task)
-        for name in [name for name in self.projects if self.gate.slot(name) in slots]:
-            self._forget(name)
+        self._unsend(lambda project: self.gate.slot(project) in slots)
+        for name in {*self.projects, *self._parts, *self._looks.names()}:
+            if self.gate.slot(name) in slots:
+                self._forget(name)
 
     def parts(self, slots: Collection[int]) -> dict[str, Part]:
-        """Return what no database holds of the projects of slots."""
-        unsent: dict[str, list[Any]] = {}
-        for task in reversed(self._send_buffer):
-            unsent.setdefault(task["project"], []).append(task)
-        return {
-            name: {
-                **project_part(project, unsent.get(name, ())),
-                "counters": dump_windows(self._cnt, name),
-                "tick": self._ticks.last(name),
-            }
-            for name, project in self.projects.items()
-            if self.gate.slot(name) in slots
-        }
+        """Return what no database holds of the projects of slots.
+
+        A project that was handed over and could not be loaded yet is passed on as it came.
+        """
+        found = {name: part for name, part in self._parts.items() if part.get("clean")}
+        unsent = _by_project(reversed(self._send_buffer))
+        postponed = _by_project(self._postpone_request)
+        for name, project in self.projects.items():
+            if self.gate.slot(name) in slots:
+                found[name] = {
+                    **project_part(project, unsent.get(name, ()), postponed.get(name, ())),
+                    "counters": dump_windows(self._cnt, name),
+                    "tick": self._ticks.last(name),
+                }
+        return {name: part for name, part in found.items() if self.gate.slot(name) in slots}
 
     def _update_projects(self) -> None:
         """Look at the project database, as often as pyspider does, and compare row by row."""
         now = time.monotonic()
         due = self._looked_at + self.UPDATE_PROJECT_INTERVAL <= now
-        if not (due or self._force_update_project):
-            return
-        self._force_update_project = False  # before reading, so that no later call is lost
+        if due or self._force_update_project:
+            self._force_update_project = False  # before reading, so that no later call is lost
+            self._compare()
+            self._looked_at = now
+        self._looks.work(now)
+
+    def _compare(self) -> None:
         changes = self._catalogue.refresh(self.projectdb.get_all(fields=FIELDS))
-        self._looked_at = now
         for name in changes.gone & self.projects.keys():
             logger.warning("project %s is gone from the database", name)
             self._forget(name)
         for name in filter(self.gate.holds, changes.changed):
-            self._beat()
-            self._look_at(name)
+            self._looks.put(name, float("-inf"))
+
+    def _look(self, name: str) -> None:
+        self._beat()
+        if not self._look_at(name):
+            self._parts.pop(name, None)
 
     def _look_at(self, name: str) -> bool:
         """Read a project's row and bring memory in step; return whether there is such a row."""
@@ -187,12 +214,22 @@ class SlotProjects(Scheduler):
 
     def _update_project(self, project: dict[str, Any]) -> None:
         """Create or update one project of a slot that is held."""
-        if project["name"] not in self.projects:
+        name = project["name"]
+        is_new = name not in self.projects
+        if is_new:
             revived = self._revive(project)
             with self.lock:
-                self.projects[revived.name] = revived
-        super()._update_project(project)
-        self._parts.pop(project["name"], None)
+                self.projects[name] = revived
+        try:
+            super()._update_project(project)
+        except Exception:
+            if is_new:  # half of it would take the other half's messages for strangers
+                self._unload(name)
+            raise
+        part = self._parts.pop(name, {})
+        if part.get("clean"):
+            self._send_buffer.extend(reversed(part["unsent"]))
+            self._postpone_request.extend(part["postponed"])
 
     def _revive(self, info: dict[str, Any]) -> Project:
         """Make a project from its row and what the former owner left of it."""
@@ -200,10 +237,9 @@ class SlotProjects(Scheduler):
         part = self._parts.get(project.name, {})
         restore_script_info(project, part)
         load_windows(self._cnt, project.name, part.get("counters", {}))
-        self._ticks.start(project.name, part.get("tick") or int(time.time()))
+        self._ticks.start(project.name, last_tick(part) or int(time.time()))
         if part.get("clean"):
             restore_state(project, part)
-            self._send_buffer.extend(reversed(part["unsent"]))
         return project
 
     def _load_tasks(self, project: Project) -> None:
@@ -226,22 +262,22 @@ class SlotProjects(Scheduler):
             if not clean and schedule["exetime"] <= now:
                 inherited.add(taskid)
         if not clean:
-            self._look_again[project.name] = time.monotonic() + ZOMBIE_WINDOW
+            self._second_looks.put(project.name, time.monotonic() + ZOMBIE_WINDOW)
         self._cnt["all"].value((project.name, "pending"), len(project.task_queue))
 
     def _check_stranded(self) -> None:
         """Look at the rows of projects taken over from the dead once more, when it is time."""
         now = time.monotonic()
-        due = [name for name, when in self._look_again.items() if when <= now]
-        if due:
+        if self._second_looks.is_due(now):
             self._tables.look_again()
-        for name in due:
-            del self._look_again[name]
-            tasks = self.projects[name].task_queue
-            for taskid, schedule in self._active_rows(name):
-                if taskid not in tasks:
-                    logger.info("found stranded task %s:%s", name, taskid)
-                    tasks.put(taskid, schedule["priority"], schedule["exetime"])
+            self._second_looks.work(now)
+
+    def _look_for_stranded(self, name: str) -> None:
+        tasks = self.projects[name].task_queue
+        for taskid, schedule in self._active_rows(name):
+            if taskid not in tasks:
+                logger.info("found stranded task %s:%s", name, taskid)
+                tasks.put(taskid, schedule["priority"], schedule["exetime"])
 
     def _active_rows(self, project: str) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield task id and schedule of the rows to schedule, with signs of life in between.
@@ -254,7 +290,7 @@ class SlotProjects(Scheduler):
         for count, row in enumerate(rows):
             if count % ROWS_PER_BEAT == 0:
                 self._beat()
-            yield row["taskid"], {**self.default_schedule, **row.get("schedule", {})}
+            yield row["taskid"], {**self.default_schedule, **usable_schedule(row.get("schedule"))}
 
     def _update_project_cnt(self, project_name: str) -> None:
         """Count a project's rows once, not at every update."""
@@ -265,14 +301,18 @@ class SlotProjects(Scheduler):
             self._counted.add(project_name)
 
     def _forget(self, name: str) -> None:
-        """Drop a project from memory."""
+        """Drop a project from memory, with what was to be done about it."""
+        self._unload(name)
+        self._parts.pop(name, None)
+        self._looks.drop(name)
+
+    def _unload(self, name: str) -> None:
         with self.lock:
             self.projects.pop(name, None)
             drop_counters(self._cnt, name)
         self._inherited.pop(name, None)
         self._ticks.drop(name)
-        self._parts.pop(name, None)
-        self._look_again.pop(name, None)
+        self._second_looks.drop(name)
         self._counted.discard(name)
 
     def _check_delete(self) -> None:
@@ -290,11 +330,11 @@ class SlotProjects(Scheduler):
         if not self._look_at(name):
             self.forget(name)
         elif not self.projects[name].active:
-            self._unsend(name)
+            self._unsend(name.__eq__)
 
     def forget(self, name: str) -> None:
         """Drop a project from memory, with what was selected and not sent yet."""
-        self._unsend(name)
+        self._unsend(name.__eq__)
         self._forget(name)
 
     def delete(self, name: str) -> None:
@@ -327,11 +367,15 @@ class SlotProjects(Scheduler):
         """Tell whether pyspider would pass over new tasks of a project (``INQUEUE_LIMIT``)."""
         return bool(0 < self.INQUEUE_LIMIT <= len(project.task_queue))
 
-    def _unsend(self, name: str) -> None:
-        """Drop what is to be sent, or to be applied later, for a project."""
-        for task in list(self._send_buffer):
-            if task["project"] == name:
-                self._send_buffer.remove(task)
-        self._postpone_request = [
-            task for task in self._postpone_request if task["project"] != name
-        ]
+    def _unsend(self, is_meant: Callable[[str], bool]) -> None:
+        """Drop what is to be sent, or to be applied later, for the projects that are meant."""
+        for waiting in (self._send_buffer, self._postpone_request):
+            for task in [task for task in waiting if is_meant(task["project"])]:
+                waiting.remove(task)
+
+
+def _by_project(tasks: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for task in tasks:
+        found.setdefault(task["project"], []).append(task)
+    return found

@@ -2,14 +2,17 @@
 
 import logging
 import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pyspider.scheduler.scheduler import Project
 from pyspider.scheduler.task_queue import InQueueTask
 
 from pyspider_zk.core.names import Kind
-from pyspider_zk.core.tasks import check_task, sort_out
-from pyspider_zk.errors import BadMessage
+from pyspider_zk.core.tasks import check_task, own_task, sort_out, usable_info, usable_schedule
+from pyspider_zk.errors import BadMessage, ClusterError
 from pyspider_zk.hooks.holdings import Holdings
 from pyspider_zk.hooks.intake import Entry, Intake
 from pyspider_zk.hooks.job_desk import JobDesk
@@ -18,6 +21,9 @@ from pyspider_zk.hooks.slot_projects import SlotProjects
 from pyspider_zk.queues.api import Queues
 
 logger = logging.getLogger("scheduler")
+
+FAILURES = 3
+"""How many tasks of a message may fail until the rest waits for its next try."""
 
 
 class SlotScheduler(SlotProjects):
@@ -73,28 +79,44 @@ class SlotScheduler(SlotProjects):
 
     def _apply_status(self, entry: Entry) -> bool:
         pack = entry.delivery.body
+        self._check(entry, pack)
         project = self._running_project(pack)
         if project is None:
             return True
         self.gate.check(project.name)
         if pack["taskid"] == "_on_get_info":
-            info = pack.get("track", {}).get("save") or {}
-            project.on_get_info(info)
-            self._unsaved.add(self.gate.slot(project.name))
-            logger.info("%s on_get_info %r", project.name, info)
+            self._learn(project, pack.get("track", {}).get("save"))
         else:
-            self.on_task_status(pack)
+            self.on_task_status(own_task(pack))
             self._meter.count()
         return True
 
-    def _running_project(self, task: Any) -> Project | None:
-        """Return the project of a message, None if it does not run.
+    def _learn(self, project: Project, told: object) -> None:
+        """Take in what a script tells of itself; without what pyspider could not go on with."""
+        info, faults = usable_info(told)
+        if faults:
+            logger.error("project %s: its script tells %s", project.name, ", ".join(faults))
+        project.on_get_info(info)
+        self._unsaved.add(self.gate.slot(project.name))
+        logger.info("%s on_get_info %r", project.name, info)
+
+    def _check(self, entry: Entry, task: Any) -> None:
+        """Make sure that what was found in a slot's queue is a task of that slot.
 
         Raises:
-            BadMessage: the message is no task.
+            BadMessage: naming what is wrong.
         """
-        self._beat()
         check_task(task)
+        slot, found = self.gate.slot(task["project"]), entry.delivery.slot
+        if slot != found:
+            raise BadMessage(
+                f"project {task['project']} is of slot {slot}, this is the queue of slot {found}:"
+                " was it filled by a cluster with another number of slots?"
+            )
+
+    def _running_project(self, task: Any) -> Project | None:
+        """Return the project of a message, None if it does not run."""
+        self._beat()
         if task["project"] not in self.projects and not self._look_at(task["project"]):
             logger.error("unknown project: %s", task["project"])
             return None
@@ -119,10 +141,9 @@ class SlotScheduler(SlotProjects):
 
     def _check_request(self) -> int:
         """Apply new tasks, those put off in former rounds first."""
-        postponed, self._postpone_request = self._postpone_request, []
-        for task in postponed:
-            if task["project"] in self.projects and not self.apply_task(task):
-                self._postpone_request.append(task)
+        for task in list(self._postpone_request):
+            if task["project"] not in self.projects or self.apply_task(task):
+                self._postpone_request.remove(task)
         self._tasks_left = self.LOOP_LIMIT
         return self._intake.run(Kind.NEWTASK, self.LOOP_LIMIT, self._apply_tasks)
 
@@ -136,13 +157,38 @@ class SlotScheduler(SlotProjects):
         """
         if entry.rest is None:
             body = entry.delivery.body
-            entry.rest, entry.fault = sort_out(body if isinstance(body, list) else [body])
+            tasks = body if isinstance(body, list) else [body]
+            entry.rest, entry.fault = sort_out(tasks, partial(self._check, entry))
         now, later = entry.rest[: self._tasks_left], entry.rest[self._tasks_left :]
         self._tasks_left -= len(now)
-        entry.rest = [task for task in now if not self.apply_task(task)] + later
+        left, failure = self._apply_each(now)
+        entry.rest = [*left, *later]
+        if failure:
+            raise failure
         if entry.fault and not entry.rest:
             raise BadMessage(entry.fault)
         return not entry.rest
+
+    def _apply_each(self, tasks: Sequence[Any]) -> tuple[list[Any], Exception | None]:
+        """Return the tasks that are not applied, those that failed last, and the first failure.
+
+        One that fails holds up no other; a database that is away is not asked a thousand times.
+        """
+        waiting: list[Any] = []
+        failed: list[Any] = []
+        failure: Exception | None = None
+        untried = deque(tasks)
+        while untried and len(failed) < FAILURES:
+            task = untried.popleft()
+            try:
+                if not self.apply_task(task):
+                    waiting.append(task)
+            except ClusterError:
+                raise
+            except Exception as error:  # each database has errors of its own
+                failure = failure or error
+                failed.append(task)
+        return [*waiting, *untried, *failed], failure
 
     def on_old_request(self, task: dict[str, Any], old_task: dict[str, Any]) -> Any:
         """Apply a request for a task that has a row.
@@ -152,11 +198,13 @@ class SlotScheduler(SlotProjects):
         """
         tasks = self.projects[task["project"]].task_queue
         if old_task["status"] == self.taskdb.ACTIVE and task["taskid"] not in tasks:
-            self.put_task({**task, "schedule": old_task.get("schedule") or {}})
+            self.put_task({**task, "schedule": usable_schedule(old_task.get("schedule"))})
         return super().on_old_request(task, old_task)
 
-    def apply_task(self, task: dict[str, Any]) -> bool:
+    def apply_task(self, given: Mapping[str, Any]) -> bool:
         """Apply one new task; return False if it must wait until the task is not in processing."""
+        check_task(given)
+        task = own_task(given)
         project = self._running_project(task)
         if project is None:
             return True
@@ -201,8 +249,8 @@ class SlotScheduler(SlotProjects):
 
         A project whose script became known begins to tick: a successor must know since when.
         """
-        self._holdings.save(self._unsaved)
-        self._unsaved.clear()
+        if self._holdings.save(self._unsaved):
+            self._unsaved.clear()
         super()._try_dump_cnt()
 
     def _dump_cnt(self) -> None:

@@ -159,6 +159,80 @@ def test_a_project_paused_after_failures_stays_paused(
     assert LocalAnswers(after).get_projects_pause_status() == {"p": True}
 
 
+def test_failures_from_before_a_pause_do_not_count_again_after_a_move(
+    world: World, crawling: SlotScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch, start=time.time())
+    crawling.FAIL_PAUSE_NUM = 3
+    crawling.run_once()
+    for each in world.dispatched():
+        world.finish(each, ok=False)
+    crawling.run_once()
+    assert LocalAnswers(crawling).get_projects_pause_status() == {"p": True}
+    clock.now += crawling.PAUSE_TIME + 1
+    crawling.run_once()
+    assert LocalAnswers(crawling).get_projects_pause_status() == {"p": False}
+
+    after = _moved(world, crawling)
+    after.FAIL_PAUSE_NUM = 3
+    after.run_once()
+
+    assert LocalAnswers(after).get_projects_pause_status() == {"p": False}
+
+
+def test_an_owner_whose_clock_is_behind_goes_on_at_the_same_rate(
+    world: World, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch, start=6_000_000)
+    world.project("p", rate=1, burst=1)
+    world.script_is_known("p")
+    world.new(*(task("p", each) for each in "abc"))
+    before = world.scheduler()
+    before.run_once()
+    clock.now += 1.5
+    before.run_once()
+    assert len(world.dispatched()) == 1
+    _release_all(before)
+
+    clock.now -= 600
+    after = world.scheduler(_granted(epoch=2))
+    after.run_once()
+    clock.now += 1.5
+    after.run_once()
+
+    assert len(world.dispatched()) == 1
+
+
+def test_a_finished_project_is_told_so_by_its_next_owner(
+    world: World, crawling: SlotScheduler
+) -> None:
+    crawling.run_once()
+    for each in world.dispatched():
+        world.finish(each)
+    while not crawling._postpone_request:
+        crawling.run_once()
+
+    after = _moved(world, crawling)
+    after.run_once()
+
+    assert [each["taskid"] for each in world.dispatched()] == ["on_finished"]
+
+
+def test_a_slot_that_comes_back_brings_nothing_twice(world: World, crawling: SlotScheduler) -> None:
+    crawling.run_once()
+    for each in world.dispatched():
+        world.finish(each)
+    while not crawling._postpone_request:
+        crawling.run_once()
+    _release_all(crawling)
+
+    crawling.gate.ownership.grant(range(SLOTS), 2)
+    crawling.run_once()
+
+    assert crawling._postpone_request == []
+    assert [each["taskid"] for each in world.dispatched()] == ["on_finished"]
+
+
 def test_ticks_between_two_owners_are_sent_once_each(
     world: World, crawling: SlotScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,6 +267,42 @@ def test_ticks_missed_since_the_death_of_an_owner_are_made_up(
     sent = [each for each in world.dispatched() if _is_tick(each) and each["project"] == "young"]
 
     assert [each["fetch"]["save"]["tick"] for each in sent] == [6_000_060, 6_000_120]
+
+
+def test_ticks_that_waited_for_the_fetcher_at_the_death_of_an_owner_are_sent(
+    world: World, crawling: SlotScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch, start=6_000_000)
+    crawling._ticks.start("p", int(clock.now))
+    world.fetcher.maxsize = world.fetcher.qsize()  # it is full
+    clock.now += 121
+    crawling.run_once()
+    crawling._dump_cnt()
+    world.fetcher.maxsize = 0
+    world.dispatched()
+
+    after = world.scheduler(_granted(epoch=2))
+    world.script_is_known("p", min_tick=60)
+    after.run_once()
+    after.run_once()
+
+    ticks = [each["fetch"]["save"]["tick"] for each in world.dispatched() if _is_tick(each)]
+    assert ticks == [6_000_060, 6_000_120]
+
+
+def test_a_record_that_could_not_be_saved_is_saved_when_the_gate_opens(
+    world: World, crawling: SlotScheduler
+) -> None:
+    crawling._last_dump_cnt = time.time()  # the minute's own records are far away
+    world.script_is_known("p", min_tick=7)
+    crawling._check_task_done()
+    crawling.gate.ownership.lose_lease()
+    crawling.run_once()
+    crawling.gate.ownership.renew_lease()
+    crawling.run_once()
+
+    (record,) = world.queues.records.load_many(range(SLOTS)).values()
+    assert record["projects"]["p"]["info"]["min_tick"] == 7
 
 
 def test_after_a_death_all_that_is_due_is_loaded_again(

@@ -4,12 +4,14 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from pyspider.database.sqlite.taskdb import TaskDB
 
 from pyspider_zk.core.names import Kind
 from pyspider_zk.core.slots import slot_of
 from pyspider_zk.hooks.intake import PAUSES
 from pyspider_zk.hooks.rpc_functions import LocalAnswers
+from pyspider_zk.queues.api import Message
 from pyspider_zk.testing import SoleOwner
 
 from .conftest import SLOTS, World
@@ -299,6 +301,87 @@ def test_a_message_that_is_no_task_becomes_a_dead_letter_and_the_rest_is_applied
     assert world.statuses("p") == {"good": ACTIVE}
     (letter,) = world.queues.slot_queues.dead_letters(10)
     assert letter.reason == "a task needs taskid"
+
+
+def test_a_schedule_that_nothing_can_be_compared_with_stops_no_other_project(
+    world: World, task: Task
+) -> None:
+    for name in "pq":
+        world.project(name)
+        world.script_is_known(name)
+    scheduler = world.scheduler()
+    world.new(task("p", "a"), task("p", "b", priority="high"), task("p", "c"), task("q", "x"))
+
+    scheduler.run_once()
+    scheduler.run_once()
+
+    assert sorted(each["taskid"] for each in world.dispatched()) == ["a", "c", "x"]
+    (letter,) = world.queues.slot_queues.dead_letters(10)
+    assert letter.reason == "schedule: priority must be a number, not 'high'"
+
+
+def test_a_row_with_such_a_schedule_is_loaded_with_the_default(world: World, task: Task) -> None:
+    world.project("p")
+    world.script_is_known("p")
+    bad = task("p", "b", priority="high", exetime="soon")
+    for each in (task("p", "a"), bad, task("p", "c")):
+        world.taskdb.insert("p", each["taskid"], {**each, "status": ACTIVE})
+    scheduler = world.scheduler()
+
+    scheduler.run_once()
+    scheduler.run_once()
+
+    assert sorted(each["taskid"] for each in world.dispatched()) == ["a", "b", "c"]
+
+
+def test_a_part_of_a_schedule_may_be_none(world: World, task: Task) -> None:
+    world.project("p")
+    world.script_is_known("p")
+    scheduler = world.scheduler()
+
+    for age in (None, None):
+        world.new(task("p", "a", age=age, priority=None, exetime=None))
+        scheduler.run_once()
+        scheduler.run_once()
+
+    assert [each["taskid"] for each in world.dispatched()] == ["a"]
+    assert world.queues.slot_queues.dead() == 0
+
+
+def test_a_script_that_tells_nonsense_stops_no_other_project(world: World, task: Task) -> None:
+    for name in "pq":
+        world.project(name)
+    world.script_is_known("p", min_tick="often", retry_delay=30)
+    world.script_is_known("q")
+    world.new(task("p", "a"), task("q", "x"))
+    scheduler = world.scheduler()
+
+    scheduler.run_once()
+    scheduler.run_once()
+
+    assert sorted(each["taskid"] for each in world.dispatched()) == ["a", "x"]
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_a_message_in_the_queue_of_another_slot_is_a_dead_letter(
+    world: World, task: Task, kind: Kind
+) -> None:
+    mine, other = "q", next(n for n in "abcdefgh" if slot_of(n, SLOTS) != slot_of("q", SLOTS))
+    for name in (mine, other):
+        world.project(name)
+    world.script_is_known(mine)
+    world.new(task(mine, "x"))
+    slot = slot_of(mine, SLOTS)
+    scheduler = world.scheduler(SoleOwner(SLOTS, [slot]))
+    world.queues.slot_queues.publish([Message(kind, slot, task(other, "stray"))])
+
+    scheduler.run_once()
+    scheduler.run_once()
+
+    assert [each["taskid"] for each in world.dispatched()] == ["x"]
+    assert set(scheduler.projects) == {mine}
+    (letter,) = world.queues.slot_queues.dead_letters(10)
+    assert f"this is the queue of slot {slot}" in letter.reason
 
 
 def test_a_round_takes_its_share_of_tasks_however_many_a_message_holds(
