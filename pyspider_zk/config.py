@@ -214,9 +214,16 @@ def _check(settings: Settings, faulty: set[str]) -> list[str]:
         ({"renewal"}, settings.renewal > 0, "renewal: must be more than 0 seconds"),
         (
             {"lease", "renewal"},
-            settings.lease >= 2 * settings.renewal,
-            f"lease: {settings.lease:g} s must be at least twice the renewal"
+            # The leader looks once in a renewal. Looks further apart than half a lease begin anew.
+            settings.lease >= 3 * settings.renewal,
+            f"lease: {settings.lease:g} s must be at least three renewals"
             f" of {settings.renewal:g} s",
+        ),
+        (
+            {"budget", "lease"},
+            settings.budget < settings.lease / 2,
+            f"budget: {settings.budget:g} s must be less than half the lease"
+            f" of {settings.lease:g} s: nothing could be scheduled between two renewals",
         ),
         ({"session"}, settings.session > 0, "session: must be more than 0 seconds"),
         ({"await_members"}, settings.await_members >= 1, "await_members: must be at least 1"),

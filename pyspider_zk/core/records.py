@@ -263,9 +263,11 @@ def check_meta(found: Meta, mine: Meta, root: str) -> str | None:
     if found.protocol != mine.protocol:
         return (
             f"the cluster at {root} speaks protocol {found.protocol}, this version speaks"
-            f" {mine.protocol}: run one version everywhere, or choose another root"
+            f" {mine.protocol}: run one version everywhere, or choose another root and"
+            " another Redis database"
         )
     return (
         f"the cluster at {root} was born with {found.slots} slots, this process has"
-        f" {mine.slots}: set slots to {found.slots}, or choose another root"
+        f" {mine.slots}: set slots to {found.slots}, or choose another root and"
+        " another Redis database"
     )
