@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import random
 import signal
 import socket
@@ -37,12 +38,16 @@ def run(tmp_path: Path) -> Iterator[Run]:
 
     def start(*arguments: str, **kwargs: Any) -> subprocess.Popen[str]:
         command = [*PYSPIDER, *arguments]
-        started.append(subprocess.Popen(command, cwd=tmp_path, text=True, **kwargs))
-        return started[-1]
+        process = subprocess.Popen(
+            command, cwd=tmp_path, text=True, start_new_session=True, **kwargs
+        )
+        started.append(process)
+        return process
 
     yield start
     for process in started:
-        process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # its children too, whatever it came to
         process.wait()
         for pipe in (process.stdout, process.stderr):
             if pipe is not None:
