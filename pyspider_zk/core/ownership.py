@@ -85,6 +85,12 @@ def standing_of(stamp: Stamp | None, now: float, rules: Rules) -> Standing:
     return Standing.DEAD if now - stamp.first_seen > rules.expiry else Standing.ALIVE
 
 
+def next_death(stamps: Iterable[Stamp], now: float, rules: Rules) -> float:
+    """Return after which moment a lease is too old unless it is renewed; infinity without any."""
+    moments = (stamp.first_seen + rules.expiry for stamp in stamps)
+    return min((moment for moment in moments if moment >= now), default=float("inf"))
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """All that ``decide`` looks at.

@@ -24,6 +24,7 @@ from pyspider_zk.zookeeper.meta import ensure_cluster
 logger = logging.getLogger("pyspider_zk.coordinator")
 
 RETRY_PAUSE = 0.05  # seconds, after something changed under our hands
+AFTER = 0.001  # seconds after the last moment of a lease
 JITTER = 0.1  # of the renewal: members that started at once shall not renew at once for ever
 
 
@@ -213,7 +214,15 @@ class Coordinator:
             self._say_away(error)
             return self._settings.renewal
         self._say_away(None)
-        return max(0.0, self._next_renewal - self._clock())
+        return self._pause(self._clock())
+
+    def _pause(self, now: float) -> float:
+        """Return the time until the next renewal, or until a member must be dead if that is sooner.
+
+        The projects of a dead member would rest up to a renewal longer.
+        """
+        death = self._leadership.next_death(now) + AFTER
+        return max(0.0, min(self._next_renewal, death) - now)
 
     def _step(self) -> None:
         if self._membership.lost:

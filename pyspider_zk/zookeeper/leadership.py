@@ -17,6 +17,7 @@ from pyspider_zk.core.ownership import (
     decide,
     leftovers,
     line_of,
+    next_death,
     observe,
     standing_of,
 )
@@ -79,6 +80,10 @@ class Leadership:
             self._tidy()
         else:
             self._watch_over(line[:place])
+
+    def next_death(self, now: float) -> float:
+        """Return the moment to look again at the latest, to find a member dead that goes silent."""
+        return next_death(self._stamps.values(), now, self._rules)
 
     def _assign(self, member: MemberId, weights: Callable[[], Mapping[int, int]]) -> None:
         snapshot, version = self._snapshot(weights())

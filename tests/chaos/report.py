@@ -32,7 +32,7 @@ def check(folder: Path) -> int:
             print(f"{name}: {example}")  # noqa: T201
     for remark in history.remarks:
         if remark["e"] in _UNEXPECTED:
-            print(f"{remark['e']}: {remark['target']}")  # noqa: T201
+            print(f"{remark['e']}: {remark['target']}, code {remark.get('code')}")  # noqa: T201
     failed = any(line[name] for name in _MUST_BE_NONE)
     if failed:
         print(f"history and logs: {folder}")  # noqa: T201

@@ -19,6 +19,7 @@ from pyspider_zk.core.ownership import (
     leader_of,
     leftovers,
     line_of,
+    next_death,
     observe,
     still_released,
     view_of,
@@ -229,6 +230,13 @@ def test_a_version_seen_before_keeps_its_time():
 
 def test_a_lease_outlasts_neither_drift_nor_margin():
     assert Rules(lease=4.0, drift=0.01, margin=0.2).expiry == pytest.approx(4.24)
+
+
+def test_the_next_death_is_that_of_the_lease_not_renewed_for_longest_that_may_still_hold():
+    stamps = [Stamp(1, NOW), Stamp(1, NOW - 3), Stamp(1, NOW - RULES.expiry - 1)]
+
+    assert next_death(stamps, NOW, RULES) == pytest.approx(NOW - 3 + RULES.expiry)
+    assert next_death(stamps[2:], NOW, RULES) == float("inf")
 
 
 # --- any cluster at all ------------------------------------------------------------------

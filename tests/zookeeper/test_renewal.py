@@ -4,8 +4,9 @@ import pytest
 from zk_harness import record
 
 from pyspider_zk.config import Settings
-from pyspider_zk.core.records import Load
-from pyspider_zk.zookeeper.coordinator import JITTER, Coordinator
+from pyspider_zk.core.ownership import Stamp
+from pyspider_zk.core.records import Load, MemberId
+from pyspider_zk.zookeeper.coordinator import AFTER, JITTER, Coordinator
 
 SETTINGS = Settings(renewal=1.0, lease=4.0)
 
@@ -36,6 +37,25 @@ def test_renewals_come_up_to_a_tenth_early_by_chance(monkeypatch, chance, pause)
         bench.at(now)
 
     assert bench.renewals == [100.0, 100.0 + pause]
+
+
+@pytest.mark.parametrize(
+    ("seen", "pause"),
+    [
+        ([], 0.5),
+        ([99.0], 0.5),  # its lease ends after the next renewal
+        ([96.0, 99.0], 0.24 + AFTER),
+        ([95.0, 99.0], 0.5),  # found dead already
+    ],
+)
+def test_the_next_look_comes_when_a_silent_member_must_be_dead(monkeypatch, seen, pause):
+    bench = Bench(monkeypatch)
+    bench.at(99.5)
+    bench.now = 100.0
+    stamps = {MemberId(number, "x"): Stamp(1, first) for number, first in enumerate(seen)}
+    bench.coordinator._leadership._stamps = stamps
+
+    assert bench.coordinator._pause(bench.now) == pytest.approx(pause)
 
 
 def test_a_loop_that_hangs_is_renewed_for_no_longer_than_a_lease(monkeypatch):
