@@ -164,12 +164,16 @@ def eligible(snapshot: Snapshot, rules: Rules) -> set[MemberId]:
     }
 
 
-def leftovers(snapshot: Snapshot, rules: Rules) -> set[MemberId]:
-    """Return the members whose lease and acks nobody needs any more."""
+def leftovers(snapshot: Snapshot, rules: Rules) -> dict[MemberId, int]:
+    """Return the members whose lease and acks nobody needs any more, with the lease's version.
+
+    The deletion must check that version: without a lease, slots are free at once. A leader that
+    read the lease long ago may not know that its member renewed since and was granted a slot.
+    """
     owners = {slot.owner for slot in snapshot.assignment.slots}
     return {
-        member
-        for member in snapshot.stamps
+        member: stamp.version
+        for member, stamp in snapshot.stamps.items()
         if member not in snapshot.members
         and member not in owners
         and snapshot.standing(member, rules) is Standing.DEAD

@@ -178,10 +178,10 @@ class Connection:
         stat = self._wait(self._client.set_async(path, data, version=version))
         return int(stat.version)
 
-    def delete(self, path: str) -> None:
-        """Delete a znode; it is no fault if it does not exist."""
+    def delete(self, path: str, version: int = -1) -> None:
+        """Delete a znode if it has that version (-1: any); no fault if it does not exist."""
         try:
-            self._wait(self._client.delete_async(path))
+            self._wait(self._client.delete_async(path, version))
         except NoNodeError:
             return
 

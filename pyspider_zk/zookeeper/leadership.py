@@ -196,10 +196,11 @@ class Leadership:
         steps.append(write(self._tree.assignment, decision.assignment.encode(), version))
         self._connection.multi(*steps)
 
-    def _sweep(self, members: set[MemberId]) -> None:
-        for member in members:
+    def _sweep(self, leases: Mapping[MemberId, int]) -> None:
+        """Delete what nobody needs; a lease only if it still has the version that was judged."""
+        for member, version in leases.items():
             self._connection.delete(self._tree.ack(member))
-            self._connection.delete(self._tree.lease(member))
+            self._connection.delete(self._tree.lease(member), version)
 
 
 OUTDATED = (BadVersionError, NoNodeError)

@@ -17,7 +17,7 @@ from protocol_states import (
 )
 
 from pyspider_zk.core.ownership import Snapshot, Stamp, decide, leftovers, observe
-from pyspider_zk.core.records import Assignment, Member, MemberId
+from pyspider_zk.core.records import Assignment, Member
 
 RECORD = Member("127.0.0.1:1", "host", 1, "0", 0.0)
 DRAINING = Member("127.0.0.1:1", "host", 1, "0", 0.0, draining=True)
@@ -29,7 +29,7 @@ def step_of_leader(state: State, place: int, broken: str = "") -> tuple[str, Sta
     if leader.write is not None:
         return f"{name} writes", write(state, place, broken)
     if leader.sweep:
-        return f"{name} sweeps", sweep(state, place)
+        return f"{name} sweeps", sweep(state, place, broken)
     if leader.look is not None:
         return f"{name} decides", judge(state, place, broken)
     return f"{name} looks at assignment and leases", look(state, place)
@@ -118,12 +118,14 @@ def _is_vain(state: State, decided: Write, broken: str) -> bool:
     return not unchanged and broken != "no check of the lease"
 
 
-def sweep(state: State, place: int) -> State:
-    """Delete lease and acks of members that nobody needs any more."""
+def sweep(state: State, place: int, broken: str) -> State:
+    """Delete acks of members that nobody needs any more, and leases not renewed meanwhile."""
     leader = state.leaders[place]
-    state = state._replace(
-        leases=without(state.leases, *leader.sweep), acks=without(state.acks, *leader.sweep)
-    )
+    members = [member for member, _ in leader.sweep]
+    held = set(state.leases) - set(leader.sweep)
+    if broken == "sweep whatever stands":
+        held = {(member, version) for member, version in held if member not in members}
+    state = state._replace(leases=tuple(sorted(held)), acks=without(state.acks, *members))
     return tidy(_set_leader(state, place, leader._replace(sweep=())))
 
 
@@ -140,7 +142,7 @@ def _outdated(leader: Leader) -> Leader:
     )
 
 
-Judgement = tuple[Stamps, Rows | None, Versions, tuple[MemberId, ...]]
+Judgement = tuple[Stamps, Rows | None, Versions, Versions]
 
 
 @cache
@@ -157,7 +159,7 @@ def _judgement(rows: Rows, before: Stamps, versions: Versions, members, acks) ->
         tuple(sorted(aged)),
         decision.assignment.slots if decision else None,
         tuple(sorted(decision.checks.items())) if decision else (),
-        tuple(sorted(leftovers(snapshot, RULES))),
+        tuple(sorted(leftovers(snapshot, RULES).items())),
     )
 
 

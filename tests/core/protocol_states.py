@@ -59,7 +59,7 @@ class Leader(NamedTuple):
     stamps: Stamps = ()
     look: Look | None = None
     write: Write | None = None
-    sweep: tuple[MemberId, ...] = ()
+    sweep: Versions = ()  # leases to delete, at these versions
 
 
 class State(NamedTuple):
@@ -138,6 +138,7 @@ def _versions(state: State) -> list[tuple[MemberId, int]]:
         found += [(member, stamp[0]) for member, stamp in leader.stamps]
         found += leader.look.versions if leader.look else ()
         found += leader.write.checks if leader.write else ()
+        found += leader.sweep
     return found
 
 
@@ -147,6 +148,7 @@ def _ranked_leader(leader: Leader, rank: dict[tuple[MemberId, int], int]) -> Lea
         stamps=tuple((name, (rank[name, stamp[0]], stamp[1])) for name, stamp in leader.stamps),
         look=look and look._replace(versions=_ranked(look.versions, rank)),
         write=write and write._replace(checks=_ranked(write.checks, rank)),
+        sweep=_ranked(leader.sweep, rank),
     )
 
 

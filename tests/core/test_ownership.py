@@ -219,7 +219,7 @@ def test_no_more_slots_are_between_owners_than_the_rules_allow():
 def test_leftovers_are_dead_gone_and_own_nothing():
     old = {name: Stamp(1, LONG_AGO) for name in (A, B, C)}
 
-    assert leftovers(cluster(Slot(B, 1), members=[C], stamps=old), RULES) == {A}
+    assert leftovers(cluster(Slot(B, 1), members=[C], stamps=old), RULES) == {A: 1}
 
 
 def test_a_version_seen_before_keeps_its_time():

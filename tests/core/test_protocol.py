@@ -3,7 +3,7 @@
 import pytest
 from protocol_search import Recovery, Violated, explore, settled
 from protocol_states import State, birth, put
-from protocol_world import ALL
+from protocol_world import ALL, steps
 
 from pyspider_zk.core import ownership
 from pyspider_zk.core.ownership import Decision, Rules, View
@@ -135,6 +135,46 @@ def test_an_ack_of_an_older_epoch_that_counts_is_found(monkeypatch):
     monkeypatch.setattr(ownership, "_freed_by", any_epoch_acked)
 
     print(way_to_violation(AT_REST._replace(acks=put(AT_REST.acks, owner, ((0, 0),)))))  # noqa: T201
+
+
+# A leader reads the leases, and is stopped. The sleeper wakes up and renews, another leader grants
+# it a slot, its session ends. The first goes on: it knows an old version of a lease, no member of
+# that name, and no slot that it owns.
+A_LATE_SWEEP = [
+    "leader 0 looks at assignment and leases",
+    "time passes",
+    "time passes",
+    "1-0 renews",
+    "another leads, with empty hands",
+    "0-0 leaves",
+    "leader 1 looks at assignment and leases",
+    "leader 1 decides",
+    "leader 1 writes",
+    "1-0 reads the assignment, 0 behind",
+    "1-0 gets its reply",
+    "1-0 loses its session",
+    "leader 0 decides",
+    "leader 0 sweeps",
+    "leader 0 looks at assignment and leases",
+    "leader 0 decides",
+]
+
+
+def after_a_late_sweep(broken: str = "") -> State:
+    state = settled(3, 1, faults=3, writes=2)
+    for label in A_LATE_SWEEP:
+        state = dict(steps(state, broken))[label]
+    return state
+
+
+def test_a_late_sweep_frees_no_slot():
+    for state in explore(after_a_late_sweep(), depth=4):
+        Recovery().check(state)
+
+
+def test_a_late_sweep_that_checks_nothing_is_found():
+    with pytest.raises(Violated, match="slot 0 is open to 1-0"):
+        list(explore(after_a_late_sweep("sweep whatever stands"), "sweep whatever stands"))
 
 
 def way_to_violation(start: State, broken: str = "") -> Violated:

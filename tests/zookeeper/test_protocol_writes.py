@@ -8,7 +8,7 @@ import inspect
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 
@@ -263,6 +263,25 @@ def a_leader_overwrites_nothing_it_has_not_read_even_at_version_zero(bench: Benc
     assert bench.table()[0].epoch == 99
 
 
+def a_lease_that_was_renewed_before_the_sweep_stays(bench: Bench) -> None:
+    link, sleeper = bench.links[1], bench._member(bench.links[0])
+    sleeper.join(record())
+    bench.leader._stamp()
+    bench.until_a_is_nearly_dead()
+    bench.a.renew(Load())
+
+    def meanwhile() -> None:
+        sleeper.renew(Load())
+        bench.links[0].delete(bench.tree.member(sleeper.id))
+
+    # first the leases are read, then the members: it wakes up and loses its session in between
+    link.before_find_all = lambda: setattr(link, "before_find_all", meanwhile)
+    with suppress(BadVersionError):
+        bench.lead()
+
+    assert link.find(bench.tree.lease(sleeper.id)) is not None
+
+
 def a_registration_whose_reply_was_lost_is_found(bench: Bench) -> None:
     lost = bench._member(bench.links[0])
     bench.links[0].after = fail
@@ -300,6 +319,7 @@ RULES = [
     who_leads_no_more_writes_nothing,
     a_leader_overwrites_nothing_it_has_not_read,
     a_leader_overwrites_nothing_it_has_not_read_even_at_version_zero,
+    a_lease_that_was_renewed_before_the_sweep_stays,
     a_registration_whose_reply_was_lost_is_found,
     a_slot_that_was_released_is_told_at_its_epoch,
 ]
@@ -359,6 +379,10 @@ MUTATIONS = [
     (
         a_leader_overwrites_nothing_it_has_not_read,
         (Leadership, "_write", ".encode(), version)", ".encode())"),
+    ),
+    (
+        a_lease_that_was_renewed_before_the_sweep_stays,
+        (Leadership, "_sweep", "self._tree.lease(member), version", "self._tree.lease(member)"),
     ),
     (
         a_registration_whose_reply_was_lost_is_found,
