@@ -38,6 +38,18 @@ def check_project_name(name: object) -> str:
     return name
 
 
+def is_project_name(name: str) -> bool:
+    """Tell whether pyspider allows a name for a project.
+
+    Rows that were written past pyspider's editor may have any.
+    """
+    try:
+        check_project_name(name)
+    except BadMessage:
+        return False
+    return True
+
+
 def slot_queue(kind: Kind, slot: int) -> str:
     """Return the name of a slot's queue."""
     return f"{kind.value}:{slot}"

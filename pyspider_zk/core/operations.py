@@ -25,6 +25,10 @@ class Operation(StrEnum):
     STATUS = "status"
 
 
+STARTING = (Operation.START, Operation.RUN, Operation.RESTART)
+"""What dispatches ``on_start``."""
+
+
 def check_operation(name: object) -> Operation:
     """Return the operation of a name.
 

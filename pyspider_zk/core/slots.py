@@ -1,5 +1,6 @@
 """Which slot a project belongs to."""
 
+from itertools import count
 from zlib import crc32
 
 DEFAULT_SLOTS = 256
@@ -11,3 +12,8 @@ def slot_of(project: str, slots: int) -> int:
     Python's ``hash()`` is no choice here: it differs from process to process.
     """
     return crc32(project.encode("utf-8")) % slots
+
+
+def name_of(slot: int, slots: int) -> str:
+    """Return a name that belongs to a slot, the same each time."""
+    return next(name for name in map("_{}".format, count()) if slot_of(name, slots) == slot)

@@ -5,18 +5,25 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any, TypeVar
 
 from pyspider_zk.core.events import Event, EventKind
 from pyspider_zk.core.jobs import GROUP_LIMIT, Batch, check_batch_id, check_priority
-from pyspider_zk.core.operations import ACTIVE, Operation, check_arguments, check_operation
+from pyspider_zk.core.names import PROJECT_NAME_LIMIT, is_project_name
+from pyspider_zk.core.operations import (
+    ACTIVE,
+    STARTING,
+    Operation,
+    check_arguments,
+    check_operation,
+)
 from pyspider_zk.core.progress import batch_dict, failures
 from pyspider_zk.core.records import Cluster
 from pyspider_zk.core.selection import Selection
-from pyspider_zk.core.slots import slot_of
+from pyspider_zk.core.slots import name_of, slot_of
 from pyspider_zk.errors import (
     BadMessage,
     BadRequest,
@@ -286,7 +293,10 @@ class Dispatcher:
         for name in chosen:
             slots.setdefault(rows[name]["slot"], []).append(name)
         work = {"operation": operation.value, "arguments": dict(arguments)}
-        entries = [(names[0], {**work, "projects": names}) for _, names in sorted(slots.items())]
+        entries = [
+            (self._projects.standing_for(slot, names), {**work, "projects": names})
+            for slot, names in sorted(slots.items())
+        ]
         return entries, len(chosen)
 
     def _put(
@@ -344,6 +354,14 @@ class _Projects:
             rows[row["name"]] = {**row, "slot": slot, "owner": owners[slot]}
         return rows
 
+    def standing_for(self, slot: int, names: Iterable[str]) -> str:
+        """Return what the job of these is called after: one of them, or another of their slot.
+
+        A row that was written past pyspider's editor may have a name that no job can have.
+        """
+        allowed = filter(is_project_name, names)
+        return next(allowed, None) or name_of(slot, self._slots)
+
     def _read(self) -> list[Row]:
         try:
             with self._lock:
@@ -381,6 +399,12 @@ def _faults(operation: Operation, selection: Selection, rows: Mapping[str, Row])
     off = [name for name in chosen if rows[name]["status"] not in ACTIVE]
     if operation is Operation.RUN and off:
         faults.append(f"not RUNNING or DEBUG: {_some(off)}; start them instead")
+    strange = [name for name in chosen if not is_project_name(name)]
+    if operation in STARTING and strange:
+        faults.append(
+            f"pyspider allows no such names: {_some(strange)};"
+            f" make them anew with letters, digits and _, {PROJECT_NAME_LIMIT} at most"
+        )
     return faults
 
 

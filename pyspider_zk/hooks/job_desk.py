@@ -1,13 +1,18 @@
 """Where a member's job thread lays down jobs for the scheduling loop."""
 
+import logging
 import threading
 import time
 from collections.abc import Callable
 
 from pyspider_zk.core.jobs import Claim
+from pyspider_zk.core.progress import brief
+from pyspider_zk.errors import GateClosed, Unavailable
 from pyspider_zk.hooks.gate import Gate
 from pyspider_zk.hooks.job_work import JobWork
 from pyspider_zk.hooks.operations import Operations
+
+logger = logging.getLogger("scheduler")
 
 SHARE = 0.1
 """Seconds of a round that jobs may take; crawling goes on in between."""
@@ -87,8 +92,22 @@ class JobDesk:
 
     def _work(self, work: JobWork, until: float, beat: Callable[[], None]) -> bool:
         """Work at one job; return whether the time is over."""
-        while work in self._works and work.advance():
+        while work in self._works and self._advance(work):
             beat()
             if self._clock() >= until:
                 return True
         return False
+
+    def _advance(self, work: JobWork) -> bool:
+        """Do the next thing of a job; one that raises is given back and has failed once more.
+
+        It must not end the scheduler: another would claim the job and end as well.
+        """
+        try:
+            return work.advance()
+        except (GateClosed, Unavailable):
+            raise
+        except Exception as error:
+            logger.exception("job %s", work.name)
+            work.let_go(brief(repr(error)))
+            return False

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pyspider_zk.core.jobs import Claim, Outcome
 from pyspider_zk.core.progress import Progress, brief, done
-from pyspider_zk.errors import BadRequest, ClusterError
+from pyspider_zk.errors import BadMessage, BadRequest, GateClosed, Unavailable
 from pyspider_zk.hooks.operations import Operations, Refused, Stage, Target
 
 logger = logging.getLogger("scheduler")
@@ -163,9 +163,9 @@ class JobWork:
         target = Target(name, self.name.group, waited, self._marks.get(name))
         try:
             is_done = self._stages[self._stage].apply(target)
-        except Refused as error:
+        except (Refused, BadMessage) as error:
             self._note(target, error=brief(error))
-        except ClusterError:
+        except (GateClosed, Unavailable):
             raise
         except Exception as error:  # each database has errors of its own
             self._fail(target, error)
@@ -236,8 +236,6 @@ class JobWork:
         """Keep the outcome in the result database, then end."""
         try:
             self._operations.archive(str(self.name), self._record(verdict))
-        except ClusterError:
-            raise
         except Exception:  # each database has errors of its own
             self._archive_tries += 1
             logger.exception("the outcome of job %s is not kept yet", self.name)

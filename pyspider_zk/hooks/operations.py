@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pyspider_zk.core.names import check_project_name
 from pyspider_zk.core.operations import (
     ACTIVE,
     Operation,
@@ -147,7 +148,12 @@ class Operations:
         return self._begin(target)
 
     def _has_begun(self, target: Target) -> bool:
-        """Tell whether this batch's ``on_start`` has a row, done or not."""
+        """Tell whether this batch's ``on_start`` has a row, done or not.
+
+        Raises:
+            BadMessage: the project has a name that no task can have.
+        """
+        check_project_name(target.project)
         row = self._scheduler.find_task(target.project, ON_START, ["taskid", "schedule"])
         return row is not None and (row.get("schedule") or {}).get("itag") == target.batch
 

@@ -1,9 +1,11 @@
 """What is asked for becomes jobs, once."""
 
+import re
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +96,12 @@ def finish(jobs: JobQueue, claimant: Claimant) -> Finish:
             jobs.finish(claim, outcome, Progress(at=len(names), errors=failed).as_dict())
 
     return finish
+
+
+def name_in_slot(start: str, slot: int) -> str:
+    """Return a name that begins like that and belongs to a slot."""
+    names = (f"{start}{number}" for number in count())
+    return next(name for name in names if slot_of(name, SLOTS) == slot)
 
 
 # --- projects -----------------------------------------------------------------------------------
@@ -243,6 +251,39 @@ def test_what_cannot_be_done_is_refused_and_leaves_no_batch(
     with pytest.raises(BadRequest, match=told):
         dispatcher.submit(operation, selection, **asked)
     assert dispatcher.batches().total == 0
+
+
+def test_a_row_with_a_name_that_pyspider_does_not_allow_refuses_no_batch(
+    dispatcher: Dispatcher, jobs: JobQueue, projectdb: Any
+) -> None:
+    row = {"status": "RUNNING", "group": "", "script": "s", "comments": "", "rate": 1, "burst": 3}
+    for slot in range(SLOTS):  # the first of its slot, wherever that is
+        projectdb.insert(name_in_slot("-", slot), row)
+    assert not dispatcher.plan("stop", ALL)["faults"]
+    (fault,) = dispatcher.plan("start", ALL)["faults"]
+    assert fault.startswith("pyspider allows no such names: -")
+
+    told = dispatcher.submit("start", ALL, batch="mine")
+
+    assert told["total"] == len(NAMES) + SLOTS
+    for name in jobs.names(JobState.PENDING):
+        assert re.fullmatch(r"\w+", name.project)
+        found = jobs.find(name)
+        assert found is not None
+        slots = {slot_of(each, SLOTS) for each in found[1].work["projects"]}
+        assert slots == {slot_of(name.project, SLOTS)}
+
+
+def test_a_slot_with_no_other_name_has_its_job_all_the_same(
+    dispatcher: Dispatcher, jobs: JobQueue, projectdb: Any
+) -> None:
+    row = {"status": "RUNNING", "group": "", "script": "s", "comments": "", "rate": 1, "burst": 3}
+    projectdb.insert("-", row)
+    for name in ("a", "b"):  # asking twice is asking once: the name is the same each time
+        dispatcher.submit("stop", Selection(names=("-",)), batch=name)
+    first, second = jobs.names(JobState.PENDING)
+    assert first.project == second.project
+    assert slot_of(first.project, SLOTS) == slot_of("-", SLOTS)
 
 
 def test_of_many_unknown_names_some_are_told(dispatcher: Dispatcher) -> None:

@@ -11,7 +11,7 @@ from pyspider_zk.core.names import Kind
 from pyspider_zk.core.operations import ACTIVE, STATUSES
 from pyspider_zk.core.progress import Progress
 from pyspider_zk.core.slots import slot_of
-from pyspider_zk.errors import GateClosed
+from pyspider_zk.errors import ClusterError, GateClosed
 from pyspider_zk.hooks.job_work import JobWork
 from pyspider_zk.hooks.operations import ARCHIVE
 from pyspider_zk.hooks.rpc_functions import LocalAnswers
@@ -557,6 +557,46 @@ def test_a_database_that_is_away_is_not_asked_for_every_project(world: World) ->
 
     assert work.verdict == (None, "OSError('disk full')")
     assert len(failing.tried) == 3
+
+
+@pytest.mark.parametrize("name", ["a-b", "x" * 65, "a b", "ü:ö"])
+@pytest.mark.parametrize("operation", ["start", "run", "restart", "stop", "delete"])
+def test_a_row_with_a_name_that_pyspider_does_not_allow_fails_alone(
+    world: World, operation: str, name: str
+) -> None:
+    for each in ("p", name, "q"):
+        world.project(each)
+    scheduler = world.scheduler()
+
+    work = carry_out(scheduler, a_claim(operation, ["p", name, "q"]))
+
+    is_started = operation in ("start", "run", "restart")
+    errors = work.progress()[0].errors
+    assert list(errors) == ([name] if is_started else [])
+    assert not is_started or "not allowed" in errors[name]
+    assert work.verdict is not None
+    assert work.verdict.outcome is Outcome.DONE
+    for each in ("p", "q"):
+        world.script_is_known(each)
+    rounds(scheduler)
+    assert started(world) == (["p", "q"] if is_started else [])
+
+
+def test_a_job_that_raises_counts_a_try_and_the_next_one_is_carried_out(world: World) -> None:
+    class Broken(JobWork):
+        def _step_on(self) -> bool:
+            raise ClusterError("a fault of the program")
+
+    world.project("p")
+    scheduler = world.scheduler()
+    broken = Broken(a_claim("stop", ["p"]), scheduler.desk._operations)
+    scheduler.desk._works = [broken]
+    work = lay(scheduler, a_claim("stop", ["p"], batch="b2"))
+
+    rounds(scheduler)
+
+    assert broken.verdict == (None, "ClusterError('a fault of the program')")
+    assert done(work)
 
 
 def test_a_job_that_this_version_does_not_know_fails_with_the_reason(world: World) -> None:
