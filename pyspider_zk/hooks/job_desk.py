@@ -76,6 +76,8 @@ class JobDesk:
     def work(self, beat: Callable[[], None]) -> bool:
         """Work for a share of a round; return whether more could be done at once.
 
+        Jobs that wait come after those that can go on: looking at them again may take all of it.
+
         Args:
             beat: called after each project, as a sign of life.
 
@@ -85,7 +87,8 @@ class JobDesk:
         """
         until = self._clock() + self._share
         try:
-            return any(self._work(work, until, beat) for work in self._works)
+            in_turn = sorted(self._works, key=lambda work: work.waits)
+            return any(self._work(work, until, beat) for work in in_turn)
         finally:
             if any(work.is_urgent for work in self._works):
                 self.call()

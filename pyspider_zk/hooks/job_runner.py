@@ -15,7 +15,10 @@ from pyspider_zk.zookeeper.jobs import JobQueue
 logger = logging.getLogger("pyspider_zk.jobs")
 
 ROOM = 32
-"""Jobs that a member holds at once."""
+"""Jobs that a member has at work at once."""
+
+HELD = 288
+"""Jobs that it holds at once, those included that wait for something."""
 
 REPORT = 1.0  # seconds between two reports of a job, and between looks while there are jobs
 CANCEL = 5.0  # seconds until a job without news is reported too, to see whether it is cancelled
@@ -52,6 +55,7 @@ class JobRunner:
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._away = False
+        self._made_room = float("-inf")
         self._thread = threading.Thread(target=self._run, name="jobs", daemon=True)
 
     def start(self) -> None:
@@ -112,13 +116,28 @@ class JobRunner:
             self._take(claimant)
 
     def _take(self, claimant: Claimant) -> None:
-        room = ROOM - len(self._desk.works())
-        claims = self._queue.take(claimant, self._gate.is_open, max(0, room))
+        claims = self._queue.take(claimant, self._gate.is_open, max(0, self._room()))
         for claim in claims:
             logger.info("job %s begins", claim.name)
             self._desk.lay(claim)
         if claims:
             self._wake_loop()
+
+    def _room(self) -> int:
+        """Return how many more jobs may be held; those that only wait take no places.
+
+        If too many wait, the ones that waited longest give way. They come back after all others,
+        and not too often: each time costs two writes.
+        """
+        works = self._desk.works()
+        waiting = sorted((work for work in works if work.waits), key=_waits_since)
+        places, room = ROOM - len(works) + len(waiting), HELD - len(works)
+        is_time = time.monotonic() - self._made_room >= CANCEL
+        if room <= 0 < places and is_time:
+            self._made_room = time.monotonic()
+            for work in waiting[:places]:
+                work.gives_way = True
+        return min(places, room)
 
     def _tell(self, work: JobWork) -> None:
         """Tell ZooKeeper what is new of a job."""
@@ -148,7 +167,9 @@ class JobRunner:
         assert verdict is not None  # noqa: S101 - for mypy
         progress, _ = work.progress()
         if verdict.outcome is None:
-            self._queue.give_back(work.claim, progress.as_dict(), verdict.reason)
+            self._queue.give_back(
+                work.claim, progress.as_dict(), verdict.reason, behind=work.gives_way
+            )
             logger.info("job %s is given back %s", work.name, verdict.reason)
         else:
             self._queue.finish(work.claim, verdict.outcome, progress.as_dict(), verdict.reason)
@@ -166,6 +187,10 @@ class JobRunner:
         elif error is None and self._away:
             logger.info("ZooKeeper answers again: jobs are reported")
         self._away = error is not None
+
+
+def _waits_since(work: JobWork) -> float:
+    return work.waits_since or 0.0  # the loop may have gone on meanwhile
 
 
 def _path(claimant: Claimant | None) -> str:

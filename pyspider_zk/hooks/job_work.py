@@ -48,6 +48,9 @@ class JobWork:
         claim: the job as it was reported last.
         verdict: set once, by the loop; then nothing more is done.
         reported: when it was reported last, on the job thread's clock.
+        waits_since: when all that is left of it was found to wait for something, on the loop's
+            clock; None: it can go on.
+        gives_way: set by the job thread: it is given back if it waits, so that others have room.
     """
 
     def __init__(
@@ -57,6 +60,8 @@ class JobWork:
         self.name = claim.name
         self.verdict: Verdict | None = None
         self.reported = float("-inf")
+        self.waits_since: float | None = None
+        self.gives_way = False
         self._operations = operations
         self._clock = clock
         self._work = claim.job.work
@@ -96,6 +101,11 @@ class JobWork:
         return self._recorded != self._changes
 
     @property
+    def waits(self) -> bool:
+        """Whether nothing of it can be done just now."""
+        return self.waits_since is not None
+
+    @property
     def is_urgent(self) -> bool:
         """Whether the work stands still until its progress is reported, or is over."""
         return self.verdict is not None or (self.is_new and self._awaits_record())
@@ -113,6 +123,8 @@ class JobWork:
             GateClosed: the lease ended, or the slot is lost; nothing is missed.
             Unavailable: the message queue is away; likewise.
         """
+        if self.gives_way and self.waits:
+            self.let_go()
         if self.verdict is not None or self._clock() < self._not_before:
             return False
         if self._cancelled and not self._stopped and self._ending is None:
@@ -160,7 +172,7 @@ class JobWork:
     def _try(self, name: str) -> None:
         """Do it to a project; whatever happens to it holds up no other."""
         waited = self._later.get(name) == WAITS
-        target = Target(name, self.name.group, waited, self._marks.get(name))
+        target = Target(name, self.name.group, waited, self.waits, self._marks.get(name))
         try:
             is_done = self._stages[self._stage].apply(target)
         except (Refused, BadMessage) as error:
@@ -186,7 +198,8 @@ class JobWork:
     def _note(self, target: Target, later: str | None = None, error: str | None = None) -> None:
         name = target.project
         with self._lock:
-            (self._left if self._left else self._again).popleft()
+            is_news = bool(self._left) or later != WAITS
+            (self._left or self._again).popleft()
             self._later.pop(name, None)
             if later is not None:
                 self._later[name] = later
@@ -194,7 +207,7 @@ class JobWork:
                 self._errors[name] = error
             if target.mark is not None:
                 self._marks[name] = target.mark
-            self._changes += 1
+            self._changes += is_news
 
     def _step_on(self) -> bool:
         """Go on after a look at all projects: again to those put off, to the next stage, home."""
@@ -202,8 +215,11 @@ class JobWork:
         failed = [reason for reason in self._later.values() if reason != WAITS]
         if waiting and not self._stopped:
             self._again = deque(waiting)
-            self._not_before = self._clock() + LOOK_AGAIN
+            now = self._clock()
+            self._not_before = now + LOOK_AGAIN
+            self.waits_since = now if self.waits_since is None else self.waits_since
             return False
+        self.waits_since = None
         if failed and not self._stopped:
             self.let_go(failed[0])
             return False
@@ -231,6 +247,7 @@ class JobWork:
             self._again.clear()
             self._changes += 1
         self._stopped = True
+        self.waits_since = None
 
     def _end(self, verdict: Verdict) -> bool:
         """Keep the outcome in the result database, then end."""

@@ -46,13 +46,15 @@ class Target:
 
     Attributes:
         batch: the id of the batch; what was done for it is not done again.
-        waited: it was put off before.
+        waited: it was put off before, by this claimant or another.
+        waits: this claimant has put it off.
         mark: the version of its row that the operation began with; set by the first stage.
     """
 
     project: str
     batch: str
     waited: bool = False
+    waits: bool = False
     mark: float | None = None
 
 
@@ -120,6 +122,8 @@ class Operations:
 
     def _start(self, target: Target) -> bool:
         """Make it RUNNING and dispatch ``on_start``, once per batch."""
+        if self._still_waits(target):
+            return False
         if self._has_begun(target):
             return True
         if target.waited:
@@ -130,6 +134,8 @@ class Operations:
 
     def _run(self, target: Target) -> bool:
         """Dispatch ``on_start`` of a project that runs, once per batch."""
+        if self._still_waits(target):
+            return False
         if self._has_begun(target):
             return True
         self._scheduler.refresh(target.project)
@@ -137,6 +143,8 @@ class Operations:
 
     def _restart(self, target: Target) -> bool:
         """Drop all tasks, then start it, once per batch."""
+        if self._still_waits(target):
+            return False
         if self._has_begun(target):
             return True
         if not target.waited:
@@ -146,6 +154,16 @@ class Operations:
             drop_table(self._scheduler.taskdb, target.project)
             self._change(target, {"status": "RUNNING"})
         return self._begin(target)
+
+    def _still_waits(self, target: Target) -> bool:
+        """Tell from memory alone whether another look at one that waits can be spared.
+
+        Thousands may wait for fetchers that are down, and each is looked at again and again.
+        """
+        project = self._scheduler.projects.get(target.project)
+        if not target.waits or project is None or not project.active:
+            return False
+        return self._scheduler.is_full(project) or project.task_queue.is_processing(ON_START)
 
     def _has_begun(self, target: Target) -> bool:
         """Tell whether this batch's ``on_start`` has a row, done or not.

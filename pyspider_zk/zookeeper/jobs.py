@@ -188,12 +188,15 @@ class JobQueue:
 
         self._part_with(claim, after, finish_steps)
 
-    def give_back(self, claim: Claim, progress: Mapping[str, Any], reason: str = "") -> None:
+    def give_back(
+        self, claim: Claim, progress: Mapping[str, Any], reason: str = "", *, behind: bool = False
+    ) -> None:
         """Give a job up: it is pending again, or cancelled if that was asked for.
 
         Args:
             reason: why it failed. Then it pauses, longer each time, and after the last try it is
                 done and failed. Empty: it did not fail, and may be claimed at once.
+            behind: it waits for something; this queue takes it again only after all others.
 
         Raises:
             JobLost: the job is not the claimant's any more.
@@ -207,6 +210,8 @@ class JobQueue:
             )
 
         self._part_with(claim, after, return_steps)
+        if behind:
+            self._taking.put_behind(claim.name)
 
     def _part_with(
         self,

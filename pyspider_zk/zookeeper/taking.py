@@ -37,6 +37,7 @@ class Taking:
         self._lock = threading.Lock()
         self._held: set[tuple[str, JobName, int]] = set()
         self._tried: set[JobName] = set()
+        self._behind: dict[JobName, None] = {}
         self.on_change: Watch | None = None
 
     def take(self, claimant: Claimant, mine: Mine, room: int) -> list[Claim]:
@@ -55,6 +56,12 @@ class Taking:
         """Forget a claim that was handed out."""
         with self._lock:
             self._held.discard(_key(claim))
+
+    def put_behind(self, name: JobName) -> None:
+        """Take this job again only after all others."""
+        with self._lock:
+            self._behind.pop(name, None)
+            self._behind[name] = None
 
     def _look_after_running(
         self, claimant: Claimant, mine: Mine, doubtful: Collection[JobName]
@@ -93,12 +100,19 @@ class Taking:
 
     def _claim_pending(self, claimant: Claimant, mine: Mine, room: int) -> list[Claim]:
         names = self._store.names(JobState.PENDING, self.on_change)
-        wanted = [name for name in names if mine(name.project)]
+        wanted = [name for name in self._in_turn(names) if mine(name.project)]
         claims: list[Claim] = []
         while wanted and len(claims) < room:
             part, wanted = wanted[:LOOKED_AT], wanted[LOOKED_AT:]
             claims += self._claim_some(claimant, part, room - len(claims))
         return claims
+
+    def _in_turn(self, names: list[JobName]) -> list[JobName]:
+        """Return pending jobs in the order to claim them: those put behind last."""
+        there = set(names)
+        with self._lock:
+            self._behind = {name: None for name in self._behind if name in there}
+            return [name for name in names if name not in self._behind] + list(self._behind)
 
     def _claim_some(self, claimant: Claimant, names: list[JobName], room: int) -> list[Claim]:
         now = self._clock()

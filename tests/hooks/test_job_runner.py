@@ -16,9 +16,9 @@ from pyspider_zk.core.jobs import Claim, Claimant, JobRules, JobState, Outcome
 from pyspider_zk.core.names import Tree
 from pyspider_zk.core.selection import Selection
 from pyspider_zk.errors import Unavailable
-from pyspider_zk.hooks import ClusterScheduler
+from pyspider_zk.hooks import ClusterScheduler, job_runner
 from pyspider_zk.hooks.dispatcher import Dispatcher
-from pyspider_zk.hooks.job_runner import JobRunner
+from pyspider_zk.hooks.job_runner import ROOM, JobRunner
 from pyspider_zk.hooks.router import call
 from pyspider_zk.testing import SoleOwner
 from pyspider_zk.zookeeper.connection import Connection
@@ -347,6 +347,54 @@ def test_a_delete_is_marked_before_it_deletes(cluster: Cluster, world: World) ->
 
     assert list(world.projectdb.get_all()) == []
     assert set(marked) == {True}
+
+
+# --- jobs that wait -----------------------------------------------------------------------------
+
+
+def on_starts_that_never_end(cluster: Cluster, world: World, worker: Worker, count: int) -> None:
+    """Have all projects started, and asked to start again so often; no fetcher answers."""
+    cluster.dispatcher.submit("start", ALL, batch="first")
+    worker.until(lambda: cluster.dispatcher.batch("first")["state"] == "done")
+    for row in world.projectdb.get_all(fields=["name"]):
+        world.script_is_known(row["name"])
+    worker.until(lambda: len(world.fetcher.queue) >= 2 * len(list(world.projectdb.get_all())))
+    for number in range(count):
+        cluster.dispatcher.submit("start", ALL, batch=f"again{number}")
+
+
+def test_jobs_that_wait_take_no_places(cluster: Cluster, world: World) -> None:
+    made = names(world, 20)
+    worker = cluster.worker()
+    on_starts_that_never_end(cluster, world, worker, ROOM // SLOTS + 2)
+
+    cluster.dispatcher.submit("stop", ALL, batch="mine")
+    worker.until(lambda: cluster.state() == "done")
+
+    assert stopped(world) == set(made)
+    worker.until(lambda: cluster.dispatcher.batch("again0")["state"] == "failed")
+
+
+def test_more_jobs_wait_than_a_member_holds(
+    cluster: Cluster, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_runner, "ROOM", 4)
+    monkeypatch.setattr(job_runner, "HELD", 6)
+    monkeypatch.setattr(job_runner, "CANCEL", 0.1)
+    made = names(world, 20)
+    worker = cluster.worker()
+    on_starts_that_never_end(cluster, world, worker, 4)
+    held = []
+
+    cluster.dispatcher.submit("stop", ALL, batch="mine")
+
+    def is_over() -> bool:
+        held.append(len(worker.scheduler.desk.works()))
+        return cluster.state() == "done"
+
+    worker.until(is_over)
+    assert stopped(world) == set(made)
+    assert max(held) <= 6
 
 
 # --- whole members ------------------------------------------------------------------------------

@@ -170,6 +170,43 @@ def test_start_waits_for_an_older_on_start_that_is_under_way(world: World) -> No
     assert started(world) == ["p"]
 
 
+def test_another_look_at_one_that_waits_is_no_news_and_asks_no_database(world: World) -> None:
+    world.project("p")
+    scheduler = world.scheduler()
+    dispatched_on_start(world, scheduler, "p")
+    clock = Clock()
+    work = lay(scheduler, a_claim("start", ["p"]), clock)
+    rounds(scheduler)
+    confirm([work])
+    asked: list[str] = []
+    get = scheduler.projectdb.get
+    scheduler.projectdb.get = lambda name, **more: [asked.append(name), get(name, **more)][1]
+
+    clock.now += 1
+    rounds(scheduler)
+
+    assert work.waits
+    assert not work.is_new
+    assert asked == []
+
+
+def test_jobs_that_wait_come_after_those_that_can_go_on(world: World) -> None:
+    for name in ("p", "q"):
+        world.project(name)
+    scheduler = world.scheduler()
+    dispatched_on_start(world, scheduler, "p")
+    scheduler.desk._share = 0
+    clock = Clock()
+    lay(scheduler, a_claim("start", ["p"]), clock)
+    rounds(scheduler)
+    stop = lay(scheduler, a_claim("stop", ["q"], batch="b2"), clock)
+
+    clock.now += 1
+    scheduler.run_once()
+
+    assert stop.progress()[0].at == 1
+
+
 def test_one_that_waits_holds_up_no_other(world: World) -> None:
     for name in ("p", "q"):
         world.project(name)

@@ -447,6 +447,25 @@ def test_jobs_that_wait_do_not_block_those_behind_them(one: Side):
     assert [claim.name.project for claim in one.take(room=3)] == ["p140", "p141", "p142"]
 
 
+def test_a_job_that_gave_way_is_taken_again_after_all_others(one: Side):
+    one.queue.put("b", [(project, {}) for project in "abc"])
+    for claim in one.take(room=2):
+        one.queue.give_back(claim, {}, behind=True)
+
+    assert [claim.name.project for claim in one.take()] == ["c", "a", "b"]
+
+
+def test_a_job_that_gave_way_and_that_another_took_is_not_missed(one: Side, other: Side):
+    one.queue.put("b", [(project, {}) for project in "ab"])
+    one.queue.give_back(one.take_one(), {}, behind=True)
+    taken = other.take_one()
+    assert [claim.name.project for claim in one.take()] == ["b"]
+
+    other.queue.give_back(taken, {})
+
+    assert [claim.name for claim in one.take()] == [taken.name]
+
+
 # --- the dead -----------------------------------------------------------------------------------
 
 
