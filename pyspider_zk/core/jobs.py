@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from hashlib import sha256
 from typing import Any, NamedTuple, Self
 from urllib.parse import quote, unquote
 
@@ -16,6 +17,8 @@ from pyspider_zk.errors import BadMessage
 
 PRIORITIES = range(1000)
 GROUP_LIMIT = 200  # characters
+KEY_LIMIT = 64  # characters; pyspider's task ids in MySQL and PostgreSQL
+KEY_MARK = 16  # hexadecimal digits
 NOTE_LIMIT = 128 * 1024  # bytes, once compressed; it goes with every part of a batch
 TRANSACTION_LIMIT = 512 * 1024  # bytes; ZooKeeper refuses requests of 1 MiB
 
@@ -83,6 +86,15 @@ class JobName(NamedTuple):
     def rank(self) -> tuple[int, int]:
         """Sort key: the highest priority first, then the oldest."""
         return (-self.priority, self.sequence % 2**32)
+
+    @property
+    def key(self) -> str:
+        """What it is kept under, in databases that take 64 characters.
+
+        That is as much of the batch's id as there is room for, and what tells its jobs apart.
+        """
+        mark = sha256(str(self).encode()).hexdigest()[:KEY_MARK]
+        return f"{quoted(self.group)[: KEY_LIMIT - KEY_MARK - 1]}-{mark}"
 
 
 def name_prefix(priority: int, group: str, project: str) -> str:

@@ -252,7 +252,7 @@ class JobWork:
     def _end(self, verdict: Verdict) -> bool:
         """Keep the outcome in the result database, then end."""
         try:
-            self._operations.archive(str(self.name), self._record(verdict))
+            self._operations.archive(self.name.key, self._record(verdict))
         except Exception:  # each database has errors of its own
             self._archive_tries += 1
             logger.exception("the outcome of job %s is not kept yet", self.name)
@@ -265,6 +265,7 @@ class JobWork:
     def _record(self, verdict: Verdict) -> dict[str, object]:
         progress, _ = self.progress()
         return {
+            "job": str(self.name),
             "batch": self.name.group,
             "operation": str(self._work.get("operation")),
             "arguments": self._work.get("arguments"),

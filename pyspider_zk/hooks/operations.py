@@ -112,11 +112,11 @@ class Operations:
             case _:  # rate, group, status: the arguments are the columns
                 return (Stage(lambda target: self._change(target, arguments)),)
 
-    def archive(self, job: str, record: Mapping[str, Any]) -> None:
+    def archive(self, key: str, record: Mapping[str, Any]) -> None:
         """Keep the outcome of a job in the result database, if there is one."""
         if self._scheduler.resultdb is not None:
             url = f"data:,{record['operation']}"
-            self._scheduler.resultdb.save(ARCHIVE, job, url, dict(record))
+            self._scheduler.resultdb.save(ARCHIVE, key, url, dict(record))
 
     # --- starting ---
 

@@ -96,6 +96,18 @@ def test_a_batch_survives_as_a_whole_name(group):
     assert quoted_whole(group) not in (".", "..")
 
 
+@given(names)
+def test_a_job_has_a_key_that_every_database_takes(name):
+    assert len(name.key) <= 64
+    assert name.key == JobName.parse(str(name)).key
+    assert name.key != name._replace(project="another").key
+
+
+def test_the_jobs_of_a_batch_are_found_by_the_beginning_of_their_keys():
+    batch = "0123456789abcdef" * 2
+    assert JobName(500, batch, "documentation", 12).key.startswith(f"{batch}-")
+
+
 def test_a_name_is_what_the_recipe_says():
     assert str(JobName(500, "nightly", "demo", 12)) == "entry-500-nightly:demo-0000000012"
     assert str(JobName(7, "a/b:c-d%", "demo", -1)) == "entry-007-a%2Fb:c-d%25:demo--000000001"

@@ -769,8 +769,9 @@ def test_the_outcome_is_kept_in_the_result_database(world: World) -> None:
     carry_out(world.scheduler(), claim)
 
     (kept,) = world.database("result").select(ARCHIVE)
-    assert kept["taskid"] == str(claim.name)
+    assert kept["taskid"] == claim.name.key
     assert kept["result"] == {
+        "job": str(claim.name),
         "batch": "b1",
         "operation": "stop",
         "arguments": {},
