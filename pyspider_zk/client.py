@@ -301,13 +301,13 @@ class Client:
         answer = self._ask("plan_operation", operation, _selection(which), dict(arguments or {}))
         return Plan.parse(answer)
 
-    def cancel(self, batch: str) -> Batch:
-        """Stop a batch before its next project.
+    def cancel(self, batch: str, user: str = "") -> Batch:
+        """Stop a batch before its next project; ``user`` stands in the event log.
 
         Raises:
             NotFound: there is none of this id (any more).
         """
-        return Batch.parse(self._ask("cancel_batch", batch))
+        return Batch.parse(self._ask("cancel_batch", batch, user))
 
     def retry(self, batch: str, user: str = "") -> Batch:
         """Ask again for the projects that a batch failed for; return the new batch.

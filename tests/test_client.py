@@ -165,7 +165,7 @@ def test_events_are_read_and_followed(client: Client, cluster: Cluster) -> None:
     connection = Connection(cluster.settings)
     connection.start()
     log = Events(connection, Tree(cluster.settings.root))
-    written = [Event("job", f"number {number}", 1.0, "ann", {"n": number}) for number in range(3)]
+    written = [Event("batch", f"number {number}", 1.0, "ann", {"n": number}) for number in range(3)]
     for event in written:
         log.append(event)
     connection.stop()

@@ -1,6 +1,7 @@
 """The commands about what was asked for: jobs and job."""
 
 import json
+import os
 import sys
 import time
 from dataclasses import asdict
@@ -61,12 +62,23 @@ def job(
     if cancel and retry:
         raise click.UsageError("--cancel and --retry exclude each other")
     with client_of(asked) as client:
-        batch = client.cancel(id) if cancel else client.retry(id) if retry else client.batch(id)
+        batch = _ask(client, id, cancel, retry)
         if follow:
             batch = follow_batch(client, batch, quiet=as_json)
     show_batch(batch, as_json)
     if not (cancel or retry):
         exit_by(batch)
+
+
+def _ask(client: Client, batch: str, cancel: bool, retry: bool) -> Batch:
+    if cancel:
+        return client.cancel(batch, user())
+    return client.retry(batch, user()) if retry else client.batch(batch)
+
+
+def user() -> str:
+    """Return who gives the command, for the event log."""
+    return os.environ.get("LOGNAME") or os.environ.get("USER") or ""
 
 
 def client_of(asked: dict[str, Any]) -> Client:

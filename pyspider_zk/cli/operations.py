@@ -1,7 +1,6 @@
 """The commands that have something done to projects, any number of them in one go."""
 
 import json
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -15,6 +14,7 @@ from pyspider_zk.cli.batches import (
     exit_by,
     follow_batch,
     show_batch,
+    user,
 )
 from pyspider_zk.cli.selecting import selecting, which
 from pyspider_zk.cli.target import also_here
@@ -153,7 +153,7 @@ def _submit(
 ) -> None:
     more = {"batch": how["id"], "priority": how["priority"], "plan": how["plan"]}
     given = {name: value for name, value in more.items() if value is not None}
-    batch = client.submit(operation, arguments, user=_user(), **chosen, **given)
+    batch = client.submit(operation, arguments, user=user(), **chosen, **given)
     if how["wait"]:
         if not how["as_json"]:
             click.echo(f"job {batch.id}: {operation} {counted(batch.total)}", err=True)
@@ -195,10 +195,6 @@ def _named(plan: Plan) -> str:
     rest = plan.count - len(plan.names)
     more = f" and {rest:,} more" if rest else ""
     return f"{counted(plan.count)}: {', '.join(plan.names)}{more}"
-
-
-def _user() -> str:
-    return os.environ.get("LOGNAME") or os.environ.get("USER") or ""
 
 
 OPERATIONS = [start, stop, restart, delete, run, rate, group, set_status]

@@ -21,7 +21,7 @@ class EventKind(StrEnum):
     LEADER = "leader"
     MOVED = "moved"
     BATCH = "batch"
-    JOB = "job"
+    CANCEL = "cancel"
     DRAIN = "drain"
     DEAD_LETTERS = "dead-letters"
 

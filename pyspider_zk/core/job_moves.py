@@ -107,6 +107,7 @@ def put_steps(
     found: tuple[BatchRecord, int] | None,
     jobs: Sequence[tuple[str, bytes]],
     room: int = TRANSACTION_LIMIT,
+    event: Create | None = None,
 ) -> list[Step]:
     """Put as many jobs of a batch as one transaction takes; no steps if nothing is missing.
 
@@ -117,6 +118,7 @@ def put_steps(
         fresh: the batch as it is asked for.
         found: the batch as it stands, with its version; None if there is none yet.
         jobs: all of them: their names without the sequence, and their bytes.
+        event: what is written with the first of them.
 
     Raises:
         BatchTaken: it was put in part, with other jobs.
@@ -126,11 +128,14 @@ def put_steps(
         return []
     if record.digest != fresh.digest:
         raise BatchTaken(f"batch {batch!r} was put in part, with other jobs: cancel it")
-    part = fitting(jobs[record.put :], room - len(record.encode()))
+    told = [event] if event and not found else []
+    room -= len(record.encode()) + sum(len(step.data) for step in told)
+    part = fitting(jobs[record.put :], room)
     path, pending = tree.batch(batch), tree.place(JobState.PENDING)
     data = replace(record, put=record.put + len(part)).encode()
     mark = Write(path, data, version) if found else Create(path, data)
-    return [mark, *(Create(f"{pending}/{name}", job, sequence=True) for name, job in part)]
+    puts = (Create(f"{pending}/{name}", job, sequence=True) for name, job in part)
+    return [mark, *told, *puts]
 
 
 def claim_steps(
@@ -172,9 +177,12 @@ def return_steps(tree: JobTree, claim: Claim, job: Job) -> list[Step]:
     return [*leave, *_arrive(tree, claim.name, job)]
 
 
-def cancel_record_steps(tree: JobTree, batch: str, record: BatchRecord, version: int) -> list[Step]:
-    """Mark a batch: no more of its jobs is put or claimed."""
-    return [Write(tree.batch(batch), replace(record, cancelled=True).encode(), version)]
+def cancel_record_steps(
+    tree: JobTree, batch: str, record: BatchRecord, version: int, event: Create | None = None
+) -> list[Step]:
+    """Mark a batch: no more of its jobs is put or claimed; write an event with it."""
+    mark = Write(tree.batch(batch), replace(record, cancelled=True).encode(), version)
+    return [mark, event] if event else [mark]
 
 
 def cancel_pending_steps(

@@ -1,7 +1,6 @@
 """Taking in what is asked for projects, in one go for any number of them, and telling of it."""
 
 import json
-import logging
 import threading
 import time
 import uuid
@@ -10,7 +9,7 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any, TypeVar
 
-from pyspider_zk.core.events import Event, EventKind
+from pyspider_zk.core import batch_events
 from pyspider_zk.core.jobs import GROUP_LIMIT, Batch, check_batch_id, check_priority
 from pyspider_zk.core.names import PROJECT_NAME_LIMIT, is_project_name
 from pyspider_zk.core.operations import (
@@ -28,7 +27,6 @@ from pyspider_zk.errors import (
     BadMessage,
     BadRequest,
     BatchTaken,
-    ClusterError,
     Conflict,
     NotFound,
     Unavailable,
@@ -37,8 +35,6 @@ from pyspider_zk.zookeeper.events import Events
 from pyspider_zk.zookeeper.jobs import NORMAL, JobQueue
 
 __all__ = ["Dispatcher", "Page", "Selection"]
-
-logger = logging.getLogger("pyspider_zk.dispatcher")
 
 FIELDS = ["name", "group", "status", "rate", "burst", "updatetime"]
 SORTS = (*FIELDS, "slot", "owner")
@@ -226,14 +222,18 @@ class Dispatcher:
         selection = Selection(tuple(names))
         return self.submit(note["operation"], selection, note["arguments"], user, again)
 
-    def cancel(self, batch: str) -> dict[str, Any]:
+    def cancel(self, batch: str, user: str = "") -> dict[str, Any]:
         """Stop a batch before its next project; what is done stays done.
+
+        Args:
+            batch: the id.
+            user: who asks, for the event log.
 
         Raises:
             NotFound: there is no such batch.
         """
-        self._find(batch)
-        self._jobs.cancel(batch)
+        event = batch_events.cancelled(self._find(batch), user, time.time())
+        self._jobs.cancel(batch, self._events.step(event))
         return self.batch(batch)
 
     # --- telling ---
@@ -306,27 +306,15 @@ class Dispatcher:
         note: Mapping[str, Any],
         priority: int,
     ) -> dict[str, Any]:
+        event = self._events.step(batch_events.asked(batch, note, time.time()))
         try:
-            is_new = self._jobs.put(batch, entries, note=note, priority=priority)
+            self._jobs.put(batch, entries, note=note, priority=priority, event=event)
         except BatchTaken as error:
             raise Conflict(f"{error}, or choose another id") from error
         except BadMessage as error:
             raise BadRequest(str(error)) from error
         found = self._known(batch, str(note["asked"]))
-        if is_new:
-            self._tell(batch, note)
         return batch_dict(found) if found else self.batch(batch)
-
-    def _tell(self, batch: str, note: Mapping[str, Any]) -> None:
-        """Append to the event log; that it is away undoes nothing."""
-        text = f"{note['operation']} of {note['total']} projects was asked for"
-        data = {key: note[key] for key in ("operation", "arguments", "total")}
-        try:
-            self._events.append(
-                Event(EventKind.BATCH, text, time.time(), note["user"], {**data, "batch": batch})
-            )
-        except ClusterError as error:
-            logger.warning("batch %s is not in the event log: %s", batch, error)
 
 
 def _retry_id(batch: str) -> str:

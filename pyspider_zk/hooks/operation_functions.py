@@ -85,9 +85,9 @@ class OperationAnswers:
         """Return batches, the newest first."""
         return self._dispatcher().batches(offset, limit).as_dict()
 
-    def cancel_batch(self, batch: str) -> dict[str, Any]:
+    def cancel_batch(self, batch: str, user: str = "") -> dict[str, Any]:
         """Stop a batch before its next project."""
-        return self._dispatcher().cancel(batch)
+        return self._dispatcher().cancel(batch, user)
 
     def retry_batch(self, batch: str, user: str = "") -> dict[str, Any]:
         """Ask again for the projects that a batch failed for; return the new batch."""

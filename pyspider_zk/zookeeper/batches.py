@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pyspider_zk.core.job_moves import (
+    Create,
     cancel_pending_steps,
     cancel_record_steps,
     cancel_running_steps,
@@ -45,15 +46,23 @@ class Batches:
         self._rules = rules
         self._clock = clock
 
-    def put(self, batch: str, entries: Entries, note: Mapping[str, Any], priority: int) -> bool:
+    def put(
+        self,
+        batch: str,
+        entries: Entries,
+        note: Mapping[str, Any],
+        priority: int,
+        event: Create | None,
+    ) -> bool:
         """Put a batch's jobs, or those that are missing; see ``JobQueue.put``."""
         jobs = self._encoded(check_batch_id(batch), entries, check_priority(priority))
         fresh = BatchRecord(dict(note), self._clock(), len(jobs), digest=digest_of(entries))
         check_size(f"the note of batch {batch!r}", fresh.encode(), NOTE_LIMIT)
         has_put = False
         while True:
-            self._store.ensure()
-            steps = put_steps(self._tree, batch, fresh, self._store.batch(batch), jobs)
+            self._store.ensure(event)
+            found = self._store.batch(batch)
+            steps = put_steps(self._tree, batch, fresh, found, jobs, event=event)
             if not steps:
                 return has_put
             has_put |= self._store.do_if_current(steps)
@@ -71,13 +80,13 @@ class Batches:
         """Return the ids of all batches, the newest first."""
         return list(self._records())
 
-    def cancel(self, batch: str) -> int:
+    def cancel(self, batch: str, event: Create | None) -> int:
         """Cancel what is not done; see ``JobQueue.cancel``.
 
         The mark in the batch comes first. No claim succeeds after it, so what was running then
         is running still, or has gone where the second look finds it.
         """
-        if not self._mark(batch):
+        if not self._mark(batch, event):
             return 0
         self._store.catch_up()
         return self._mark_running(batch) + self._end_pending(batch)
@@ -144,13 +153,14 @@ class Batches:
 
     # --- cancelling ---
 
-    def _mark(self, batch: str) -> bool:
+    def _mark(self, batch: str, event: Create | None = None) -> bool:
         """Mark the batch; return whether there is one."""
         while True:
+            self._store.ensure(event)
             found = self._store.batch(batch)
             if found is None or found[0].cancelled:
                 return found is not None
-            self._store.do_if_current(cancel_record_steps(self._tree, batch, *found))
+            self._store.do_if_current(cancel_record_steps(self._tree, batch, *found, event))
 
     def _mark_running(self, batch: str) -> int:
         return sum(map(self._mark_one, self._names_of(batch, JobState.RUNNING)))

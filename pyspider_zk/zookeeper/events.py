@@ -5,6 +5,7 @@ import logging
 from kazoo.exceptions import NoNodeError
 
 from pyspider_zk.core.events import PREFIX, Event, age_order, event_name, in_order
+from pyspider_zk.core.job_moves import Create
 from pyspider_zk.core.names import Tree
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.zookeeper.connection import Connection, Watch, delete
@@ -29,9 +30,13 @@ class Events:
 
         After ``Unavailable`` it may be written or not: who repeats it may have it twice.
         """
-        path = f"{self._path}/{PREFIX}"
-        created = self._connection.create(path, event.encode(), sequence=True)
+        step = self.step(event)
+        created = self._connection.create(step.path, step.data, sequence=True)
         return in_order([created.rpartition("/")[2]])[0]
+
+    def step(self, event: Event) -> Create:
+        """Return the step that writes an event, for a transaction with what it tells of."""
+        return Create(f"{self._path}/{PREFIX}", event.encode(), sequence=True)
 
     def read(
         self, after: int | None = None, limit: int = 100, watch: Watch | None = None

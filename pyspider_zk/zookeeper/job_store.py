@@ -43,13 +43,14 @@ class JobStore:
     def __init__(self, connection: Connection, tree: JobTree) -> None:
         self._connection = connection
         self.tree = tree
-        self._is_founded = False
+        self._founded: set[str] = set()
 
-    def ensure(self) -> None:
-        """Create what must stand before anything can be put."""
-        if not self._is_founded:
-            self._connection.ensure(self.tree.all)
-            self._is_founded = True
+    def ensure(self, event: Create | None = None) -> None:
+        """Create what must stand before anything can be put, the event's parent included."""
+        log = [event.path.rpartition("/")[0]] if event else []
+        missing = [path for path in (*self.tree.all, *log) if path not in self._founded]
+        self._connection.ensure(missing)
+        self._founded.update(missing)
 
     def catch_up(self) -> None:
         """Let what was written before be seen by what is read from now on."""
@@ -65,7 +66,7 @@ class JobStore:
         try:
             self._connection.multi(*map(_in_kazoo, steps))
         except NoNodeError:
-            self._is_founded = False  # somebody may have cleared everything away
+            self._founded = set()  # somebody may have cleared everything away
             raise
 
     def do_if_current(self, steps: Iterable[job_moves.Step]) -> bool:

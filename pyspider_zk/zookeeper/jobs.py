@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from pyspider_zk.core.job_moves import (
+    Create,
     JobTree,
     Step,
     finish_steps,
@@ -75,6 +76,7 @@ class JobQueue:
         *,
         note: Mapping[str, Any] | None = None,
         priority: int = NORMAL,
+        event: Create | None = None,
     ) -> bool:
         """Put a batch of jobs, once: who asks again with the same id completes what is missing.
 
@@ -86,6 +88,7 @@ class JobQueue:
             entries: a project and what to do for it, as JSON knows it, for each job.
             note: what is kept with the batch.
             priority: 0 to 999; the highest comes first.
+            event: what is written in the same transaction as the batch, once.
 
         Returns:
             Whether anything had to be put.
@@ -94,7 +97,7 @@ class JobQueue:
             BadMessage: the id, a project's name, the priority or a job's size is not allowed.
             BatchTaken: the batch was put in part, with other jobs.
         """
-        return self._batches.put(batch, entries, note or {}, priority)
+        return self._batches.put(batch, entries, note or {}, priority, event)
 
     def batch(self, batch: str) -> Batch | None:
         """Return a batch with its jobs, None if there is none (any more)."""
@@ -104,13 +107,17 @@ class JobQueue:
         """Return the ids of all batches that are kept, the newest first."""
         return self._batches.ids()
 
-    def cancel(self, batch: str) -> int:
+    def cancel(self, batch: str, event: Create | None = None) -> int:
         """Cancel a batch: pending jobs end at once, running ones are told to stop.
+
+        Args:
+            batch: the id.
+            event: what is written together with the mark in the batch, once.
 
         Returns:
             How many jobs it concerned.
         """
-        return self._batches.cancel(batch)
+        return self._batches.cancel(batch, event)
 
     def trim(self) -> int:
         """Forget the oldest batches that ended, with their jobs; bounded work per call.

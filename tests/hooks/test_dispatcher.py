@@ -21,7 +21,7 @@ from pyspider_zk.core.selection import Selection
 from pyspider_zk.core.slots import slot_of
 from pyspider_zk.errors import BadRequest, ClusterError, Conflict, NotFound, Unavailable
 from pyspider_zk.hooks.dispatcher import Dispatcher
-from pyspider_zk.zookeeper.connection import Connection
+from pyspider_zk.zookeeper.connection import Connection, Step
 from pyspider_zk.zookeeper.events import Events
 from pyspider_zk.zookeeper.jobs import JobQueue
 
@@ -330,13 +330,53 @@ def test_two_who_ask_for_the_same_at_the_same_time_make_one_batch(
     assert len(events.read()) == 1
 
 
-def test_an_event_log_that_is_away_undoes_nothing(projectdb: Any, jobs: JobQueue) -> None:
-    class Away:
-        def append(self, _event: object) -> int:
-            raise Unavailable("away")
+def test_a_batch_whose_reply_was_lost_stands_in_the_event_log(
+    projectdb: Any, cluster_settings: Settings, tree: Tree
+) -> None:
+    class Lossy(Connection):
+        lost = False
 
-    dispatcher = Dispatcher(projectdb, jobs, Away(), cluster, SLOTS)  # type: ignore[arg-type]
-    assert dispatcher.submit("stop", ALL)["state"] == "pending"
+        def multi(self, *steps: Step) -> list[Any]:
+            results = super().multi(*steps)
+            if not self.lost:
+                self.lost = True
+                raise Unavailable("the reply was lost")
+            return results
+
+    connection = Lossy(cluster_settings)
+    connection.start()
+    try:
+        jobs, events = JobQueue(connection, tree.jobs), Events(connection, tree)
+        dispatcher = Dispatcher(projectdb, jobs, events, cluster, SLOTS)
+        with pytest.raises(Unavailable):
+            dispatcher.submit("stop", ALL, user="ann", batch="mine")
+        dispatcher.submit("stop", ALL, user="ann", batch="mine")
+
+        assert [event.who for _, event in events.read()] == ["ann"]
+    finally:
+        connection.stop()
+
+
+def test_who_cancels_stands_in_the_event_log_once(dispatcher: Dispatcher, events: Events) -> None:
+    dispatcher.submit("stop", ALL, user="ann", batch="mine")
+    dispatcher.cancel("mine", user="bob")
+    dispatcher.cancel("mine", user="bob")
+
+    _, (_, event) = events.read()
+    assert (event.kind, event.who) == ("cancel", "bob")
+    assert event.text == "batch mine, stop of 20 projects, was to be cancelled"
+    assert event.data == {"batch": "mine"}
+
+
+def test_who_retries_stands_in_the_event_log(
+    dispatcher: Dispatcher, events: Events, finish: Finish
+) -> None:
+    dispatcher.submit("stop", ALL, user="ann", batch="mine")
+    finish({"p3": "locked"})
+    again = dispatcher.retry("mine", user="bob")["id"]
+
+    _, (_, event) = events.read()
+    assert (event.kind, event.who, event.data["batch"]) == ("batch", "bob", again)
 
 
 # --- planning -----------------------------------------------------------------------------------

@@ -62,7 +62,7 @@ def get_job(id: str) -> dict[str, Any]:  # noqa: A002 - the name in the path
 @blueprint.does(Batch, errors=(404,))
 def cancel_job(id: str) -> dict[str, Any]:  # noqa: A002 - the name in the path
     """Stop a batch before its next project; what is done stays done."""
-    return backend().dispatcher.cancel(id)
+    return backend().dispatcher.cancel(id, user())
 
 
 @blueprint.route("/jobs/<path:id>/retry", methods=["POST"])

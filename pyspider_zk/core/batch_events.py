@@ -1,0 +1,24 @@
+"""What is told of batches in the event log."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspider_zk.core.events import Event, EventKind
+from pyspider_zk.core.jobs import Batch
+
+
+def asked(batch: str, note: Mapping[str, Any], now: float) -> Event:
+    """Tell that a batch was asked for."""
+    data = {key: note[key] for key in ("operation", "arguments", "total")}
+    text = f"{_what(note)} was asked for"
+    return Event(EventKind.BATCH, text, now, note["user"], {**data, "batch": batch})
+
+
+def cancelled(batch: Batch, user: str, now: float) -> Event:
+    """Tell that somebody wanted a batch to stop."""
+    text = f"batch {batch.id}, {_what(batch.note)}, was to be cancelled"
+    return Event(EventKind.CANCEL, text, now, user, {"batch": batch.id})
+
+
+def _what(note: Mapping[str, Any]) -> str:
+    return f"{note['operation']} of {note['total']} projects"
