@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any, NamedTuple, Self
 from urllib.parse import quote, unquote
@@ -19,6 +20,7 @@ PRIORITIES = range(1000)
 GROUP_LIMIT = 200  # characters
 KEY_LIMIT = 64  # characters; pyspider's task ids in MySQL and PostgreSQL
 KEY_MARK = 16  # hexadecimal digits
+KNOWN_NAMES = 16384  # jobs whose names need not be read anew at every look
 NOTE_LIMIT = 128 * 1024  # bytes, once compressed; it goes with every part of a batch
 TRANSACTION_LIMIT = 512 * 1024  # bytes; ZooKeeper refuses requests of 1 MiB
 
@@ -68,6 +70,7 @@ class JobName(NamedTuple):
         return f"{name_prefix(self.priority, self.group, self.project)}{self.sequence:010d}"
 
     @classmethod
+    @lru_cache(maxsize=KNOWN_NAMES)
     def parse(cls, text: str) -> Self:
         """Read the form that ``str`` writes.
 

@@ -10,7 +10,13 @@ from hashlib import sha256
 from typing import Any, TypeVar
 
 from pyspider_zk.core import batch_events
-from pyspider_zk.core.jobs import GROUP_LIMIT, Batch, check_batch_id, check_priority
+from pyspider_zk.core.jobs import (
+    GROUP_LIMIT,
+    Batch,
+    BatchRecord,
+    check_batch_id,
+    check_priority,
+)
 from pyspider_zk.core.names import PROJECT_NAME_LIMIT, is_project_name
 from pyspider_zk.core.operations import (
     ACTIVE,
@@ -89,6 +95,7 @@ class Dispatcher:
         self._projects = _Projects(projectdb, cluster, slots)
         self._jobs = jobs
         self._events = events
+        self._ended: Mapping[str, Row] = {}
 
     # --- projects ---
 
@@ -256,11 +263,23 @@ class Dispatcher:
 
     def batches(self, offset: int = 0, limit: int | None = None) -> Page:
         """Return the batches that are kept, the newest first."""
-        ids = self._jobs.batches()
+        records = self._jobs.records()
         start = max(0, offset)
         end = None if limit is None else start + max(0, limit)
-        found = map(self._jobs.batch, ids[start:end])
-        return Page([batch_dict(batch) for batch in found if batch], len(ids), start)
+        told = self._told(records, list(records)[start:end])
+        return Page(told, len(records), start)
+
+    def _told(self, records: Mapping[str, BatchRecord], wanted: Sequence[str]) -> list[Row]:
+        """Tell of these batches; the jobs of one that has ended do not change any more."""
+        ended = {
+            batch: told
+            for batch, told in self._ended.items()
+            if batch in records and records[batch].created == told["created"]
+        }
+        found = self._jobs.shown([batch for batch in wanted if batch not in ended])
+        told = ended | {batch: batch_dict(each) for batch, each in found.items()}
+        self._ended = ended | {batch: told[batch] for batch in found if found[batch].ended}
+        return [told[batch] for batch in wanted if batch in told]
 
     def _find(self, batch: str) -> Batch:
         found = self._jobs.batch(batch) if batch else None

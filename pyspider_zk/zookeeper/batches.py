@@ -1,6 +1,6 @@
 """Putting, showing, cancelling and forgetting batches of jobs."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from pyspider_zk.core.job_moves import (
@@ -67,18 +67,22 @@ class Batches:
                 return has_put
             has_put |= self._store.do_if_current(steps)
 
-    def show(self, batch: str) -> Batch | None:
-        """Return a batch with its jobs; see ``JobQueue.batch``."""
-        shown = self._look(batch)
+    def show(self, batches: Sequence[str]) -> dict[str, Batch]:
+        """Return those of these batches that stand, with their jobs; see ``JobQueue.shown``."""
+        shown = self._look(batches)
         for _ in range(LOOKS - 1):
-            if shown is None or shown.is_whole:
+            partly = [batch for batch in shown if not shown[batch].is_whole]
+            if not partly:
                 break
-            shown = self._look(batch)
+            shown |= self._look(partly)
         return shown
 
-    def ids(self) -> list[str]:
-        """Return the ids of all batches, the newest first."""
-        return list(self._records())
+    def records(self) -> dict[str, BatchRecord]:
+        """Return all batches, the newest first."""
+        found = self._store.batches(self._store.batch_ids())
+        records = {batch: record for batch, (record, _) in found.items()}
+        order = sorted(records, key=lambda batch: (-records[batch].created, batch))
+        return {batch: records[batch] for batch in order}
 
     def cancel(self, batch: str, event: Create | None) -> int:
         """Cancel what is not done; see ``JobQueue.cancel``.
@@ -103,7 +107,7 @@ class Batches:
         done = self._store.names(JobState.DONE)
         if not self._is_over(len(done), len(self._store.batch_ids())):
             return 0
-        records, busy = self._records(), self._busy()
+        records, busy = self.records(), self._busy()
         jobs = _by_group(done)
         counts = {batch: len(names) for batch, names in jobs.items()}
         count = 0
@@ -126,30 +130,25 @@ class Batches:
 
     # --- showing ---
 
-    def _look(self, batch: str) -> Batch | None:
-        found = self._store.batch(batch)
-        return Batch(batch, found[0], self._jobs_of(batch)) if found else None
+    def _look(self, batches: Sequence[str]) -> dict[str, Batch]:
+        found = self._store.batches(batches)
+        jobs: dict[str, dict[JobState, dict[JobName, Job]]] = {
+            batch: {state: {} for state in JobState} for batch in found
+        }
+        for name, (state, job) in (self._jobs_of(found) if found else {}).items():
+            jobs[name.group][state][name] = job
+        return {batch: Batch(batch, found[batch][0], jobs[batch]) for batch in found}
 
-    def _jobs_of(self, batch: str) -> dict[JobState, dict[JobName, Job]]:
+    def _jobs_of(self, batches: Container[str]) -> dict[JobName, tuple[JobState, Job]]:
         """Read the places in the direction that jobs move in; what is seen twice has moved on."""
         where: dict[JobName, tuple[JobState, Job]] = {}
         for state in JobState:
-            for found in self._store.read(state, self._names_of(batch, state)):
+            for found in self._store.read(state, self._names_of(batches, state)):
                 where[found.name] = (state, found.job)
-        return {
-            state: {name: job for name, (place, job) in where.items() if place is state}
-            for state in JobState
-        }
+        return where
 
-    def _names_of(self, batch: str, state: JobState) -> list[JobName]:
-        return [name for name in self._store.names(state) if name.group == batch]
-
-    def _records(self) -> dict[str, BatchRecord]:
-        """Return all batches, the newest first."""
-        found = self._store.batches(self._store.batch_ids())
-        records = {batch: record for batch, (record, _) in found.items()}
-        order = sorted(records, key=lambda batch: (-records[batch].created, batch))
-        return {batch: records[batch] for batch in order}
+    def _names_of(self, batches: Container[str], state: JobState) -> list[JobName]:
+        return [name for name in self._store.names(state) if name.group in batches]
 
     # --- cancelling ---
 
@@ -163,7 +162,7 @@ class Batches:
             self._store.do_if_current(cancel_record_steps(self._tree, batch, *found, event))
 
     def _mark_running(self, batch: str) -> int:
-        return sum(map(self._mark_one, self._names_of(batch, JobState.RUNNING)))
+        return sum(map(self._mark_one, self._names_of([batch], JobState.RUNNING)))
 
     def _mark_one(self, name: JobName) -> bool:
         while True:
@@ -174,7 +173,7 @@ class Batches:
                 return True
 
     def _end_pending(self, batch: str) -> int:
-        names = self._names_of(batch, JobState.PENDING)
+        names = self._names_of([batch], JobState.PENDING)
         return sum(map(self._end_some, _parts(names, TOGETHER)))
 
     def _end_some(self, names: Sequence[JobName]) -> int:

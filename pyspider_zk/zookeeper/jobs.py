@@ -1,7 +1,7 @@
 """The job queue: durable jobs with priorities, each in exactly one of three places."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from pyspider_zk.core.job_rules import (
 )
 from pyspider_zk.core.jobs import (
     Batch,
+    BatchRecord,
     Claim,
     Claimant,
     Job,
@@ -101,11 +102,19 @@ class JobQueue:
 
     def batch(self, batch: str) -> Batch | None:
         """Return a batch with its jobs, None if there is none (any more)."""
-        return self._batches.show(batch)
+        return self.shown([batch]).get(batch)
+
+    def shown(self, batches: Sequence[str]) -> dict[str, Batch]:
+        """Return those of these batches that are kept, with their jobs, in one go."""
+        return self._batches.show(batches)
 
     def batches(self) -> list[str]:
         """Return the ids of all batches that are kept, the newest first."""
-        return self._batches.ids()
+        return list(self.records())
+
+    def records(self) -> dict[str, BatchRecord]:
+        """Return all batches that are kept, the newest first, without their jobs."""
+        return self._batches.records()
 
     def cancel(self, batch: str, event: Create | None = None) -> int:
         """Cancel a batch: pending jobs end at once, running ones are told to stop.

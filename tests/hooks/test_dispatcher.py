@@ -2,7 +2,7 @@
 
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import count
@@ -429,6 +429,63 @@ def test_batches_come_newest_first_in_pages(dispatcher: Dispatcher) -> None:
     page = dispatcher.batches(offset=1, limit=2)
     assert [batch["id"] for batch in page.items] == ["b2", "b1"]
     assert page.total == 4
+
+
+def test_places_are_listed_once_however_many_batches_there_are(
+    dispatcher: Dispatcher, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(5):
+        dispatcher.submit("stop", ALL, batch=f"b{number}")
+    listed: list[str] = []
+    children = connection.children
+
+    def count_children(path: str, watch: Any = None) -> list[str]:
+        listed.append(path)
+        return children(path, watch)
+
+    monkeypatch.setattr(connection, "children", count_children)
+    assert [batch["total"] for batch in dispatcher.batches().items] == [20] * 5
+
+    assert len(listed) == 1 + len(JobState)
+
+
+def test_the_jobs_of_batches_that_have_ended_are_not_read_again(
+    dispatcher: Dispatcher, finish: Finish, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for batch in ("old", "new"):
+        dispatcher.submit("stop", ALL, batch=batch)
+        finish({"p3": "locked"})
+    dispatcher.submit("stop", ALL, batch="running")
+    before = dispatcher.batches()
+    read: list[str] = []
+    find_all = connection.find_all
+
+    def note_paths(paths: Sequence[str]) -> list[tuple[bytes, int] | None]:
+        read.extend(paths)
+        return find_all(paths)
+
+    monkeypatch.setattr(connection, "find_all", note_paths)
+    assert dispatcher.batches() == before
+    assert [batch["state"] for batch in before.items] == ["pending", "failed", "failed"]
+
+    read_jobs = [path for path in read if "/batches/" not in path]
+    assert len(read_jobs) == before.items[0]["jobs"]["pending"]
+
+
+def test_a_batch_of_the_same_id_as_a_forgotten_one_is_told_as_it_is(
+    dispatcher: Dispatcher, finish: Finish, jobs: JobQueue, connection: Connection
+) -> None:
+    dispatcher.submit("stop", ALL, batch="mine")
+    finish()
+    assert dispatcher.batches().items[0]["state"] == "done"
+    tree = jobs._tree
+    for name in jobs.names(JobState.DONE):
+        connection.delete(tree.job(JobState.DONE, name))
+    connection.delete(tree.batch("mine"))
+
+    dispatcher.submit("start", ALL, batch="mine")
+
+    assert dispatcher.batches().items[0]["operation"] == "start"
 
 
 @pytest.mark.parametrize("method", ["batch", "cancel", "retry"])

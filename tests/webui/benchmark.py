@@ -19,6 +19,7 @@ from tests.running_cluster import up
 
 PROJECTS = 1000
 SCHEDULERS = 5
+BATCHES = 16  # of which the jobs are kept: 4,096
 REQUESTS = 30
 PATHS = (
     "/robots.txt",
@@ -28,6 +29,7 @@ PATHS = (
     "/api/v1/workload?limit=50",
     "/api/v1/workload?limit=50&sort=-rate_now",
     "/api/v1/overview",
+    "/api/v1/jobs",
 )
 SCRIPT = """
 from pyspider.libs.base_handler import BaseHandler
@@ -53,6 +55,8 @@ def populate(running: Running) -> None:
     for number in range(PROJECTS):
         projectdb.insert(f"project_{number}", row)
     with Client(running.zookeeper) as client:
+        for number in range(BATCHES):
+            client.submit("group", {"group": f"g{number % 2}"}, all=True)
         ended = client.wait(client.start(all=True).id)
     say(f"{ended.done} of {PROJECTS} projects started")
 
