@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from pyspider_zk.core.ownership import View
 from pyspider_zk.core.records import Assignment, Cluster, Meta
+from pyspider_zk.zookeeper.events import Events
 
 FOREVER = float("inf")
 
@@ -27,7 +28,7 @@ class SoleOwner:
         self.grant(range(slots) if owned is None else owned, epoch=1)
 
     jobs = None
-    events = None
+    events: Events | None = None
     claimant = None
 
     def grant(self, slots: Iterable[int], epoch: int) -> None:

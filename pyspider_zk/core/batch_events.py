@@ -5,6 +5,7 @@ from typing import Any
 
 from pyspider_zk.core.events import Event, EventKind
 from pyspider_zk.core.jobs import Batch
+from pyspider_zk.core.progress import batch_dict
 
 
 def asked(batch: str, note: Mapping[str, Any], now: float) -> Event:
@@ -18,6 +19,20 @@ def cancelled(batch: Batch, user: str, now: float) -> Event:
     """Tell that somebody wanted a batch to stop."""
     text = f"batch {batch.id}, {_what(batch.note)}, was to be cancelled"
     return Event(EventKind.CANCEL, text, now, user, {"batch": batch.id})
+
+
+def ended(batch: Batch, now: float) -> Event:
+    """Tell that a batch has ended, and with what result."""
+    told = batch_dict(batch)
+    data = {key: told[key] for key in ("state", "done", "failed", "remaining")}
+    counts = f"{told['done']} done, {told['failed']} failed"
+    if told["remaining"]:
+        counts += f", {told['remaining']} cancelled"
+    text = f"{_what(batch.note)} {_ENDS[told['state']]}: {counts}"
+    return Event(EventKind.ENDED, text, now, batch.note["user"], {"batch": batch.id, **data})
+
+
+_ENDS = {"done": "is done", "failed": "has failed", "cancelled": "was cancelled"}
 
 
 def _what(note: Mapping[str, Any]) -> str:

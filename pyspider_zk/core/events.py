@@ -22,6 +22,7 @@ class EventKind(StrEnum):
     MOVED = "moved"
     BATCH = "batch"
     CANCEL = "cancel"
+    ENDED = "ended"
     DRAIN = "drain"
     DEAD_LETTERS = "dead-letters"
 

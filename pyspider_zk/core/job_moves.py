@@ -185,6 +185,13 @@ def cancel_record_steps(
     return [mark, event] if event else [mark]
 
 
+def close_steps(
+    tree: JobTree, batch: str, record: BatchRecord, version: int, event: Create
+) -> list[Step]:
+    """Note in a batch that its end was seen, and write the event that tells it."""
+    return [Write(tree.batch(batch), replace(record, to_close=False).encode(), version), event]
+
+
 def cancel_pending_steps(
     tree: JobTree, name: JobName, pending: tuple[Job, int], now: float
 ) -> list[Step]:

@@ -143,7 +143,8 @@ def forgettable(
         batches_left -= 1
         jobs_left -= done.get(batch, 0)
         is_over = place > 0 and min(batches_left, jobs_left) < 0
-        is_ended = record.settled or now - record.created > rules.abandoned
+        is_ended = record.settled and not record.to_close
+        is_ended = is_ended or now - record.created > rules.abandoned
         if is_over and is_ended and batch not in busy:
             excess.append(batch)
     orphans = [batch for batch in done if batch not in records and batch not in busy]

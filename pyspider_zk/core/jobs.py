@@ -173,7 +173,8 @@ class JobRules:
         deaths: claimants that may die of a job before it is failed.
         keep_batches: ended batches kept.
         keep_jobs: done jobs kept; the batches of those beyond it go as a whole, the oldest first.
-        abandoned: seconds after which a batch that was put only in part counts as ended.
+        abandoned: seconds after which a batch that was put only in part, or that nobody closed,
+            counts as ended.
     """
 
     tries: int = 5
@@ -245,6 +246,7 @@ class BatchRecord:
         put: how many were put so far.
         cancelled: no job of it may be claimed, and no more may be put.
         digest: of the jobs that were asked for: a batch is not completed with others.
+        to_close: somebody shall see its end; it is not forgotten before.
     """
 
     note: Mapping[str, Any]
@@ -253,6 +255,7 @@ class BatchRecord:
     put: int = 0
     cancelled: bool = False
     digest: str = ""
+    to_close: bool = False
 
     @property
     def settled(self) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
-from pyspider_zk.core.jobs import Batch, Job, JobState, Outcome
+from pyspider_zk.core.jobs import Batch, Job, JobName, JobState, Outcome
 from pyspider_zk.core.operations import counted_stage
 
 ERRORS_SHOWN = 100
@@ -67,6 +67,20 @@ def failures(job: Job) -> dict[str, str]:
     undone = [name for name in job.work.get("projects", ()) if name not in finished]
     reasons = {**progress.later, **progress.errors}
     return {name: reasons.get(name) or job.reason for name in undone}
+
+
+def outcome_dict(name: JobName, job: Job) -> dict[str, Any]:
+    """Return what is kept of a job that has ended."""
+    return {
+        "job": str(name),
+        "batch": name.group,
+        "operation": str(job.work.get("operation")),
+        "arguments": job.work.get("arguments"),
+        "outcome": str(job.outcome),
+        "reason": job.reason,
+        "done": done(job.work, Progress.parse(job.progress)),
+        "errors": failures(job),
+    }
 
 
 def batch_dict(batch: Batch) -> dict[str, Any]:

@@ -19,8 +19,6 @@ WAITS = ""
 
 LOOK_AGAIN = 0.5  # seconds until projects that were put off are tried again
 FAULTS_IN_A_ROW = 3  # unexpected errors, after which it is the database, not a project
-ARCHIVE_TRIES = 5
-ARCHIVE_PAUSE = 1.0  # seconds
 
 
 class Verdict(NamedTuple):
@@ -72,7 +70,6 @@ class JobWork:
         self._stopped = False
         self._ending: Verdict | None = None
         self._not_before = float("-inf")
-        self._archive_tries = 0
         self._faults = 0
         self._stages: tuple[Stage, ...] = ()
         self._resume(Progress.parse(claim.job.progress))
@@ -130,7 +127,8 @@ class JobWork:
         if self._cancelled and not self._stopped and self._ending is None:
             self._stop()
         if self._ending is not None:
-            return self._end(self._ending)
+            self.verdict = self._ending
+            return False
         if self._awaits_record():
             return False
         name = self._next()
@@ -248,29 +246,3 @@ class JobWork:
             self._changes += 1
         self._stopped = True
         self.waits_since = None
-
-    def _end(self, verdict: Verdict) -> bool:
-        """Keep the outcome in the result database, then end."""
-        try:
-            self._operations.archive(self.name.key, self._record(verdict))
-        except Exception:  # each database has errors of its own
-            self._archive_tries += 1
-            logger.exception("the outcome of job %s is not kept yet", self.name)
-            if self._archive_tries < ARCHIVE_TRIES:
-                self._not_before = self._clock() + ARCHIVE_PAUSE
-                return False
-        self.verdict = verdict
-        return False
-
-    def _record(self, verdict: Verdict) -> dict[str, object]:
-        progress, _ = self.progress()
-        return {
-            "job": str(self.name),
-            "batch": self.name.group,
-            "operation": str(self._work.get("operation")),
-            "arguments": self._work.get("arguments"),
-            "outcome": str(verdict.outcome),
-            "reason": verdict.reason,
-            "done": done(self._work, progress),
-            "errors": progress.errors,
-        }

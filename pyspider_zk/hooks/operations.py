@@ -32,8 +32,6 @@ Longer than result workers and processors believe that a project exists; see ``h
 """
 
 ON_START = "on_start"
-ARCHIVE = "pyspider_zk_jobs"
-"""The project under which the outcomes of jobs are kept in the result database."""
 
 
 class Refused(ClusterError):
@@ -112,11 +110,10 @@ class Operations:
             case _:  # rate, group, status: the arguments are the columns
                 return (Stage(lambda target: self._change(target, arguments)),)
 
-    def archive(self, key: str, record: Mapping[str, Any]) -> None:
-        """Keep the outcome of a job in the result database, if there is one."""
-        if self._scheduler.resultdb is not None:
-            url = f"data:,{record['operation']}"
-            self._scheduler.resultdb.save(ARCHIVE, key, url, dict(record))
+    @property
+    def resultdb(self) -> Any:
+        """The result database, None if there is none."""
+        return self._scheduler.resultdb
 
     # --- starting ---
 

@@ -1,5 +1,6 @@
 """Putting, showing, cancelling and forgetting batches of jobs."""
 
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -8,6 +9,7 @@ from pyspider_zk.core.job_moves import (
     cancel_pending_steps,
     cancel_record_steps,
     cancel_running_steps,
+    close_steps,
     forget_steps,
     put_steps,
 )
@@ -56,7 +58,13 @@ class Batches:
     ) -> bool:
         """Put a batch's jobs, or those that are missing; see ``JobQueue.put``."""
         jobs = self._encoded(check_batch_id(batch), entries, check_priority(priority))
-        fresh = BatchRecord(dict(note), self._clock(), len(jobs), digest=digest_of(entries))
+        fresh = BatchRecord(
+            dict(note),
+            self._clock(),
+            len(jobs),
+            digest=digest_of(entries),
+            to_close=event is not None,
+        )
         check_size(f"the note of batch {batch!r}", fresh.encode(), NOTE_LIMIT)
         has_put = False
         while True:
@@ -94,6 +102,29 @@ class Batches:
             return 0
         self._store.catch_up()
         return self._mark_running(batch) + self._end_pending(batch)
+
+    def unclosed(self, closed: set[str]) -> list[Batch]:
+        """Return batches that have ended and are to be closed; see ``JobQueue.unclosed``."""
+        ids = set(self._store.batch_ids())
+        closed &= ids
+        found = self._store.batches(ids - closed)
+        records = {batch: record for batch, (record, _) in found.items()}
+        closed |= {batch for batch, record in records.items() if not record.to_close}
+        waiting = [batch for batch in records.keys() - closed if records[batch].settled]
+        if not waiting:
+            return []
+        done = Counter(name.group for name in self._store.names(JobState.DONE))
+        over = [batch for batch in waiting if done[batch] >= records[batch].put]
+        return [batch for batch in self.show(over).values() if batch.ended]
+
+    def close(self, batch: str, event: Create) -> None:
+        """Close a batch, once; see ``JobQueue.close``."""
+        while True:
+            self._store.ensure(event)
+            found = self._store.batch(batch)
+            if found is None or not found[0].to_close:
+                return
+            self._store.do_if_current(close_steps(self._tree, batch, *found, event))
 
     def end_cancelled(self, found: Found) -> None:
         """End a pending job whose batch was cancelled."""

@@ -89,7 +89,8 @@ class JobQueue:
             entries: a project and what to do for it, as JSON knows it, for each job.
             note: what is kept with the batch.
             priority: 0 to 999; the highest comes first.
-            event: what is written in the same transaction as the batch, once.
+            event: what is written in the same transaction as the batch, once. Its end must be
+                told then as well: see ``close``.
 
         Returns:
             Whether anything had to be put.
@@ -127,6 +128,18 @@ class JobQueue:
             How many jobs it concerned.
         """
         return self._batches.cancel(batch, event)
+
+    def unclosed(self, closed: set[str]) -> list[Batch]:
+        """Return the batches that have ended and that somebody must close.
+
+        Args:
+            closed: the ids of those that are known to need no closing; it is brought up to date.
+        """
+        return self._batches.unclosed(closed)
+
+    def close(self, batch: str, event: Create) -> None:
+        """Write the event that tells a batch's end, unless that was done before."""
+        self._batches.close(batch, event)
 
     def trim(self) -> int:
         """Forget the oldest batches that ended, with their jobs; bounded work per call.

@@ -13,7 +13,6 @@ from pyspider_zk.core.progress import Progress
 from pyspider_zk.core.slots import slot_of
 from pyspider_zk.errors import ClusterError, GateClosed
 from pyspider_zk.hooks.job_work import JobWork
-from pyspider_zk.hooks.operations import ARCHIVE
 from pyspider_zk.hooks.rpc_functions import LocalAnswers
 from pyspider_zk.hooks.slot_scheduler import SlotScheduler
 from pyspider_zk.testing import SoleOwner
@@ -758,47 +757,6 @@ def test_a_delete_that_is_cancelled_too_late_is_tidied_up_all_the_same(world: Wo
 
     assert work.verdict is not None
     assert "p" not in world.database("result").projects
-
-
-# --- the outcome --------------------------------------------------------------------------------
-
-
-def test_the_outcome_is_kept_in_the_result_database(world: World) -> None:
-    world.project("p")
-    claim = a_claim("stop", ["p", "nobody"])
-    carry_out(world.scheduler(), claim)
-
-    (kept,) = world.database("result").select(ARCHIVE)
-    assert kept["taskid"] == claim.name.key
-    assert kept["result"] == {
-        "job": str(claim.name),
-        "batch": "b1",
-        "operation": "stop",
-        "arguments": {},
-        "outcome": "done",
-        "reason": "",
-        "done": ["p"],
-        "errors": {"nobody": "there is no such project"},
-    }
-
-
-def test_without_a_result_database_nothing_is_kept(world: World) -> None:
-    world.project("p")
-    assert done(carry_out(world.scheduler(resultdb=None), a_claim("stop", ["p"])))
-
-
-def test_a_result_database_that_is_away_is_waited_for_but_not_for_ever(world: World) -> None:
-    class Away:
-        asked = 0
-
-        def save(self, *_: Any) -> None:
-            self.asked += 1
-            raise OSError("away")
-
-    away = Away()
-    world.project("p")
-    assert done(carry_out(world.scheduler(resultdb=away), a_claim("stop", ["p"])))
-    assert away.asked == 5
 
 
 def test_jobs_leave_room_for_crawling(world: World, task: Task) -> None:

@@ -17,7 +17,7 @@ from pyspider.message_queue import connect_message_queue
 from pyspider_zk.config import Settings
 from pyspider_zk.core.records import MemberId
 from pyspider_zk.errors import Unavailable
-from pyspider_zk.hooks.operations import ARCHIVE
+from pyspider_zk.hooks.closing import ARCHIVE
 from pyspider_zk.local.databases import prepare
 from pyspider_zk.queues.connect import connect
 
@@ -103,6 +103,12 @@ def submit(crawl: Crawl, operation: str, selection: dict[str, Any]) -> dict[str,
     return answer
 
 
+def kept_as_done(crawl: Crawl) -> list[str]:
+    """Return the projects that the result database tells to be done."""
+    kept = crawl.database("result").select(ARCHIVE)
+    return sorted(name for each in kept for name in each["result"]["done"])
+
+
 class Follower:
     """What is told of the batch; asks any member that runs."""
 
@@ -141,8 +147,7 @@ def test_a_thousand_projects_are_started_once_each(
     eventually(lambda: len(echo.started) == 1000, within=100)
     eventually(lambda: all_succeeded(crawl, names), within=100)
     assert echo.started == dict.fromkeys(names, 1)
-    kept = list(crawl.database("result").select(ARCHIVE))
-    assert sorted(name for each in kept for name in each["result"]["done"]) == sorted(names)
+    eventually(lambda: kept_as_done(crawl) == sorted(names))
 
 
 def test_a_scheduler_killed_in_the_middle_makes_nothing_missing_and_little_twice(

@@ -542,7 +542,7 @@ class Event(Schema):
     """Who did what, when, with what result."""
 
     sequence = _number("its place in the log; it runs over to negative after 2147483647")
-    kind = _text("such as joined, left, died, leader, moved, batch, cancel")
+    kind = _text("such as joined, left, died, leader, moved, batch, cancel, ended")
     text = _text("a sentence for people")
     at = _time()
     who = _text()
