@@ -10,10 +10,10 @@ with the number of that claim, its *turn*, and every move names the turn that it
 One that was never claimed has no child; deleting it is refused once it has.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pyspider_zk.core.job_rules import claimed, ended, fitting, place_of
+from pyspider_zk.core.job_rules import STEP_SIZE, claimed, ended, fitting, place_of
 from pyspider_zk.core.jobs import (
     TRANSACTION_LIMIT,
     BatchRecord,
@@ -206,10 +206,34 @@ def cancel_running_steps(tree: JobTree, claim: Claim) -> list[Step]:
     return _rewrite(tree, claim, replace(claim.job, cancelled=True))
 
 
-def forget_steps(tree: JobTree, names: Iterable[JobName], batch: str = "") -> list[Step]:
-    """Delete done jobs, and their batch if it is named."""
-    steps: list[Step] = [Delete(tree.job(JobState.DONE, name), ANY_VERSION) for name in names]
-    return [*steps, Delete(tree.batch(batch), ANY_VERSION)] if batch else steps
+def forget_moves(tree: JobTree, names: Iterable[JobName], batch: str = "") -> list[list[Step]]:
+    """Delete done jobs one by one, and at last their batch if it is named."""
+    paths = [tree.job(JobState.DONE, name) for name in names]
+    return [
+        [Delete(path, ANY_VERSION)] for path in [*paths, *([tree.batch(batch)] if batch else [])]
+    ]
+
+
+def together(
+    moves: Iterable[Sequence[Step]], room: int = TRANSACTION_LIMIT
+) -> Iterator[list[Sequence[Step]]]:
+    """Yield these moves, as many at a time as one transaction takes, and one at least."""
+    part: list[Sequence[Step]] = []
+    left = room
+    for move in moves:
+        size = sum(map(_size_of, move))
+        if part and size > left:
+            yield part
+            part, left = [], room
+        part.append(move)
+        left -= size
+    if part:
+        yield part
+
+
+def _size_of(step: Step) -> int:
+    data = step.data if isinstance(step, Create | Write) else b""
+    return STEP_SIZE + len(step.path.encode()) + len(data)
 
 
 def _leave(tree: JobTree, state: JobState, name: JobName, found: tuple[Job, int]) -> list[Step]:

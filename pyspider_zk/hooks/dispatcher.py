@@ -45,6 +45,7 @@ __all__ = ["Dispatcher", "Page", "Selection"]
 FIELDS = ["name", "group", "status", "rate", "burst", "updatetime"]
 SORTS = (*FIELDS, "slot", "owner")
 NAMED = 20  # projects that a plan names
+SHARE = 500  # projects of a job; a znode must have room for what may be told of each of them
 CULPRITS = 5  # names in a message
 
 Row = dict[str, Any]
@@ -70,7 +71,7 @@ class Page:
 
 
 class Dispatcher:
-    """Makes jobs of what is asked for projects: at most one per slot.
+    """Makes jobs of what is asked for projects: one per slot, unless a slot has very many of them.
 
     What is asked for under a batch id is done once, however often it is asked for.
 
@@ -154,7 +155,7 @@ class Dispatcher:
             "arguments": checked,
             "count": len(chosen),
             "names": chosen[:NAMED],
-            "jobs": len({rows[project]["slot"] for project in chosen}),
+            "jobs": len(_shares(chosen, rows)),
             "faults": _faults(name, selection, rows),
             "digest": _digest(chosen),
         }
@@ -300,7 +301,7 @@ class Dispatcher:
         selection: Selection,
         plan: str,
     ) -> tuple[list[tuple[str, dict[str, Any]]], int]:
-        """Return the jobs, one per slot, and the number of projects in them."""
+        """Return the jobs and the number of projects in them."""
         rows = self._projects.rows(with_owners=selection.owner is not None)
         faults = _refusals(selection, rows)
         if faults:
@@ -308,13 +309,10 @@ class Dispatcher:
         chosen = selection.chosen(rows)
         if plan and plan != _digest(chosen):
             raise Conflict("other projects are meant than when you looked: look again")
-        slots: dict[int, list[str]] = {}
-        for name in chosen:
-            slots.setdefault(rows[name]["slot"], []).append(name)
         work = {"operation": operation.value, "arguments": dict(arguments)}
         entries = [
             (self._projects.standing_for(slot, names), {**work, "projects": names})
-            for slot, names in sorted(slots.items())
+            for slot, names in _shares(chosen, rows)
         ]
         return entries, len(chosen)
 
@@ -397,6 +395,18 @@ def _refusals(selection: Selection, rows: Mapping[str, Row]) -> list[str]:
     if not selection.chosen(rows):
         return [f"no project is meant by {selection.given}"]
     return []
+
+
+def _shares(chosen: Sequence[str], rows: Mapping[str, Row]) -> list[tuple[int, list[str]]]:
+    """Return the projects of each job with their slot."""
+    slots: dict[int, list[str]] = {}
+    for name in chosen:
+        slots.setdefault(rows[name]["slot"], []).append(name)
+    return [
+        (slot, names[at : at + SHARE])
+        for slot, names in sorted(slots.items())
+        for at in range(0, len(names), SHARE)
+    ]
 
 
 def _faults(operation: Operation, selection: Selection, rows: Mapping[str, Row]) -> list[str]:

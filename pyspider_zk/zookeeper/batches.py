@@ -2,16 +2,19 @@
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from pyspider_zk.core.job_moves import (
     Create,
+    Step,
     cancel_pending_steps,
     cancel_record_steps,
     cancel_running_steps,
     close_steps,
-    forget_steps,
+    forget_moves,
     put_steps,
+    together,
 )
 from pyspider_zk.core.job_rules import digest_of, forgettable
 from pyspider_zk.core.jobs import (
@@ -33,7 +36,7 @@ from pyspider_zk.core.names import check_project_name
 from pyspider_zk.zookeeper.job_store import Found, JobStore
 
 LOOKS = 3  # at a batch, while jobs that are just moving back escape
-TOGETHER = 64  # jobs that one transaction ends
+READ_AT_ONCE = 64  # pending jobs that are to end
 FORGOTTEN_AT_ONCE = 1024  # done jobs that one call of trim deletes, and some more
 
 Entries = Sequence[tuple[str, Mapping[str, Any]]]
@@ -124,7 +127,8 @@ class Batches:
             found = self._store.batch(batch)
             if found is None or not found[0].to_close:
                 return
-            self._store.do_if_current(close_steps(self._tree, batch, *found, event))
+            if self._store.do_if_current(close_steps(self._tree, batch, *found, event)):
+                return
 
     def end_cancelled(self, found: Found) -> None:
         """End a pending job whose batch was cancelled."""
@@ -205,16 +209,18 @@ class Batches:
 
     def _end_pending(self, batch: str) -> int:
         names = self._names_of([batch], JobState.PENDING)
-        return sum(map(self._end_some, _parts(names, TOGETHER)))
+        return sum(map(self._end_some, _parts(names, READ_AT_ONCE)))
 
     def _end_some(self, names: Sequence[JobName]) -> int:
-        """End these together; if one of them has moved, one by one."""
-        found = list(self._store.read(JobState.PENDING, names))
-        now = self._clock()
-        steps = [cancel_pending_steps(self._tree, *_split(one), now) for one in found]
-        if self._store.do_if_current([step for each in steps for step in each]):
-            return len(found)
-        return sum(map(self._store.do_if_current, steps))
+        found, now = self._store.read(JobState.PENDING, names), self._clock()
+        moves = [cancel_pending_steps(self._tree, *_split(one), now) for one in found]
+        return sum(map(self._do_together, together(moves)))
+
+    def _do_together(self, moves: Sequence[Sequence[Step]]) -> int:
+        """Make these moves together; if one of them is outdated, one by one."""
+        if self._store.do_if_current(chain.from_iterable(moves)):
+            return len(moves)
+        return sum(map(self._store.do_if_current, moves))
 
     # --- forgetting ---
 
@@ -228,10 +234,8 @@ class Batches:
 
     def _forget(self, batch: str, names: Sequence[JobName], with_record: bool) -> int:
         """Delete done jobs and, in the last transaction, their batch; return how many jobs."""
-        *parts, last = _parts(names, FORGOTTEN_AT_ONCE) or [[]]
-        for part in parts:
-            self._store.do_if_current(forget_steps(self._tree, part))
-        self._store.do_if_current(forget_steps(self._tree, last, batch if with_record else ""))
+        for moves in together(forget_moves(self._tree, names, batch if with_record else "")):
+            self._store.do_if_current(chain.from_iterable(moves))
         return len(names)
 
 

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import pytest
@@ -193,6 +194,34 @@ def test_a_batch_has_one_job_per_slot_with_all_its_projects(
         "total": 20,
         "remaining": 20,
     }
+
+
+def test_a_slot_of_very_many_projects_has_several_jobs_that_fit(
+    jobs: JobQueue, events: Events, claimant: Claimant
+) -> None:
+    """What is reported of a job grows with its projects, up to a reason and a mark for each."""
+    names = [f"{number:04d}{'щ' * 60}" for number in range(1200)]
+    row = {"status": "STOP", "group": "", "rate": 1, "burst": 1, "updatetime": 0.0}
+
+    class Rows:
+        def copy(self) -> Any:
+            return self
+
+        def get_all(self, **_: Any) -> Any:
+            return [{**row, "name": name} for name in names]
+
+    dispatcher = Dispatcher(Rows(), jobs, events, cluster, slots=1)
+    assert dispatcher.plan("delete", ALL)["jobs"] == 3
+
+    dispatcher.submit("delete", ALL, batch="mine")
+
+    claims = jobs.take(claimant, lambda _: True, room=9)
+    assert sorted(name for each in claims for name in each.job.work["projects"]) == names
+    for claim in claims:
+        projects = claim.job.work["projects"]
+        errors = {name: token_hex(100) for name in projects}
+        marks = {name: 1e9 + number / 7 for number, name in enumerate(projects)}
+        jobs.report(claim, Progress(errors=errors, marks=marks).as_dict())
 
 
 def test_the_same_id_asked_for_twice_is_one_batch(

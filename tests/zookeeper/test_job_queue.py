@@ -651,6 +651,14 @@ def test_jobs_that_another_ends_meanwhile_do_not_keep_the_rest(one: Side, other:
     assert one.places() == [0, 0, 3]
 
 
+def test_large_jobs_are_cancelled_in_several_transactions(one: Side):
+    one.queue.put("b", [(f"p{i}", {"text": noise(i, 100_000)}) for i in range(40)])
+
+    assert one.queue.cancel("b") == 40
+
+    assert one.places() == [0, 0, 40]
+
+
 def test_nothing_is_put_into_a_batch_that_was_cancelled(one: Side, other: Side):
     large = [(f"p{i}", {"text": noise(i, 100_000)}) for i in range(20)]
     one.link.lose = 1
@@ -749,6 +757,20 @@ def test_a_thousand_done_jobs_go_at_once(start: Callable[..., Side]):
     assert one.queue.trim() == 1100
 
     assert one.places() == [2, 0, 0]
+    assert one.queue.batches() == ["new"]
+
+
+def test_jobs_of_long_names_are_forgotten_in_several_transactions(start: Callable[..., Side]):
+    one = start(JobRules(keep_jobs=1))
+    long = "\U0001f600" * 200
+    one.queue.put(long, [(f"p{i}", {}) for i in range(500)])
+    one.queue.cancel(long)
+    one.now += 1
+    one.queue.put("new", [])
+
+    assert one.queue.trim() == 500
+
+    assert one.places() == [0, 0, 0]
     assert one.queue.batches() == ["new"]
 
 

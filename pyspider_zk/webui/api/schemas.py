@@ -477,7 +477,7 @@ class JobCounts(Schema):
 
 
 class Batch(Schema):
-    """What was asked for in one go; at most one job per slot carries it out."""
+    """What was asked for in one go; jobs of up to 500 projects of a slot carry it out."""
 
     id = _text()
     operation = _text()
