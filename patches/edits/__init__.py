@@ -2,6 +2,7 @@
 
 from edits import (
     commands,
+    crawled,
     fetcher,
     language,
     libraries,
@@ -25,6 +26,7 @@ EDITS: tuple[Edit | Span, ...] = (
     *scheduler.EDITS,
     *webui.EDITS,
     *pages.EDITS,
+    *crawled.EDITS,
     *webdav.EDITS,
     *commands.EDITS,
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 # The Apache licence wants changed files to say so.
 NOTICE = "# Changed by pyspider-zk: its folder `patches` lists every edit and its reason.\n"
 TEMPLATE_NOTICE = f"{{{NOTICE.strip()} -#}}\n"
+SCRIPT_NOTICE = f"//{NOTICE.removeprefix('#')}"
 
 
 class EditError(Exception):
@@ -78,6 +79,8 @@ def _marked(file: str, text: str) -> str:
     """Put the notice below the two lines which may be a shebang and an encoding."""
     if file.endswith(".html"):
         return TEMPLATE_NOTICE + text
+    if file.endswith(".js"):
+        return SCRIPT_NOTICE + text
     lines = text.splitlines(keepends=True)
     at = sum(line.startswith("#!") or "coding" in line for line in lines[:2])
     return "".join([*lines[:at], NOTICE, *lines[at:]])

@@ -46,6 +46,14 @@ PAGE = """<!DOCTYPE html><html><head><title>page {path}</title></head>
 <body><h1>Page {path}</h1><p class="note">of a <b>test</b></p>
 <a href="/one">one</a> <a href="/two">two</a></body></html>"""
 
+HOSTILE = """<body onload="top.ran = 'onload'"><h1>Hostile</h1>
+<style>h1 {{ color: rgb(1, 2, 3) }}</style>
+<img id="sound" src="data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA=">
+<img src="data:," onerror="top.ran = 'onerror'"><svg onload="top.ran = 'svg'"></svg>
+<script>top.ran = 'script'</script><iframe srcdoc="<script>top.ran = 'srcdoc'</script>"></iframe>
+<object data="/one"></object><a id="lure" href="javascript:void(top.ran = 'link')">lure</a>
+<a href="/?<img src='data:,' onerror=top.ran='follow'>">{path}</a></body>"""
+
 SCRIPT = """from pyspider.libs.base_handler import *
 
 
@@ -65,13 +73,15 @@ class Handler(BaseHandler):
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[str]:
-    """Give the URL of a site with three pages."""
+    """Give the URL of a site with three pages, and two that mean us no good."""
 
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            body = PAGE.format(path=self.path).encode()
+            page = HOSTILE if "hostile" in self.path else PAGE
+            body = page.format(path=self.path).encode()
+            kind = "plain" if self.path.endswith(".txt") else "html"
             self.send_response(200)
-            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.send_header("Content-Type", f"text/{kind}; charset=utf-8")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
+from .cluster_page import forgive
 from .conftest import SCRIPT, Watch, Web, save, write_script
 
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
@@ -23,7 +24,7 @@ def run(page: Page) -> None:
 @pytest.fixture
 def editor(page: Page, site: str, request: pytest.FixtureRequest) -> Page:
     """Give an editor with the script of a new project."""
-    page.goto(f"/debug/{request.node.name.removeprefix('test_')[:32]}")
+    page.goto(f"/debug/{request.node.originalname.removeprefix('test_')[:32]}")
     write_script(page, SCRIPT.format(site=site))
     return page
 
@@ -98,6 +99,28 @@ def test_the_helper_finds_the_selector_of_what_is_clicked(editor: Page, picture:
     editor.locator("#css-selector-helper .copy-selector").click()
     expect(editor.locator(".copy-selector-input")).to_have_value("b")
     picture(editor)
+
+
+@pytest.mark.parametrize("path", ["hostile", "hostile.txt"])
+def test_a_crawled_page_runs_nothing(
+    editor: Page, site: str, path: str, watch: Watch, picture: Picture
+) -> None:
+    write_script(editor, SCRIPT.format(site=site).replace(f"{site}/", f"{site}/{path}"))
+    run(editor)
+    tab(editor, "follows")
+    editor.locator(".newtask .task-run").click()
+    tab(editor, "web")
+    shown = editor.frame_locator("#tab-web iframe")
+    expect(shown.locator("h1")).to_have_css("color", "rgb(1, 2, 3)")
+    expect(shown.locator("#sound")).to_have_js_property("naturalWidth", 1)
+    shown.locator("#lure").click()
+    picture(editor, path)
+    tab(editor, "follows")
+    if path == "hostile":
+        expect(editor.locator(".newtask .task-url").last).to_contain_text("/?<img")
+        picture(editor, "follows")
+    assert editor.evaluate("window.ran") is None
+    forgive(watch, "Content Security Policy")
 
 
 def test_nothing_is_loaded_twice_or_missing(editor: Page, watch: Watch) -> None:

@@ -127,6 +127,18 @@ def test_running_an_unknown_project_is_a_404(web: Any) -> None:
     assert web.post("/run", data={"project": "absent"}).status_code == 404
 
 
+@pytest.mark.parametrize(("url", "count"), [("javascript:alert(1)", 0), ("https://x.example/", 1)])
+def test_only_addresses_of_the_web_become_links(
+    web: Any, spider: Spider, url: str, count: int
+) -> None:
+    spider.taskdb.insert("demo", "t", {"taskid": "t", "project": "demo", "url": url, "status": 2})
+    spider.resultdb.save("demo", "t", url, {"title": "x"})
+    for path in ("/task/demo:t", "/results?project=demo"):
+        page = web.get(path).text
+        assert url in page
+        assert page.count(f'href="{url}"') == count
+
+
 @pytest.mark.usefixtures("crawled")
 def test_a_crawl_is_seen_on_every_page(web: Any) -> None:
     assert update(web, "rate", "5/7").text == "ok"

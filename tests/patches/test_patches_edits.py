@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import sdist
 from edits import EDITS
-from edits.edit import NOTICE, TEMPLATE_NOTICE, Edit, EditError, Span, patch
+from edits.edit import NOTICE, SCRIPT_NOTICE, TEMPLATE_NOTICE, Edit, EditError, Span, patch
 
 
 @pytest.fixture
@@ -43,6 +43,13 @@ def test_a_changed_template_says_so_in_a_comment_that_no_page_shows(tree: Path) 
     assert text.startswith(TEMPLATE_NOTICE)
     pages = Environment(line_statement_prefix="#", autoescape=True)  # as pyspider's
     assert pages.from_string(text).render() == "<!DOCTYPE html>\nnew"
+
+
+def test_a_changed_script_says_so_in_a_comment_of_its_language(tree: Path) -> None:
+    (tree / "a.js").write_text("old()\n")
+    patch(tree, [Edit("a.js", "old", "new", "why")])
+    assert (tree / "a.js").read_text() == f"{SCRIPT_NOTICE}new()\n"
+    assert SCRIPT_NOTICE.startswith("// Changed")
 
 
 def test_line_endings_stay_as_they_are(tree: Path) -> None:

@@ -1,0 +1,40 @@
+"""What a crawled page says is shown, and never run: its markup, its addresses."""
+
+from edits.edit import Edit
+
+_EDITOR = "pyspider/webui/static/debug.min.js"
+_WEB_ONLY = "a link to javascript: would run what a crawled page says as whoever presses it"
+
+# The selector helper runs in the editor's own page, so nothing in the frame needs to. The frame
+# keeps `allow-scripts`: without it Safari hears no press in it (WebKit bug 218086).
+_POLICY = "script-src 'none'; object-src 'none'; frame-src data:"
+
+
+def _linked(template: str, attribute: str, url: str) -> Edit:
+    link = f'{attribute} href="{{{{ {url} }}}}"'
+    checked = f"{{% if ({url} or '').startswith(('http://', 'https://')) %}}"
+    return Edit(
+        f"pyspider/webui/templates/{template}.html",
+        link,
+        f'{attribute}{checked} href="{{{{ {url} }}}}"{{% endif %}}',
+        _WEB_ONLY,
+    )
+
+
+EDITS = (
+    Edit(
+        _EDITOR,
+        "a.write(r)",
+        f'a.write("<meta http-equiv=Content-Security-Policy content=\\"{_POLICY}\\">"+r)',
+        "the frame counts as the web UI, so a script, handler or link in it could do anything",
+    ),
+    Edit(
+        _EDITOR,
+        "t.url||'<span class=\"error\">no_url!</span>'",
+        'function(){return t.url?$("<div>").text(t.url).html():'
+        "'<span class=\"error\">no_url!</span>'}",
+        "an address may hold markup, and would become part of the editor itself",
+    ),
+    _linked("result", "class=open-url", "result.url"),
+    _linked("task", "class=url", "task.url"),
+)
