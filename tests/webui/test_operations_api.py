@@ -1,5 +1,6 @@
 """What the operations page asks the API for, of a real web UI at a real cluster."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -31,7 +32,7 @@ def client(ui: ClusterWebUI, cluster: Cluster) -> Iterator[Any]:
 def ask(client: Any, path: str) -> Any:
     answer = client.get(f"/api/v1/{path}")
     assert answer.status_code == 200, answer.text
-    return answer.get_json()
+    return json.loads(answer.text, parse_constant=pytest.fail)  # browsers know no NaN
 
 
 def kinds(client: Any) -> set[str]:
@@ -104,6 +105,15 @@ def test_projects_have_their_owners_numbers_once_an_owner_has_them(
         assert page["items"][0]["numbers"]["pending"] >= 1
 
 
+@pytest.mark.parametrize("path", ["workload", "projects", "projects/busy"])
+@pytest.mark.usefixtures("owner")
+def test_a_rate_that_is_no_number_in_json_is_null(client: Any, ui: ClusterWebUI, path: str) -> None:
+    ui.config["projectdb"].update("busy", rate=float("inf"), burst=float("inf"))
+    found = ask(client, path)
+    busy = found["items"][0] if "items" in found else found
+    assert (busy["name"], busy["rate"], busy["burst"]) == ("busy", None, None)
+
+
 @pytest.mark.usefixtures("owner")
 def test_a_wrong_order_is_refused(client: Any) -> None:
     assert client.get("/api/v1/workload?sort=colour").status_code == 422
@@ -171,6 +181,14 @@ def test_dead_letters_are_paged_with_their_reasons(client: Any, letters: list[st
     page = ask(client, "dead-letters?offset=1&limit=1")
     assert (page["total"], [each["tag"] for each in page["items"]]) == (3, letters[1:2])
     assert page["items"][0]["reason"] == "reason 1"
+
+
+def test_a_letter_that_json_cannot_hold_is_listed_as_text(client: Any, cluster: Cluster) -> None:
+    for body in (b"\x91\xcb\x7f\xf8" + bytes(6), b"\x91" * 1000 + b"\xc0", b"\x91\x01"):
+        cluster.broker.bury(Kind.STATUS, 3, "no task", body)
+    usable, deep, nan = (letter["message"] for letter in ask(client, "dead-letters")["items"])
+    assert (usable, nan) == ([1], "[nan]")
+    assert deep.startswith("b'\\x91")
 
 
 def test_dead_letters_are_replayed_and_dropped(

@@ -31,6 +31,7 @@ from pyspider_zk.webui.api.errors import (
     answer_http_error,
 )
 from pyspider_zk.webui.api.schemas import Problem
+from pyspider_zk.webui.api.strict import StrictJSON
 from pyspider_zk.webui.headers import restrict
 from pyspider_zk.webui.problem import PROBLEM_TYPE
 from pyspider_zk.webui.readers import SAFE
@@ -80,6 +81,7 @@ def create_api(backend: Backend, **settings: Any) -> Flask:
         settings: Flask's, where they shall differ.
     """
     flask_app = Flask(__name__, static_folder=None)
+    flask_app.json = StrictJSON(flask_app)
     flask_app.config.update(_SETTINGS | settings)
     backend.bind(flask_app)
     login_manager.init_app(flask_app, add_context_processor=False)
