@@ -7,6 +7,9 @@ _RUN = "pyspider/run.py"
 _OFFLINE = "the libraries are installed with the web UI; a CDN is asked only if one is named"
 
 _INDEX = "pyspider/webui/templates/index.html"
+_DASHBOARD = "pyspider/webui/static/index.min.js"
+_STILL = ",highlight:!1"  # which leaves the colour that there was
+_ONE_WRITER = "x-editable wrote over what Vue had drawn, and later changes did not show in that row"
 _CLUSTER = "a web UI of a cluster has `cluster` in its config; any other shows what it always did"
 
 EDITS: tuple[Edit | Span, ...] = (
@@ -91,5 +94,16 @@ EDITS: tuple[Edit | Span, ...] = (
         "var projects = {{ (config.cluster.with_owners(projects) if config.cluster else projects)"
         " | tojson | safe }};\n",
         _CLUSTER,
+    ),
+    *(
+        Edit(_DASHBOARD, f'emptytext:"{text}"', f'emptytext:"{text}",display:!1{more}', _ONE_WRITER)
+        for text, more in (("[group]", _STILL), ("[status]", _STILL), ("0/0", ""))
+    ),
+    Edit(
+        _INDEX,
+        "<span>{{ project.group }}</span>",
+        "<span :data-value=\"project.group || ''\""
+        " :class=\"{'editable-empty': !project.group}\">{{ project.group || '[group]' }}</span>",
+        _ONE_WRITER,
     ),
 )

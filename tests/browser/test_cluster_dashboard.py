@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from .cluster_page import confirm, dialog
-from .conftest import Cluster, Web
+from .cluster_page import confirm, dialog, forgive
+from .conftest import Cluster, Watch, Web
 
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
@@ -55,6 +55,48 @@ def test_a_project_is_started_restarted_and_stopped(dashboard: Page, cluster: Cl
         says(dashboard, f"{operation.lower()}: 1 of 1 project done")
         expect(project(dashboard).locator(".project-status")).to_have_text(status)
         assert cluster.web.project("still")["status"] == status
+
+
+def test_a_row_that_was_changed_by_hand_still_shows_what_is_done_to_it(
+    page: Page, cluster: Cluster, picture: Picture
+) -> None:
+    cluster.make("by_hand")
+    page.goto("/")
+    status, group = (
+        project(page, "by_hand").locator(f".project-{each}>span") for each in ("status", "group")
+    )
+    expect(group).to_have_text("[group]")
+    status.click()
+    form = page.locator(".editable-container")
+    form.locator("select").select_option("DEBUG")
+    form.locator(".editable-submit").click()
+    expect(status).to_have_text("DEBUG")
+    operate(page, "Delete", "by_hand")
+    dialog(page).get_by_label("stop now and delete after pyspider's 24 hours").check()
+    dialog(page).get_by_label("Type by_hand to confirm").fill("by_hand")
+    confirm(page, "Delete")
+    says(page, "delete: 1 of 1 project done")
+    expect(status).to_have_text("STOP")
+    expect(status).to_have_css("background-color", "rgb(217, 83, 79)")
+    expect(group).to_have_text("delete")
+    picture(page)
+    status.click()
+    expect(form.locator("select")).to_have_value("STOP")
+    form.locator(".editable-cancel").click()
+    group.click()
+    expect(form.locator("input")).to_have_value("delete")
+
+
+def test_what_was_done_is_not_called_impossible_if_only_the_row_cannot_be_read(
+    dashboard: Page, watch: Watch
+) -> None:
+    dashboard.route("**/api/v1/projects/still", lambda route: route.abort())
+    operate(dashboard, "Stop")
+    says(
+        dashboard,
+        "stop: 1 of 1 project done; its row may be old: the web UI itself does not answer",
+    )
+    forgive(watch, "ERR_FAILED")
 
 
 def test_the_dashboard_deletes_a_project_only_once_its_name_is_typed(

@@ -27,15 +27,16 @@ async function operate(operation, row) {
   const { name } = row.dataset;
   const id = newId(); // sent again with the same id it is done once
   const send = (args) => post("/jobs", { operation, names: [name], arguments: args, id });
+  let batch;
   try {
-    const batch = operation === "delete" ? await askDelete(name, send) : await send({});
-    if (!batch) return;
-    const { state } = await follow(batch, tell);
-    if (operation === "delete" && state === "done" && !batch.arguments.wait) row.remove();
-    else await refresh(row);
+    batch = operation === "delete" ? await askDelete(name, send) : await send({});
   } catch (error) {
     say(said, `Cannot ${operation} ${name}: ${error.message}`);
   }
+  if (!batch) return;
+  const { state } = await follow(batch, tell);
+  if (operation === "delete" && state === "done" && !batch.arguments.wait) row.remove();
+  else await refresh(row);
 }
 
 const askDelete = (name, send) =>
@@ -56,8 +57,14 @@ function tell(batch, fault) {
 /** Show the row as it is now; pyspider's script draws what changes in its `projects`. */
 async function refresh(row) {
   const { name } = row.dataset;
-  const { status, group, rate, burst } = await ask(`/projects/${encodeURIComponent(name)}`);
-  Object.assign(projects.find((each) => each.name === name), { status, group, rate, burst });
+  try {
+    const { status, group } = await ask(`/projects/${encodeURIComponent(name)}`);
+    Object.assign(projects.find((each) => each.name === name), { status, group });
+    for (const [field, value] of Object.entries({ status, group: group ?? "" }))
+      $(row).find(`.project-${field}>span`).editable("setValue", value); // for the form to begin with
+  } catch (error) {
+    say(said, `${said.textContent}; its row may be old: ${error.message}`);
+  }
 }
 
 // pyspider's script makes the rows out of a template at this event, and heard of it first.
