@@ -101,7 +101,12 @@ class Dispatcher:
     # --- projects ---
 
     def projects(
-        self, selection: Selection, sort: str = "name", offset: int = 0, limit: int | None = None
+        self,
+        selection: Selection,
+        sort: str = "name",
+        offset: int = 0,
+        limit: int | None = None,
+        with_owners: bool = True,
     ) -> Page:
         """Return the projects that are meant, without their scripts.
 
@@ -110,6 +115,7 @@ class Dispatcher:
 
         Args:
             sort: one of these; with ``-`` before it the other way round.
+            with_owners: without, ``owner`` is None everywhere and ZooKeeper is not asked.
 
         Raises:
             BadRequest: there is no such order or status.
@@ -120,7 +126,7 @@ class Dispatcher:
         key, backwards = sort.removeprefix("-"), sort.startswith("-")
         if key not in SORTS:
             raise BadRequest(f"there is no order {sort!r}; known are {', '.join(SORTS)}")
-        rows = self._projects.rows(with_owners=True)
+        rows = self._projects.rows(with_owners=with_owners)
         chosen = [rows[name] for name in selection.chosen(rows)]
         chosen.sort(
             key=lambda row: (True, 0) if row[key] is None else (False, row[key]), reverse=backwards

@@ -332,11 +332,19 @@ def test_a_zookeeper_that_is_away_is_told(ui: ClusterWebUI, tmp_path: Path) -> N
         cluster = Cluster(tmp_path, settings)
         with cluster.scheduler():
             pass
+        for name in "ab":
+            cluster.project(name)
         with ui.joined(settings, cluster.queues()):
             server.stop()
             client = stock_app.test_client()
-            for path in ("members", "projects", "jobs", "events", "assignment"):
+            for path in ("members", "jobs", "events", "assignment"):
                 assert_problem(client.get(f"/api/v1/{path}"), 503, "ZooKeeper")
+            for path in ("projects", "workload"):
+                found = client.get(f"/api/v1/{path}?pattern=a*&sort=-name").get_json()
+                assert [(row["name"], row["owner"]) for row in found["items"]] == [("a", None)]
+                assert "ZooKeeper" in found["missing"][0]
+                for query in ("owner=0", "sort=-owner"):
+                    assert_problem(client.get(f"/api/v1/{path}?{query}"), 503, "ZooKeeper")
             server.start()
     finally:
         server.stop()

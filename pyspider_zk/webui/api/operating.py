@@ -67,7 +67,7 @@ def _member(cluster: Cluster, number: int) -> tuple[MemberId, Member]:
 
 def _weights() -> dict[int, int]:
     """Return the active projects of the slots that have any."""
-    rows = backend().dispatcher.projects(Selection(all=True)).items
+    rows = backend().dispatcher.projects(Selection(all=True), with_owners=False).items
     return dict(Counter(row["slot"] for row in rows if row["status"] in ACTIVE))
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from pyspider_zk.core.records import MemberId
 from pyspider_zk.core.selection import Selection
-from pyspider_zk.errors import NotFound
+from pyspider_zk.errors import NotFound, SessionLost, Unavailable
 from pyspider_zk.hooks.dispatcher import Page
 from pyspider_zk.webui.api.backend import backend
 from pyspider_zk.webui.api.blueprint import Part
@@ -16,10 +16,11 @@ blueprint = Part("projects", __name__, description="Projects and who schedules t
 @blueprint.route("/projects")
 @blueprint.query(ProjectQuery)
 @blueprint.tells(ProjectPage)
-def list_projects(query: dict[str, Any]) -> Page:
-    """List projects."""
+def list_projects(query: dict[str, Any]) -> dict[str, Any]:
+    """List projects; if ZooKeeper is away, without their owners, and `missing` says so."""
     paging = {name: query.pop(name) for name in ("sort", "offset", "limit")}
-    return backend().dispatcher.projects(Selection(**query, all=True), **paging)
+    page, missing = find(Selection(**query, all=True), **paging)
+    return {**page.as_dict(), "missing": missing}
 
 
 @blueprint.route("/projects/<string:name>")
@@ -39,6 +40,21 @@ def get_project(name: str) -> dict[str, Any]:
         "phase": row.phase,
         "next": number(row.next),
     }
+
+
+def find(selection: Selection, sort: str, **paging: Any) -> tuple[Page, list[str]]:
+    """Return projects and what is missing: their owners, unless the question is about those.
+
+    Raises:
+        Unavailable: the question is about owners, or the project database is away.
+    """
+    projects = backend().dispatcher.projects
+    try:
+        return projects(selection, sort, **paging), []
+    except (Unavailable, SessionLost) as error:
+        if selection.owner is not None or sort.removeprefix("-") == "owner":
+            raise
+        return projects(selection, sort, **paging, with_owners=False), [f"owners: {error}"]
 
 
 def number(member: MemberId | None) -> int | None:

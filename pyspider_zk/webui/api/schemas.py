@@ -37,8 +37,8 @@ def _measure(about: str, **more: Any) -> fields.Float:
     return fields.Float(required=True, metadata=_about(about), **more)
 
 
-def _owner(about: str = "number of the member that schedules it") -> fields.Integer:
-    return _number(f"{about}; null: nobody just now", allow_none=True)
+def _owner(about: str = "number of the member that schedules it", null: str = "") -> fields.Integer:
+    return _number(f"{about}; null: nobody just now{null}", allow_none=True)
 
 
 # --- errors ---
@@ -107,13 +107,14 @@ class Project(Schema):
     burst = _measure("tasks at once; null: none, or infinite", allow_none=True)
     updatetime = fields.Float(required=True, allow_none=True, metadata=_about("last change"))
     slot = _number("the slot that it belongs to")
-    owner = _owner()
+    owner = _owner(null=", or it is `missing`")
 
 
 class ProjectPage(PageOf):
     """Projects, those from `offset` on."""
 
     items = fields.List(fields.Nested(Project), required=True)
+    missing = fields.List(fields.String(), required=True, metadata=_about("what does not answer"))
 
 
 class Route(Project):
@@ -373,7 +374,7 @@ class WorkloadPage(PageOf):
     """Projects, those from `offset` on."""
 
     items = fields.List(fields.Nested(Workload), required=True)
-    missing = fields.List(fields.String(), required=True, metadata=_about("who does not answer"))
+    missing = fields.List(fields.String(), required=True, metadata=_about("what does not answer"))
 
 
 # --- dead letters ---

@@ -13,7 +13,7 @@ const OLD = 10; // seconds; older than that is not "live"
  * of the last answer in which nothing was missing.
  */
 export function live(load, show) {
-  const state = { paused: false, at: null, some: false, missing: [], asking: false, again: false, timer: 0 };
+  const state = { paused: false, at: null, some: false, missing: [], asking: false, again: false, changed: false, timer: 0 };
   const pause = byId("pause");
 
   async function turn() {
@@ -28,6 +28,7 @@ export function live(load, show) {
       if (!state.again) {
         state.missing = data.missing ?? [];
         state.some = true;
+        state.changed = false;
         if (!state.missing.length) state.at = Date.now();
         show(data);
       }
@@ -59,7 +60,7 @@ export function live(load, show) {
     badge.className = `freshness ${state.paused ? "paused" : stale ? "stale" : "live"}`;
     if (seconds !== null) say(badge, `${word} · ${age(seconds)} old`);
     else say(badge, state.some ? word : partial ? "no data yet" : "loading");
-    report(state.missing, state.some);
+    report(state);
   }
 
   pause.addEventListener("click", () => {
@@ -74,15 +75,21 @@ export function live(load, show) {
   });
   setInterval(tell, 1000);
   turn();
-  return { refresh: turn };
+  return {
+    /** Ask at once; something else may be wanted than what is shown. */
+    refresh() {
+      state.changed = true;
+      turn();
+    },
+  };
 }
 
-function report(missing, some) {
+function report({ missing, some, changed }) {
   const box = byId("missing");
-  const text = missing.map((each) => each.replace(/\.$/, "")).join("; ");
+  const known = changed ? " Below is what was shown before you asked." : " What is known stays below.";
+  const text = `${missing.map((each) => each.replace(/\.$/, "")).join("; ")}.${some ? known : ""}`;
   box.hidden = !missing.length;
   if (box.dataset.text === text) return;
   box.dataset.text = text;
-  const shown = some ? " What is known stays below." : "";
-  box.replaceChildren(...(missing.length ? [h("strong", {}, "Missing: "), `${text}.${shown}`] : []));
+  box.replaceChildren(...(missing.length ? [h("strong", {}, "Missing: "), text] : []));
 }

@@ -22,12 +22,17 @@ let last = null;
 const selection = new Selection("project", () => last && show(last));
 const number = (name, format = count) => (each) => (each.numbers ? format(each.numbers[name]) : { text: "–", title: "its owner has not taken it in yet, or does not answer" });
 
+function owner({ owner }) {
+  if (owner !== null) return owner;
+  return last.missing.length ? { text: "–", title: "none, or unknown: see what is missing" } : { text: "none", cls: "bad" };
+}
+
 const table = new Table(byId("projects"), [
   selection.column((each) => each.name),
   { title: "Project", sort: "name", cls: "first", show: (each) => ({ text: each.name, href: `/debug/${encodeURIComponent(each.name)}` }) },
   { title: "Group", sort: "group", show: (each) => each.group || "–" },
   { title: "Status", sort: "status", show: (each) => badges([[each.status, COLOURS[each.status] ?? ""], ...(each.numbers?.paused ? [["paused", "warn"]] : [])]) },
-  { title: "Owner", sort: "owner", cls: "num", show: (each) => (each.owner === null ? { text: "none", cls: "bad" } : each.owner) },
+  { title: "Owner", sort: "owner", cls: "num", show: owner },
   { title: "Slot", sort: "slot", cls: "num", show: (each) => each.slot },
   { title: "Rate / limit", sort: "rate_now", cls: "num", about: "tries that ended per second over five minutes, and how many may be sent", show: (each) => `${each.numbers ? rate(each.numbers.rate_now) : "–"} / ${rate(each.rate)}` },
   { title: "Pending", sort: "pending", cls: "num", about: "tasks in memory", show: number("pending") },
