@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from pyspider_zk.core.names import Kind
 from pyspider_zk.queues.api import Message, SlotQueues
@@ -128,6 +130,60 @@ def test_a_paused_page_stays_as_it_is_and_says_so(page: Page, cluster: Cluster) 
     expect(page.locator("#projects tbody tr")).to_have_count(0)
     page.get_by_role("button", name="Resume").click()
     expect(page.locator("#projects tbody tr")).to_have_count(1)
+
+
+def change(page: Page, path: str, how: Callable[[dict[str, Any], int], None]) -> None:
+    """Let a page see answers of the API that differ from one another."""
+    numbers = count(1)
+
+    def altered(route: Route) -> None:
+        answer = route.fetch()
+        found = answer.json()
+        how(found, next(numbers))
+        route.fulfill(response=answer, json=found)
+
+    page.route(f"**/api/v1/{path}", altered)
+
+
+def test_a_batch_at_work_keeps_presses_and_focus(page: Page) -> None:
+    page.request.post("/api/v1/jobs", data={"operation": "run", "names": ["blog"], "id": "ticks"})
+
+    def further(found: dict[str, Any], done: int) -> None:
+        ticks = next(each for each in found["items"] if each["id"] == "ticks")
+        ticks |= {"state": "running", "total": 99, "done": done, "failed": 1}
+        ticks["errors"] = {"blog": "no reason"}
+
+    change(page, "jobs?*", further)
+    open_page(page, "jobs?id=ticks")
+    title = page.locator("#detail h2")
+    link = page.locator("#detail").get_by_role("link", name="blog")
+    link.focus()
+    expect(title).to_contain_text("run: 2 of 99")
+    expect(link).to_be_focused()
+    page.locator("#detail").get_by_role("button", name="Cancel").hover()
+    page.mouse.down()
+    expect(title).to_contain_text("run: 3 of 99")
+    page.mouse.up()
+    expect(dialog(page)).to_contain_text("Cancel this batch?")
+    heard = page.locator("#detail").locator("css=[aria-live], [role=status]")
+    assert heard.all_inner_texts() == ["running"]
+
+
+def test_an_alert_whose_seconds_run_stays_and_is_told_once(page: Page) -> None:
+    def further(found: dict[str, Any], age: int) -> None:
+        found["alerts"] = [
+            {"kind": "suspect-member", "severity": "warning", "text": f"no renewal for {age}.5 s"},
+            {"kind": "dead-letters", "severity": "warning", "text": f"{age} dead letters"},
+        ]
+
+    change(page, "overview", further)
+    open_page(page, "")
+    link = page.get_by_role("link", name="Look at them")
+    link.focus()
+    expect(page.locator("#alerts")).to_contain_text("no renewal for 3.5 s")
+    expect(link).to_be_focused()
+    expect(page.locator("#alerts [aria-live], #alerts[aria-live]")).to_have_count(0)
+    expect(page.locator("#alerts-heard")).to_have_text(re.compile(r"^no renewal; \d dead letters$"))
 
 
 # -- single pages ----------------------------------------------------------------------------

@@ -3,7 +3,7 @@ import { ask, post } from "./api.js";
 import { about, ended, state as stateOf, summary } from "./batches.js";
 import { progress } from "./charts.js";
 import { dialog } from "./dialog.js";
-import { byId, h } from "./dom.js";
+import { byId, h, say } from "./dom.js";
 import { count, plural, when } from "./format.js";
 import { live } from "./live.js";
 import { pager } from "./pager.js";
@@ -24,8 +24,6 @@ const table = new Table(byId("batches"), [
   { title: "By", show: (each) => each.user || "–" },
   { title: "Batch", cls: "full", show: (each) => ({ text: each.id.length > 12 ? `${each.id.slice(0, 12)}…` : each.id, title: each.id }) },
 ], { key: (each) => each.id });
-
-const page = live(load, show);
 
 async function load() {
   const list = await ask("/jobs", { query: { offset: state.offset, limit: SIZE } });
@@ -66,40 +64,65 @@ function show(data) {
   detail(data.chosen);
 }
 
+// --- the chosen batch: its elements stay, and with them the focus and a press that lasts ---
+
+const FACTS = {
+  Batch: (each) => each.id,
+  State: (each) => each.state,
+  Operation: about,
+  "Chosen by": (each) => Object.entries(each.selection).map(([name, value]) => `${name} ${value}`).join(", ") || "names",
+  "Asked for": (each) => `${when(each.created)} by ${each.user || "nobody logged in"}`,
+  Jobs: (each) => `${each.jobs.pending} pending, ${each.jobs.running} running, ${each.jobs.done} done`,
+};
+
+let chosen = null;
+const title = h("h2", {});
+const bar = h("div", {});
+const facts = Object.keys(FACTS).map((name) => h("span", { role: name === "State" && "status" }));
+const buttons = {
+  cancel: h("button", { type: "button", class: "danger", onclick: () => cancel(chosen) }, "Cancel"),
+  retry: h("button", { type: "button", onclick: () => retry(chosen) }, "Retry what failed"),
+  close: h("button", { type: "button", onclick: () => choose("") }, "Close"),
+};
+const failures = h("table", {});
+const more = h("p", {});
+const whole = h("div", { class: "detail" },
+  title,
+  bar,
+  h("dl", {}, Object.keys(FACTS).map((name, place) => [h("dt", {}, name), h("dd", {}, facts[place])])),
+  h("div", { class: "buttons" }, Object.values(buttons)),
+  failures,
+  more,
+);
+const reasons = new Table(failures, [
+  { title: "Project", show: ([name]) => ({ text: name, href: `/debug/${encodeURIComponent(name)}` }) },
+  { title: "Why it failed", cls: "wide", show: ([, reason]) => reason },
+], { key: ([name]) => name });
+const gone = h("p", { class: "empty" });
+byId("detail").append(gone, whole);
+
 function detail(batch) {
-  const box = byId("detail");
-  box.hidden = !batch;
-  const sign = JSON.stringify(batch);
-  if (box.dataset.sign === sign) return;
-  box.dataset.sign = sign;
-  const focused = box.contains(document.activeElement) && document.activeElement.textContent;
-  box.replaceChildren(...(batch ? [batch.gone ? h("p", { class: "empty" }, batch.gone) : whole(batch)] : []));
-  if (focused) [...box.querySelectorAll("button")].find((each) => each.textContent === focused)?.focus();
+  chosen = batch;
+  byId("detail").hidden = !batch;
+  gone.hidden = !batch?.gone;
+  whole.hidden = !batch || Boolean(batch.gone);
+  if (batch?.gone) say(gone, batch.gone);
+  if (whole.hidden) return;
+  say(title, summary(batch));
+  bar.replaceChildren(progress(batch.done, batch.failed, batch.total));
+  Object.values(FACTS).forEach((text, place) => say(facts[place], text(batch)));
+  const focused = document.activeElement;
+  buttons.cancel.hidden = ended(batch);
+  buttons.retry.hidden = !ended(batch) || !batch.failed;
+  if (focused?.hidden) buttons.close.focus(); // it went while it had the focus
+  const errors = Object.entries(batch.errors);
+  failures.hidden = !errors.length;
+  reasons.show(errors);
+  more.hidden = batch.failed <= errors.length;
+  say(more, `and ${plural(batch.failed - errors.length, "more project")}`);
 }
 
-function whole(batch) {
-  const errors = Object.entries(batch.errors);
-  const selected = Object.entries(batch.selection).map(([name, value]) => `${name} ${value}`).join(", ");
-  return h("div", { class: "detail" },
-    h("h2", {}, summary(batch)),
-    progress(batch.done, batch.failed, batch.total),
-    h("dl", {},
-      [["Batch", batch.id], ["Operation", about(batch)], ["Chosen by", selected || "names"], ["Asked for", `${when(batch.created)} by ${batch.user || "nobody logged in"}`],
-       ["Jobs", `${batch.jobs.pending} pending, ${batch.jobs.running} running, ${batch.jobs.done} done`]]
-        .map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]),
-    ),
-    h("div", { class: "buttons" },
-      !ended(batch) && h("button", { type: "button", class: "danger", onclick: () => cancel(batch) }, "Cancel"),
-      ended(batch) && batch.failed > 0 && h("button", { type: "button", onclick: () => retry(batch) }, "Retry what failed"),
-      h("button", { type: "button", onclick: () => choose("") }, "Close"),
-    ),
-    errors.length > 0 && h("table", {},
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Project"), h("th", { scope: "col" }, "Why it failed"))),
-      h("tbody", {}, errors.map(([name, reason]) => h("tr", {}, h("td", {}, h("a", { href: `/debug/${encodeURIComponent(name)}` }, name)), h("td", { class: "wide" }, reason)))),
-    ),
-    batch.failed > errors.length && h("p", {}, `and ${plural(batch.failed - errors.length, "more project")}`),
-  );
-}
+const page = live(load, show);
 
 async function cancel(batch) {
   const done = await dialog({

@@ -1,6 +1,6 @@
 import { ask } from "./api.js";
 import { bars } from "./charts.js";
-import { byId, h } from "./dom.js";
+import { byId, h, say } from "./dom.js";
 import { age, count, percent, rate, since } from "./format.js";
 import { live } from "./live.js";
 import { Table } from "./table.js";
@@ -69,21 +69,38 @@ function show(data) {
   if (data.throughput) throughput(data.throughput);
 }
 
+const lines = new Map(); // of alerts; they stay, and with them the focus on a link
+
 function alerts(found, complete) {
-  const list = byId("alerts");
-  const sign = JSON.stringify([found, complete]);
-  if (list.dataset.sign === sign) return;
-  list.dataset.sign = sign;
-  const lines = found.map((each) =>
-    h("li", { class: each.severity },
-      h("strong", {}, each.severity === "serious" ? "Serious: " : "Warning: "), each.text,
-      each.kind === "dead-letters" && [" ", h("a", { href: "/cluster/dead-letters" }, "Look at them")],
-    ),
-  );
-  const none = complete
-    ? h("li", { class: "good" }, "All is well.")
-    : h("li", { class: "warning" }, "Whether all is well cannot be told: something does not answer.");
-  list.replaceChildren(...(lines.length ? lines : [none]));
+  const well = complete
+    ? { kind: "well", severity: "good", text: "All is well." }
+    : { kind: "unknown", severity: "warning", text: "Whether all is well cannot be told: something does not answer." };
+  const shown = (found.length ? found : [well]).map((alert, place, all) => {
+    const nth = all.slice(0, place).filter((each) => each.kind === alert.kind).length;
+    return [`${alert.kind} ${nth}`, alert];
+  });
+  const keys = new Set(shown.map(([key]) => key));
+  for (const [key, line] of lines) {
+    if (keys.has(key)) continue;
+    line.element.remove();
+    lines.delete(key);
+  }
+  shown.forEach(([key, alert], place) => {
+    const line = lines.get(key) ?? newLine(alert.kind);
+    lines.set(key, line);
+    line.element.className = alert.severity;
+    say(line.word, { serious: "Serious: ", warning: found.length ? "Warning: " : "" }[alert.severity] ?? "");
+    say(line.text, alert.text);
+    const list = byId("alerts");
+    if (list.children[place] !== line.element) list.insertBefore(line.element, list.children[place] ?? null);
+  });
+  say(byId("alerts-heard"), shown.map(([, alert]) => alert.text.replace(/ for [\d.]+ s/, "")).join("; "));
+}
+
+function newLine(kind) {
+  const [word, text] = [h("strong", {}), h("span", {})];
+  const link = kind === "dead-letters" && [" ", h("a", { href: "/cluster/dead-letters" }, "Look at them")];
+  return { word, text, element: h("li", {}, word, text, link) };
 }
 
 function throughput(found) {
