@@ -186,6 +186,22 @@ def test_an_alert_whose_seconds_run_stays_and_is_told_once(page: Page) -> None:
     expect(page.locator("#alerts-heard")).to_have_text(re.compile(r"^no renewal; \d dead letters$"))
 
 
+def test_how_long_ago_is_told_by_the_web_uis_clock(page: Page) -> None:
+    page.clock.set_fixed_time("2099-01-01")
+
+    def waits(found: dict[str, Any], _: int) -> None:
+        for place, each in enumerate(found["items"]):
+            each["numbers"] |= {"due_since": found["at"] - 10 - place, "next_due": found["at"] + 5}
+
+    change(page, "workload?*", waits)
+    open_page(page, "projects?sort=name")
+    assert page.locator("td[data-label='Oldest due']").all_inner_texts() == ["10 s", "11 s", "12 s"]
+    assert page.locator("td[data-label='Next due']").all_inner_texts() == ["in 5 s"] * 3
+    open_page(page, "")
+    for up in page.locator("td[data-label=Up]").all_inner_texts():
+        assert re.fullmatch(r"\d+ (s|min)", up)
+
+
 # -- single pages ----------------------------------------------------------------------------
 
 

@@ -373,6 +373,7 @@ class Workload(Project):
 class WorkloadPage(PageOf):
     """Projects, those from `offset` on."""
 
+    at = _time("when this was told, seconds since the epoch")
     items = fields.List(fields.Nested(Workload), required=True)
     missing = fields.List(fields.String(), required=True, metadata=_about("what does not answer"))
 

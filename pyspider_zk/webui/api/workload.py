@@ -1,5 +1,6 @@
 """Projects with the numbers that their owners hold."""
 
+import time
 from collections.abc import Collection
 from typing import Any
 
@@ -36,7 +37,8 @@ def list_workload(query: dict[str, Any]) -> dict[str, Any]:
     history, _ = _ask("local_project_history", [], names, past=silent)  # they had their time
     items = [{**row, "history": history.get(row["name"])} for row in shown]
     missing += [f"member {member.number} does not answer" for member in silent]
-    return {"items": items, "total": found.total, "offset": offset, "missing": missing}
+    page = {"items": items, "total": found.total, "offset": offset}
+    return {**page, "at": time.time(), "missing": missing}
 
 
 def _ask(

@@ -28,12 +28,13 @@ export function age(seconds) {
   return `${Math.floor(left / 86400)} d ${Math.floor((left % 86400) / 3600)} h`;
 }
 
-export const since = (time) => (known(time) ? age(Date.now() / 1000 - time) : UNKNOWN);
+// `now` is the time in the answer: the clock of whoever looks may be wrong.
 
-export function until(time) {
+export const since = (time, now) => (known(time) ? age(now - time) : UNKNOWN);
+
+export function until(time, now) {
   if (!known(time)) return UNKNOWN;
-  const left = time - Date.now() / 1000;
-  return left <= 0 ? "now" : `in ${age(left)}`;
+  return time <= now ? "now" : `in ${age(time - now)}`;
 }
 
 export const when = (time) => (known(time) ? clock.format(new Date(time * 1000)) : UNKNOWN);

@@ -6,6 +6,8 @@ import { live } from "./live.js";
 import { Table } from "./table.js";
 import { badges, tiles } from "./tiles.js";
 
+let at = 0; // when the answer was given, by the web UI's clock
+
 const members = new Table(byId("members"), [
   { title: "Member", cls: "first", show: (each) => ({ text: each.name ? `${each.number} (${each.name})` : String(each.number), href: `/cluster/projects?owner=${each.number}`, title: "its projects" }) },
   { title: "State", show: (each) => badges(states(each)) },
@@ -15,7 +17,7 @@ const members = new Table(byId("members"), [
   { title: "Tasks/s", cls: "num", show: (each) => rate(each.tasks_per_s), about: "tasks that ended, over the last 10 seconds" },
   { title: "CPU", cls: "num", show: (each) => percent(each.cpu), about: "of one processor, over the last 10 seconds" },
   { title: "Lease age", cls: "num", show: (each) => ({ text: `${each.lease_age.toFixed(1)} s`, cls: each.suspect ? "bad" : "" }), about: "since this web UI first saw the present renewal; it is at least as old" },
-  { title: "Up", cls: "num", show: (each) => since(each.started) },
+  { title: "Up", cls: "num", show: (each) => since(each.started, at) },
   { title: "Host", show: (each) => ({ text: each.host, title: `process ${each.pid}` }) },
   { title: "Address", cls: "full", show: (each) => each.address },
   { title: "Version", show: (each) => each.version },
@@ -25,7 +27,7 @@ const components = new Table(byId("components"), [
   { title: "Component", cls: "first", show: (each) => each.kind.replace("-", " ") },
   { title: "Host", show: (each) => each.host },
   { title: "Process", cls: "num", show: (each) => each.pid },
-  { title: "Up", cls: "num", show: (each) => since(each.started) },
+  { title: "Up", cls: "num", show: (each) => since(each.started, at) },
   { title: "Address", cls: "full", show: (each) => each.address || "–" },
   { title: "Version", show: (each) => each.version },
 ], { key: (each) => each.id });
@@ -46,6 +48,7 @@ function states(member) {
 }
 
 function show(data) {
+  at = data.at;
   alerts(data.alerts, data.missing.length === 0);
   if (data.members) {
     const sum = (name) => data.members.reduce((all, each) => all + each[name], 0);

@@ -20,7 +20,7 @@ const state = read(DEFAULTS);
 let last = null;
 
 const selection = new Selection("project", () => last && show(last));
-const number = (name, format = count) => (each) => (each.numbers ? format(each.numbers[name]) : { text: "–", title: "its owner has not taken it in yet, or does not answer" });
+const number = (name, format = count) => (each) => (each.numbers ? format(each.numbers[name], last.at) : { text: "–", title: "its owner has not taken it in yet, or does not answer" });
 
 function owner({ owner }) {
   if (owner !== null) return owner;
