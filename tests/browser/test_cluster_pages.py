@@ -202,6 +202,15 @@ def test_how_long_ago_is_told_by_the_web_uis_clock(page: Page) -> None:
         assert re.fullmatch(r"\d+ (s|min)", up)
 
 
+def test_upwards_the_oldest_due_is_the_one_that_waits_least(page: Page) -> None:
+    open_page(page, "projects")
+    head = page.get_by_role("button", name="Oldest due", exact=True)
+    for order, sort in (("ascending", "-due_since"), ("descending", "due_since")):
+        with page.expect_response(f"**/api/v1/workload?*sort={sort}&*"):
+            head.click()
+        expect(page.locator(f"th[aria-sort={order}]")).to_have_text("Oldest due")
+
+
 # -- single pages ----------------------------------------------------------------------------
 
 

@@ -37,7 +37,7 @@ const table = new Table(byId("projects"), [
   { title: "Rate / limit", sort: "rate_now", cls: "num", about: "tries that ended per second over five minutes, and how many may be sent", show: (each) => `${each.numbers ? rate(each.numbers.rate_now) : "–"} / ${rate(each.rate)}` },
   { title: "Pending", sort: "pending", cls: "num", about: "tasks in memory", show: number("pending") },
   { title: "Due", sort: "due", cls: "num", about: "tasks that wait for nothing but their rate", show: number("due") },
-  { title: "Oldest due", sort: "due_since", cls: "num", about: "how long the oldest of them waits, at its owner", show: number("due_since", since) },
+  { title: "Oldest due", sort: "oldest_due", cls: "num", about: "how long the oldest of them waits, at its owner", show: number("due_since", since) },
   { title: "Success", sort: "success", cls: "num", about: "tasks in the database", show: number("success") },
   { title: "Failed", sort: "failed", cls: "num", about: "tasks in the database", show: (each) => ({ text: each.numbers ? count(each.numbers.failed) : "–", cls: each.numbers?.failed ? "bad" : "" }) },
   { title: "Next due", sort: "next_due", cls: "num", about: "when the next task is due, of those that are not yet", show: number("next_due", until) },
@@ -54,7 +54,10 @@ const pattern = () => (!state.q || /[*?[]/.test(state.q) ? state.q : `*${state.q
 
 const filter = () => ({ pattern: pattern(), group: state.group, status: state.status, owner: state.owner });
 
-const page = live(() => ask("/workload", { query: { ...filter(), sort: state.sort, offset: state.offset, limit: SIZE } }), show);
+// Ages rise as time stamps fall.
+const SORTS = { oldest_due: "-due_since", "-oldest_due": "due_since" };
+
+const page = live(() => ask("/workload", { query: { ...filter(), sort: SORTS[state.sort] ?? state.sort, offset: state.offset, limit: SIZE } }), show);
 
 function go(offset) {
   state.offset = offset;
