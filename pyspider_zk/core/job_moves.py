@@ -144,11 +144,13 @@ def claim_steps(
     pending: tuple[Job, int],
     claimant: Claimant,
     batch_version: int | None,
+    cancelled: bool = False,
 ) -> list[Step]:
     """Make a pending job the claimant's.
 
-    The batch's version is checked, because a batch that was cancelled has no jobs to claim: after
-    the mark in the batch no job of it can begin to run.
+    The batch's version is checked, because a batch that was cancelled has no jobs to claim but
+    those to tidy up, which are cancelled as they are claimed: after the mark in the batch no job of
+    it can begin to run.
     """
     job, _ = pending
     checked = [] if batch_version is None else [Check(tree.batch(name.group), batch_version)]
@@ -156,7 +158,7 @@ def claim_steps(
         Check(claimant.path),
         *checked,
         *_leave(tree, JobState.PENDING, name, pending),
-        *_arrive(tree, name, claimed(job, claimant)),
+        *_arrive(tree, name, claimed(job, claimant, cancelled)),
     ]
 
 
@@ -195,7 +197,7 @@ def close_steps(
 def cancel_pending_steps(
     tree: JobTree, name: JobName, pending: tuple[Job, int], now: float
 ) -> list[Step]:
-    """End a job that nobody claimed."""
+    """End a job that nobody claimed, and that nobody must tidy up."""
     job = replace(pending[0], cancelled=True)
     job = ended(job, Outcome.CANCELLED, now, job.reason)
     return [*_leave(tree, JobState.PENDING, name, pending), *_arrive(tree, name, job)]

@@ -21,9 +21,10 @@ from pyspider_zk.errors import JobLost
 STEP_SIZE = 256  # bytes that a step needs besides a job's name and data, root and all
 
 
-def claimed(job: Job, claimant: Claimant) -> Job:
-    """Return a pending job in a claimant's hands."""
-    return replace(job, claimant=claimant.path, claims=job.claims + 1)
+def claimed(job: Job, claimant: Claimant, cancelled: bool = False) -> Job:
+    """Return a pending job in a claimant's hands; cancelled if its batch is."""
+    cancelled = job.cancelled or cancelled
+    return replace(job, claimant=claimant.path, claims=job.claims + 1, cancelled=cancelled)
 
 
 def is_same_claim(job: Job, claim: Claim) -> bool:
@@ -63,8 +64,11 @@ def ended(job: Job, outcome: Outcome, now: float, reason: str = "") -> Job:
 
 
 def after_return(job: Job, now: float) -> Job:
-    """Return a running job that its claimant does not want any more: pending, or cancelled."""
-    if job.cancelled:
+    """Return a running job that its claimant does not want any more: pending, or cancelled.
+
+    One that must be tidied up goes back even so: whoever claims it does nothing else.
+    """
+    if job.cancelled and not job.untidy:
         return ended(job, Outcome.CANCELLED, now, job.reason)
     return replace(job, claimant="")
 
@@ -73,8 +77,8 @@ def after_failure(job: Job, now: float, rules: JobRules, reason: str) -> Job:
     """Return a running job that failed: pending after a pause, or failed after the last try."""
     attempts = job.attempts + 1
     job = replace(job, attempts=attempts, reason=reason)
-    if attempts >= rules.tries and not job.cancelled:
-        return ended(job, Outcome.FAILED, now, reason)
+    if attempts >= rules.tries:
+        return _given_up(job, now, reason)
     pause = rules.pauses[min(attempts, len(rules.pauses)) - 1]
     return after_return(replace(job, not_before=now + pause), now)
 
@@ -82,9 +86,13 @@ def after_failure(job: Job, now: float, rules: JobRules, reason: str) -> Job:
 def after_death(job: Job, now: float, rules: JobRules) -> Job:
     """Return a running job whose claimant is gone: pending at once, unless it kills them all."""
     job = replace(job, deaths=job.deaths + 1)
-    if job.deaths >= rules.deaths and not job.cancelled:
-        return ended(job, Outcome.FAILED, now, f"{job.deaths} claimants died of it")
+    if job.deaths >= rules.deaths:
+        return _given_up(job, now, f"{job.deaths} claimants died of it")
     return after_return(job, now)
+
+
+def _given_up(job: Job, now: float, reason: str) -> Job:
+    return ended(job, Outcome.CANCELLED if job.cancelled else Outcome.FAILED, now, reason)
 
 
 def place_of(job: Job) -> JobState:

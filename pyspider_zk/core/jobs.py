@@ -198,6 +198,7 @@ class Job:
         not_before: seconds since the epoch before which nobody shall claim it.
         claimant: path of the claimant's ephemeral znode; of a done job, who had it last.
         cancelled: the claimant shall stop.
+        untidy: it has begun what somebody must tidy up, even if it is cancelled.
         progress: what a claimant reported last.
         reason: why it failed last.
         outcome: how it ended; None before.
@@ -212,6 +213,7 @@ class Job:
     not_before: float = 0.0
     claimant: str = ""
     cancelled: bool = False
+    untidy: bool = False
     progress: Mapping[str, Any] = field(default_factory=dict)
     reason: str = ""
     outcome: Outcome | None = None

@@ -163,7 +163,7 @@ class JobRunner:
 
     def _report(self, work: JobWork) -> None:
         progress, changes = work.progress()
-        claim = self._queue.report(work.claim, progress.as_dict())
+        claim = self._queue.report(work.claim, progress.as_dict(), work.untidy)
         work.reported = time.monotonic()
         work.recorded(claim, changes)
         self._wake_loop()

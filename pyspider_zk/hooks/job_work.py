@@ -67,7 +67,7 @@ class JobWork:
         self._lock = threading.Lock()
         self._changes = self._recorded = 0
         self._cancelled = claim.job.cancelled
-        self._stopped = False
+        self._to_tidy: deque[str] = deque()
         self._ending: Verdict | None = None
         self._not_before = float("-inf")
         self._faults = 0
@@ -98,6 +98,11 @@ class JobWork:
         return self._recorded != self._changes
 
     @property
+    def untidy(self) -> bool:
+        """Whether it must be tidied up, however it ends."""
+        return self._stage > 0 and any(stage.tidies for stage in self._stages)
+
+    @property
     def waits(self) -> bool:
         """Whether nothing of it can be done just now."""
         return self.waits_since is not None
@@ -124,11 +129,11 @@ class JobWork:
             self.let_go()
         if self.verdict is not None or self._clock() < self._not_before:
             return False
-        if self._cancelled and not self._stopped and self._ending is None:
-            self._stop()
+        if self._cancelled and not (self._ending and self._ending.outcome):
+            self._wind_up(Verdict(Outcome.CANCELLED))
+            return True
         if self._ending is not None:
-            self.verdict = self._ending
-            return False
+            return self._end()
         if self._awaits_record():
             return False
         name = self._next()
@@ -142,6 +147,8 @@ class JobWork:
             self._stages = self._operations.stages(self._work)
         except BadRequest as error:
             self._ending = Verdict(Outcome.FAILED, brief(error))
+        for stage in self._stages[self._stage : self._stage + 1]:
+            self._not_before = self._clock() + stage.settle  # whoever was here before may have died
 
     def _resume(self, progress: Progress) -> None:
         self._stage = progress.stage
@@ -153,7 +160,7 @@ class JobWork:
 
     def _awaits_record(self) -> bool:
         """Tell whether this stage must not begin before the one before it is reported."""
-        if self._ending is not None or self._stopped or self._stage >= len(self._stages):
+        if self._ending is not None or self._stage >= len(self._stages):
             return False
         begins = len(self._left) == len(self._projects)
         return begins and self._stages[self._stage].recorded and self.is_new
@@ -191,7 +198,7 @@ class JobWork:
         self._note(target, later=reason)
         self._faults += 1
         if self._faults >= FAULTS_IN_A_ROW:
-            self.let_go(reason)
+            self._wind_up(Verdict(None, reason))
 
     def _note(self, target: Target, later: str | None = None, error: str | None = None) -> None:
         name = target.project
@@ -211,20 +218,19 @@ class JobWork:
         """Go on after a look at all projects: again to those put off, to the next stage, home."""
         waiting = [name for name, reason in self._later.items() if reason == WAITS]
         failed = [reason for reason in self._later.values() if reason != WAITS]
-        if waiting and not self._stopped:
+        if waiting:
             self._again = deque(waiting)
             now = self._clock()
             self._not_before = now + LOOK_AGAIN
             self.waits_since = now if self.waits_since is None else self.waits_since
             return False
         self.waits_since = None
-        if failed and not self._stopped:
-            self.let_go(failed[0])
-            return False
-        if self._stage + 1 < len(self._stages):
+        if failed:
+            self._wind_up(Verdict(None, failed[0]))
+        elif self._stage + 1 < len(self._stages):
             self._enter(self._stage + 1)
         else:
-            self._ending = Verdict(Outcome.CANCELLED if self._stopped else Outcome.DONE)
+            self._ending = Verdict(Outcome.DONE)
         return True
 
     def _enter(self, stage: int) -> None:
@@ -235,14 +241,27 @@ class JobWork:
             self._changes += 1
         self._not_before = self._clock() + self._stages[stage].settle
 
-    def _stop(self) -> None:
-        """Do it to no more projects; what was begun is still tidied up by the last stage."""
-        undone = set(self._projects) - set(done(self._work, self.progress()[0]))
-        with self._lock:
-            self._later = {
-                name: self._later.get(name, WAITS) for name in undone if name not in self._errors
-            }
-            self._again.clear()
-            self._changes += 1
-        self._stopped = True
+    def _wind_up(self, verdict: Verdict) -> None:
+        """Do it to no more projects; end so once what was done is tidied up."""
+        self._ending = verdict
         self.waits_since = None
+        if self.untidy:
+            self._to_tidy = deque(done(self._work, self.progress()[0]))
+            has_settled = self._stages[self._stage].tidies
+            self._not_before = self._clock() + (0 if has_settled else self._stages[-1].settle)
+
+    def _end(self) -> bool:
+        """Tidy up after one project; if that was all, end."""
+        if not self._to_tidy:
+            self.verdict = self._ending
+            return False
+        try:
+            self._stages[-1].apply(Target(self._to_tidy[0], self.name.group))
+        except (GateClosed, Unavailable):
+            raise
+        except Exception as error:  # each database has errors of its own
+            logger.exception("job %s, tidying up after %s", self.name, self._to_tidy[0])
+            self.let_go(brief(repr(error)))
+            return False
+        self._to_tidy.popleft()
+        return True

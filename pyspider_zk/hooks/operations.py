@@ -63,11 +63,14 @@ class Stage(NamedTuple):
         apply: does it to one project; returns False if it must wait for a later round.
         recorded: what came before must stand in ZooKeeper when it begins.
         settle: seconds to wait before it begins.
+        tidies: it tidies up after the stages before; being the last one, it is done in any case
+            to those projects that were done.
     """
 
     apply: Callable[[Target], bool]
     recorded: bool = False
     settle: float = 0.0
+    tidies: bool = False
 
 
 class Operations:
@@ -97,7 +100,7 @@ class Operations:
                 return (
                     Stage(self._mark),
                     Stage(self._delete, recorded=True),
-                    Stage(self._sweep, settle=SETTLE),
+                    Stage(self._sweep, settle=SETTLE, tidies=True),
                 )
             case Operation.START:
                 return (Stage(self._start),)

@@ -213,7 +213,8 @@ class Batches:
 
     def _end_some(self, names: Sequence[JobName]) -> int:
         found, now = self._store.read(JobState.PENDING, names), self._clock()
-        moves = [cancel_pending_steps(self._tree, *_split(one), now) for one in found]
+        ending = [one for one in found if not one.job.untidy]
+        moves = [cancel_pending_steps(self._tree, *_split(one), now) for one in ending]
         return sum(map(self._do_together, together(moves)))
 
     def _do_together(self, moves: Sequence[Sequence[Step]]) -> int:

@@ -188,16 +188,23 @@ class JobQueue:
         """
         return self._taking.take(claimant, mine, room)
 
-    def report(self, claim: Claim, progress: Mapping[str, Any]) -> Claim:
+    def report(self, claim: Claim, progress: Mapping[str, Any], untidy: bool = False) -> Claim:
         """Tell how far a job is; return the claim to go on with.
 
         ``claim.job.cancelled`` of what is returned tells whether to stop.
+
+        Args:
+            claim: the job.
+            progress: what the next claimant must know.
+            untidy: something has begun that must be tidied up. From now on the job comes back even
+                if it is cancelled, until it is finished or its tries are used up.
 
         Raises:
             JobLost: the job is not the claimant's any more: stop.
         """
         while True:
-            job = replace(claim.job, progress=dict(progress))
+            job = claim.job
+            job = replace(job, progress=dict(progress), untidy=job.untidy or untidy)
             if self._store.do_if_current(report_steps(self._tree, claim, job)):
                 return Claim(claim.name, job, claim.version + 1)
             claim = self._after_refusal(claim, job, None) or claim
@@ -221,6 +228,8 @@ class JobQueue:
         self, claim: Claim, progress: Mapping[str, Any], reason: str = "", *, behind: bool = False
     ) -> None:
         """Give a job up: it is pending again, or cancelled if that was asked for.
+
+        One that must be tidied up is pending again in any case; see ``report``.
 
         Args:
             reason: why it failed. Then it pauses, longer each time, and after the last try it is

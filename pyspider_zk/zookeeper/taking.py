@@ -130,17 +130,18 @@ class Taking:
     def _claim(
         self, claimant: Claimant, found: Found, batch: tuple[BatchRecord, int] | None
     ) -> Claim | None:
-        """Claim a job unless another was quicker or its batch was cancelled."""
-        if batch and batch[0].cancelled:
+        """Claim a job unless another was quicker, or it was cancelled with its batch."""
+        cancelled = bool(batch and batch[0].cancelled)
+        if cancelled and not found.job.untidy:
             self._batches.end_cancelled(found)
             return None
         with self._lock:
             self._tried.add(found.name)
         pending = (found.job, found.version)
         version = batch[1] if batch else None
-        steps = claim_steps(self._store.tree, found.name, pending, claimant, version)
+        steps = claim_steps(self._store.tree, found.name, pending, claimant, version, cancelled)
         if self._store.do_if_current(steps):
-            return Claim(found.name, claimed(found.job, claimant), 0)
+            return Claim(found.name, claimed(found.job, claimant, cancelled), 0)
         with self._lock:
             self._tried.discard(found.name)
         self._require(claimant)

@@ -41,9 +41,9 @@ class Away(JobQueue):
     away = False
     refused = 0
 
-    def report(self, claim: Claim, progress: Mapping[str, Any]) -> Claim:
+    def report(self, claim: Claim, progress: Mapping[str, Any], untidy: bool = False) -> Claim:
         self._refuse()
-        return super().report(claim, progress)
+        return super().report(claim, progress, untidy)
 
     def take(self, *args: Any, **kwargs: Any) -> list[Claim]:
         self._refuse()
@@ -347,6 +347,23 @@ def test_a_delete_is_marked_before_it_deletes(cluster: Cluster, world: World) ->
 
     assert list(world.projectdb.get_all()) == []
     assert set(marked) == {True}
+
+
+def test_a_cancelled_delete_is_swept_by_who_comes_after_its_claimant(
+    cluster: Cluster, world: World
+) -> None:
+    world.project("p")
+    worker = cluster.worker()
+    cluster.dispatcher.submit("delete", ALL, batch="mine")
+    worker.until(lambda: world.projectdb.get("p") is None)
+    world.database("result").save("p", "t", "http://site.example/t", {})
+    cluster.dispatcher.cancel("mine")
+    worker.die()
+
+    after = cluster.worker(epoch=2)
+    after.until(lambda: cluster.batch()["jobs"]["done"])
+
+    assert "p" not in world.database("result").projects
 
 
 # --- jobs that wait -----------------------------------------------------------------------------

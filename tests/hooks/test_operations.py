@@ -437,6 +437,78 @@ def test_what_late_results_make_anew_is_swept(world: World) -> None:
     assert "p" not in world.database("result").projects
 
 
+def test_who_goes_on_with_a_deletion_waits_before_it_sweeps(world: World) -> None:
+    """A result worker may believe for another second that there is the project."""
+    clock = Clock()
+    _, work = deleted_before_a_late_result(world, clock)
+    after = successor(world)
+    work = lay(after, a_claim("delete", ["p"], progress=work.progress()[0]), clock)
+    rounds(after)
+    assert work.verdict is None
+
+    clock.now += 10
+    rounds(after)
+
+    assert done(work)
+    assert "p" not in world.database("result").projects
+
+
+def test_what_was_deleted_is_swept_though_others_failed(world: World) -> None:
+    class Undropped:
+        """A project database that keeps one row."""
+
+        def __init__(self, inner: Any) -> None:
+            self._inner = inner
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._inner, name)
+
+        def drop(self, name: str) -> None:
+            if name == "q":
+                raise OSError("disk full")
+            self._inner.drop(name)
+
+    for name in ("p", "q"):
+        world.project(name)
+    scheduler = world.scheduler(projectdb=Undropped(world.database("project")))
+    clock = Clock()
+    work = lay(scheduler, a_claim("delete", ["p", "q"]), clock)
+    rounds(scheduler)
+    confirm([work])
+    rounds(scheduler)
+    world.database("result").save("p", "t", "http://site.example/t", {})
+    assert work.verdict is None
+
+    clock.now += 10
+    rounds(scheduler)
+
+    assert work.verdict == (None, "OSError('disk full')")
+    assert "p" not in world.database("result").projects
+    assert work.progress()[0].later == {"q": "OSError('disk full')"}
+
+
+def test_a_sweep_that_fails_after_a_cancellation_is_tried_again(world: World) -> None:
+    clock = Clock()
+    scheduler, work = deleted_before_a_late_result(world, clock)
+    work.recorded(a_claim("delete", ["p"], cancelled=True), 0)
+    drop, scheduler.projectdb.drop = scheduler.projectdb.drop, None
+    rounds(scheduler)
+    clock.now += 10
+    rounds(scheduler)
+    assert work.verdict is not None
+    assert (work.verdict.outcome, bool(work.verdict.reason)) == (None, True)
+    assert work.untidy
+
+    scheduler.projectdb.drop = drop
+    scheduler.desk.clear(work)
+    progress, _ = work.progress()
+    work = carry_out(scheduler, a_claim("delete", ["p"], progress=progress, cancelled=True))
+
+    assert work.verdict is not None
+    assert work.verdict.outcome is Outcome.CANCELLED
+    assert "p" not in world.database("result").projects
+
+
 def test_nothing_is_deleted_before_the_marks_stand_in_zookeeper(world: World) -> None:
     world.project("p")
     scheduler = world.scheduler()

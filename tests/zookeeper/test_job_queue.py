@@ -680,6 +680,36 @@ def test_the_dead_give_back_what_was_cancelled_as_cancelled(one: Side, other: Si
     assert other.queue.batch("b").ended
 
 
+def test_what_must_be_tidied_up_comes_back_though_it_was_cancelled(one: Side, other: Side):
+    one.queue.put("b", [("a", {}), ("b", {})])
+    died, given = (one.queue.report(claim, {"done": 1}, untidy=True) for claim in one.take())
+    one.queue.give_back(given, {"done": 1})
+    assert other.queue.cancel("b") == 1
+    one.die()
+
+    claims = other.take()
+
+    assert {claim.name for claim in claims} == {died.name, given.name}
+    assert all(claim.job.cancelled for claim in claims)
+    assert not other.queue.batch("b").ended
+    for claim in claims:
+        other.queue.finish(claim, Outcome.CANCELLED, {})
+    assert other.queue.batch("b").ended
+
+
+def test_what_cannot_be_tidied_up_ends_after_the_last_try(one: Side, other: Side):
+    one.queue.put("b", [("a", {})])
+    claim = one.queue.report(one.take_one(), {}, untidy=True)
+    other.queue.cancel("b")
+    one.queue.give_back(claim, {}, "no luck")
+    one.now += 10.0
+
+    one.queue.give_back(one.take_one(), {}, "no luck")
+
+    (job,) = one.queue.batch("b").jobs[JobState.DONE].values()
+    assert job.outcome is Outcome.CANCELLED
+
+
 # --- showing, watching, forgetting --------------------------------------------------------------
 
 
