@@ -66,6 +66,7 @@ class Lock:
         self._guid = ""
         self._session: int | None = None
         self._entry: Entry | None = None
+        self._has_asked = False
         self.lost = threading.Event()
 
     def __repr__(self) -> str:
@@ -146,13 +147,14 @@ class Lock:
     def _begin(self) -> None:
         self.lost.clear()
         self._guid, self._entry = uuid.uuid4().hex, None
+        self._has_asked = False
         self._session = self._connection.session
         self._watch.add(self._on_change)
 
     def _end(self) -> None:
         self._held = False
         self._watch.remove(self._on_change)
-        leave = partial(self._leave, self._guid)
+        leave = partial(self._leave, self._guid, self._entry is not None)
         try:
             leave()
         except (Unavailable, SessionLost):
@@ -175,10 +177,14 @@ class Lock:
     def _line(self) -> list[str]:
         """Return the names of all in line, with mine.
 
-        A request whose reply was lost may have made mine; it is found by its GUID.
+        A request whose reply was lost may have made mine; it is found by its GUID, once the server
+        that we reach now has heard of it.
         """
+        if self._entry is None and self._has_asked:
+            self._connection.sync(self._path)
         names = self._connection.children(self._path)
         if self._entry is None and entry_of(names, self._guid) is None:
+            self._has_asked = True
             self._stand()
             names = self._connection.children(self._path)
         return names
@@ -213,11 +219,13 @@ class Lock:
         except NoNodeError as error:
             raise SessionLost(f"{self!r}: the session that it belongs to ended") from error
 
-    def _leave(self, guid: str) -> None:
+    def _leave(self, guid: str, was_seen: bool) -> None:
         self._connection.require()
-        mine = entry_of(self._connection.children(self._path), guid)
-        if mine is not None:
-            self._connection.delete(f"{self._path}/{mine}")
+        if not was_seen:  # the server may not have heard of it
+            self._connection.sync(self._path)
+        for name in self._connection.children(self._path):
+            if Entry.parse(name).guid == guid:
+                self._connection.delete(f"{self._path}/{name}")
 
     def _on_change(self, change: Change) -> None:
         if change is Change.LOST and not is_alive(self._connection, self._session):

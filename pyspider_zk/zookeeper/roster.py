@@ -39,7 +39,11 @@ class Roster:
         }
 
     def standing(self, incarnation: str) -> MemberId | None:
-        """Return what an earlier attempt registered whose reply was lost."""
+        """Return what an earlier attempt registered whose reply was lost.
+
+        The server that we reach now may have to catch up with the one that carried it out.
+        """
+        self._connection.sync(self._members)
         return next((one for one in self.running() if one.incarnation == incarnation), None)
 
     def take(self, name: str, incarnation: str, steps: Steps) -> MemberId:

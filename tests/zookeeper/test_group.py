@@ -213,6 +213,16 @@ def test_a_lost_reply_while_joining_leaves_no_second_self(places: Places, lost: 
     assert len(place.group.running()) == 1
 
 
+def test_a_server_that_lags_makes_no_second_self(places: Places):
+    places.join("a")
+    place = places.make("b")
+    place.connection.lose, place.connection.lags = 1, True
+
+    assert place.join() == 1
+
+    assert len(place.group.running()) == 2
+
+
 def test_a_lost_reply_while_leaving_can_be_repeated(places: Places, settings: Settings):
     (place,) = places.join("a")
     place.connection.lose = 1

@@ -212,6 +212,28 @@ def test_a_place_whose_reply_was_lost_is_left_when_time_is_up(parties: Parties):
     assert party.line() == []
 
 
+def test_a_server_that_lags_makes_no_second_place_in_line(parties: Parties):
+    party, other = parties.make(), parties.make()
+    party.connection.create(party._path)
+    party.connection.lose, party.connection.lags = 1, True
+
+    with party.lock(timeout=30):
+        assert len(other.line()) == 1
+
+    assert other.line() == []
+
+
+def test_a_place_that_a_server_has_not_heard_of_is_left(parties: Parties):
+    party, other = parties.make(), parties.make()
+    party.connection.create(party._path)
+    party.connection.lose, party.connection.lags = 1, True
+
+    with pytest.raises(TimedOut):
+        party.lock(timeout=0).acquire()
+
+    assert other.line() == []
+
+
 def test_an_object_is_not_reentrant_but_serves_again(parties: Parties):
     party = parties.make()
     lock = party.lock(timeout=0.05)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from pyspider_zk.config import Settings
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.zookeeper.connection import Connection, Step, Watch
 
@@ -9,12 +10,20 @@ from pyspider_zk.zookeeper.connection import Connection, Step, Watch
 class Lossy(Connection):
     """Loses the replies to the next ``lose`` transactions.
 
-    ``before`` happens before the next transaction, ``before_find`` before the next look.
+    ``before`` happens before the next transaction, ``before_find`` before the next look. With
+    ``lags`` the reply is lost with the server that gave it: the next one has not heard of the
+    transaction, and lists what was there before, until it is made to catch up.
     """
 
     lose = 0
+    lags = False
+    _is_behind = False
     before: Callable[[], object] | None = None
     before_find: Callable[[], object] | None = None
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self._listed: dict[str, list[str]] = {}
 
     def multi(self, *steps: Step) -> list[object]:
         hook, self.before = self.before, None
@@ -23,8 +32,19 @@ class Lossy(Connection):
         results = super().multi(*steps)
         if self.lose:
             self.lose -= 1
+            self._is_behind = self.lags
             raise Unavailable("the reply was lost")
         return results
+
+    def children(self, path: str, watch: Watch | None = None) -> list[str]:
+        names = super().children(path, watch)
+        if not self._is_behind:
+            self._listed[path] = names
+        return self._listed.get(path, [])
+
+    def sync(self, path: str) -> None:
+        super().sync(path)
+        self._is_behind = False
 
     def find(self, path: str, watch: Watch | None = None) -> tuple[bytes, int] | None:
         hook, self.before_find = self.before_find, None
