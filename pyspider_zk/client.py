@@ -378,14 +378,14 @@ class Client:
         cluster = self._directory.read()
         slot = slot_of(check_project_name(project), cluster.meta.slots)
         row = cluster.assignment.slots[slot]
-        owner = cluster.members.get(row.owner) if row.owner else None
+        owner = cluster.owner(slot)
         return Route(
             project=project,
             slot=slot,
             phase=row.phase,
             epoch=row.epoch,
-            owner=row.owner.number if row.owner and owner else None,
-            address=owner.address if owner else None,
+            owner=owner.number if owner else None,
+            address=cluster.members[owner].address if owner else None,
             next=row.next.number if row.next else None,
         )
 

@@ -216,10 +216,15 @@ class Cluster:
                 counts[slot.owner] = counts.get(slot.owner, 0) + 1
         return counts
 
+    def owner(self, slot: int) -> MemberId | None:
+        """Return the running member that has a slot, if there is one just now."""
+        owner = self.assignment.slots[slot].owner
+        return owner if owner in self.members else None
+
     def owner_of(self, project: str) -> Member | None:
         """Return the running member that schedules a project, if there is one just now."""
-        slot = self.assignment.slots[slot_of(project, self.meta.slots)]
-        return self.members.get(slot.owner) if slot.owner else None
+        owner = self.owner(slot_of(project, self.meta.slots))
+        return self.members[owner] if owner else None
 
     def moves_since(self, before: "Cluster") -> Iterator[int]:
         """Yield the slots whose owner changed."""

@@ -384,9 +384,8 @@ class _Projects:
 
     def _owners(self) -> list[int | None]:
         cluster = self._cluster()
-        running = cluster.members
-        slots = cluster.assignment.slots
-        return [slot.owner.number if slot.owner in running else None for slot in slots]  # type: ignore[union-attr]
+        owners = map(cluster.owner, range(self._slots))
+        return [owner.number if owner else None for owner in owners]
 
 
 def _refusals(selection: Selection, rows: Mapping[str, Row]) -> list[str]:
