@@ -211,6 +211,44 @@ def test_upwards_the_oldest_due_is_the_one_that_waits_least(page: Page) -> None:
         expect(page.locator(f"th[aria-sort={order}]")).to_have_text("Oldest due")
 
 
+def test_a_preview_follows_what_happens(page: Page) -> None:
+    drains: list[int] = []
+
+    def draining(found: dict[str, Any], _: int) -> None:
+        for each in found["members"]:
+            each["draining"] = each["number"] in drains
+        found["epoch"] += len(drains)
+
+    def moved(found: dict[str, Any], _: int) -> None:
+        if drains:
+            found |= {"total": 0, "pairs": [], "items": []}
+
+    change(page, "assignment", draining)
+    change(page, "assignment/preview?*", moved)
+    open_page(page, "assignment?change=leaves%3D1")
+    expect(page.locator("#map .would-move").first).to_be_visible()
+    expect(page.locator("#preview button")).to_have_text("Drain member 1…")
+    drains.append(1)
+    expect(page.locator("#preview")).to_have_text("Nothing would move.")
+    expect(page.locator("#map .would-move")).to_have_count(0)
+    expect(page.locator("#preview button")).to_have_count(0)
+
+
+def test_what_is_known_of_a_slot_is_reachable_by_keys_and_by_touch(page: Page) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    open_page(page, "assignment?slot=7")
+    assert sum("/api/v1/" in url for url in asked) == 1
+    told = page.locator("#slot-told")
+    expect(told).to_have_text(re.compile(r"^member \d, epoch \d+$"))
+    page.get_by_label("Slot", exact=True).press("ArrowUp")
+    expect(page).to_have_url(re.compile("slot=8$"))
+    page.locator("#map .slot").nth(9).click()
+    expect(page.get_by_label("Slot", exact=True)).to_have_value("9")
+    page.get_by_label("Slot", exact=True).fill("999")
+    expect(told).to_have_text("there are slots 0 to 255")
+
+
 # -- single pages ----------------------------------------------------------------------------
 
 

@@ -41,12 +41,13 @@ def list_components() -> dict[str, Any]:
 @blueprint.route("/assignment")
 @blueprint.tells(Assignment)
 def get_assignment() -> dict[str, Any]:
-    """Tell which member owns which slot."""
+    """Tell which member owns which slot, and which members there are."""
     cluster = backend().cluster()
     rows = cluster.assignment.slots
     return {
         "epoch": cluster.assignment.epoch,
         "unserved": sum(row.owner not in cluster.members for row in rows),
+        "members": cluster.as_dict()["members"],
         "items": [
             {
                 "slot": slot,

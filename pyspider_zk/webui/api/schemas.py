@@ -191,6 +191,7 @@ class Assignment(Schema):
 
     epoch = _number("grows by one with every write of the assignment")
     unserved = _number("slots without a running owner")
+    members = fields.List(fields.Nested(Member), required=True)
     items = fields.List(fields.Nested(Slot), required=True)
 
 

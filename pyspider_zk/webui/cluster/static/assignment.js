@@ -8,15 +8,16 @@ import { Table } from "./table.js";
 import { badges, tiles } from "./tiles.js";
 
 const COLOURS = 8;
-const DEFAULTS = { change: "" };
+const DEFAULTS = { change: "", slot: 0 };
 const state = read(DEFAULTS);
 const form = byId("what-if");
 const select = form.elements.change;
+const slot = byId("slot");
 let moving = new Set();
 let last = null;
-let asked = Boolean(state.change); // by the address; answered once the members are known
+let previewed = ""; // what the preview is of
 
-const page = live(load, show);
+const page = live(() => ask("/assignment"), show);
 
 const owners = new Table(byId("owners"), [
   { title: "Member", cls: "first", show: (each) => ({ sign: String(each.number), node: () => h("span", {}, h("span", { class: `slot owner-${each.number % COLOURS}` }, String(each.number)), ` ${each.name || each.host || ""}`) }) },
@@ -26,56 +27,76 @@ const owners = new Table(byId("owners"), [
   { title: "", label: "", cls: "num", show: (each) => ({ sign: `${each.number} ${each.draining} ${each.gone}`, node: () => (each.gone ? "" : h("button", { type: "button", disabled: each.draining, "aria-label": `drain member ${each.number}`, onclick: () => drain(each.number) }, each.draining ? "Draining" : "Drain…")) }) },
 ], { key: (each) => `${each.number}-${each.incarnation}` });
 
-async function load() {
-  const [assignment, members] = [await ask("/assignment"), await ask("/members")];
-  return { assignment, members };
-}
-
-function show(data) {
-  last = data;
-  const { assignment, members } = data;
-  const numbers = new Set(members.items.map((each) => each.number));
+function show(assignment) {
+  last = assignment;
+  const { members } = assignment;
   tiles([
     { name: "Slots", value: count(assignment.items.length) },
-    { name: "Members", value: count(members.items.length) },
+    { name: "Members", value: count(members.length) },
     { name: "Moving", value: count(assignment.items.filter((each) => each.phase === "releasing").length) },
     { name: "Without owner", value: count(assignment.unserved), cls: assignment.unserved ? "bad" : "" },
     { name: "Epoch", value: count(assignment.epoch), title: "grows by one with every change" },
   ]);
-  map(assignment, numbers);
-  owners.show([...members.items, ...gone(assignment, numbers)]);
-  changes(members.items);
-  if (asked) {
-    asked = false;
-    preview();
-  }
+  map();
+  owners.show([...members, ...gone()]);
+  changes(members);
+  if (state.change && previewed !== sight()) preview();
 }
 
+const numbers = () => new Set(last.members.map((each) => each.number));
+
 /** Owners that do not run, as long as the table names them. */
-function gone(assignment, numbers) {
+function gone() {
+  const running = numbers();
   const left = new Map();
-  for (const { owner } of assignment.items)
-    if (owner !== null && !numbers.has(owner)) left.set(owner, (left.get(owner) ?? 0) + 1);
+  for (const { owner } of last.items)
+    if (owner !== null && !running.has(owner)) left.set(owner, (left.get(owner) ?? 0) + 1);
   return [...left].map(([number, slots]) => ({ number, slots, incarnation: "gone", name: "", host: "", gone: true }));
 }
 
-function map(assignment, numbers) {
+function map() {
+  const { items } = last;
+  const running = numbers();
   const box = byId("map");
-  while (box.children.length > assignment.items.length) box.lastChild.remove();
-  while (box.children.length < assignment.items.length) box.append(h("span", { class: "slot" }));
-  assignment.items.forEach((each, place) => {
+  while (box.children.length > items.length) box.lastChild.remove();
+  while (box.children.length < items.length) box.append(h("span", { class: "slot" }));
+  items.forEach((each, place) => {
     const cell = box.children[place];
-    const served = numbers.has(each.owner);
+    const served = running.has(each.owner);
     const cls = ["slot", served ? `owner-${each.owner % COLOURS}` : "unserved", each.next !== null && "releasing", moving.has(each.slot) && "would-move"];
-    const next = each.next === null ? "" : `, moving to member ${each.next}`;
-    const owner = each.owner === null ? "no owner yet" : served ? `member ${each.owner}` : `member ${each.owner}, which is gone`;
     cell.className = cls.filter(Boolean).join(" ");
-    cell.title = `slot ${each.slot}: ${owner}, epoch ${each.epoch}${next}`;
+    cell.title = `slot ${each.slot}: ${about(each, served)}`;
     say(cell, served ? String(each.owner) : "!");
   });
-  const label = `${plural(assignment.items.length, "slot")} by owner; the table beside has the numbers`;
-  box.setAttribute("aria-label", label);
+  box.setAttribute("aria-label", `${plural(items.length, "slot")} by owner; the table beside has the numbers`);
+  tell();
 }
+
+function about({ owner, epoch, next }, served) {
+  const who = owner === null ? "no owner yet" : served ? `member ${owner}` : `member ${owner}, which is gone`;
+  return `${who}, epoch ${epoch}${next === null ? "" : `, moving to member ${next}`}`;
+}
+
+/** Tell of one slot in words. */
+function tell() {
+  const each = last.items[state.slot];
+  slot.max = last.items.length - 1;
+  say(byId("slot-told"), each ? about(each, numbers().has(each.owner)) : `there are slots 0 to ${slot.max}`);
+}
+
+function choose(number) {
+  state.slot = number;
+  write(state, DEFAULTS);
+  if (last) tell();
+}
+
+slot.value = state.slot;
+slot.addEventListener("input", () => choose(Number(slot.value)));
+byId("map").addEventListener("click", ({ target }) => {
+  if (target === byId("map")) return;
+  slot.value = [...byId("map").children].indexOf(target);
+  choose(Number(slot.value));
+});
 
 // --- what would move ---
 
@@ -96,52 +117,70 @@ form.addEventListener("submit", (event) => {
   event.preventDefault();
   state.change = select.value;
   write(state, DEFAULTS);
-  preview();
+  if (last) preview();
 });
 
 byId("forget").addEventListener("click", () => {
   state.change = "";
   write(state, DEFAULTS);
-  moving = new Set();
-  byId("preview").replaceChildren();
-  byId("forget").hidden = true;
-  if (last) show(last);
+  if (last) preview();
 });
 
+/** What a preview depends on. */
+const sight = () => JSON.stringify([state.change, last.epoch, last.members.map((each) => [each.number, each.incarnation, each.draining])]);
+
 async function preview() {
-  const box = byId("preview");
-  const [kind, value] = state.change.split("=");
-  try {
-    const found = await ask("/assignment/preview", { query: { [kind]: value } });
-    moving = new Set(found.items.map((each) => each.slot));
-    box.replaceChildren(told(found, kind, Number(value)));
-  } catch (error) {
-    moving = new Set();
-    box.replaceChildren(h("p", { class: "fault" }, error.message));
+  previewed = sight();
+  const { change } = state;
+  const [kind, number] = change.split("=");
+  let found = { total: 0, pairs: [], items: [] };
+  let fault = "";
+  if (change) {
+    try {
+      found = await ask("/assignment/preview", { query: { [kind]: number } });
+    } catch (error) {
+      fault = error.message;
+      if (error.status !== 404) previewed = ""; // it may answer next time
+    }
   }
-  byId("forget").hidden = false;
-  if (last) show(last);
+  if (change !== state.change) return; // another was asked for meanwhile
+  moving = new Set(found.items.map((each) => each.slot));
+  byId("forget").hidden = !change;
+  say(byId("preview-told"), fault || (change && sentence(found.total)));
+  byId("preview-told").className = fault && "fault";
+  more(fault ? [] : found.pairs, kind, Number(number));
+  map();
 }
 
-function told(found, kind, number) {
+const sentence = (total) => (total ? `${plural(total, "slot")} would move; they are framed in the map. Nothing was changed.` : "Nothing would move.");
+
+/** Show the pairs, and what can be done; without a change what is there stays, and so the focus. */
+function more(pairs, kind, number) {
+  const box = byId("preview-more");
+  const member = kind === "leaves" && last.members.find((each) => each.number === number && !each.draining);
+  const sign = JSON.stringify([pairs, kind, member && number]);
+  if (box.dataset.sign === sign) return;
+  box.dataset.sign = sign;
   const name = (each) => (each === null ? "nobody" : `member ${each}`);
-  const rows = found.pairs.map((each) => h("tr", {}, h("td", {}, name(each.source)), h("td", {}, name(each.target)), h("td", { class: "num" }, count(each.slots))));
-  const member = kind === "leaves" && last?.members.items.find((each) => each.number === number);
-  return h("div", {},
-    h("p", {}, found.total ? `${plural(found.total, "slot")} would move; they are framed in the map. Nothing was changed.` : "Nothing would move."),
-    found.total > 0 && h("table", {},
+  const rows = pairs.map((each) => h("tr", {}, h("td", {}, name(each.source)), h("td", {}, name(each.target)), h("td", { class: "num" }, count(each.slots))));
+  const parts = [
+    pairs.length > 0 && h("table", {},
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "From"), h("th", { scope: "col" }, "To"), h("th", { scope: "col", class: "num" }, "Slots"))),
       h("tbody", {}, rows),
     ),
     kind === "joins" && h("p", {}, "To do it, start a scheduler with the same settings: it joins by itself."),
-    member && !member.draining && h("p", {}, h("button", { type: "button", onclick: () => drain(number) }, `Drain member ${number}…`)),
-  );
+    member && h("p", {}, h("button", { type: "button", onclick: () => drain(number) }, `Drain member ${number}…`)),
+  ];
+  box.replaceChildren(...parts.filter(Boolean));
 }
 
 async function drain(number) {
-  const member = last.members.items.find((each) => each.number === number); // as it is now
-  if (!member) return;
-  const others = (last?.members.items ?? []).filter((each) => each.number !== number && !each.draining).length;
+  const member = last.members.find((each) => each.number === number); // as it is now
+  if (!member) {
+    await dialog({ title: `Member ${number} does not run any more`, confirm: "Close", accept: () => true });
+    return;
+  }
+  const others = last.members.filter((each) => each.number !== number && !each.draining).length;
   const done = await dialog({
     title: `Drain member ${number}?`,
     content: [
