@@ -169,6 +169,27 @@ def test_a_batch_at_work_keeps_presses_and_focus(page: Page) -> None:
     assert heard.all_inner_texts() == ["running"]
 
 
+@pytest.mark.parametrize(("failed", "typed"), [(1, "blog"), (2, "2")])
+def test_deleting_is_retried_only_once_it_is_typed(
+    page: Page, failed: int, typed: str, picture: Picture
+) -> None:
+    page.request.post("/api/v1/jobs", data={"operation": "run", "names": ["blog"], "id": "ticks"})
+
+    def failing(found: dict[str, Any], _: int) -> None:
+        ticks = next(each for each in found["items"] if each["id"] == "ticks")
+        ticks |= {"state": "failed", "operation": "delete", "failed": failed}
+        ticks["errors"] = {"blog": "no reason", "shop": "no reason"} if failed > 1 else {"blog": ""}
+
+    change(page, "jobs?*", failing)
+    open_page(page, "jobs?id=ticks")
+    page.get_by_role("button", name="Retry what failed").click()
+    expect(dialog(page)).to_contain_text("This cannot be undone.")
+    expect(dialog(page).get_by_role("button", name="Retry")).to_be_disabled()
+    dialog(page).get_by_label(f"Type {typed} to confirm").fill(typed)
+    expect(dialog(page).get_by_role("button", name="Retry")).to_be_enabled()
+    picture(page)
+
+
 def test_an_alert_whose_seconds_run_stays_and_is_told_once(page: Page) -> None:
     def further(found: dict[str, Any], age: int) -> None:
         found["alerts"] = [

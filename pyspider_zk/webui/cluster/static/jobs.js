@@ -6,6 +6,7 @@ import { dialog } from "./dialog.js";
 import { byId, h, say } from "./dom.js";
 import { count, plural, when } from "./format.js";
 import { live } from "./live.js";
+import { deletionWarning } from "./operating.js";
 import { pager } from "./pager.js";
 import { Table } from "./table.js";
 import { badges } from "./tiles.js";
@@ -136,10 +137,14 @@ async function cancel(batch) {
 }
 
 async function retry(batch) {
+  const isDelete = batch.operation === "delete";
+  const [first] = Object.keys(batch.errors);
   const again = await dialog({
     title: `Retry ${plural(batch.failed, "project")}?`,
-    content: h("p", {}, `They become a new batch: ${about(batch)}.`),
+    content: [h("p", {}, `They become a new batch: ${about(batch)}.`), isDelete && deletionWarning()],
     confirm: "Retry",
+    danger: isDelete,
+    typed: isDelete && (batch.failed === 1 ? first : String(batch.failed)),
     accept: () => post(`/jobs/${encodeURIComponent(batch.id)}/retry`),
   });
   if (again) choose(again.id);

@@ -23,9 +23,11 @@ export async function follow(batch, tell) {
   return batch;
 }
 
+export const deletionWarning = () => h("p", {}, "Scripts, tasks and results are deleted. This cannot be undone.");
+
 /** What is said and asked before a deletion; read it with deletionArguments. */
 export const deletionContent = () => [
-  h("p", {}, "Scripts, tasks and results are deleted. This cannot be undone."),
+  deletionWarning(),
   h("label", { class: "row" }, h("input", { type: "checkbox", name: "wait" }), "stop now and delete after pyspider's 24 hours"),
 ];
 
