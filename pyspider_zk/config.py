@@ -8,7 +8,7 @@ reported at once, by name.
 import difflib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from pyspider_zk.core.slots import DEFAULT_SLOTS
@@ -43,6 +43,8 @@ class Settings:
         advertise: the address others reach this process at; empty: the one that reaches
             ZooKeeper.
         login_to_change: in the web UI, whoever is not logged in may only look.
+        viewer_username: of a second login to the web UI, which may look and change nothing.
+        viewer_password: of that login.
         trusted_origins: whose pages may change things through the web UI, beside its own.
     """
 
@@ -59,6 +61,8 @@ class Settings:
     advertise: str = ""
     trusted_origins: tuple[str, ...] = ()
     login_to_change: bool = False
+    viewer_username: str = ""
+    viewer_password: str = field(default="", repr=False)
 
 
 def settings_from(
@@ -86,7 +90,7 @@ def settings_from(
 
 
 _Given = dict[str, tuple[object, str]]  # setting -> value and the place it came from
-_NAMES = tuple(field.name for field in fields(Settings))
+_NAMES = tuple(each.name for each in fields(Settings))
 _TYPES: Mapping[str, Callable[[object], object]] = {
     "slots": lambda value: _whole(value),
     "renewal": lambda value: _seconds(value),
@@ -97,6 +101,7 @@ _TYPES: Mapping[str, Callable[[object], object]] = {
     "await_members": lambda value: _whole(value),
     "trusted_origins": lambda value: _origins(value),
     "login_to_change": lambda value: _yes_or_no(value),
+    "viewer_password": lambda value: _secret(value),
 }
 
 
@@ -158,6 +163,13 @@ def _text(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError(f"must be text, not {value!r}")
     return value.strip()
+
+
+def _secret(value: object) -> str:
+    """Take a text as it is, and say nothing of what it is instead."""
+    if not isinstance(value, str):
+        raise ValueError("must be text")
+    return value
 
 
 def _whole(value: object) -> int:
@@ -227,6 +239,16 @@ def _check(settings: Settings, faulty: set[str]) -> list[str]:
         ),
         ({"session"}, settings.session > 0, "session: must be more than 0 seconds"),
         ({"await_members"}, settings.await_members >= 1, "await_members: must be at least 1"),
+        (
+            {"viewer_username", "viewer_password"},
+            bool(settings.viewer_username) == bool(settings.viewer_password),
+            "viewer_username and viewer_password: give both or none",
+        ),
+        (
+            {"viewer_username"},
+            ":" not in settings.viewer_username,
+            "viewer_username: must have no colon",
+        ),
     ]
     return [fault for names, holds, fault in rules if not holds and not names & faulty]
 

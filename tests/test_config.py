@@ -143,3 +143,14 @@ def test_the_largest_and_the_smallest_cluster_are_allowed():
 def test_the_message_holds_all_faults():
     with pytest.raises(ConfigError, match=r"slots.*\n.*session"):
         settings_from({"slots": 0, "session": 0})
+
+
+def test_a_viewer_has_a_name_and_a_password_that_stands_nowhere_else():
+    given = {"viewer_username": "eve", "viewer_password": " s3cret:word "}
+    settings = settings_from(given)
+    assert (settings.viewer_username, settings.viewer_password) == ("eve", " s3cret:word ")
+    assert "s3cret" not in repr(settings)
+    assert "viewer_password" in faults({"viewer_username": "eve"})[0]
+    assert "viewer_username" in faults({"viewer_password": "s3cret"})[0]
+    assert "colon" in faults({**given, "viewer_username": "e:ve"})[0]
+    assert "1234" not in "".join(faults({**given, "viewer_password": 1234}))

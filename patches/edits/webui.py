@@ -7,6 +7,7 @@ _DEBUG = "pyspider/webui/debug.py"
 _LOGIN = "pyspider/webui/login.py"
 _PROPERTY = "is_active and its like are properties: as a method, everybody would be logged in"
 _ASYNC = "async is a keyword since Python 3.7; upstream's later name is async_mode"
+_VIEWER = "who may only look is logged in as well; what guards the application refuses changes"
 _QUIT = "quit() has to end the serving thread and free the port, whoever calls it"
 
 EDITS = (
@@ -106,6 +107,34 @@ EDITS = (
         "int(request.args.get('offset', 0)) or None",
         "int(request.args.get('offset', 0))",
         "a dump with a limit needs an offset, too",
+    ),
+    Edit(
+        _LOGIN,
+        "                and self.password == app.config.get('webui_password'):\n"
+        "            return True\n",
+        "                and self.password == app.config.get('webui_password'):\n"
+        "            return True\n"
+        "        if self.is_viewer:\n"
+        "            return True\n",
+        _VIEWER,
+    ),
+    Edit(
+        _LOGIN,
+        "        self.password = password\n",
+        "        self.password = password\n"
+        "\n"
+        "    @property\n"
+        "    def is_viewer(self):\n"
+        "        return bool(app.config.get('viewer_username')) \\\n"
+        "            and self.id == app.config.get('viewer_username') \\\n"
+        "            and self.password == app.config.get('viewer_password')\n",
+        _VIEWER,
+    ),
+    Edit(
+        _LOGIN,
+        "class AnonymousUser(login.AnonymousUserMixin):\n",
+        "class AnonymousUser(login.AnonymousUserMixin):\n    is_viewer = False\n",
+        _VIEWER,
     ),
     Edit(_LOGIN, "login.current_user.is_active()", "login.current_user.is_active", _PROPERTY),
     Edit(_LOGIN, "return self.is_authenticated()", "return self.is_authenticated", _PROPERTY),

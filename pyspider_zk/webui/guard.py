@@ -14,7 +14,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from pyspider_zk.webui.problem import PROBLEM_TYPE, problem
-from pyspider_zk.webui.readers import SAFE, ReadersOnly
+from pyspider_zk.webui.readers import SAFE, VIEWER, ReadersOnly
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -59,7 +59,10 @@ class Guard:
 
 @contextmanager
 def guarded(
-    flask_app: Any, trusted: Iterable[str], login_to_change: bool = False
+    flask_app: Any,
+    trusted: Iterable[str],
+    login_to_change: bool = False,
+    viewer: tuple[str, str] = ("", ""),
 ) -> Iterator[None]:
     """Guard pyspider's pages and its WebDAV while the block runs.
 
@@ -68,16 +71,17 @@ def guarded(
     Args:
         trusted: see ``Guard``.
         login_to_change: without a login one may only look.
+        viewer: name and password of who may only look.
     """
     behind, before = _webdav(), flask_app.wsgi_app
-    ours = {**COOKIES, "login_to_change": login_to_change}  # WebDAV has its own ways to log in
+    looks = dict(zip(VIEWER, viewer, strict=True))
+    ours = {**COOKIES, "login_to_change": login_to_change, **looks}
     others = {name: flask_app.config[name] for name in ours if name in flask_app.config}
-    readers = ReadersOnly(before, flask_app.config) if login_to_change else before
-    flask_app.wsgi_app = Guard(readers, trusted)
+    flask_app.wsgi_app = Guard(ReadersOnly(before, flask_app.config), trusted)
     flask_app.config.update(ours)
     dav_app = behind and behind.dav_app
-    if behind is not None:
-        behind.dav_app = Guard(dav_app, trusted)
+    if behind is not None:  # it has its own ways to log in
+        behind.dav_app = Guard(ReadersOnly(dav_app, looks), trusted)
     try:
         yield
     finally:

@@ -75,12 +75,11 @@ class ClusterWebUI:
 
         Raises:
             ClusterError: the cluster cannot be reached.
-            ConfigError: a login is needed, and there is none.
+            ConfigError: a login is needed, and there is none, or it is of no use.
         """
         settings = current_settings()
-        if settings.login_to_change and not all(map(self.config.get, _LOGIN)):
-            fault = "login_to_change: nobody can log in; start webui with --username and --password"
-            raise ConfigError([fault])
+        if faults := _login_faults(settings, self.config):
+            raise ConfigError(faults)
         self._ended = False
         with (
             on_signals({signal.SIGTERM: self.quit}),
@@ -111,7 +110,12 @@ class ClusterWebUI:
             closing(Router(_reader(settings, present.connection), timeout=PATIENCE)) as hasty,
             self._with_pages(self._backend(settings, present.connection, queues, hasty)),
             self._configured(cluster=Dashboard(_reader(settings, present.connection), HOME)),
-            guarded(self.flask_app, settings.trusted_origins, settings.login_to_change),
+            guarded(
+                self.flask_app,
+                settings.trusted_origins,
+                settings.login_to_change,
+                (settings.viewer_username, settings.viewer_password),
+            ),
             self._fed_by(router, {kind.value: _Sum(kind, queues) for kind in Kind}),
         ):
             yield
@@ -167,6 +171,24 @@ class ClusterWebUI:
             for name in values:
                 del self.config[name]
             self.config.update(before)
+
+
+def _login_faults(settings: Settings, config: Mapping[str, Any]) -> list[str]:
+    """Return why nobody could log in, or a login would mean nothing."""
+    faults = []
+    can_log_in = all(map(config.get, _LOGIN))
+    if settings.login_to_change and not can_log_in:
+        faults.append(
+            "login_to_change: nobody can log in; start webui with --username and --password"
+        )
+    if settings.viewer_username and not (can_log_in and config.get("need_auth")):
+        faults.append(
+            "viewer_username: everybody may look; start webui with --need-auth, --username and"
+            " --password, or leave it out"
+        )
+    if settings.viewer_username and settings.viewer_username == config.get(_LOGIN[0]):
+        faults.append("viewer_username: must be another name than webui's --username")
+    return faults
 
 
 def _reader(settings: Settings, connection: Connection) -> Callable[[], Cluster]:

@@ -1,4 +1,4 @@
-"""Lets those who are not logged in look, and nothing more."""
+"""Lets those look, and nothing more, who may not change anything."""
 
 import base64
 import binascii
@@ -16,17 +16,29 @@ if TYPE_CHECKING:
 SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PROPFIND"})
 """The methods that change nothing."""
 
-_DETAIL = "without a login you may only look: log in with the name and password of the web UI"
+VIEWER = ("viewer_username", "viewer_password")
+"""Where pyspider's settings have the second login, if there is one."""
+
+_OPERATOR = ("webui_username", "webui_password")
+
+_NOBODY = "without a login you may only look: log in with the name and password of the web UI"
+_ONLY_LOOKS = (
+    "{} may only look: log in with the name and password of the web UI;"
+    " a browser asks for them in a private window"
+)
 
 
 class ReadersOnly:
-    """A WSGI application in which only who is logged in may change anything.
+    """A WSGI application in which only who may change something can.
+
+    The viewer never may; who is not logged in may if pyspider lets them, unless the setting is
+    ``login_to_change``.
 
     Threads: any.
 
     Args:
         application: what is protected.
-        config: pyspider's settings of the web UI, with its name and password.
+        config: pyspider's settings of the web UI, with its names and passwords.
     """
 
     def __init__(self, application: "WSGIApplication", config: Mapping[str, Any]) -> None:
@@ -34,23 +46,31 @@ class ReadersOnly:
         self._config = config
 
     def __call__(self, environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
-        """Pass the request on, or answer 401."""
-        if environ["REQUEST_METHOD"] in SAFE or self._is_logged_in(environ):
+        """Pass the request on, or answer 401 or 403."""
+        if environ["REQUEST_METHOD"] in SAFE or self._is(_OPERATOR, environ):
             return self._application(environ, start)
-        body = json.dumps(problem(HTTPStatus.UNAUTHORIZED, _DETAIL)).encode()
-        headers = [
-            ("Content-Type", PROBLEM_TYPE),
-            ("Content-Length", str(len(body))),
-            ("WWW-Authenticate", 'Basic realm="Login Required"'),
-        ]
-        start("401 Unauthorized", headers)
-        return [body]
+        if self._is(VIEWER, environ):
+            detail = _ONLY_LOOKS.format(self._config[VIEWER[0]])
+            return _refuse(start, HTTPStatus.FORBIDDEN, detail)
+        if self._config.get("login_to_change"):
+            login = ("WWW-Authenticate", 'Basic realm="Login Required"')
+            return _refuse(start, HTTPStatus.UNAUTHORIZED, _NOBODY, login)
+        return self._application(environ, start)
 
-    def _is_logged_in(self, environ: Mapping[str, Any]) -> bool:
+    def _is(self, who: tuple[str, str], environ: Mapping[str, Any]) -> bool:
         """Compare as pyspider does; without a name and a password nobody is logged in."""
-        name, password = self._config.get("webui_username"), self._config.get("webui_password")
+        name, password = map(self._config.get, who)
         expected = f"{name}:{password}".encode()
         return bool(name and password) and hmac.compare_digest(_given(environ), expected)
+
+
+def _refuse(
+    start: "StartResponse", status: HTTPStatus, detail: str, *headers: tuple[str, str]
+) -> Iterable[bytes]:
+    body = json.dumps(problem(status, detail)).encode()
+    about = [("Content-Type", PROBLEM_TYPE), ("Content-Length", str(len(body)))]
+    start(f"{status.value} {status.phrase}", [*about, *headers])
+    return [body]
 
 
 def _given(environ: Mapping[str, Any]) -> bytes:

@@ -125,6 +125,18 @@ def test_with_login_to_change_reading_wants_no_password(
 
 
 @pytest.mark.parametrize("scheme", [lambda *each: each, HTTPDigestAuth])
+def test_a_viewer_reads_and_writes_nothing(dav: Dav, spider: Spider, scheme: Any) -> None:
+    from pyspider.webui.app import app
+
+    app.config.update(need_auth=True, viewer_username="eve", viewer_password="look")  # noqa: S106
+    spider.add_project("demo", "# old")
+    assert dav("PROPFIND", "/", auth=scheme("eve", "look")).status_code == 207
+    assert dav("PROPFIND", "/", auth=scheme("eve", "wrong")).status_code == 401
+    assert dav("PUT", "/demo.py", data="# new", auth=scheme("eve", "look")).status_code == 401
+    assert dav("PUT", "/demo.py", data="# new", auth=scheme(*AUTH)).status_code == 204
+
+
+@pytest.mark.parametrize("scheme", [lambda *each: each, HTTPDigestAuth])
 def test_without_a_password_that_was_set_nobody_logs_in(dav: Dav, scheme: Any) -> None:
     from pyspider.webui.app import app
 

@@ -140,6 +140,9 @@ def test_afterwards_pyspider_s_application_is_as_before() -> None:
     assert (stock_app.wsgi_app, webdav.dav_app, dict(stock_app.config)) == before
 
 
+ANN = {"webui_username": "ann", "webui_password": "secret"}
+EVE = {"viewer_username": "eve", "viewer_password": "look"}
+
 # -- readers ---------------------------------------------------------------------------------
 
 
@@ -157,21 +160,40 @@ def test_afterwards_pyspider_s_application_is_as_before() -> None:
 def test_only_who_is_logged_in_may_change_anything(
     method: str, login: tuple[str, str] | None, status: int
 ) -> None:
-    config = {"webui_username": "ann", "webui_password": "secret"}
-    client = Client(ReadersOnly(Response("done"), config))
+    client = Client(ReadersOnly(Response("done"), ANN | {"login_to_change": True}))
     with client.open("/update", method=method, auth=login) as answer:
         assert answer.status_code == status
         assert ("WWW-Authenticate" in answer.headers) == (status == 401)
 
 
+@pytest.mark.parametrize("more", [{}, {"login_to_change": True}])
+@pytest.mark.parametrize(
+    ("method", "login", "status"),
+    [
+        ("GET", ("eve", "look"), 200),
+        ("POST", ("eve", "look"), 403),
+        ("PUT", ("eve", "look"), 403),
+        ("POST", ("ann", "secret"), 200),
+    ],
+)
+def test_a_viewer_may_look_and_is_told_who_may_change(
+    more: dict[str, Any], method: str, login: tuple[str, str], status: int
+) -> None:
+    client = Client(ReadersOnly(Response("done"), ANN | EVE | more))
+    with client.open("/update", method=method, auth=login) as answer:
+        assert answer.status_code == status
+        assert ("eve may only look" in answer.text) == (status == 403)
+
+
 def test_without_a_name_that_was_set_nobody_is_logged_in() -> None:
-    client = Client(ReadersOnly(Response("done"), {}))
+    client = Client(ReadersOnly(Response("done"), {"login_to_change": True}))
     with client.post("/update", auth=("None", "")) as answer:
         assert answer.status_code == 401
 
 
 def test_without_a_password_that_was_set_nobody_is_logged_in() -> None:
-    client = Client(ReadersOnly(Response("done"), {"webui_username": "ann"}))
+    config = {"webui_username": "ann", "login_to_change": True}
+    client = Client(ReadersOnly(Response("done"), config))
     for password in ("", "None"):
         with client.post("/update", auth=("ann", password)) as answer:
             assert answer.status_code == 401
@@ -187,8 +209,7 @@ def test_no_other_site_may_frame_an_answer() -> None:
 
 
 def test_broken_credentials_are_none() -> None:
-    config = {"webui_username": "ann", "webui_password": "secret"}
-    client = Client(ReadersOnly(Response("done"), config))
+    client = Client(ReadersOnly(Response("done"), ANN | {"login_to_change": True}))
     for text in ("Basic %%%", "Basic", "Bearer x", ""):
         with client.post("/update", headers={"Authorization": text}) as answer:
             assert answer.status_code == 401

@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import threading
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
@@ -220,6 +221,30 @@ def test_without_a_login_one_may_only_look_if_that_was_asked_for(
         ui.run()
     ui.config.update(webui_username="ann", webui_password="secret")  # noqa: S106 - a test's
     assert _visited(ui, {}) == [200, 401, 401, 401, 207, 200]
+
+
+@pytest.mark.zk
+@pytest.mark.redis
+@pytest.mark.usefixtures("as_configured")
+def test_a_viewer_may_look_at_everything_and_change_nothing(
+    ui: ClusterWebUI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYSPIDER_ZK_VIEWER_USERNAME", "eve")
+    monkeypatch.setenv("PYSPIDER_ZK_VIEWER_PASSWORD", "look")
+    ui.config.update(webui_username="ann", webui_password="secret")  # noqa: S106 - a test's
+    with pytest.raises(ConfigError, match="--need-auth"):
+        ui.run()
+    ui.config.update(need_auth=True)
+    assert _visited(ui, _login("eve", "look")) == [200, 403, 403, 403, 207, 200]
+    assert _visited(ui, _login("eve", "wrong")) == [401] * 6
+    assert _visited(ui, _login("ann", "secret"))[0] == 200
+    ui.config.update(webui_username="eve")
+    with pytest.raises(ConfigError, match="another name"):
+        ui.run()
+
+
+def _login(name: str, password: str) -> dict[str, str]:
+    return {"Authorization": f"Basic {b64encode(f'{name}:{password}'.encode()).decode()}"}
 
 
 def _visited(ui: ClusterWebUI, headers: dict[str, str]) -> list[int]:

@@ -57,7 +57,10 @@ def create_pages(config: Mapping[str, Any]) -> Flask:
 
 
 def _show(page: Page) -> str:
-    return render_template(f"{page.name}.html", page=page, pages=PAGES, version=__version__)
+    looks_only = current_user.is_viewer
+    return render_template(
+        f"{page.name}.html", page=page, pages=PAGES, version=__version__, looks_only=looks_only
+    )
 
 
 for _page in PAGES:

@@ -24,7 +24,7 @@ const owners = new Table(byId("owners"), [
   { title: "State", show: (each) => badges([each.leader && ["leader", "accent"], each.draining && ["draining", "warn"], each.gone && ["gone", "bad"]].filter(Boolean)) },
   { title: "Slots", cls: "num", show: (each) => count(each.slots) },
   { title: "Projects", cls: "num", show: (each) => (each.gone ? "–" : count(each.projects)) },
-  { title: "", label: "", cls: "num", show: (each) => ({ sign: `${each.number} ${each.draining} ${each.gone}`, node: () => (each.gone ? "" : h("button", { type: "button", disabled: each.draining, "aria-label": `drain member ${each.number}`, onclick: () => drain(each.number) }, each.draining ? "Draining" : "Drain…")) }) },
+  { title: "", label: "", cls: "num operates", show: (each) => ({ sign: `${each.number} ${each.draining} ${each.gone}`, node: () => (each.gone ? "" : h("button", { type: "button", disabled: each.draining, "aria-label": `drain member ${each.number}`, onclick: () => drain(each.number) }, each.draining ? "Draining" : "Drain…")) }) },
 ], { key: (each) => `${each.number}-${each.incarnation}` });
 
 function show(assignment) {
@@ -169,7 +169,7 @@ function more(pairs, kind, number) {
       h("tbody", {}, rows),
     ),
     kind === "joins" && h("p", {}, "To do it, start a scheduler with the same settings: it joins by itself."),
-    member && h("p", {}, h("button", { type: "button", onclick: () => drain(number) }, `Drain member ${number}…`)),
+    member && h("p", { class: "operates" }, h("button", { type: "button", onclick: () => drain(number) }, `Drain member ${number}…`)),
   ];
   box.replaceChildren(...parts.filter(Boolean));
 }

@@ -81,8 +81,8 @@ const title = h("h2", {});
 const bar = h("div", {});
 const facts = Object.keys(FACTS).map((name) => h("span", { role: name === "State" && "status" }));
 const buttons = {
-  cancel: h("button", { type: "button", class: "danger", onclick: () => cancel(chosen) }, "Cancel"),
-  retry: h("button", { type: "button", onclick: () => retry(chosen) }, "Retry what failed"),
+  cancel: h("button", { type: "button", class: "danger operates", onclick: () => cancel(chosen) }, "Cancel"),
+  retry: h("button", { type: "button", class: "operates", onclick: () => retry(chosen) }, "Retry what failed"),
   close: h("button", { type: "button", onclick: () => choose("") }, "Close"),
 };
 const failures = h("table", {});

@@ -1,0 +1,173 @@
+"""Who may look and who may change something, in a browser."""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from .cluster_page import action, check_accessibility, confirm, dialog, open_page, tick
+from .conftest import ROOT, WINDOW, Cluster
+
+pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
+
+ANN = {"username": "ann", "password": "secret"}
+CHANGES = re.compile("^(Start|Delete|Cancel|Retry|Drain|drain)")
+EVE = {"username": "eve", "password": "look"}
+
+Picture = Callable[..., None]
+Start = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def start(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
+    """Give a function that starts one more web UI, with Ann's login, and returns its URL."""
+    running = cluster.web.running
+    folder = tmp_path_factory.mktemp("webui")
+    options = [f"--{name.replace('_', '-')}={getattr(running, name)}" for name in DATABASES]
+    command = [sys.executable, "-m", "pyspider_zk.cli.main", *options, "webui"]
+    command += ["--host=127.0.0.1", *(f"--{name}={value}" for name, value in ANN.items())]
+    started: list[subprocess.Popen[bytes]] = []
+
+    def run(*more: str, **settings: str) -> str:
+        port = free_port()
+        environ = {f"PYSPIDER_ZK_{name.upper()}": value for name, value in settings.items()}
+        with (folder / "out.txt").open("ab") as out:
+            started.append(
+                subprocess.Popen(
+                    [*command, f"--port={port}", *more],
+                    cwd=folder,
+                    env=os.environ | {"PYTHONPATH": str(ROOT), **environ},
+                    stdout=out,
+                    stderr=out,
+                )
+            )
+        url = f"http://127.0.0.1:{port}"
+        wait_for(url)
+        return url
+
+    yield run
+    for process in started:
+        process.terminate()
+        process.wait(60)
+
+
+DATABASES = ["zookeeper", "message_queue", "taskdb", "projectdb", "resultdb"]
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def wait_for(url: str) -> None:
+    deadline = time.monotonic() + 60
+    while not answers(url):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def answers(url: str) -> bool:
+    try:
+        with urlopen(f"{url}/robots.txt"):  # noqa: S310 - ours
+            return True
+    except HTTPError:
+        return True
+    except OSError:
+        return False
+
+
+@contextmanager
+def visit(chromium: Browser, url: str, who: dict[str, str] | None) -> Iterator[Page]:
+    """Give a page of somebody; the name is sent only once the web UI asks for it."""
+    options = {"base_url": url, "viewport": WINDOW, "reduced_motion": "reduce"}
+    with chromium.new_context(**options, http_credentials=who) as context:
+        yield context.new_page()
+
+
+def started(page: Page) -> None:
+    open_page(page, "projects?q=mine")
+    tick(page, "mine")
+    action(page, "Start").click()
+
+
+@pytest.fixture(scope="module")
+def closed(start: Start, cluster: Cluster) -> str:
+    """Give the URL of a web UI that wants a login from everybody."""
+    url = start("--need-auth", viewer_username="eve", viewer_password="look")  # noqa: S106
+    cluster.make("mine")
+    return url
+
+
+@pytest.fixture(scope="module")
+def readable(start: Start, cluster: Cluster) -> str:
+    """Give the URL of a web UI that wants a login from who changes something."""
+    url = start(login_to_change="yes")
+    cluster.make("mine")
+    return url
+
+
+def test_with_need_auth_nobody_sees_anything_without_a_login(
+    chromium: Browser, closed: str
+) -> None:
+    with visit(chromium, closed, None) as page:
+        for path in ("/cluster/", "/", "/api/v1/overview", "/cluster/static/table.js"):
+            assert page.request.get(path).status == 401
+    with visit(chromium, closed, ANN) as page:
+        started(page)
+        confirm(page, "Do it")
+        expect(page.locator("#batch")).to_contain_text("1 of 1 project done", timeout=30_000)
+        page.get_by_role("link", name="Details").click()
+        expect(page.locator("#detail")).to_contain_text("by ann")
+
+
+@pytest.mark.parametrize("path", ["", "projects", "assignment?change=leaves%3D1", "jobs"])
+def test_a_viewer_sees_everything_and_finds_nothing_to_change(
+    chromium: Browser, closed: str, path: str, picture: Picture
+) -> None:
+    with visit(chromium, closed, EVE) as page:
+        open_page(page, path)
+        expect(page.get_by_text("may only look")).to_be_visible()
+        expect(page.locator("main thead:visible").first).to_be_visible()
+        expect(page.get_by_role("button", name=CHANGES)).to_have_count(0)
+        expect(page.get_by_role("checkbox")).to_have_count(0)
+        check_accessibility(page)
+        picture(page, path.partition("?")[0] or "overview")
+
+
+def test_a_viewer_is_told_who_may_change_what_pyspiders_pages_offer(
+    chromium: Browser, closed: str, cluster: Cluster, picture: Picture
+) -> None:
+    before = cluster.web.project("mine")["status"]
+    with visit(chromium, closed, EVE) as page:
+        page.goto("/")
+        page.get_by_role("button", name="operations on mine").click()
+        page.get_by_role("link", name="Restart").first.click()
+        expect(page.locator(".cluster-said")).to_contain_text("eve may only look")
+        picture(page)
+        for path in ("/update", "/run", "/debug/mine/save", "/debug/mine/run"):
+            assert page.request.post(path).status == 403
+    assert cluster.web.project("mine")["status"] == before
+
+
+def test_with_login_to_change_everybody_looks_and_ann_changes(
+    chromium: Browser, readable: str, picture: Picture
+) -> None:
+    with visit(chromium, readable, {**ANN, "password": "guessed"}) as page:
+        started(page)
+        expect(dialog(page).locator(".fault").first).to_contain_text(
+            "without a login you may only look"
+        )
+        picture(page)
+    with visit(chromium, readable, ANN) as page:
+        started(page)
+        confirm(page, "Do it")
+        expect(page.locator("#batch")).to_contain_text("1 of 1 project done", timeout=30_000)
