@@ -370,6 +370,15 @@ def test_locked_projects_need_a_login(client: Any, ui: ClusterWebUI) -> None:
     assert anonymous.get_json()["user"] == ""
 
 
+def test_a_plan_tells_which_projects_are_locked(client: Any, ui: ClusterWebUI) -> None:
+    ui.config.update(webui_username="ann", webui_password="secret")  # noqa: S106 - a test's
+    asked = {"operation": "stop", "filter": {"pattern": "n*"}, "dry_run": True}
+    for login, locked in ((None, 1), (("ann", "secret"), 0)):
+        answer = client.post("/api/v1/jobs", json=asked, auth=login)
+        found = [fault for fault in answer.get_json()["faults"] if "locked: log in" in fault]
+        assert (answer.status_code, len(found)) == (200, locked)
+
+
 def test_a_name_that_nobody_checks_stands_nowhere(client: Any) -> None:
     asked = {"operation": "stop", "names": ["news_b"]}
     answer = client.post("/api/v1/jobs", json=asked, auth=("the boss", ""))

@@ -81,6 +81,9 @@ def _accepted(batch: dict[str, Any]) -> Answer:
 
 def _planned(operation: str, selection: Selection, arguments: dict[str, Any]) -> Response:
     plan = backend().dispatcher.plan(operation, selection, arguments)
+    locked = _locked(selection) if selection.given or selection.all else []
+    if locked:
+        plan["faults"].append(str(LockedProjects(locked)))
     return jsonify(Plan().dump(plan))
 
 
@@ -91,12 +94,16 @@ def _check_locks(selection: Selection) -> None:
         LockedProjects: naming them.
     """
     selection.check()
-    if current_user.is_active:
-        return
-    found = backend().dispatcher.projects(selection).items
-    locked = [row["name"] for row in found if "lock" in split_group(row["group"])]
-    if locked:
+    if locked := _locked(selection):
         raise LockedProjects(locked)
+
+
+def _locked(selection: Selection) -> list[str]:
+    """Return those of the projects that whoever asks may not change."""
+    if current_user.is_active:
+        return []
+    found = backend().dispatcher.projects(selection, with_owners=selection.owner is not None).items
+    return [row["name"] for row in found if "lock" in split_group(row["group"])]
 
 
 def _within_limits(operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
