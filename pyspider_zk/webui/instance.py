@@ -22,6 +22,7 @@ from pyspider_zk.webui.api import PREFIX, Backend, create_api
 from pyspider_zk.webui.dashboard import Dashboard
 from pyspider_zk.webui.guard import guarded
 from pyspider_zk.webui.lengths import Lengths
+from pyspider_zk.webui.readings import Readings
 from pyspider_zk.webui.watch import LeaseWatch
 from pyspider_zk.wiring import current_queues, current_settings
 from pyspider_zk.zookeeper.connection import Connection
@@ -107,8 +108,7 @@ class ClusterWebUI:
             closing(queues or current_queues(settings)) as queues,
             presence(settings, ComponentKind.WEBUI, address) as present,
             closing(Router(Directory(settings, present.connection).read)) as router,
-            closing(Router(_reader(settings, present.connection), timeout=PATIENCE)) as hasty,
-            self._with_pages(self._backend(settings, present.connection, queues, hasty)),
+            self._with_pages(settings, present.connection, queues),
             self._configured(cluster=Dashboard(_reader(settings, present.connection), HOME)),
             guarded(
                 self.flask_app,
@@ -121,10 +121,14 @@ class ClusterWebUI:
             yield
 
     def _backend(
-        self, settings: Settings, connection: Connection, queues: Queues, rpc: Router
+        self,
+        settings: Settings,
+        connection: Connection,
+        queues: Queues,
+        read: Callable[[], Cluster],
+        rpc: Router,
     ) -> Backend:
         tree = Tree(settings.root)
-        read = _reader(settings, connection)
         events = Events(connection, tree)
         jobs = JobQueue(connection, tree.jobs)
         dispatcher = Dispatcher(self.config["projectdb"], jobs, events, read, settings.slots)
@@ -142,16 +146,21 @@ class ClusterWebUI:
         )
 
     @contextmanager
-    def _with_pages(self, backend: Backend) -> Iterator[None]:
+    def _with_pages(
+        self, settings: Settings, connection: Connection, queues: Queues
+    ) -> Iterator[None]:
         """Serve the API and the operations page beside pyspider's pages while the block runs."""
         before = self.flask_app.wsgi_app
+        readings = Readings(_reader(settings, connection))
         pages = cluster.create_pages(self.config)
-        ours: dict[str, Any] = {PREFIX: create_api(backend), cluster.PREFIX: pages}
-        self.flask_app.wsgi_app = DispatcherMiddleware(before, ours)
-        try:
-            yield
-        finally:
-            self.flask_app.wsgi_app = before
+        with closing(Router(readings.recent, fresh_for=0, timeout=PATIENCE)) as hasty:
+            backend = self._backend(settings, connection, queues, readings.read, hasty)
+            ours: dict[str, Any] = {PREFIX: create_api(backend), cluster.PREFIX: pages}
+            self.flask_app.wsgi_app = DispatcherMiddleware(before, ours)
+            try:
+                yield
+            finally:
+                self.flask_app.wsgi_app = before
 
     @contextmanager
     def _fed_by(self, rpc: Router, lengths: Mapping[str, _Sum]) -> Iterator[None]:

@@ -8,18 +8,20 @@ import pytest
 from pyspider.webui.app import app as stock_app
 
 from pyspider_zk.core.names import Kind
+from pyspider_zk.core.records import Cluster
 from pyspider_zk.core.slots import slot_of
 from pyspider_zk.hooks import ClusterScheduler
 from pyspider_zk.queues.api import Message
 from pyspider_zk.webui.instance import ClusterWebUI
-from tests.live_cluster import Cluster
+from pyspider_zk.zookeeper.directory import Directory
+from tests.live_cluster import Cluster as LiveCluster
 from tests.webui.conftest import Eventually
 
 pytestmark = pytest.mark.zk
 
 
 @pytest.fixture
-def client(ui: ClusterWebUI, cluster: Cluster) -> Iterator[Any]:
+def client(ui: ClusterWebUI, cluster: LiveCluster) -> Iterator[Any]:
     """Give a client of a web UI whose cluster was born and has no scheduler (any more)."""
     with cluster.scheduler():
         pass
@@ -40,7 +42,7 @@ def kinds(client: Any) -> set[str]:
 
 
 @pytest.fixture
-def owner(client: Any, cluster: Cluster, eventually: Eventually) -> Iterator[ClusterScheduler]:
+def owner(client: Any, cluster: LiveCluster, eventually: Eventually) -> Iterator[ClusterScheduler]:
     """Run a scheduler that has all slots and projects."""
     with cluster.scheduler() as scheduler:
         eventually(lambda: len(scheduler.gate.held) == cluster.settings.slots)
@@ -67,7 +69,7 @@ def test_the_overview_has_everything(client: Any, eventually: Eventually) -> Non
 
 
 def test_messages_that_nobody_reads_and_dead_letters_are_told(
-    client: Any, cluster: Cluster
+    client: Any, cluster: LiveCluster
 ) -> None:
     queues = cluster.queues().slot_queues
     queues.publish([Message(Kind.STATUS, 3, {})])
@@ -88,11 +90,27 @@ def test_what_does_not_answer_is_named_and_the_rest_is_told(client: Any) -> None
     ]
 
 
+@pytest.mark.parametrize("path", ["overview", "workload", "assignment", "assignment/preview"])
+def test_an_answer_looks_at_zookeeper_once(
+    client: Any, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    looks: list[Directory] = []
+    read = Directory.read
+
+    def counted(directory: Directory) -> Cluster:
+        looks.append(directory)
+        return read(directory)
+
+    monkeypatch.setattr(Directory, "read", counted)
+    ask(client, path)
+    assert len(looks) == 1
+
+
 # -- projects with numbers -------------------------------------------------------------------
 
 
 def test_projects_have_their_owners_numbers_once_an_owner_has_them(
-    client: Any, cluster: Cluster, eventually: Eventually
+    client: Any, cluster: LiveCluster, eventually: Eventually
 ) -> None:
     assert [row["numbers"] for row in ask(client, "workload")["items"]] == [None] * 3
     with cluster.scheduler() as scheduler:
@@ -123,7 +141,7 @@ def test_a_wrong_order_is_refused(client: Any) -> None:
 
 
 def test_what_would_move_is_told_and_nothing_is_changed(
-    client: Any, owner: ClusterScheduler, cluster: Cluster
+    client: Any, owner: ClusterScheduler, cluster: LiveCluster
 ) -> None:
     before = ask(client, "assignment")["items"]
     found = ask(client, "assignment/preview?joins=1")
@@ -140,7 +158,7 @@ def test_what_would_move_is_told_and_nothing_is_changed(
 
 
 def test_a_member_drains_and_its_slots_move(
-    client: Any, owner: ClusterScheduler, cluster: Cluster, eventually: Eventually
+    client: Any, owner: ClusterScheduler, cluster: LiveCluster, eventually: Eventually
 ) -> None:
     with cluster.scheduler() as other:
         eventually(lambda: len(ask(client, "members")["items"]) == 2)
@@ -170,7 +188,7 @@ def test_a_member_that_is_not_there_cannot_drain(client: Any) -> None:
 
 
 @pytest.fixture
-def letters(client: Any, cluster: Cluster) -> list[str]:
+def letters(client: Any, cluster: LiveCluster) -> list[str]:
     """Give the tags of three dead letters, the newest first."""
     for number in range(3):
         cluster.broker.bury(Kind.NEWTASK, slot_of("busy", 256), f"reason {number}", b"\xc1")
@@ -183,7 +201,9 @@ def test_dead_letters_are_paged_with_their_reasons(client: Any, letters: list[st
     assert page["items"][0]["reason"] == "reason 1"
 
 
-def test_a_letter_that_json_cannot_hold_is_listed_as_text(client: Any, cluster: Cluster) -> None:
+def test_a_letter_that_json_cannot_hold_is_listed_as_text(
+    client: Any, cluster: LiveCluster
+) -> None:
     for body in (b"\x91\xcb\x7f\xf8" + bytes(6), b"\x91" * 1000 + b"\xc0", b"\x91\x01"):
         cluster.broker.bury(Kind.STATUS, 3, "no task", body)
     usable, deep, nan = (letter["message"] for letter in ask(client, "dead-letters")["items"])
@@ -192,7 +212,7 @@ def test_a_letter_that_json_cannot_hold_is_listed_as_text(client: Any, cluster: 
 
 
 def test_dead_letters_are_replayed_and_dropped(
-    client: Any, cluster: Cluster, letters: list[str]
+    client: Any, cluster: LiveCluster, letters: list[str]
 ) -> None:
     def settle(act: str, body: dict[str, Any]) -> Any:
         return client.post(f"/api/v1/dead-letters/{act}", json=body)
