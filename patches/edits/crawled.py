@@ -25,7 +25,8 @@ EDITS = (
     Edit(
         _EDITOR,
         "a.write(r)",
-        f'a.write("<meta http-equiv=Content-Security-Policy content=\\"{_POLICY}\\">"+r)',
+        f'a.write("<!DOCTYPE html><meta http-equiv=Content-Security-Policy content=\\"{_POLICY}\\">"+r)',
+        # Behind the policy the page's own doctype would not count any more.
         "the frame counts as the web UI, so a script, handler or link in it could do anything",
     ),
     Edit(

@@ -45,7 +45,7 @@ __all__ = ["Dispatcher", "Page", "Selection"]
 FIELDS = ["name", "group", "status", "rate", "burst", "updatetime"]
 SORTS = (*FIELDS, "slot", "owner")
 NAMED = 20  # projects that a plan names
-SHARE = 500  # projects of a job; a znode must have room for what may be told of each of them
+SHARE = 2000  # projects of a job; a znode must have room for what may be told of each of them
 CULPRITS = 5  # names in a message
 
 Row = dict[str, Any]

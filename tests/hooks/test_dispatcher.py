@@ -200,7 +200,7 @@ def test_a_slot_of_very_many_projects_has_several_jobs_that_fit(
     jobs: JobQueue, events: Events, claimant: Claimant
 ) -> None:
     """What is reported of a job grows with its projects, up to a reason and a mark for each."""
-    names = [f"{number:04d}{'щ' * 60}" for number in range(1200)]
+    names = [f"{number:04d}{'щ' * 60}" for number in range(4500)]
     row = {"status": "STOP", "group": "", "rate": 1, "burst": 1, "updatetime": 0.0}
 
     class Rows:

@@ -480,7 +480,7 @@ class JobCounts(Schema):
 
 
 class Batch(Schema):
-    """What was asked for in one go; jobs of up to 500 projects of a slot carry it out."""
+    """What was asked for in one go; jobs of up to 2,000 projects of a slot carry it out."""
 
     id = _text()
     operation = _text()
