@@ -1,7 +1,8 @@
 """The command events: who did what."""
 
 import json
-from contextlib import suppress
+import signal
+import threading
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -10,7 +11,8 @@ import click
 
 from pyspider_zk.cli.batches import WHERE, client_of
 from pyspider_zk.cli.target import also_here
-from pyspider_zk.client import Logged
+from pyspider_zk.client import POLL, Logged
+from pyspider_zk.hooks.signals import on_signals
 
 
 @also_here(**WHERE)
@@ -24,9 +26,15 @@ def events(
     asked: dict[str, Any], follow: bool, after: int | None, limit: int, as_json: bool
 ) -> None:
     """Show what happened, oldest first."""
-    with client_of(asked) as client, suppress(KeyboardInterrupt):
-        for logged in client.events(after, limit, follow=follow):
-            click.echo(_as_json(logged) if as_json else _line(logged))
+    ends = threading.Event()
+    # kazoo takes an interruption in the middle of a request for a lost session.
+    with client_of(asked) as client, on_signals({signal.SIGINT: ends.set}):
+        while True:
+            for logged in client.events(after, limit):
+                click.echo(_as_json(logged) if as_json else _line(logged))
+                after = logged.sequence
+            if not follow or ends.wait(POLL):
+                return
 
 
 def _as_json(logged: Logged) -> str:
