@@ -139,8 +139,15 @@ class Leadership:
         return line_of({*names, self._candidacy})
 
     def _standing(self, member: MemberId, names: Iterable[str]) -> str | None:
-        """Return my candidacy, known or found; a request whose reply was lost may have made it."""
-        return next((name for name in names if candidate_of(name) == member), None)
+        """Return my candidacy, known or found; a request whose reply was lost may have made it.
+
+        A server that had not heard of it yet let me stand twice. The place in front is mine: from
+        the one behind I would wait for myself, and nobody would lead.
+        """
+        mine = [name for name in line_of(names) if candidate_of(name) == member]
+        for name in mine[1:]:
+            self._connection.delete(f"{self._tree.election}/{name}")
+        return mine[0] if mine else None
 
     def _stand(self, member: MemberId) -> str:
         path = f"{self._tree.election}/{member}-"

@@ -18,7 +18,7 @@ from zk_harness import record
 
 from pyspider_zk.config import Settings
 from pyspider_zk.core.names import Tree
-from pyspider_zk.core.ownership import Rules
+from pyspider_zk.core.ownership import Rules, candidate_of
 from pyspider_zk.core.records import Assignment, Load, Meta, Slot
 from pyspider_zk.errors import SessionLost
 from pyspider_zk.zookeeper.connection import Connection, Step
@@ -230,6 +230,20 @@ def a_leader_that_does_not_renew_is_deposed(bench: Bench) -> None:
     assert not bench.leader.leading
 
 
+def who_stands_twice_leads_from_the_place_in_front(bench: Bench) -> None:
+    member = candidate_of(bench.leader._candidacy)
+    for _ in range(3):
+        bench.links[1].create(f"{bench.tree.election}/{member}-", ephemeral=True, sequence=True)
+    first = bench.leader._candidacy
+
+    bench.lead()
+
+    assert bench.leader.leading
+    assert [
+        name for name in bench.links[0].children(bench.tree.election) if str(member) in name
+    ] == [first]
+
+
 def who_leads_no_more_writes_nothing(bench: Bench) -> None:
     bench.until_a_is_nearly_dead()
     before = bench.table()
@@ -316,6 +330,7 @@ RULES = [
     a_leader_that_could_not_look_for_long_takes_nobody_for_dead,
     a_leader_that_renews_in_time_is_not_deposed,
     a_leader_that_does_not_renew_is_deposed,
+    who_stands_twice_leads_from_the_place_in_front,
     who_leads_no_more_writes_nothing,
     a_leader_overwrites_nothing_it_has_not_read,
     a_leader_overwrites_nothing_it_has_not_read_even_at_version_zero,
@@ -362,6 +377,10 @@ MUTATIONS = [
             "[check(self._tree.lease(member), stamp.version)] if stamp else []",
             "[]",
         ),
+    ),
+    (
+        who_stands_twice_leads_from_the_place_in_front,
+        (Leadership, "_standing", "mine[0] if mine", "mine[-1] if mine"),
     ),
     (
         who_leads_no_more_writes_nothing,
