@@ -7,7 +7,6 @@ from typing import Any
 
 from kazoo.client import KazooClient, KazooState
 from kazoo.exceptions import (
-    ConnectionClosedError,
     ConnectionLoss,
     KazooException,
     NodeExistsError,
@@ -29,7 +28,6 @@ kazoo keeps every new one until the watch fires."""
 
 _AWAY = (
     ConnectionLoss,
-    ConnectionClosedError,
     KazooTimeoutError,
     OperationTimeoutError,
     SessionMovedError,
