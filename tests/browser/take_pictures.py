@@ -5,6 +5,10 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
+from pyspider_zk.core.names import Kind
+from pyspider_zk.queues.api import Message
+from pyspider_zk.queues.connect import connect
+
 from .cluster_page import open_page, tick
 from .conftest import ROOT, Cluster, Web
 
@@ -28,6 +32,13 @@ class Handler(BaseHandler):
 """
 
 
+BROKEN = [
+    (Kind.NEWTASK, {"taskid": "b7c1", "url": "https://shop.example.org/list?page=7"}),
+    (Kind.NEWTASK, {"project": "news_00", "url": "https://news.example.org/"}),
+    (Kind.STATUS, {"taskid": "e02f", "project": "blog_02"}),
+]
+
+
 @pytest.fixture(scope="module")
 def web(cluster: Cluster) -> Web:
     for number in range(48):
@@ -40,6 +51,13 @@ def web(cluster: Cluster) -> Web:
         )
     cluster.look()
     return cluster.web
+
+
+def bury(cluster: Cluster) -> None:
+    """Publish what nobody can use."""
+    queues = connect(cluster.redis.url, 0, 256)
+    queues.slot_queues.publish([Message(kind, 40, body) for kind, body in BROKEN])
+    queues.close()
 
 
 def take(page: Page, name: str) -> None:
@@ -60,6 +78,15 @@ def test_take_pictures(page: Page, cluster: Cluster, eventually: Callable[..., N
     take(page, "projects")
     open_page(page, "jobs?id=morning")
     take(page, "jobs")
+    open_page(page, "events")
+    page.locator("#events summary").first.click()
+    take(page, "events")
+    bury(cluster)
+    eventually(lambda: cluster.ask("dead-letters")["total"] == len(BROKEN))
+    open_page(page, "dead-letters")
+    tick(page, cluster.ask("dead-letters")["items"][1]["tag"])
+    page.locator("#letters summary").nth(1).click()
+    take(page, "dead-letters")
     page.get_by_role("button", name="Dark").click()
     open_page(page, "assignment?change=leaves%3D1")
     expect(page.locator("#map .would-move").first).to_be_visible()

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from .cluster_page import (
     action,
@@ -205,17 +205,46 @@ def test_what_is_meant_by_now_must_be_what_was_shown(
     forgive(watch, "409")
 
 
+def test_a_deletion_may_wait_for_pyspiders_24_hours(page: Page, cluster: Cluster) -> None:
+    cluster.make("waits", status="RUNNING")
+    open_page(page, "projects?q=waits")
+    tick(page, "waits")
+    action(page, "Delete").click()
+    dialog(page).get_by_label("stop now and delete after pyspider's 24 hours").check()
+    dialog(page).get_by_label("Type waits to confirm").fill("waits")
+    confirm(page, "Delete")
+    has_ended(page, "delete: 1 of 1 project done")
+    expect(row(page, "waits")).to_contain_text("delete")
+    expect(row(page, "waits")).to_contain_text("STOP")
+    page.get_by_role("link", name="Details").click()
+    expect(page.locator("#detail")).to_contain_text("delete, wait true")
+    assert cluster.web.project("waits") is not None
+
+
+def tab_to(page: Page, wanted: Locator, key: str = "Tab") -> None:
+    """Press a key until something has the focus, as who has no mouse must."""
+    for _ in range(100):
+        page.keyboard.press(key)
+        if wanted.evaluate("each => each === document.activeElement"):
+            return
+    pytest.fail(f"{key} does not lead to {wanted}")
+
+
 def test_an_operation_is_reachable_by_keyboard_alone(page: Page, cluster: Cluster) -> None:
     cluster.make("keyed")
     open_page(page, "projects?q=keyed")
+    tab_to(page, page.get_by_role("button", name="Project", exact=True))
+    page.keyboard.press("Enter")
+    expect(page.locator("th[aria-sort=descending]")).to_have_text("Project")
     box = page.get_by_role("checkbox", name="select keyed")
-    box.focus()
+    tab_to(page, box)
     page.keyboard.press("Space")
     expect(box).to_be_checked()
     expect(box).to_be_focused()
-    action(page, "Start").focus()
+    tab_to(page, action(page, "Start"), "Shift+Tab")
     page.keyboard.press("Enter")
     expect(dialog(page).get_by_role("button", name="Do it")).to_be_focused()
     page.keyboard.press("Escape")
     expect(dialog(page)).to_have_count(0)
+    expect(action(page, "Start")).to_be_focused()
     assert cluster.web.project("keyed")["status"] == "STOP"
