@@ -169,6 +169,16 @@ def test_a_batch_at_work_keeps_presses_and_focus(page: Page) -> None:
     assert heard.all_inner_texts() == ["running"]
 
 
+def test_a_press_on_next_outlives_a_list_that_grows(page: Page) -> None:
+    change(page, "workload?*", lambda found, n: found.update(total=100 + n))
+    open_page(page, "projects")
+    page.get_by_role("button", name="Next", exact=True).hover()
+    page.mouse.down()
+    expect(page.locator("#pager")).to_contain_text("of 102")
+    page.mouse.up()
+    expect(page).to_have_url(re.compile("offset=50$"))
+
+
 @pytest.mark.parametrize(("failed", "typed"), [(1, "blog"), (2, "2")])
 def test_deleting_is_retried_only_once_it_is_typed(
     page: Page, failed: int, typed: str, picture: Picture
@@ -212,7 +222,8 @@ def test_how_long_ago_is_told_by_the_web_uis_clock(page: Page) -> None:
 
     def waits(found: dict[str, Any], _: int) -> None:
         for place, each in enumerate(found["items"]):
-            each["numbers"] |= {"due_since": found["at"] - 10 - place, "next_due": found["at"] + 5}
+            times = {"due_since": found["at"] - 10 - place, "next_due": found["at"] + 5}
+            each["numbers"] = {**(each["numbers"] or {}), **times}
 
     change(page, "workload?*", waits)
     open_page(page, "projects?sort=name")

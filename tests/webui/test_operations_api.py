@@ -90,7 +90,10 @@ def test_what_does_not_answer_is_named_and_the_rest_is_told(client: Any) -> None
     ]
 
 
-@pytest.mark.parametrize("path", ["overview", "workload", "assignment", "assignment/preview"])
+LOOKING = ["overview", "workload", "projects", "projects/busy", "assignment", "assignment/preview"]
+
+
+@pytest.mark.parametrize("path", LOOKING)
 def test_an_answer_looks_at_zookeeper_once(
     client: Any, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:

@@ -27,7 +27,7 @@ def list_projects(query: dict[str, Any]) -> dict[str, Any]:
 @blueprint.tells(Route, errors=(404,))
 def get_project(name: str) -> dict[str, Any]:
     """Tell of one project and who schedules it."""
-    found = backend().dispatcher.projects(Selection(names=(name,))).items
+    found = backend().dispatcher.projects(Selection(names=(name,)), with_owners=False).items
     if not found:
         raise NotFound(f"there is no project {name!r}")
     cluster = backend().cluster()
