@@ -8,10 +8,10 @@ columns of all rows and compares them with the last look.
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from pyspider_zk.core.operations import ACTIVE
 from pyspider_zk.core.slots import slot_of
 
 FIELDS = ["name", "group", "status", "updatetime"]
-ACTIVE = ("RUNNING", "DEBUG")
 
 
 class Row(NamedTuple):

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyspider_zk.core.names import Kind
+from pyspider_zk.core.operations import ACTIVE
 from pyspider_zk.core.tasks import check_task
 from pyspider_zk.errors import BadMessage, Unavailable
-from pyspider_zk.hooks.catalogue import ACTIVE
 from pyspider_zk.hooks.numbers import ProjectNumbers
 from pyspider_zk.hooks.plain import plain
 from pyspider_zk.hooks.router import Router

@@ -34,5 +34,5 @@ class Dashboard:
 
 
 def _owner(cluster: Cluster, project: str) -> int | None:
-    owner = cluster.assignment.slots[slot_of(project, cluster.meta.slots)].owner
-    return owner.number if owner in cluster.members else None  # type: ignore[union-attr]
+    owner = cluster.owner(slot_of(project, cluster.meta.slots))
+    return owner.number if owner else None

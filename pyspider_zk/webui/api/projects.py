@@ -30,13 +30,12 @@ def get_project(name: str) -> dict[str, Any]:
     found = backend().dispatcher.projects(Selection(names=(name,)), with_owners=False).items
     if not found:
         raise NotFound(f"there is no project {name!r}")
-    cluster = backend().cluster()
-    row = cluster.assignment.slots[found[0]["slot"]]
-    owner = cluster.members.get(row.owner) if row.owner else None
+    cluster, slot = backend().cluster(), found[0]["slot"]
+    row, owner = cluster.assignment.slots[slot], cluster.owner(slot)
     return {
         **found[0],
-        "owner": number(row.owner) if owner else None,
-        "address": owner.address if owner else None,
+        "owner": number(owner),
+        "address": cluster.members[owner].address if owner else None,
         "phase": row.phase,
         "next": number(row.next),
     }
