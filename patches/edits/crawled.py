@@ -8,8 +8,6 @@ _WEB_ONLY = "a link to javascript: would run what a crawled page says as whoever
 # The selector helper runs in the editor's own page, so nothing in the frame needs to. The frame
 # keeps `allow-scripts`: without it Safari hears no press in it (WebKit bug 218086).
 _POLICY = "script-src 'none'; object-src 'none'; frame-src data:"
-# Behind the policy the page's own doctype would not count any more.
-_HEAD = f'<!DOCTYPE html><meta http-equiv=Content-Security-Policy content=\\"{_POLICY}\\">'
 
 
 def _linked(template: str, attribute: str, url: str) -> Edit:
@@ -27,7 +25,7 @@ EDITS = (
     Edit(
         _EDITOR,
         "a.write(r)",
-        f'a.write("{_HEAD}"+r)',
+        f'a.write("<meta http-equiv=Content-Security-Policy content=\\"{_POLICY}\\">"+r)',
         "the frame counts as the web UI, so a script, handler or link in it could do anything",
     ),
     Edit(
