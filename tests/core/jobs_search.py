@@ -29,11 +29,22 @@ from jobs_world import (
     want,
     what_next,
 )
-from protocol_search import Trail, Violated
+from protocol_search import Violated
 
 from pyspider_zk.core.jobs import JobState, Outcome
 
 ROUNDS = 8  # of everybody, within which all jobs must be done once no fault happens any more
+
+
+Trail = tuple[str, "Trail"] | None
+
+
+def _unrolled(trail: Trail) -> list[str]:
+    way: list[str] = []
+    while trail is not None:
+        step, trail = trail
+        way.append(step)
+    return way[::-1]
 
 
 def explore(start: State, broken: str = "", depth: int = 999) -> Iterator[State]:
@@ -51,12 +62,12 @@ def explore(start: State, broken: str = "", depth: int = 999) -> Iterator[State]
             for label, after in steps(state, broken):
                 way = (label, trail)
                 if fault := fault_between(state, after):  # also on another way to a known state
-                    raise Violated(fault, way)
+                    raise Violated(fault, _unrolled(way))
                 if after in seen:
                     continue
                 seen.add(after)
                 if fault := fault_of(after):
-                    raise Violated(fault, way)
+                    raise Violated(fault, _unrolled(way))
                 coming.append((after, way))
         layer = coming
 

@@ -1,11 +1,15 @@
 """The states of a small cluster, as values: equal states are equal tuples.
 
-No clock stands in a state. A member's lease is what is left of it, a leader's stamp is its age, and
-``now`` is always 0. Members' clocks run as slowly and leaders' as fast as the drift allows: all
-else is safer. Versions of leases are counted densely, because only their equality matters. So the
-states are few enough to visit all of them.
+No clock stands in a state. A member's lease is what is left of it, a lease in ZooKeeper has an age,
+in ticks, and ``now`` is always 0. Members' clocks run as slowly and leaders' as fast as the drift
+allows: all else is safer. What a leader remembers of the leases is not in a state either: it may
+have stamped a version when ZooKeeper made it, at the earliest, or not yet (see ``judge``). Versions
+need no numbers: what was read of a lease either still stands or does not. So the states are few
+enough to visit all of them.
 """
 
+from functools import cache
+from itertools import groupby
 from typing import NamedTuple
 
 from pyspider_zk.core.ownership import Rules
@@ -15,78 +19,83 @@ NOW = 0.0
 MEMBER_TICK, LEADER_TICK = 4, 6
 RULES = Rules(lease=5.0, drift=0.5, margin=0.0, budget=0.0)
 LEASE = int(RULES.lease)
-OLDEST = 12  # an age that no rule tells from a greater one
+OLD_ACKS = "old acks are kept"  # for ``broken``: a simplification to leave out
+OLD = 2  # ticks: an age that no rule tells from a greater one
 
 Rows = tuple[Slot, ...]
 Releases = tuple[tuple[int, int], ...]  # slot and epoch, sorted
-Versions = tuple[tuple[MemberId, int], ...]  # of leases, sorted
-Stamps = tuple[tuple[MemberId, tuple[int, int]], ...]  # version and age, sorted
+Ages = tuple[tuple[MemberId, int], ...]  # of leases, in ticks since ZooKeeper wrote them, sorted
+Members = tuple[MemberId, ...]  # sorted
+Past = tuple[int, ...]  # epochs that no one knows any more, by slot
 
 
 class Node(NamedTuple):
-    """A member process. ``lag``: how many writes its cached assignment is behind.
+    """A member process.
 
-    ``reply`` is that of a renewal, under way: what is left of the lease it brings.
+    Attributes:
+        id: who it is.
+        reads: its own rows, of the newest assignment first and of the one it knows last.
+        behind: whether an assignment was written since it read.
+        released: what it gave up.
+        lease: what is left of it.
+        reply: that of a renewal, under way: what is left of the lease it brings.
     """
 
     id: MemberId
-    lag: int = 0
+    reads: tuple[Rows, ...]
+    behind: bool = False
     released: Releases = ()
     lease: int = 0
     reply: int = 0
 
 
 class Look(NamedTuple):
-    """What was read before a decision."""
+    """What was read before a decision, and what of it does not stand any more."""
 
     rows: Rows
-    versions: Versions
-    outdated: bool = False
+    ages: Ages
+    outdated: bool = False  # another assignment was written
+    renewed: Members = ()  # another version of their leases was written, or they were deleted
 
 
 class Write(NamedTuple):
     """A decision whose write is still to come; ``first``: it was decided on version 0."""
 
     rows: Rows
-    checks: Versions
-    outdated: bool
+    checks: Members  # whose leases must not have changed
     first: bool
 
 
 class Leader(NamedTuple):
     """A process that believes it leads."""
 
-    stamps: Stamps = ()
     look: Look | None = None
     write: Write | None = None
-    sweep: Versions = ()  # leases to delete, at these versions
+    sweep: Members = ()  # whose leases are to be deleted, if they stand as they were read
 
 
 class State(NamedTuple):
-    """The whole cluster; ``tables`` newest first, as far back as anybody may still read."""
+    """The whole cluster; ``rows`` is the newest assignment."""
 
-    tables: tuple[Rows, ...]
-    leases: Versions
+    rows: Rows
+    leases: Ages
     members: tuple[tuple[MemberId, bool], ...]  # whose ephemeral stands, and who drains
     acks: tuple[tuple[MemberId, Releases], ...]
     nodes: tuple[Node, ...]
-    leaders: tuple[Leader, ...]
-    faults: int  # how many may still happen
-    writes: int  # how many decisions may still be written
+    leaders: tuple[Leader, ...] = (Leader(),)
+    joined: int = 0  # how many came later
 
 
-def birth(members: int, slots: int, faults: int, writes: int) -> State:
+def birth(members: int, slots: int) -> State:
     """Return a cluster whose members just joined, with its first leader."""
     ids = [MemberId(number, "0") for number in range(members)]
+    nothing = (Slot(),) * slots
     return State(
-        tables=((Slot(),) * slots,),
+        rows=nothing,
         leases=tuple((member, 0) for member in ids),
         members=tuple((member, False) for member in ids),
         acks=tuple((member, ()) for member in ids),
-        nodes=tuple(map(Node, ids)),
-        leaders=(Leader(),),
-        faults=faults,
-        writes=writes,
+        nodes=tuple(Node(member, (nothing,)) for member in ids),
     )
 
 
@@ -100,57 +109,105 @@ def without(pairs: tuple, *keys: MemberId) -> tuple:
     return tuple(pair for pair in pairs if pair[0] not in keys)
 
 
-def tidy(state: State) -> State:
-    """Forget stamps that no look can confirm any more, then count versions without gaps."""
-    leases = dict(state.leases)
-    leaders = tuple(_without_old_stamps(leader, leases) for leader in state.leaders)
-    state = state._replace(leaders=leaders)
-    used: dict[MemberId, set[int]] = {}
-    for member, version in _versions(state):
-        used.setdefault(member, set()).add(version)
-    if all(max(versions) < len(versions) for versions in used.values()):
-        return state
-    rank = {
-        (member, version): place
-        for member, versions in used.items()
-        for place, version in enumerate(sorted(versions))
-    }
+def written(node: Node, rows: Rows) -> Node:
+    """Return a member process after an assignment was written."""
+    reads = (own_rows(rows, node.id), *node.reads)
+    return node._replace(reads=_without_repeats(reads), behind=True)
+
+
+@cache
+def own_rows(rows: Rows, member: MemberId) -> Rows:
+    """Return all that a member goes by: what it owns, and what it shall release."""
+    return tuple(
+        Slot(member, row.epoch, row.next and member) if row.owner == member else Slot()
+        for row in rows
+    )
+
+
+def _without_repeats(reads: tuple[Rows, ...]) -> tuple[Rows, ...]:
+    return tuple(rows for rows, _ in groupby(reads))
+
+
+def tidy(state: State, broken: str = "") -> State:
+    """Forget what makes no difference any more, given that epochs grow with each grant.
+
+    An ack of an older epoch than the present counts no more. Nor does such a row to a member whose
+    gates are shut: they stay so until it renews, and it renews only by the newest assignment.
+    Epochs are only compared with each other: they count from the oldest that is still known.
+    """
+    nodes = state.nodes
+    if broken != "no check of the assignment":
+        nodes = tuple(_tidy_node(node, state.rows) for node in nodes)
+    kept = _marked if broken == OLD_ACKS else _present
+    acks = tuple((member, told and kept(told, state.rows)) for member, told in state.acks)
+    state = state._replace(acks=acks, nodes=nodes)
+    past = _past((state.rows, *(node.reads for node in nodes)))
+    return _shifted(state, past) if past else state
+
+
+@cache
+def _past(known: tuple) -> Past | None:
+    """Return how many epochs of each slot passed before any that is still known; None for none."""
+    rows, *reads = known
+    columns = zip(rows, *(one for each in reads for one in each), strict=True)
+    past = tuple(
+        min((row.epoch for row in column if row.epoch), default=1) - 1 for column in columns
+    )
+    return past if any(past) else None
+
+
+def _tidy_node(node: Node, rows: Rows) -> Node:
+    return node if node.lease or node.reply else _asleep(node, rows)
+
+
+@cache
+def _asleep(node: Node, rows: Rows) -> Node:
+    reads = (tuple(map(_if_present, known, rows)) for known in node.reads)
+    released = _present(node.released, rows)
+    return node._replace(reads=_without_repeats(tuple(reads)), released=released)
+
+
+def _if_present(known: Slot, row: Slot) -> Slot:
+    return known if known.epoch == row.epoch else Slot()
+
+
+@cache
+def _marked(told: Releases, rows: Rows) -> Releases:
+    return tuple((slot, epoch * (epoch == rows[slot].epoch)) for slot, epoch in told)
+
+
+@cache
+def _present(told: Releases, rows: Rows) -> Releases:
+    return tuple(pair for pair in told if pair[1] == rows[pair[0]].epoch)
+
+
+def _shifted(state: State, past: Past) -> State:
     return state._replace(
-        leases=_ranked(state.leases, rank),
-        leaders=tuple(_ranked_leader(leader, rank) for leader in state.leaders),
+        rows=_shifted_rows(state.rows, past),
+        acks=tuple((member, _shifted_releases(told, past)) for member, told in state.acks),
+        nodes=tuple(_shifted_node(node, past) for node in state.nodes),
+        leaders=tuple(_shifted_leader(leader, past) for leader in state.leaders),
     )
 
 
-def _without_old_stamps(leader: Leader, leases: dict[MemberId, int]) -> Leader:
-    """Drop what ``observe`` would replace: the stamps of versions that were renewed since."""
-    seen = dict(leader.look.versions) if leader.look else leases
-    stamps = tuple(
-        (member, stamp)
-        for member, stamp in leader.stamps
-        if stamp[0] in (leases.get(member), seen.get(member))
-    )
-    return leader if len(stamps) == len(leader.stamps) else leader._replace(stamps=stamps)
+def _shifted_node(node: Node, past: Past) -> Node:
+    reads = tuple(_shifted_rows(rows, past) for rows in node.reads)
+    return node._replace(reads=reads, released=_shifted_releases(node.released, past))
 
 
-def _versions(state: State) -> list[tuple[MemberId, int]]:
-    found = list(state.leases)
-    for leader in state.leaders:
-        found += [(member, stamp[0]) for member, stamp in leader.stamps]
-        found += leader.look.versions if leader.look else ()
-        found += leader.write.checks if leader.write else ()
-        found += leader.sweep
-    return found
-
-
-def _ranked_leader(leader: Leader, rank: dict[tuple[MemberId, int], int]) -> Leader:
-    look, write = leader.look, leader.write
+def _shifted_leader(leader: Leader, past: Past) -> Leader:
+    seen, decided = leader.look, leader.write
     return leader._replace(
-        stamps=tuple((name, (rank[name, stamp[0]], stamp[1])) for name, stamp in leader.stamps),
-        look=look and look._replace(versions=_ranked(look.versions, rank)),
-        write=write and write._replace(checks=_ranked(write.checks, rank)),
-        sweep=_ranked(leader.sweep, rank),
+        look=seen and seen._replace(rows=_shifted_rows(seen.rows, past)),
+        write=decided and decided._replace(rows=_shifted_rows(decided.rows, past)),
     )
 
 
-def _ranked(versions: Versions, rank: dict[tuple[MemberId, int], int]) -> Versions:
-    return tuple((member, rank[member, version]) for member, version in versions)
+def _shifted_rows(rows: Rows, past: Past) -> Rows:
+    return tuple(
+        row._replace(epoch=max(0, row.epoch - less)) for row, less in zip(rows, past, strict=True)
+    )
+
+
+def _shifted_releases(releases: Releases, past: Past) -> Releases:
+    return tuple((slot, max(0, epoch - past[slot])) for slot, epoch in releases)

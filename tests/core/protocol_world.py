@@ -9,57 +9,60 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
 from protocol_leader import (
+    Step,
     elect,
     forget_judgements,
     lead,
+    leases_changed,
     only_busy,
-    step_of_leader,
-    without_vain_writes,
+    steps_of_leader,
 )
 from protocol_states import (
-    LEADER_TICK,
     LEASE,
     MEMBER_TICK,
     NOW,
-    OLDEST,
+    OLD,
+    Ages,
     Leader,
     Node,
     Releases,
     Rows,
     State,
+    own_rows,
     put,
-    tidy,
     without,
 )
 
 from pyspider_zk.core.ownership import View, still_released, view_of
 from pyspider_zk.core.records import Assignment, MemberId
 
-Step = tuple[str, State]
 Fault = Callable[[State, str], Iterator[Step]]
 ALL = ("election", "join", "crash", "leave", "expiry", "drain")
+SLOW = ("replies take their time", "lease from the reply")  # what makes replies steps of their own
 
 
-def steps(state: State, broken: str = "", faults: Sequence[str] = ALL) -> Iterator[Step]:
-    """Yield everything that can happen next, with what it leads to."""
+def steps(state: State, broken: str = "") -> Iterator[Step]:
+    """Yield everything that can happen next without a fault, with what it leads to."""
     yield "time passes", time_passes(state)
-    for place, leader in enumerate(state.leaders):
-        if state.writes or not leader.write:
-            label, after = step_of_leader(state, place, broken)
-            yield label, _forget_tables(only_busy(after))
+    for place in range(len(state.leaders)):
+        for label, after in steps_of_leader(state, place, broken):
+            yield label, only_busy(after)
     for node in state.nodes:
         yield from _steps_of_node(state, node, broken)
     for member in orphans(state):
         yield f"the session of {member} ends", expire(state, member)
-    if state.faults:
-        for fault in faults:
-            yield from FAULTS[fault](state._replace(faults=state.faults - 1), broken)
+
+
+def faults_in(state: State, broken: str = "", faults: Sequence[str] = ALL) -> Iterator[Step]:
+    """Yield every fault, of these kinds, that can happen next."""
+    for fault in faults:
+        yield from FAULTS[fault](state, broken)
 
 
 def _steps_of_node(state: State, node: Node, broken: str) -> Iterator[Step]:
-    for lag in range(node.lag):
+    for lag in range(len(node.reads) - 1 or node.behind):
         yield f"{node.id} reads the assignment, {lag} behind", read(state, node, lag)
-    if broken != "ack before release" and view(state, node).releasing:
+    if broken != "ack before release" and view(node).releasing:
         yield f"{node.id} releases", release(state, node)
     if unacknowledged(state, node, broken) is not None:
         yield f"{node.id} acknowledges", acknowledge(state, node, broken)
@@ -68,7 +71,7 @@ def _steps_of_node(state: State, node: Node, broken: str) -> Iterator[Step]:
     elif node.reply:
         yield f"{node.id} gets its reply", receive(state, node, broken)
         yield f"the reply to {node.id} is lost", change(state, node, reply=0)
-    elif not node.lag or broken == "no check of the assignment":
+    elif not node.behind or broken == "no check of the assignment":
         yield f"{node.id} renews", renew(state, node, broken)
 
 
@@ -84,8 +87,14 @@ def a_round(state: State) -> State:
 
 def time_passes(state: State) -> State:
     return state._replace(
-        nodes=tuple(map(_later_node, state.nodes)), leaders=tuple(map(_later, state.leaders))
+        leases=_older(state.leases),
+        nodes=tuple(map(_later_node, state.nodes)),
+        leaders=tuple(map(_later_leader, state.leaders)),
     )
+
+
+def _older(ages: Ages) -> Ages:
+    return tuple((member, min(OLD, age + 1)) for member, age in ages)
 
 
 def _later_node(node: Node) -> Node:
@@ -93,12 +102,9 @@ def _later_node(node: Node) -> Node:
     return node._replace(lease=max(0, lease), reply=max(0, reply))
 
 
-def _later(leader: Leader) -> Leader:
-    stamps = tuple(
-        (member, (version, min(OLDEST, age + LEADER_TICK)))
-        for member, (version, age) in leader.stamps
-    )
-    return leader._replace(stamps=stamps)
+def _later_leader(leader: Leader) -> Leader:
+    seen = leader.look
+    return leader._replace(look=seen._replace(ages=_older(seen.ages))) if seen else leader
 
 
 def change(state: State, node: Node, **fields: object) -> State:
@@ -108,32 +114,27 @@ def change(state: State, node: Node, **fields: object) -> State:
 
 def read(state: State, node: Node, lag: int) -> State:
     """Read the assignment from a server that may lag, but never behind what was read."""
-    released = _still_released(state.tables[lag], node.id, node.released)
-    return _forget_tables(change(state, node, lag=lag, released=released))
+    released = _still_released(node.reads[lag], node.id, node.released)
+    return change(state, node, reads=node.reads[: lag + 1], behind=lag > 0, released=released)
 
 
-def _forget_tables(state: State) -> State:
-    oldest = max((node.lag for node in state.nodes), default=0)
-    return state._replace(tables=state.tables[: oldest + 1])
+def view(node: Node) -> View:
+    return _view(node.reads[-1], node.id, node.released, node.lease)
 
 
-def view(state: State, node: Node) -> View:
-    return _view(state.tables[node.lag], node.id, node.released, node.lease)
-
-
-def open_to(state: State, node: Node) -> Releases:
+def open_to(node: Node) -> Releases:
     """Return the slots whose gate is open to a member, with their epochs."""
-    return _open_slots(state.tables[node.lag], node.id, node.released, node.lease)
+    return _open_slots(node.reads[-1], node.id, node.released, node.lease)
 
 
 def release(state: State, node: Node) -> State:
-    released = {*node.released, *view(state, node).releasing.items()}
+    released = {*node.released, *view(node).releasing.items()}
     return change(state, node, released=tuple(sorted(released)))
 
 
 def unacknowledged(state: State, node: Node, broken: str = "") -> Releases | None:
     told = dict(state.acks).get(node.id)
-    early = view(state, node).releasing.items() if broken == "ack before release" else ()
+    early = view(node).releasing.items() if broken == "ack before release" else ()
     releases = tuple(sorted({*node.released, *early}))
     return None if told is None or told == releases else releases
 
@@ -150,10 +151,13 @@ def renew(state: State, node: Node, broken: str = "") -> State:
     """Let ZooKeeper do a renewal; one by an outdated view is refused, which changes nothing.
 
     It is served as soon as it is sent: if it took longer the lease would only be shorter.
+    So it would if the reply took its time, or were lost. Nobody but the member itself looks at
+    what is left of its lease, and only its gates depend on it. A shorter lease can do nothing that
+    a longer one cannot, so the reply is there at once.
     """
-    state = change(state, node, reply=LEASE)
-    leases = put(state.leases, node.id, dict(state.leases)[node.id] + 1)
-    return tidy(without_vain_writes(state._replace(leases=leases), broken))
+    state = change(state, node, **({"reply": LEASE} if broken in SLOW else {"lease": LEASE}))
+    state = state._replace(leases=put(state.leases, node.id, 0))
+    return leases_changed(state, (node.id,), broken)
 
 
 def receive(state: State, node: Node, broken: str = "") -> State:
@@ -169,7 +173,7 @@ def rejoin(state: State, node: Node) -> State:
 
 def _enter(state: State, member: MemberId) -> State:
     return state._replace(
-        nodes=tuple(sorted([*state.nodes, Node(member)])),
+        nodes=tuple(sorted([*state.nodes, Node(member, (own_rows(state.rows, member),))])),
         leases=put(state.leases, member, 0),
         members=put(state.members, member, False),
         acks=put(state.acks, member, ()),
@@ -186,8 +190,26 @@ def follow(state: State) -> State:
         if unacknowledged(state, state.nodes[number]) is not None:
             state = acknowledge(state, state.nodes[number])
         state = renew(state, state.nodes[number])
-        state = receive(state, state.nodes[number])
     return state
+
+
+def as_recovery_begins(state: State) -> State:
+    """Return all that recovery depends on, at the worst: leaders saw no lease before.
+
+    A round begins with ``follow``: it overwrites what members knew and held.
+    """
+    for place, node in enumerate(state.nodes):
+        state = read(state, node, 0)
+        state = change(state, state.nodes[place], lease=0, reply=0)
+    leaders = tuple(map(_newly_seen, state.leaders))
+    leases = tuple((member, 0) for member, _ in state.leases)
+    return state._replace(leases=leases, leaders=leaders)
+
+
+def _newly_seen(leader: Leader) -> Leader:
+    seen = leader.look
+    ages = tuple((member, 0) for member, _ in seen.ages) if seen else ()
+    return leader._replace(look=seen and seen._replace(ages=ages))
 
 
 # --- faults and orders --------------------------------------------------------------------------
@@ -205,7 +227,7 @@ def expire(state: State, member: MemberId) -> State:
 
 
 def drop_node(state: State, node: Node) -> State:
-    return _forget_tables(state._replace(nodes=tuple(n for n in state.nodes if n is not node)))
+    return state._replace(nodes=tuple(n for n in state.nodes if n is not node))
 
 
 def leave(state: State, node: Node, broken: str) -> State:
@@ -217,12 +239,13 @@ def leave(state: State, node: Node, broken: str) -> State:
         acks=without(state.acks, node.id),
         members=without(state.members, node.id),
     )
-    return tidy(without_vain_writes(state, broken))
+    return leases_changed(state, (node.id,), broken)
 
 
 def join(state: State) -> State:
     number = 1 + max((member.number for member, _ in state.leases), default=-1)
-    return _enter(state, MemberId(number, f"joined{state.faults}"))
+    later = state._replace(joined=state.joined + 1)
+    return _enter(later, MemberId(number, f"joined{later.joined}"))
 
 
 def drain(state: State, node: Node) -> State:
@@ -230,8 +253,7 @@ def drain(state: State, node: Node) -> State:
 
 
 def _elections(state: State, _broken: str) -> Iterator[Step]:
-    yield "another leads, with empty hands", elect(state, ())
-    yield "the next in line leads", elect(state, state.leaders[-1].stamps)
+    yield "another leads", elect(state)
 
 
 def _joining(state: State, _broken: str) -> Iterator[Step]:

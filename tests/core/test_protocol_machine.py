@@ -2,11 +2,11 @@
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from protocol_leader import lead
 from protocol_search import Recovery, fault_of
-from protocol_states import birth
-from protocol_world import follow, steps, time_passes
+from protocol_states import birth, tidy
+from protocol_world import faults_in, follow, steps, time_passes
 
 
 class LargeCluster(RuleBasedStateMachine):
@@ -14,12 +14,22 @@ class LargeCluster(RuleBasedStateMachine):
 
     @initialize(members=st.integers(4, 6))
     def begin(self, members):
-        self.state = birth(members, slots=8, faults=6, writes=1_000)
+        self.state = birth(members, slots=8)
+        self.faults = 6
 
     @rule(data=st.data())
     def any_step(self, data):
-        labelled = dict(steps(self.state))
-        self.state = labelled[data.draw(st.sampled_from(sorted(labelled)))]
+        self._take_one_of(data, dict(steps(self.state)))
+
+    @precondition(lambda self: self.faults)
+    @rule(data=st.data())
+    def any_fault(self, data):
+        self.faults -= 1
+        self._take_one_of(data, dict(faults_in(self.state)))
+
+    def _take_one_of(self, data, labelled):
+        if labelled:
+            self.state = tidy(labelled[data.draw(st.sampled_from(sorted(labelled)))])
 
     @rule()
     def time_passes(self):
