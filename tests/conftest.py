@@ -20,6 +20,12 @@ MARKER_OF = {"zookeeper": "zk", "redis_server": "redis", "chromium": "browser"}
 _numbers = itertools.count()
 
 
+def pytest_configure() -> None:
+    """Let Ctrl-C reach the processes that tests start: in the background shells have it ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Refuse a test that uses a service without its marker: unmarked tests need no service."""
     for item in items:

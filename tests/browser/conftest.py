@@ -230,7 +230,9 @@ def page(chromium: Browser, web: Web, watch: Watch) -> Iterator[Page]:
     options = {"base_url": web.url, "viewport": WINDOW, "reduced_motion": "reduce"}
     with chromium.new_context(**options) as context:
         context.on("page", watch.over)
-        yield context.new_page()
+        page = context.new_page()
+        yield page
+        page.unroute_all(behavior="ignoreErrors")  # answers under way are of no interest any more
     assert watch.wrong == []
     assert watch.strangers == set()
 

@@ -227,8 +227,10 @@ def test_how_long_ago_is_told_by_the_web_uis_clock(page: Page) -> None:
 
     change(page, "workload?*", waits)
     open_page(page, "projects?sort=name")
-    assert page.locator("td[data-label='Oldest due']").all_inner_texts() == ["10 s", "11 s", "12 s"]
-    assert page.locator("td[data-label='Next due']").all_inner_texts() == ["in 5 s"] * 3
+    ages = page.locator("td[data-label='Oldest due']").all_inner_texts()
+    assert len(ages) > 1
+    assert ages == [f"{10 + place} s" for place in range(len(ages))]
+    assert set(page.locator("td[data-label='Next due']").all_inner_texts()) == {"in 5 s"}
     open_page(page, "")
     for up in page.locator("td[data-label=Up]").all_inner_texts():
         assert re.fullmatch(r"\d+ (s|min)", up)
