@@ -4,7 +4,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
 
 from pyspider_zk.core.jobs import Claim
 from pyspider_zk.core.progress import brief
@@ -48,11 +47,6 @@ class JobDesk:
         self._lock = threading.Lock()
         self._works: list[JobWork] = []
         self._held: dict[int, int] = {}
-
-    @property
-    def resultdb(self) -> Any:
-        """See ``Operations.resultdb``."""
-        return self._operations.resultdb
 
     def lay(self, claim: Claim) -> JobWork:
         """Lay down a claimed job."""

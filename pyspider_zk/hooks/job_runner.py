@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 from pyspider_zk.core.jobs import Claimant
 from pyspider_zk.errors import JobLost, SessionLost, Unavailable
-from pyspider_zk.hooks.closing import Closer
 from pyspider_zk.hooks.gate import Gate
 from pyspider_zk.hooks.job_desk import JobDesk
 from pyspider_zk.hooks.job_work import JobWork
@@ -32,14 +31,13 @@ class JobRunner:
     What a member holds is given back when its slot moves away, and lost when its claimant is: the
     gate stops the loop in either case.
 
-    With it goes what closes batches, while this member leads.
-
     Threads: one of its own talks to ZooKeeper. ``start`` and ``stop`` belong to the thread that
     owns the scheduler; ``wake`` may be called from any and never blocks.
 
     Args:
         claimant: returns what the member claims as at this moment, None while it is no member.
         wake_loop: called when jobs have come.
+        on_parted: called when a job is not this member's any more, ended or given back.
     """
 
     def __init__(
@@ -49,17 +47,18 @@ class JobRunner:
         gate: Gate,
         claimant: Callable[[], Claimant | None],
         wake_loop: Callable[[], None],
+        on_parted: Callable[[], None],
     ) -> None:
         self._queue = queue
         self._desk = desk
         self._gate = gate
         self._claimant = claimant
         self._wake_loop = wake_loop
+        self._on_parted = on_parted
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._away = False
         self._made_room = float("-inf")
-        self._closer = Closer(queue, gate, desk.resultdb)
         self._thread = threading.Thread(target=self._run, name="jobs", daemon=True)
 
     def start(self) -> None:
@@ -67,7 +66,6 @@ class JobRunner:
         self._desk.call = self.wake
         self._queue.on_change(self._on_event)
         self._thread.start()
-        self._closer.start()
 
     def stop(self) -> None:
         """Give back what is held; call it when the loop works no more.
@@ -77,7 +75,6 @@ class JobRunner:
         self._stopping.set()
         self._wake.set()
         self._thread.join()
-        self._closer.stop()
         for work in self._desk.works():
             work.let_go()
         self._turn()
@@ -180,7 +177,7 @@ class JobRunner:
         else:
             self._queue.finish(work.claim, verdict.outcome, progress.as_dict(), verdict.reason)
             logger.info("job %s is %s", work.name, verdict.outcome)
-        self._closer.wake()
+        self._on_parted()
         self._desk.clear(work)
 
     def _lose(self, works: list[JobWork]) -> None:

@@ -113,11 +113,6 @@ class Operations:
             case _:  # rate, group, status: the arguments are the columns
                 return (Stage(lambda target: self._change(target, arguments)),)
 
-    @property
-    def resultdb(self) -> Any:
-        """The result database, None if there is none."""
-        return self._scheduler.resultdb
-
     # --- starting ---
 
     def _start(self, target: Target) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from pyspider_zk.config import Settings
 from pyspider_zk.core.records import Cluster
 from pyspider_zk.errors import ClusterError, GateClosed, Unavailable
+from pyspider_zk.hooks.closing import Closer
 from pyspider_zk.hooks.dispatcher import Dispatcher
 from pyspider_zk.hooks.identity import member_record
 from pyspider_zk.hooks.job_runner import JobRunner
@@ -66,6 +67,7 @@ class ClusterScheduler(SlotScheduler):
         self._coordinate = coordinate
         self._dispatcher: Dispatcher | None = None
         self._events: Events | None = None
+        self._closer: Closer | None = None
         self._runner: JobRunner | None = None
         self._wake = threading.Event()
         self._drain_until: float | None = None
@@ -153,10 +155,17 @@ class ClusterScheduler(SlotScheduler):
         self._dispatcher = Dispatcher(
             self.projectdb, jobs, events, ownership.cluster, self.settings.slots
         )
+        self._closer = Closer(jobs, self.gate, self.resultdb)
         self._runner = JobRunner(
-            jobs, self.desk, self.gate, lambda: ownership.claimant, self._wake.set
+            jobs,
+            self.desk,
+            self.gate,
+            lambda: ownership.claimant,
+            self._wake.set,
+            self._closer.wake,
         )
         self._runner.start()
+        self._closer.start()
 
     def _asked_dispatcher(self) -> Dispatcher:
         if self._dispatcher is None:
@@ -180,6 +189,8 @@ class ClusterScheduler(SlotScheduler):
         except ClusterError as error:
             logger.warning("nothing could be handed over: %s", error)
         finally:
+            if self._closer is not None:
+                self._closer.stop()
             if self._runner is not None:
                 self._runner.stop()
             if self.gate.ownership is not None:

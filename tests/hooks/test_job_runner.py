@@ -74,7 +74,12 @@ class Worker:
         self.claimant: Claimant | None = Claimant(path)
         self.jobs = Away(self.connection, tree.jobs, RULES)
         self.runner = JobRunner(
-            self.jobs, self.scheduler.desk, self.scheduler.gate, lambda: self.claimant, lambda: None
+            self.jobs,
+            self.scheduler.desk,
+            self.scheduler.gate,
+            lambda: self.claimant,
+            lambda: None,
+            lambda: None,
         )
         self.runner.start()
         self._is_up = True
