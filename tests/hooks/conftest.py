@@ -95,6 +95,13 @@ class World:
         }
 
 
+def granted(epoch: int) -> SoleOwner:
+    """Return an owner of everything, since this epoch."""
+    owner = SoleOwner(SLOTS, ())
+    owner.grant(range(SLOTS), epoch)
+    return owner
+
+
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     """Give an empty world."""

@@ -15,7 +15,7 @@ from pyspider_zk.hooks.slot_projects import ZOMBIE_WINDOW
 from pyspider_zk.hooks.slot_scheduler import SlotScheduler
 from pyspider_zk.testing import SoleOwner
 
-from .conftest import SLOTS, World
+from .conftest import SLOTS, World, granted
 
 Task = Callable[..., dict[str, Any]]
 ACTIVE, SUCCESS, FAILED = TaskDB.ACTIVE, TaskDB.SUCCESS, TaskDB.FAILED
@@ -52,19 +52,13 @@ def test_projects_taken_over_while_the_tasks_are_locked_are_loaded_afterwards(
 def test_what_was_handed_over_while_the_tasks_are_locked_is_handed_on(
     world: World, task: Task
 ) -> None:
-    world.project("p")
-    world.script_is_known("p")
-    world.new(task("p"))
-    before = world.scheduler()
-    _rounds(before, 2)
-    (sent,) = world.dispatched()
-    _release_all(before)
-    between = world.scheduler(_granted(2))
+    sent = _handed_over(world, task("p"))
+    between = world.scheduler(granted(2))
 
     with _locked(world, between):
         between.run_once()
         _release_all(between)
-    after = world.scheduler(_granted(3))
+    after = world.scheduler(granted(3))
     _rounds(after, 2)
     world.finish(sent)
     after.run_once()
@@ -74,14 +68,8 @@ def test_what_was_handed_over_while_the_tasks_are_locked_is_handed_on(
 
 
 def test_a_project_that_is_half_loaded_refuses_no_pack(world: World, task: Task) -> None:
-    world.project("p")
-    world.script_is_known("p")
-    world.new(task("p"))
-    before = world.scheduler()
-    _rounds(before, 2)
-    (sent,) = world.dispatched()
-    _release_all(before)
-    after = world.scheduler(_granted(2))
+    sent = _handed_over(world, task("p"))
+    after = world.scheduler(granted(2))
     world.finish(sent)
 
     with _locked(world, after):
@@ -117,7 +105,7 @@ def test_the_second_look_is_taken_though_the_tasks_are_locked_when_it_is_due(
 ) -> None:
     world.project("p")
     world.script_is_known("p")
-    after = world.scheduler(_granted(2))
+    after = world.scheduler(granted(2))
     now = [1000.0]
     monkeypatch.setattr("pyspider_zk.hooks.slot_projects.time.monotonic", lambda: now[0])
     _rounds(after, 2)
@@ -210,6 +198,18 @@ def test_on_finished_survives_a_database_that_fails(
     assert [each["taskid"] for each in world.dispatched()] == ["on_finished"]
 
 
+def _handed_over(world: World, new: dict[str, Any]) -> dict[str, Any]:
+    """Let a first owner dispatch a task and give everything up in order; return what it sent."""
+    world.project(new["project"])
+    world.script_is_known(new["project"])
+    world.new(new)
+    before = world.scheduler()
+    _rounds(before, 2)
+    (sent,) = world.dispatched()
+    _release_all(before)
+    return sent
+
+
 @contextmanager
 def _locked(world: World, scheduler: SlotScheduler) -> Iterator[None]:
     """Lock the task database, as a process does that is stopped in the middle of a write."""
@@ -264,12 +264,6 @@ def _rounds(scheduler: SlotScheduler, count: int) -> None:
     for _ in range(count):
         with suppress(sqlite3.Error):
             scheduler.run_once()
-
-
-def _granted(epoch: int) -> SoleOwner:
-    owner = SoleOwner(SLOTS, ())
-    owner.grant(range(SLOTS), epoch)
-    return owner
 
 
 def _release_all(scheduler: SlotScheduler) -> None:

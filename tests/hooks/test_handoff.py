@@ -12,7 +12,7 @@ from pyspider_zk.hooks.rpc_functions import LocalAnswers
 from pyspider_zk.hooks.slot_scheduler import SlotScheduler
 from pyspider_zk.testing import SoleOwner
 
-from .conftest import SLOTS, World
+from .conftest import SLOTS, World, granted
 
 Task = Callable[..., dict[str, Any]]
 ACTIVE, SUCCESS = TaskDB.ACTIVE, TaskDB.SUCCESS
@@ -116,7 +116,7 @@ def test_a_handoff_that_cannot_be_saved_at_once_loses_nothing(
         with pytest.raises(Unavailable):
             _release_all(crawling)
     crawling.run_once()
-    after = world.scheduler(_granted(epoch=2))
+    after = world.scheduler(granted(epoch=2))
     world.fetcher.maxsize = 0
 
     after.run_once()
@@ -146,12 +146,7 @@ def test_counters_active_tasks_and_rate_bucket_go_on(
 def test_a_project_paused_after_failures_stays_paused(
     world: World, crawling: SlotScheduler
 ) -> None:
-    crawling.FAIL_PAUSE_NUM = 3
-    crawling.run_once()
-    for each in world.dispatched():
-        world.finish(each, ok=False)
-    crawling.run_once()
-    assert LocalAnswers(crawling).get_projects_pause_status() == {"p": True}
+    _pause(world, crawling)
 
     after = _moved(world, crawling)
     after.run_once()
@@ -163,12 +158,7 @@ def test_failures_from_before_a_pause_do_not_count_again_after_a_move(
     world: World, crawling: SlotScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock(monkeypatch, start=time.time())
-    crawling.FAIL_PAUSE_NUM = 3
-    crawling.run_once()
-    for each in world.dispatched():
-        world.finish(each, ok=False)
-    crawling.run_once()
-    assert LocalAnswers(crawling).get_projects_pause_status() == {"p": True}
+    _pause(world, crawling)
     clock.now += crawling.PAUSE_TIME + 1
     crawling.run_once()
     assert LocalAnswers(crawling).get_projects_pause_status() == {"p": False}
@@ -195,7 +185,7 @@ def test_an_owner_whose_clock_is_behind_goes_on_at_the_same_rate(
     _release_all(before)
 
     clock.now -= 600
-    after = world.scheduler(_granted(epoch=2))
+    after = world.scheduler(granted(epoch=2))
     after.run_once()
     clock.now += 1.5
     after.run_once()
@@ -259,7 +249,7 @@ def test_ticks_missed_since_the_death_of_an_owner_are_made_up(
     world.script_is_known("young", min_tick=60)
     crawling.run_once()
     clock.now += 150
-    after = world.scheduler(_granted(epoch=2))
+    after = world.scheduler(granted(epoch=2))
     world.script_is_known("young", min_tick=60)
     after.run_once()
     after.run_once()
@@ -281,7 +271,7 @@ def test_ticks_that_waited_for_the_fetcher_at_the_death_of_an_owner_are_sent(
     world.fetcher.maxsize = 0
     world.dispatched()
 
-    after = world.scheduler(_granted(epoch=2))
+    after = world.scheduler(granted(epoch=2))
     world.script_is_known("p", min_tick=60)
     after.run_once()
     after.run_once()
@@ -310,7 +300,7 @@ def test_after_a_death_all_that_is_due_is_loaded_again(
 ) -> None:
     crawling.run_once()
     world.dispatched()
-    after = world.scheduler(_granted(epoch=2))
+    after = world.scheduler(granted(epoch=2))
     world.script_is_known("p")
 
     after.run_once()
@@ -344,7 +334,7 @@ def test_a_record_of_an_older_epoch_is_not_taken_for_a_handoff(
     crawling.run_once()
     world.dispatched()
     _release_all(crawling)
-    after = world.scheduler(_granted(epoch=3))
+    after = world.scheduler(granted(epoch=3))
 
     after.run_once()
     after.run_once()
@@ -506,6 +496,16 @@ def _looked_before_there_was_a_project(world: World) -> SlotScheduler:
     return made
 
 
+def _pause(world: World, scheduler: SlotScheduler) -> None:
+    """Let all that is dispatched fail, so often that the project is paused."""
+    scheduler.FAIL_PAUSE_NUM = 3
+    scheduler.run_once()
+    for each in world.dispatched():
+        world.finish(each, ok=False)
+    scheduler.run_once()
+    assert LocalAnswers(scheduler).get_projects_pause_status() == {"p": True}
+
+
 class Clock:
     """A wall clock that the test moves."""
 
@@ -527,13 +527,7 @@ def _release_all(scheduler: SlotScheduler) -> None:
     scheduler.run_once()
 
 
-def _granted(epoch: int) -> SoleOwner:
-    owner = SoleOwner(SLOTS, ())
-    owner.grant(range(SLOTS), epoch)
-    return owner
-
-
 def _moved(world: World, scheduler: SlotScheduler) -> SlotScheduler:
     """Move all slots in order; return the next owner's scheduler before its first round."""
     _release_all(scheduler)
-    return world.scheduler(_granted(epoch=2))
+    return world.scheduler(granted(epoch=2))

@@ -10,7 +10,7 @@ from pyspider_zk.errors import GateClosed
 from pyspider_zk.hooks.slot_projects import ZOMBIE_WINDOW
 from pyspider_zk.testing import SoleOwner
 
-from .conftest import SLOTS, World
+from .conftest import SLOTS, World, granted
 
 Task = Callable[..., dict[str, Any]]
 
@@ -20,7 +20,7 @@ def test_a_row_that_a_paused_owner_wrote_late_is_scheduled_when_its_message_come
 ) -> None:
     world.project("p")
     world.script_is_known("p")
-    after = world.scheduler(_granted(epoch=2))
+    after = world.scheduler(granted(epoch=2))
     after.run_once()
     _write_late(world, task("p", "late"))
 
@@ -35,7 +35,7 @@ def test_a_row_that_a_paused_owner_wrote_late_is_found_by_a_second_look(
 ) -> None:
     world.project("p")
     world.script_is_known("p")
-    after = world.scheduler(_granted(epoch=2))
+    after = world.scheduler(granted(epoch=2))
     after.run_once()
     _write_late(world, task("p", "late"))
     after.run_once()
@@ -51,7 +51,7 @@ def test_a_row_that_a_paused_owner_wrote_late_is_found_by_a_second_look(
 def test_the_second_look_sends_nothing_again(world: World, task: Task, clock: "Clock") -> None:
     world.project("p")
     world.script_is_known("p")
-    after = world.scheduler(_granted(epoch=2))
+    after = world.scheduler(granted(epoch=2))
     world.new(task("p", "a"), task("p", "b"))
     after.run_once()
     after.run_once()
@@ -76,7 +76,7 @@ def test_after_a_planned_move_there_is_no_second_look(
     before.run_once()
     owner.ask_back(range(SLOTS))
     before.run_once()
-    after = world.scheduler(_granted(epoch=2))
+    after = world.scheduler(granted(epoch=2))
     after.run_once()
     _write_late(world, task("p", "never"))
 
@@ -127,9 +127,3 @@ def _write_late(world: World, late: dict[str, Any]) -> None:
     """Write a row as an owner does that was stopped between its gate and this write."""
     taskdb = world.database("task")
     taskdb.insert(late["project"], late["taskid"], {**late, "status": TaskDB.ACTIVE})
-
-
-def _granted(epoch: int) -> SoleOwner:
-    owner = SoleOwner(SLOTS, ())
-    owner.grant(range(SLOTS), epoch)
-    return owner
