@@ -6,9 +6,14 @@ export PYTHON
 BIN := .venv/bin
 STAMP := .venv/.installed
 SOURCES := setup.py pyproject.toml $(shell find patches -type f -not -path '*/.*' -not -path '*/__pycache__/*')
-UNMARKED := not zk and not redis and not browser and not slow and not chaos
+SUITE := not chaos and not poison and not outage and not soak
+UNMARKED := $(SUITE) and not zk and not redis and not browser and not slow
+PARALLEL = -n $(WORKERS) --dist loadfile
 
-.PHONY: help demo up test check chaos docs pictures clean
+# Workers; most tests wait for a service, so there may be more than cores.
+WORKERS ?= 4
+
+.PHONY: help demo up test lint check chaos poison outages soak docs pictures clean
 
 help:
 	@echo "make demo   crawl Python's documentation with three schedulers, kill one, miss nothing"
@@ -17,6 +22,9 @@ help:
 	@echo "make test   all tests, with a real ZooKeeper and Redis"
 	@echo "make check  format, lint, types, imports and the tests that need no service"
 	@echo "make chaos  faults on a real cluster, as root (SECONDS=60 SEED=1)"
+	@echo "make poison   bad input into every znode, key, queue, row and call of a running cluster"
+	@echo "make outages  each database, Redis and ZooKeeper away for a while, alone and in pairs"
+	@echo "make soak     the searches that take minutes"
 	@echo "make docs   draw the pictures that come from the code"
 	@echo "make pictures  take the documentation's pictures of the operations page"
 	@echo "make clean  remove the virtual environment and what the tools leave behind"
@@ -28,18 +36,29 @@ up: prepare-test $(STAMP)
 	$(BIN)/pyspider-zk up
 
 test: prepare-test prepare-browser $(STAMP)
-	$(BIN)/python -m pytest -m 'not chaos'
+	$(BIN)/python -m pytest -m '$(SUITE)' $(PARALLEL)
 
-check: prepare-test $(STAMP)
+lint: prepare-test $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -m '$(UNMARKED)'
+
+check: lint
+	$(BIN)/python -m pytest -m '$(UNMARKED)' $(PARALLEL)
 
 # Needs Linux and root: every scheduler and every ZooKeeper gets a network namespace of its own.
 chaos: prepare-chaos $(STAMP)
 	$(BIN)/python -m tests.chaos --seconds $(or $(SECONDS),60) --seed $(or $(SEED),1)
+
+poison: prepare-test $(STAMP)
+	$(BIN)/python -m pytest -m poison
+
+outages: prepare-test $(STAMP)
+	$(BIN)/python -m pytest -m outage
+
+soak: prepare-test $(STAMP)
+	$(BIN)/python -m pytest -m soak $(PARALLEL)
 
 # Look at them afterwards.
 pictures: prepare-test prepare-browser $(STAMP)

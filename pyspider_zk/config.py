@@ -11,13 +11,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from pyspider_zk.core.slots import DEFAULT_SLOTS
+from pyspider_zk.core.ownership import LONGEST_LEASE
+from pyspider_zk.core.slots import DEFAULT_SLOTS, MOST_SLOTS
 from pyspider_zk.errors import ConfigError
+
+HANG = 30.0  # seconds
 
 ENV_PREFIX = "PYSPIDER_ZK_"
 SECTION = "zookeeper"
-
-MOST_SLOTS = 16384
 
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+)(:(?P<port>\d{1,5}))?")
 _ORIGIN = re.compile(r"https?://(\[[0-9a-fA-F:.]+\]|[\w.-]+)(:\d{1,5})?")
@@ -33,7 +34,9 @@ class Settings:
         root: the znode below which this cluster lives.
         slots: number of slots; fixed at the cluster's birth, the same everywhere.
         renewal: how often a member renews its lease.
-        lease: how long a renewal lasts.
+        lease: how long a renewal lasts; members may have different ones.
+        hang: how long the scheduling loop may stand still, loading a large project for instance,
+            before it is taken for hung and its lease is not renewed any more; at least a lease.
         budget: how long an effect may take; the gate shuts so much before the lease ends.
         session: the ZooKeeper session timeout asked for.
         drain: how long a member that got SIGTERM waits for its slots to move away.
@@ -53,6 +56,7 @@ class Settings:
     slots: int = DEFAULT_SLOTS
     renewal: float = 1.0
     lease: float = 4.0
+    hang: float = HANG
     budget: float = 0.1
     session: float = 10.0
     drain: float = 30.0
@@ -83,6 +87,8 @@ def settings_from(
     given |= _split_root(_from_environ(environ or {}, faults), faults)
     given |= _split_root({"hosts": (hosts, "--zookeeper")} if hosts else {}, faults)
     values = _convert(given, faults)
+    if "hang" not in given:  # no fault of whoever only chose a long lease
+        values["hang"] = max(HANG, values.get("lease", HANG))
     faults += _check(Settings(**values), set(given) - set(values))
     if faults:
         raise ConfigError(faults)
@@ -95,6 +101,7 @@ _TYPES: Mapping[str, Callable[[object], object]] = {
     "slots": lambda value: _whole(value),
     "renewal": lambda value: _seconds(value),
     "lease": lambda value: _seconds(value),
+    "hang": lambda value: _seconds(value),
     "budget": lambda value: _seconds(value),
     "session": lambda value: _seconds(value),
     "drain": lambda value: _seconds(value),
@@ -230,6 +237,16 @@ def _check(settings: Settings, faulty: set[str]) -> list[str]:
             settings.lease >= 3 * settings.renewal,
             f"lease: {settings.lease:g} s must be at least three renewals"
             f" of {settings.renewal:g} s",
+        ),
+        (
+            {"lease"},
+            settings.lease <= LONGEST_LEASE,
+            f"lease: {settings.lease:g} s must be no more than {LONGEST_LEASE:g} seconds",
+        ),
+        (
+            {"hang", "lease"},
+            settings.hang >= settings.lease,
+            f"hang: {settings.hang:g} s must be at least the lease of {settings.lease:g} s",
         ),
         (
             {"budget", "lease"},

@@ -9,6 +9,7 @@ import os
 import socket
 import time
 from collections.abc import Callable
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -19,9 +20,10 @@ from pyspider_zk.core.locks import Kind
 from pyspider_zk.errors import Missing, NameTaken, SessionLost, TimedOut, Unavailable
 from pyspider_zk.zookeeper.barrier import Barrier
 from pyspider_zk.zookeeper.connection import Connection, Watch
+from pyspider_zk.zookeeper.errands import Errands
 from pyspider_zk.zookeeper.group import Group
 from pyspider_zk.zookeeper.locks import Lock
-from pyspider_zk.zookeeper.session import Change, Listener, SessionWatch
+from pyspider_zk.zookeeper.session import Change
 from pyspider_zk.zookeeper.waiting import Waiting
 
 __all__ = [
@@ -42,8 +44,9 @@ __all__ = [
 
 logger = logging.getLogger("pyspider_zk.controller")
 
+Listener = Callable[[Change], object]
+
 LEAVING = 5.0  # seconds that leaving waits for ZooKeeper
-TICK = 2.0  # seconds; the server ends sessions of the dead that much late
 
 
 class _Locking:
@@ -111,15 +114,15 @@ class WorkerController(_Locking):
         self._settings = settings
         self._name = name
         self._connection = Connection(settings)
-        self._watch = SessionWatch(self._connection, settings.session)
+        self._errands = Errands()
         self._group = Group(self._connection, settings.root, group, run)
         self._waiting = Waiting()
-        self._watch.add(self._on_change)
+        self._connection.on_change(self._waiting.wake)
 
     def __enter__(self) -> Self:
         """Connect and join."""
         self._connection.start()
-        self._watch.start()
+        self._errands.start()
         try:
             self.join()
         except BaseException:
@@ -150,7 +153,7 @@ class WorkerController(_Locking):
             Unavailable: ZooKeeper did not answer in time.
         """
         if patience is None:
-            patience = self._settings.session + TICK
+            patience = self._connection.times.end
         me = Participant(0, self._name, socket.gethostname(), os.getpid(), time.time())
         number = self._group.join(me, patience).number
         logger.info("joined as number %d", number)
@@ -238,7 +241,7 @@ class WorkerController(_Locking):
         block and may use the controller; after ``Change.LOST`` the number, barriers and locks are
         gone, and ``join`` may be called once ``Change.BACK`` came.
         """
-        self._watch.add(listener)
+        self._connection.on_change(lambda change: self._errands.do(partial(listener, change)))
 
     def _lock(
         self,
@@ -250,7 +253,7 @@ class WorkerController(_Locking):
         home, me = self._group.home, self._group.me
         return Lock(
             self._connection,
-            self._watch,
+            self._errands,
             home.lock(name),
             kind,
             timeout=timeout,
@@ -278,13 +281,8 @@ class WorkerController(_Locking):
             return False
         return True
 
-    def _on_change(self, change: Change) -> None:
-        if change is Change.LOST:
-            self._group.lose()
-        self._waiting.wake()
-
     def _stop(self) -> None:
-        self._watch.stop()
+        self._errands.stop()
         self._connection.stop()
 
 
@@ -301,7 +299,7 @@ class Locks(_Locking):
     def __init__(self, settings: Settings) -> None:
         self._path = f"{settings.root}/locks"
         self._connection = Connection(settings)
-        self._watch = SessionWatch(self._connection, settings.session)
+        self._errands = Errands()
 
     def __enter__(self) -> Self:
         """Connect.
@@ -310,7 +308,7 @@ class Locks(_Locking):
             Unavailable: no ZooKeeper at the addresses.
         """
         self._connection.start()
-        self._watch.start()
+        self._errands.start()
         return self
 
     def __exit__(
@@ -319,7 +317,7 @@ class Locks(_Locking):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._watch.stop()
+        self._errands.stop()
         self._connection.stop()
 
     def _lock(
@@ -330,4 +328,4 @@ class Locks(_Locking):
         on_lost: Callable[[], object] | None,
     ) -> Lock:
         path = f"{self._path}/{check_name(name, 'lock')}"
-        return Lock(self._connection, self._watch, path, kind, timeout=timeout, on_lost=on_lost)
+        return Lock(self._connection, self._errands, path, kind, timeout=timeout, on_lost=on_lost)

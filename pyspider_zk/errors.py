@@ -5,6 +5,7 @@
     ClusterError                 every error of this package; exit code 1
     ├── ConfigError              settings that cannot work, all of them at once; exit code 2
     ├── Unavailable              ZooKeeper or the message queue does not answer; exit code 3
+    │   └── DatabaseAway         a database does not answer; its breaker is open
     ├── Mismatch                 the cluster was born with other values; exit code 4
     ├── MissingService           a program that must be installed first; exit code 5
     ├── BadMessage               a queue message that is no task
@@ -47,6 +48,10 @@ class Unavailable(ClusterError):
     """ZooKeeper or the message queue does not answer."""
 
     exit_code = 3
+
+
+class DatabaseAway(Unavailable):
+    """A database does not answer; what needs it waits, and nothing is at fault for that."""
 
 
 class Mismatch(ClusterError):

@@ -71,7 +71,13 @@ def zk_root() -> str:
 def cluster_settings(zookeeper: ZooKeeperServer, zk_root: str) -> Settings:
     """Give the settings of an own cluster with short times."""
     return Settings(
-        hosts=zookeeper.address, root=zk_root, renewal=0.2, lease=1.0, session=2.0, drain=5.0
+        hosts=zookeeper.address,
+        root=zk_root,
+        renewal=0.2,
+        lease=1.0,
+        hang=1.0,
+        session=4.0,
+        drain=5.0,
     )
 
 

@@ -15,6 +15,7 @@ from pyspider_zk.config import settings_from
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.local.child import tail
 from pyspider_zk.local.folder import Running, running_in
+from pyspider_zk.local.ports import any_free
 from pyspider_zk.zookeeper.directory import Directory
 
 ROOT = Path(__file__).parents[1]
@@ -26,7 +27,7 @@ def up(folder: Path, *options: str) -> Iterator[Running]:
     """Run `pyspider-zk up` in a folder, until the block ends."""
     with (folder / "out.txt").open("ab") as out:
         process = subprocess.Popen(
-            [*PROGRAM, "up", "--processors", "1", *options],
+            [*PROGRAM, "up", "--processors", "1", "--webui-port", str(any_free()), *options],
             cwd=folder,
             env=os.environ | {"PYTHONPATH": str(ROOT)},
             stdout=out,

@@ -75,6 +75,12 @@ def test_a_key_that_does_not_exist_is_told_with_the_likely_one():
     assert "known are advertise, await_members, budget" in faults({"xyzzy": 1})[0]
 
 
+def test_the_hang_limit_is_at_least_a_lease_unless_told_otherwise():
+    assert settings_from({}).hang == 30.0
+    assert settings_from({"lease": 60}).hang == 60.0
+    assert settings_from({"lease": 60, "hang": 90}).hang == 90.0
+
+
 @pytest.mark.parametrize(
     ("setting", "value"),
     [
@@ -95,6 +101,9 @@ def test_a_key_that_does_not_exist_is_told_with_the_likely_one():
         ("renewal", 0),
         ("renewal", "soon"),
         ("lease", 2.9),
+        ("lease", 601),
+        ("hang", 3.9),
+        ("hang", "long"),
         ("budget", 2),
         ("lease", "nan"),
         ("session", 0),

@@ -6,12 +6,24 @@ EDITS = (
     Edit(
         "pyspider/database/sqlite/sqlitebase.py",
         "class SQLiteMixin(object):\n",
+        "def as_text(raw):\n"
+        "    try:\n"
+        "        return raw.decode()\n"
+        "    except UnicodeDecodeError:\n"
+        "        return raw.decode('utf8', 'replace')\n"
+        "\n\n"
         "class Connection(sqlite3.Connection):\n"
         "    def __del__(self):\n"
-        "        self.close()  # in whichever thread the last reference goes\n"
+        "        try:\n"
+        "            self.close()  # in whichever thread the last reference goes\n"
+        "        except sqlite3.ProgrammingError:\n"
+        "            pass  # it could not be opened\n"
         "\n\n"
-        "class SQLiteMixin(object):\n",
-        "databases have no close(), and Python 3.13 warns of a connection which nobody closes",
+        "class SQLiteMixin(object):\n"
+        "    patience = 5.0  # seconds that a statement waits for the lock of another process\n"
+        "\n",
+        "databases have no close(), and Python 3.13 warns of a connection which nobody closes; one"
+        " row with bytes that are no text made all rows unreadable",
     ),
     Span(
         "pyspider/database/sqlite/sqlitebase.py",
@@ -19,12 +31,59 @@ EDITS = (
         "\n\nclass SplitTableMixin",
         "        local = self.__dict__.setdefault('_local', threading.local())\n"
         "        if getattr(local, 'pid', None) != os.getpid():\n"
+        "            local.conn = self._connect()\n"
         "            local.pid = os.getpid()\n"
-        "            local.conn = sqlite3.connect(\n"
-        "                self.path, isolation_level=None, check_same_thread=False,\n"
-        "                factory=Connection)\n"
-        "        return local.conn.cursor()\n",
-        "two threads raced for the one connection; each process and thread now has its own",
+        "            local.patience = None\n"
+        "        if local.patience != self.patience:\n"
+        "            local.conn.execute('PRAGMA busy_timeout=%d' % (self.patience * 1000))\n"
+        "            local.patience = self.patience\n"
+        "        return local.conn.cursor()\n"
+        "\n"
+        "    def _connect(self):\n"
+        "        path, is_uri = self.path, False\n"
+        "        if path != ':memory:' and self.__dict__.get('_was_open'):\n"
+        "            path, is_uri = Path(path).absolute().as_uri() + '?mode=rw', True\n"
+        "        conn = sqlite3.connect(\n"
+        "            path, isolation_level=None, check_same_thread=False,\n"
+        "            factory=Connection, uri=is_uri)\n"
+        "        conn.text_factory = as_text\n"
+        "        self._was_open = True\n"
+        "        return conn\n"
+        "\n"
+        "    def reconnect(self):\n"
+        "        # the next statement of this thread opens the file that is at the path then\n"
+        "        if self.path != ':memory:':\n"
+        "            self.__dict__.setdefault('_local', threading.local()).pid = None\n",
+        "two threads raced for the one connection; each process and thread now has its own, which"
+        " can be opened anew and then makes no new file in place of one that was moved away",
+    ),
+    Edit(
+        "pyspider/database/sqlite/sqlitebase.py",
+        "import threading\n",
+        "import threading\nfrom pathlib import Path\n",
+        "a connection is opened by URI",
+    ),
+    Edit(
+        "pyspider/database/sqlite/taskdb.py",
+        "            for each in self._select2dic(tablename, what=fields, where=where):\n"
+        "                yield self._parse(each)\n",
+        "            what = ','.join(self.escape(f) for f in fields) if fields else '*'\n"
+        "            page, last = [None], -1\n"
+        "            while page:\n"
+        "                page = list(self._select2dic(\n"
+        "                    tablename, what=what + ',rowid AS `rowid `',\n"
+        "                    where=where + ' AND rowid > %d' % last, order='rowid',\n"
+        "                    limit=self.ROWS_PER_PAGE))\n"
+        "                for each in page:\n"
+        "                    last = each.pop('rowid ')\n"
+        "                    yield self._parse(each)\n",
+        "a cursor that is open while its reader works keeps all other processes from writing",
+    ),
+    Edit(
+        "pyspider/database/sqlite/taskdb.py",
+        "    __tablename__ = 'taskdb'\n",
+        "    __tablename__ = 'taskdb'\n    ROWS_PER_PAGE = 2000\n",
+        "how many rows are read at once",
     ),
     Edit(
         "pyspider/database/sqlite/sqlitebase.py",

@@ -46,7 +46,10 @@ EDITS = (
         _APP,
         "        container = tornado.wsgi.WSGIContainer(application)\n",
         "        self.logger.info('webui exiting...')\n",
-        "        self.http_server = WSGIServer(application, port, hostname)\n"
+        "        # A script on trial may take long: pages are served meanwhile.\n"
+        "        self.http_server = WSGIServer(\n"
+        "            application, port, hostname,\n"
+        "            lambda path: path.startswith('/debug/') and path.endswith('/run'))\n"
         "        self.port = self.http_server.port\n"
         "        self.ready.set()\n"
         "        self.logger.info('webui running on %s:%s', hostname, self.port)\n"

@@ -197,7 +197,7 @@ def _settings_faults(params: Mapping[str, Any]) -> tuple[str, ...]:
 def _queue_faults(params: Mapping[str, Any]) -> tuple[str, ...]:
     url = params["message_queue"] or params["amqp_url"]
     if not url and (params["beanstalk"] or os.environ.get("RABBITMQ_NAME")):
-        url = "beanstalk:" if params["beanstalk"] else "amqp:"
+        url = "beanstalk://" if params["beanstalk"] else "amqp://"  # as pyspider does
     if not url:
         return (NO_MESSAGE_QUEUE,)
     try:

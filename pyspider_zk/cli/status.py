@@ -11,7 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from pyspider_zk.cli.overview import DEAD_LETTERS
-from pyspider_zk.core.records import Cluster, Component, Load, Member, MemberId
+from pyspider_zk.core.alerts import Severity, Sight, alerts
+from pyspider_zk.core.records import Cluster, Component, Member, MemberId
 
 WIDE = 110  # columns of a terminal that shows everything
 
@@ -39,7 +40,7 @@ class _Picture:
         wide = options.max_width >= WIDE
         yield Text(headline(self.cluster), style="bold")
         yield _members(self.cluster, self.now, wide)
-        yield from _warning(self.cluster)
+        yield from _alerts(self.cluster)
         tables = [_components(self.cluster, self.now, wide)]
         if self.queues:
             tables.append(_queues(self.queues))
@@ -56,11 +57,10 @@ def headline(cluster: Cluster) -> str:
     )
 
 
-def _warning(cluster: Cluster) -> Iterator[Text]:
-    unserved = sum(slot.owner not in cluster.members for slot in cluster.assignment.slots)
-    if unserved:
-        have = "slot has" if unserved == 1 else "slots have"
-        yield Text(f"{unserved} {have} no running owner just now", style="bold red")
+def _alerts(cluster: Cluster) -> Iterator[Text]:
+    for alert in alerts(Sight(cluster)):
+        serious = alert.severity is Severity.SERIOUS
+        yield Text(alert.text, style="bold red" if serious else "yellow")
 
 
 def _members(cluster: Cluster, now: float, wide: bool) -> Table:
@@ -70,7 +70,7 @@ def _members(cluster: Cluster, now: float, wide: bool) -> Table:
     table = _table(*names, right=numbers)
     counts = cluster.slot_counts()
     for member, record in sorted(cluster.members.items()):
-        load = cluster.loads.get(member, Load())
+        load = cluster.load(member)
         state, up = _state(cluster, member, record), _age(record.started, now)
         row = (member.number, state, counts[member], load.projects, load.pending)
         origin = (record.host, member.incarnation[:_SHORT], record.version) if wide else ()
@@ -81,7 +81,8 @@ def _members(cluster: Cluster, now: float, wide: bool) -> Table:
 
 def _state(cluster: Cluster, member: MemberId, record: Member) -> str:
     states = ["leader"] if member == cluster.leader else []
-    return " ".join(states + (["draining"] if record.draining else []))
+    states += ["draining"] if record.draining else []
+    return " ".join([*states, *(f"without {name}" for name in cluster.load(member).away)])
 
 
 def _components(cluster: Cluster, now: float, wide: bool) -> Table:

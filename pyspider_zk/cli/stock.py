@@ -17,6 +17,7 @@ from pyspider import run
 from pyspider_zk.cli.checks import section_of
 from pyspider_zk.cli.failure import Failure
 from pyspider_zk.errors import ClusterError, ConfigError
+from pyspider_zk.hooks.connecting import make_patient
 from pyspider_zk.wiring import check_services
 
 # command -> the option that chooses what it runs, and our choice
@@ -184,6 +185,7 @@ def _visible(name: str, function: Function) -> Function:
     @functools.wraps(function)
     def component(*args: Any, **kwargs: Any) -> Any:
         _unmute()
+        make_patient(click.get_current_context().obj or {})
         try:
             return function(*args, **kwargs)
         except ClusterError as error:

@@ -1,6 +1,6 @@
 """What an operator should look at: found in what is known of a cluster at one moment."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -12,7 +12,7 @@ _NEEDED = {
     ComponentKind.PROCESSOR: "no script is run",
     ComponentKind.RESULT_WORKER: "no result is stored",
 }
-_NAMED = 5  # slots in a sentence
+_NAMED = 5  # things of one kind in a sentence
 
 
 class Severity(StrEnum):
@@ -33,6 +33,10 @@ class AlertKind(StrEnum):
     UNREACHABLE = "unreachable-member"
     NO_COMPONENT = "no-component"
     DEAD_LETTERS = "dead-letters"
+    AWAY = "database-away"
+    QUARANTINE = "quarantine"
+    PARKED = "parked-full"
+    UNREADABLE = "unreadable"
 
 
 @dataclass(frozen=True)
@@ -68,10 +72,13 @@ class Sight:
     Attributes:
         cluster: what stands in ZooKeeper.
         lease_ages: seconds since somebody first saw the present renewal of each member.
-        lease: how long a renewal lasts, in seconds.
+        lease: how long a renewal lasts if its member does not tell, in seconds.
         backlog: slot queues that are not empty.
         dead_letters: how many there are.
         unreachable: numbers of members that did not answer by XML-RPC.
+        quarantine: projects that are in quarantine, with the reasons.
+        unreadable: keys of the message queue that cannot be read, with what is wrong with them.
+        full: slots for which no more messages can be parked.
     """
 
     cluster: Cluster | None = None
@@ -80,11 +87,21 @@ class Sight:
     backlog: Mapping[tuple[Kind, int], Waiting] | None = None
     dead_letters: int | None = None
     unreachable: tuple[int, ...] = ()
+    quarantine: Mapping[str, str] = field(default_factory=dict)
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    full: tuple[int, ...] = ()
 
 
 def alerts(sight: Sight) -> list[Alert]:
     """Return what should be looked at, the worst first."""
-    found = [*_of_cluster(sight), *_of_members(sight), *_of_queues(sight)]
+    found = [
+        *_of_cluster(sight),
+        *_of_members(sight),
+        *_of_databases(sight),
+        *_of_queues(sight),
+        *_of_projects(sight),
+        *_of_unreadable(sight),
+    ]
     return sorted(found, key=lambda alert: alert.severity is not Severity.SERIOUS)
 
 
@@ -108,10 +125,11 @@ def _of_cluster(sight: Sight) -> Iterator[Alert]:
 
 def _of_members(sight: Sight) -> Iterator[Alert]:
     for member, age in sorted(sight.lease_ages.items()):
-        if age > sight.lease:
+        lease = sight.cluster.lease_of(member, sight.lease) if sight.cluster else sight.lease
+        if age > lease:
             text = f"member {member.number} has not renewed its lease for {age:.0f} s"
             yield _serious(AlertKind.SUSPECT, f"{text}: its slots go to others")
-        elif age > sight.lease / 2:
+        elif age > lease / 2:
             text = f"member {member.number} is suspect: no renewal of its lease for {age:.1f} s"
             yield Alert(AlertKind.SUSPECT, Severity.WARNING, text)
     for number in sight.unreachable:
@@ -119,13 +137,44 @@ def _of_members(sight: Sight) -> Iterator[Alert]:
         yield Alert(AlertKind.UNREACHABLE, Severity.WARNING, text)
 
 
+def _of_databases(sight: Sight) -> Iterator[Alert]:
+    """Tell of each database that does not answer; what is meant to wait stands still."""
+    loads = sight.cluster.loads if sight.cluster else {}
+    for name in sorted({name for load in loads.values() for name in load.away}):
+        members = sorted(member.number for member, load in loads.items() if name in load.away)
+        who = f"member {members[0]}" if len(members) == 1 else f"members {_some(members)}"
+        yield _serious(AlertKind.AWAY, f"{name} does not answer {who}: what needs it waits")
+
+
+def _of_projects(sight: Sight) -> Iterator[Alert]:
+    loads = sight.cluster.loads if sight.cluster else {}
+    number = max(len(sight.quarantine), sum(load.quarantined for load in loads.values()))
+    if number:
+        reasons = [f"{name} ({reason})" for name, reason in sorted(sight.quarantine.items())]
+        named = f": {_some(reasons, '; ')}" if reasons else ""
+        text = f"{_count(number, 'project')} in quarantine{named}"
+        yield Alert(AlertKind.QUARANTINE, Severity.WARNING, text)
+    if sight.full:
+        text = f"no more messages can be parked for {_count(len(sight.full), 'slot')}"
+        waiting = "mend or delete its projects in quarantine, or processors wait"
+        yield _serious(AlertKind.PARKED, f"{text} ({_some(sight.full)}): {waiting}")
+
+
+def _of_unreadable(sight: Sight) -> Iterator[Alert]:
+    znodes = sight.cluster.unreadable if sight.cluster else {}
+    for what, found in (("znode", znodes), ("key", sight.unreadable)):
+        if found:
+            reasons = [f"{path} ({reason})" for path, reason in sorted(found.items())]
+            text = f"{_count(len(found), what)} passed over as unreadable: {_some(reasons, '; ')}"
+            yield Alert(AlertKind.UNREADABLE, Severity.WARNING, text)
+
+
 def _of_queues(sight: Sight) -> Iterator[Alert]:
     unread = _unread(sight)
     if unread:
         messages = sum(unread.values())
-        slots = sorted(unread)
-        named = ", ".join(map(str, slots[:_NAMED])) + ("" if len(slots) <= _NAMED else ", ...")
-        text = f"{_count(messages, 'message')} in slot queues that nobody reads: slots {named}"
+        slots = _some(sorted(unread))
+        text = f"{_count(messages, 'message')} in slot queues that nobody reads: slots {slots}"
         yield _serious(AlertKind.UNREAD, text)
     if sight.dead_letters:
         text = f"{_count(sight.dead_letters, 'dead letter')}: messages that nobody could use"
@@ -146,6 +195,12 @@ def _unread(sight: Sight) -> dict[int, int]:
 
 def _serious(kind: AlertKind, text: str) -> Alert:
     return Alert(kind, Severity.SERIOUS, text)
+
+
+def _some(found: Sequence[object], between: str = ", ") -> str:
+    """Return the first of these in words, and that there are more."""
+    more = [] if len(found) <= _NAMED else ["..."]
+    return between.join([*map(str, found[:_NAMED]), *more])
 
 
 def _count(number: int, what: str) -> str:

@@ -1,9 +1,7 @@
 """A barrier's rounds: who arrived, who passed, who is missing."""
 
-import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Self
 
 from pyspider_zk.core.records import MemberId, Record
 
@@ -29,11 +27,6 @@ class Arrivals(Record):
     """Who has arrived for the present round."""
 
     names: tuple[str, ...] = ()
-
-    @classmethod
-    def decode(cls, data: bytes) -> Self:
-        """Read the bytes of the znode."""
-        return cls(tuple(json.loads(data)["names"]))
 
 
 def arrive(arrivals: Arrivals, me: str, running: Collection[str]) -> Arrivals:

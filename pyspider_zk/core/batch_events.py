@@ -6,13 +6,15 @@ from typing import Any
 from pyspider_zk.core.events import Event, EventKind
 from pyspider_zk.core.jobs import Batch
 from pyspider_zk.core.progress import batch_dict
+from pyspider_zk.core.requests import Note
 
 
 def asked(batch: str, note: Mapping[str, Any], now: float) -> Event:
     """Tell that a batch was asked for."""
-    data = {key: note[key] for key in ("operation", "arguments", "total")}
+    read = Note.parse(note)
+    data = {"operation": read.operation, "arguments": read.arguments, "total": read.total}
     text = f"{_what(note)} was asked for"
-    return Event(EventKind.BATCH, text, now, note["user"], {**data, "batch": batch})
+    return Event(EventKind.BATCH, text, now, read.user, {**data, "batch": batch})
 
 
 def cancelled(batch: Batch, user: str, now: float) -> Event:
@@ -29,11 +31,12 @@ def ended(batch: Batch, now: float) -> Event:
     if told["remaining"]:
         counts += f", {told['remaining']} cancelled"
     text = f"{_what(batch.note)} {_ENDS[told['state']]}: {counts}"
-    return Event(EventKind.ENDED, text, now, batch.note["user"], {"batch": batch.id, **data})
+    return Event(EventKind.ENDED, text, now, told["user"], {"batch": batch.id, **data})
 
 
 _ENDS = {"done": "is done", "failed": "has failed", "cancelled": "was cancelled"}
 
 
 def _what(note: Mapping[str, Any]) -> str:
-    return f"{note['operation']} of {note['total']} projects"
+    read = Note.parse(note)
+    return f"{read.operation} of {read.total} projects"

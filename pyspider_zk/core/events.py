@@ -1,15 +1,18 @@
 """The event log: who did what, when; and what the leader tells of the cluster itself."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
-from pyspider_zk.core.encoding import decode, encode
+from pyspider_zk.core.encoding import decode, encode, plain
 from pyspider_zk.core.records import Assignment, Member, MemberId
 from pyspider_zk.errors import BadMessage
 
 PREFIX = "event-"
+LARGEST = 16 * 1024  # bytes of an event when it is written; what is more is cut
+MOST = 64 * 1024  # bytes of an event when it is read, inflated; hundreds are read in one go
+TEXT_LIMIT = 1000  # characters of the sentence, and of the name, in an event that is cut
 
 
 class EventKind(StrEnum):
@@ -46,8 +49,19 @@ class Event:
     data: Mapping[str, Any] = field(default_factory=dict)
 
     def encode(self) -> bytes:
-        """Return the bytes for the znode."""
-        return encode(self)
+        """Return the bytes for the znode; an event that is too large is cut, and says so."""
+        return encode(self if len(plain(self)) <= LARGEST else self._cut())
+
+    def _cut(self) -> Self:
+        """Return the event without the largest of what programs read, and with shorter texts."""
+        text, who = self.text[:TEXT_LIMIT], self.who[:TEXT_LIMIT]
+        kept: dict[str, Any] = {"cut": True}
+        room = LARGEST - len(plain((self.kind, text, who))) - len(plain(kept)) - TEXT_LIMIT
+        for key, value in sorted(self.data.items(), key=lambda item: len(plain(item))):
+            room -= len(plain((key, value)))
+            if room >= 0:
+                kept[key] = value
+        return replace(self, text=f"{text} (cut: it was too long)", who=who, data=kept)
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
@@ -56,7 +70,7 @@ class Event:
         Raises:
             BadMessage: they are no event.
         """
-        return decode(cls, data)
+        return decode(cls, data, MOST)
 
 
 def sequence_of(name: str) -> int:
@@ -138,7 +152,10 @@ class Roll:
         Raises:
             BadMessage: they are no roll.
         """
-        return decode(cls, data)
+        roll = decode(cls, data)
+        for member in roll.members:
+            MemberId.parse(member)
+        return roll
 
 
 @dataclass(frozen=True)

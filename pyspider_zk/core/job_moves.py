@@ -13,12 +13,11 @@ One that was never claimed has no child; deleting it is refused once it has.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pyspider_zk.core.job_rules import STEP_SIZE, claimed, ended, fitting, place_of
+from pyspider_zk.core.job_rules import STEP_SIZE, ended, fitting, place_of
 from pyspider_zk.core.jobs import (
     TRANSACTION_LIMIT,
     BatchRecord,
     Claim,
-    Claimant,
     Job,
     JobName,
     JobState,
@@ -142,23 +141,25 @@ def claim_steps(
     tree: JobTree,
     name: JobName,
     pending: tuple[Job, int],
-    claimant: Claimant,
+    running: Job,
     batch_version: int | None,
-    cancelled: bool = False,
 ) -> list[Step]:
-    """Make a pending job the claimant's.
+    """Make a pending job a claimant's.
 
     The batch's version is checked, because a batch that was cancelled has no jobs to claim but
     those to tidy up, which are cancelled as they are claimed: after the mark in the batch no job of
     it can begin to run.
+
+    Args:
+        running: the job as ``job_rules.claimed`` returns it.
+        batch_version: None if there is no batch.
     """
-    job, _ = pending
     checked = [] if batch_version is None else [Check(tree.batch(name.group), batch_version)]
     return [
-        Check(claimant.path),
+        Check(running.claimant),
         *checked,
         *_leave(tree, JobState.PENDING, name, pending),
-        *_arrive(tree, name, claimed(job, claimant, cancelled)),
+        *_arrive(tree, name, running),
     ]
 
 
@@ -201,6 +202,38 @@ def cancel_pending_steps(
     job = replace(pending[0], cancelled=True)
     job = ended(job, Outcome.CANCELLED, now, job.reason)
     return [*_leave(tree, JobState.PENDING, name, pending), *_arrive(tree, name, job)]
+
+
+def discard_steps(
+    tree: JobTree, state: JobState, name: JobName, version: int, below: Iterable[str], job: Job
+) -> list[Step]:
+    """End a job whose record nobody can read, with another record.
+
+    Args:
+        version: of the znode that cannot be read.
+        below: the names of its children.
+        job: how it ended.
+    """
+    path = tree.job(state, name)
+    strays = [Delete(f"{path}/{child}", ANY_VERSION) for child in below]
+    return [*strays, Delete(path, version), *_arrive(tree, name, job)]
+
+
+def tidy_steps(
+    tree: JobTree, state: JobState, name: JobName, found: tuple[Job, int], below: Iterable[str]
+) -> list[Step]:
+    """Delete what stands below a job and does not belong there: no move would succeed.
+
+    Args:
+        found: the job and its version, as they were read *after* its children.
+        below: the names of its children. One that was there before the job was read as it is now
+            is its turn, or a stranger.
+    """
+    job, version = found
+    path, turn = tree.job(state, name), str(job.claims) if job.claims else ""
+    strays = [Delete(f"{path}/{child}", ANY_VERSION) for child in below if child != turn]
+    turns = [Check(f"{path}/{turn}")] if turn else []
+    return [Check(path, version), *turns, *strays] if strays else []
 
 
 def cancel_running_steps(tree: JobTree, claim: Claim) -> list[Step]:

@@ -8,6 +8,7 @@ from hashlib import sha256
 from typing import Any
 
 from pyspider_zk.core.jobs import (
+    NO_FENCE,
     BatchRecord,
     Claim,
     Claimant,
@@ -21,10 +22,20 @@ from pyspider_zk.errors import JobLost
 STEP_SIZE = 256  # bytes that a step needs besides a job's name and data, root and all
 
 
-def claimed(job: Job, claimant: Claimant, cancelled: bool = False) -> Job:
+def claimed(job: Job, claimant: Claimant, fence: int = NO_FENCE, cancelled: bool = False) -> Job:
     """Return a pending job in a claimant's hands; cancelled if its batch is."""
     cancelled = job.cancelled or cancelled
-    return replace(job, claimant=claimant.path, claims=job.claims + 1, cancelled=cancelled)
+    claims = job.claims + 1
+    return replace(job, claimant=claimant.path, claims=claims, fence=fence, cancelled=cancelled)
+
+
+def is_at(job: Job, fence: int) -> bool:
+    """Tell whether a claim was made at the present fence: then its claimant may work on.
+
+    A slot that went away and came back has another epoch. Whoever had it in between may have
+    taken the job over.
+    """
+    return job.fence == fence
 
 
 def is_same_claim(job: Job, claim: Claim) -> bool:
@@ -84,10 +95,13 @@ def after_failure(job: Job, now: float, rules: JobRules, reason: str) -> Job:
 
 
 def after_death(job: Job, now: float, rules: JobRules) -> Job:
-    """Return a running job whose claimant is gone: pending at once, unless it kills them all."""
+    """Return a running job whose claimant is gone, or hangs: pending at once.
+
+    Unless it does so to all of them.
+    """
     job = replace(job, deaths=job.deaths + 1)
     if job.deaths >= rules.deaths:
-        return _given_up(job, now, f"{job.deaths} claimants died of it")
+        return _given_up(job, now, f"{job.deaths} claimants died of it or hung")
     return after_return(job, now)
 
 
@@ -113,20 +127,29 @@ class Concern(StrEnum):
     OTHERS = "another holds it"
     HELD = "I know that I hold it"
     ADOPTED = "I hold it, but the reply to my claim was lost"
-    ORPHAN = "whoever held it is gone"
+    ORPHAN = "its claimant is gone"
+    OUTRUN = "its claimant has lost the slot, and hangs or was slow to give it back"
 
 
-def concern_of(claim: Claim, me: Claimant, held: bool, standing: Iterable[str]) -> Concern:
+def concern_of(
+    claim: Claim, me: Claimant, held: bool, standing: Container[str], fence: int
+) -> Concern:
     """Tell what a running job is to me.
 
     Args:
         held: whether I know of this claim.
         standing: paths of the claimants that stood *after* the job was read. One that claimed had
             registered before, so whoever is missing here is gone.
+        fence: at which I own the job's project; 0: I do not. One with a lower fence owns it no
+            more, whatever it believes.
     """
     if claim.job.claimant == me.path:
         return Concern.HELD if held else Concern.ADOPTED
-    return Concern.OTHERS if claim.job.claimant in standing else Concern.ORPHAN
+    if not fence:
+        return Concern.OTHERS
+    if claim.job.claimant not in standing:
+        return Concern.ORPHAN
+    return Concern.OUTRUN if claim.job.fence < fence else Concern.OTHERS
 
 
 def forgettable(

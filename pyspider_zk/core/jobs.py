@@ -5,15 +5,15 @@ moves it there is in ``core/job_moves.py``, and what decides in ``core/job_rules
 """
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any, NamedTuple, Self
 from urllib.parse import quote, unquote
 
-from pyspider_zk.core.encoding import decode, encode
+from pyspider_zk.core.encoding import decode, encode, plain
 from pyspider_zk.errors import BadMessage
 
 PRIORITIES = range(1000)
@@ -22,13 +22,19 @@ KEY_LIMIT = 64  # characters; pyspider's task ids in MySQL and PostgreSQL
 KEY_MARK = 16  # hexadecimal digits
 KNOWN_NAMES = 16384  # jobs whose names need not be read anew at every look
 NOTE_LIMIT = 128 * 1024  # bytes, once compressed; it goes with every part of a batch
+NO_FENCE = 1
+"""The fence of who claims jobs where owners do not change: the lowest, and the number of True."""
+
+RECORD_LIMIT = 2 * 2**20  # bytes of a job or batch once inflated; many are read in one go
+MOVED_LIMIT = 640 * 1024  # bytes of a job with its progress; what cannot be moved never ends
 TRANSACTION_LIMIT = 512 * 1024  # bytes; ZooKeeper refuses requests of 1 MiB
 
 _JOB_NAME = re.compile(r"entry-([0-9]{3})-(.+):([^:-]+)-(-?[0-9]{9,10})")
 # What ZooKeeper takes for no character of a name, what separates names, and the quote itself.
-_QUOTED = re.compile(
-    "[%/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000-\U0010ffff]",
-)
+_REFUSED = "\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000-\U0010ffff"
+_QUOTED = re.compile(f"[%/{_REFUSED}]")
+_PATH = re.compile(rf"(?:/(?!\.{{1,2}}(?:/|$))[^/{_REFUSED}]+)+")
+_LONE = re.compile("[\ud800-\udfff]")  # no text: slots are counted from its UTF-8
 _WHOLE_NAMES = {".": "%2E", "..": "%2E%2E"}
 
 
@@ -81,7 +87,7 @@ class JobName(NamedTuple):
         if found:
             priority, group, project, sequence = found.groups()
             name = cls(int(priority), unquoted(group), unquoted(project), int(sequence))
-            if str(name) == text:
+            if str(name) == text and _LONE.search(name.project) is None:
                 return name
         raise BadMessage(f"{text!r} is not the name of a job")
 
@@ -105,17 +111,6 @@ def name_prefix(priority: int, group: str, project: str) -> str:
     return f"entry-{priority:03d}-{quoted(group)}:{quoted(project)}-"
 
 
-def parse_names(texts: Iterable[str]) -> list[JobName]:
-    """Return the names among these texts by rank; what is no job's name is left out."""
-    names = []
-    for text in texts:
-        try:
-            names.append(JobName.parse(text))
-        except BadMessage:
-            continue
-    return sorted(names, key=lambda name: name.rank)
-
-
 def quoted(text: str) -> str:
     """Return a text as part of a znode's name: percent-encoded where ZooKeeper would refuse it."""
     return _QUOTED.sub(lambda found: quote(found[0], safe="", errors="surrogatepass"), text)
@@ -127,8 +122,15 @@ def quoted_whole(text: str) -> str:
 
 
 def unquoted(text: str) -> str:
-    """Read the form that ``quoted`` and ``quoted_whole`` write."""
-    return unquote(text, errors="surrogatepass")
+    """Read the form that ``quoted`` and ``quoted_whole`` write.
+
+    Raises:
+        BadMessage: what is percent-encoded there is no text.
+    """
+    try:
+        return unquote(text, errors="surrogatepass")
+    except UnicodeDecodeError as error:
+        raise BadMessage(f"{text!r} is no name: {error}") from error
 
 
 def check_batch_id(batch: object) -> str:
@@ -153,14 +155,18 @@ def check_priority(priority: object) -> int:
     return priority
 
 
-def check_size(what: str, data: bytes, limit: int) -> None:
-    """Make sure that something fits into a transaction.
+def check_size(what: str, record: "Job | BatchRecord", limit: int) -> bytes:
+    """Return a record's bytes, if they fit into a transaction and whoever reads them may.
 
     Raises:
-        BadMessage: it does not.
+        BadMessage: they do not.
     """
+    data, size = record.encode(), len(plain(record))
     if len(data) > limit:
         raise BadMessage(f"{what} has {len(data)} bytes when compressed, the limit is {limit}")
+    if size > RECORD_LIMIT:
+        raise BadMessage(f"{what} has {size} bytes, the limit is {RECORD_LIMIT}")
+    return data
 
 
 @dataclass(frozen=True)
@@ -197,6 +203,8 @@ class Job:
         claims: how often it was claimed; tells one claim of a claimant from another.
         not_before: seconds since the epoch before which nobody shall claim it.
         claimant: path of the claimant's ephemeral znode; of a done job, who had it last.
+        fence: the epoch at which the claimant owned the job's slot; one with a higher one may take
+            the job over.
         cancelled: the claimant shall stop.
         untidy: it has begun what somebody must tidy up, even if it is cancelled.
         progress: what a claimant reported last.
@@ -212,6 +220,7 @@ class Job:
     claims: int = 0
     not_before: float = 0.0
     claimant: str = ""
+    fence: int = NO_FENCE
     cancelled: bool = False
     untidy: bool = False
     progress: Mapping[str, Any] = field(default_factory=dict)
@@ -230,11 +239,12 @@ class Job:
         Raises:
             BadMessage: they are no job.
         """
-        job = decode(cls, data)
-        try:
-            return replace(job, outcome=Outcome(job.outcome)) if job.outcome else job
-        except ValueError as error:
-            raise BadMessage(f"{job.outcome!r} is no outcome of a job") from error
+        if len(data) > MOVED_LIMIT:
+            raise BadMessage(f"a job has {MOVED_LIMIT} bytes at most, not {len(data)}")
+        job = decode(cls, data, RECORD_LIMIT)
+        if min(job.attempts, job.deaths, job.claims, job.fence) < 0:
+            raise BadMessage("a job counts from 0 on")
+        return job
 
 
 @dataclass(frozen=True)
@@ -275,7 +285,10 @@ class BatchRecord:
         Raises:
             BadMessage: they are no batch.
         """
-        return decode(cls, data)
+        record = decode(cls, data, RECORD_LIMIT)
+        if not 0 <= record.put <= record.expected:
+            raise BadMessage(f"{record.put} of {record.expected} jobs cannot have been put")
+        return record
 
 
 @dataclass(frozen=True)
@@ -284,11 +297,14 @@ class Batch:
 
     Attributes:
         jobs: those that are still kept, by place.
+        unreadable: what is wrong with those that nobody can read; they stay until the batch is
+            cancelled.
     """
 
     id: str
     record: BatchRecord
     jobs: Mapping[JobState, Mapping[JobName, Job]]
+    unreadable: Mapping[JobName, str] = field(default_factory=dict)
 
     @property
     def note(self) -> Mapping[str, Any]:
@@ -313,7 +329,7 @@ class Batch:
     @property
     def is_whole(self) -> bool:
         """Whether every job that was put is shown: one that is just moving may escape a look."""
-        return sum(map(len, self.jobs.values())) >= self.record.put
+        return sum(map(len, self.jobs.values())) + len(self.unreadable) >= self.record.put
 
     @property
     def ended(self) -> bool:
@@ -335,6 +351,11 @@ class Claimant:
     def parent(self) -> str:
         """The znode below which claimants like this one stand."""
         return self.path.rpartition("/")[0]
+
+    @property
+    def is_path(self) -> bool:
+        """Whether ZooKeeper could have such a znode at all; a record may tell anything."""
+        return _PATH.fullmatch(self.path) is not None
 
 
 @dataclass(frozen=True)

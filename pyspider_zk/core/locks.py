@@ -1,6 +1,6 @@
 """Who holds a lock: entries in line, each waiting for one other only."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple, Self
 
@@ -31,9 +31,16 @@ class Entry(NamedTuple):
 
     @classmethod
     def parse(cls, name: str) -> Self:
-        """Read a znode's name; the number may be negative."""
+        """Read a znode's name; the number may be negative.
+
+        Raises:
+            ValueError: it is no entry's name.
+        """
         kind, guid, sequence = name.split("-", 2)
-        return cls(Kind(kind), guid, int(sequence))
+        entry = cls(Kind(kind), guid, int(sequence))
+        if str(entry) != name:
+            raise ValueError(name)
+        return entry
 
 
 def prefix_of(kind: Kind, guid: str) -> str:
@@ -41,31 +48,41 @@ def prefix_of(kind: Kind, guid: str) -> str:
     return f"{kind}-{guid}-"
 
 
-def entry_of(names: Iterable[str], guid: str) -> Entry | None:
+def read_line(names: Iterable[str]) -> tuple[list[Entry], list[str]]:
+    """Return the entries among the names, and what else stands there."""
+    entries, junk = [], []
+    for name in names:
+        try:
+            entries.append(Entry.parse(name))
+        except ValueError:
+            junk.append(name)
+    return entries, junk
+
+
+def entry_of(entries: Iterable[Entry], guid: str) -> Entry | None:
     """Return the entry with that GUID, if it is there."""
-    return next((entry for entry in map(Entry.parse, names) if entry.guid == guid), None)
+    return next((entry for entry in entries if entry.guid == guid), None)
 
 
-def line_of(names: Iterable[str]) -> list[Entry]:
+def line_of(entries: Sequence[Entry]) -> list[Entry]:
     """Return the entries in the order in which they came.
 
     Numbers that ran over come after those that did not: the entries of a line are never two
     thousand million numbers apart, so each is near to any other.
     """
-    entries = list(map(Entry.parse, names))
     if not entries:
         return []
     pivot = entries[0].sequence - _NUMBERS // 2
     return sorted(entries, key=lambda entry: (entry.sequence - pivot) % _NUMBERS)
 
 
-def entry_before(names: Iterable[str], mine: Entry) -> Entry | None:
+def entry_before(entries: Sequence[Entry], mine: Entry) -> Entry | None:
     """Return the one entry to wait for, None if the lock is held.
 
     An exclusive entry waits for the one just before it. A shared one waits for the last exclusive
     one before it, so readers do not wait for readers, and no reader overtakes a writer.
     """
-    line = line_of(names)
+    line = line_of(entries)
     before = line[: line.index(mine)]
     if mine.kind is Kind.SHARED:
         before = [entry for entry in before if entry.kind is Kind.EXCLUSIVE]

@@ -10,6 +10,7 @@ from pyspider_zk.errors import BadRequest
 
 STATUSES = ("TODO", "STOP", "CHECKING", "DEBUG", "RUNNING")
 ACTIVE = ("RUNNING", "DEBUG")
+GROUP_LIMIT = 1000  # characters of all groups of a project
 
 
 class Operation(StrEnum):
@@ -58,13 +59,13 @@ def check_arguments(operation: Operation, arguments: object) -> dict[str, Any]:
     return {name: rule(f"{operation}: {name}", arguments.get(name)) for name, rule in rules.items()}
 
 
-def counted_stage(work: Mapping[str, Any]) -> int:
+def counted_stage(operation: str, arguments: Mapping[str, Any]) -> int:
     """Return the stage of a job's operation in which its projects are done.
 
     Projects are marked before they are deleted, in a stage of its own; see
     ``hooks/operations.py``.
     """
-    at_once = work.get("operation") == Operation.DELETE and not work["arguments"].get("wait")
+    at_once = operation == Operation.DELETE and not arguments.get("wait")
     return 1 if at_once else 0
 
 
@@ -86,9 +87,11 @@ def _number(place: str, value: object) -> float:
     return value
 
 
-def _text(place: str, value: object) -> str:
+def _group(place: str, value: object) -> str:
     if not isinstance(value, str):
         raise BadRequest(f"{place} must be text, not {value!r}")
+    if len(value) > GROUP_LIMIT:
+        raise BadRequest(f"{place} has {len(value)} characters, the limit is {GROUP_LIMIT}")
     return value
 
 
@@ -108,6 +111,6 @@ _Rule = Callable[[str, object], Any]
 _ARGUMENTS: Mapping[Operation, Mapping[str, _Rule]] = {
     Operation.DELETE: {"wait": _switch},
     Operation.RATE: {"rate": _number, "burst": _number},
-    Operation.GROUP: {"group": _text},
+    Operation.GROUP: {"group": _group},
     Operation.STATUS: {"status": _status},
 }

@@ -5,7 +5,8 @@ that the member's view of the assignment was current after ``t0``; its lease end
 on the member's clock. The gate shuts ``budget`` seconds earlier, for an effect takes time too.
 
 The leader's side is ``decide``. It gives away a slot only if its owner released it, left, or has
-not renewed its lease for longer than the lease can last on any clock within the drift. It is a
+not renewed its lease for longer than that lease can last on any clock within the drift; how long
+it lasts stands in the lease, for members may be set up differently. It is a
 pure function of what stands in ZooKeeper and of the leader's stamps: a new leader just goes on.
 """
 
@@ -17,6 +18,12 @@ from typing import NamedTuple
 from pyspider_zk.core.assignment import place
 from pyspider_zk.core.phases import TRANSITIONS, Event, Phase
 from pyspider_zk.core.records import Assignment, Member, MemberId, Slot
+from pyspider_zk.errors import BadMessage
+
+MOST_DIGITS = 10  # of the number that ZooKeeper puts behind a name
+
+LONGEST_LEASE = 600.0
+"""Seconds; no member may have a longer lease, so one of unknown length has ended after that."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +31,7 @@ class Rules:
     """The times, in seconds, and bounds of the protocol.
 
     Attributes:
-        lease: how long a renewal lasts on the member's clock.
+        lease: how long a renewal lasts on the member's clock; ``LONGEST_LEASE`` at most.
         drift: how much faster the leader's clock may run than a member's, as a fraction.
         margin: what comes on top for the leader's own reading to be scheduled.
         budget: how long an effect may take that the gate let through.
@@ -50,24 +57,64 @@ class Rules:
         """Age at which a lease that was not renewed cannot be held by anybody."""
         return self.lease * (1 + self.drift) + self.margin
 
+    def of(self, lease: float) -> "Rules":
+        """Return the rules to judge a member by whose lease lasts so long; 0: as mine does."""
+        return self if lease in (0.0, self.lease) else replace(self, lease=lease)
+
 
 class Stamp(NamedTuple):
-    """A lease version and when the leader first saw it, on the leader's clock."""
+    """A lease version and when the leader first saw it, on the leader's clock.
+
+    Attributes:
+        lease: how long that lease lasts, as its member says; 0: as long as the judge's own.
+    """
 
     version: int
     first_seen: float
+    lease: float = 0.0
+
+
+class Hold(NamedTuple):
+    """From when to when a member's own lease holds without a gap, on its clock."""
+
+    since: float = float("inf")
+    until: float = float("-inf")
+
+
+def later(stamps: Mapping[MemberId, Stamp], seconds: float) -> dict[MemberId, Stamp]:
+    """Return the stamps as if all were taken so much later: time that does not count."""
+    return {
+        member: stamp._replace(first_seen=stamp.first_seen + seconds)
+        for member, stamp in stamps.items()
+    }
 
 
 def observe(
-    stamps: Mapping[MemberId, Stamp], versions: Mapping[MemberId, int], now: float
+    stamps: Mapping[MemberId, Stamp],
+    versions: Mapping[MemberId, int],
+    now: float,
+    told: Mapping[MemberId, float],
 ) -> dict[MemberId, Stamp]:
-    """Return the stamps after a look at the leases: a version seen before keeps its time."""
+    """Return the stamps after a look at the leases: a version seen before keeps its time.
+
+    A member has one length of lease all its life. If it cannot be read just now, what was known of
+    it counts, or else the longest that there may be.
+
+    Args:
+        told: how long each lease lasts; those that cannot be read are missing, or 0.
+    """
     return {
-        member: stamps[member]
-        if member in stamps and stamps[member].version == version
-        else Stamp(version, now)
+        member: _stamp(stamps.get(member), version, now, told.get(member, 0.0))
         for member, version in versions.items()
     }
+
+
+def _stamp(known: Stamp | None, version: int, now: float, told: float) -> Stamp:
+    length = told if told > 0 else (known.lease if known else 0.0)
+    lease = min(length or LONGEST_LEASE, LONGEST_LEASE)
+    if known is not None and known.version == version:
+        return known._replace(lease=lease)
+    return Stamp(version, now, lease)
 
 
 class Standing(StrEnum):
@@ -82,12 +129,13 @@ def standing_of(stamp: Stamp | None, now: float, rules: Rules) -> Standing:
     """Judge a member by its lease: no lease, one too old, or one that may still hold."""
     if stamp is None:
         return Standing.GONE
-    return Standing.DEAD if now - stamp.first_seen > rules.expiry else Standing.ALIVE
+    expiry = rules.of(stamp.lease).expiry
+    return Standing.DEAD if now - stamp.first_seen > expiry else Standing.ALIVE
 
 
 def next_death(stamps: Iterable[Stamp], now: float, rules: Rules) -> float:
     """Return after which moment a lease is too old unless it is renewed; infinity without any."""
-    moments = (stamp.first_seen + rules.expiry for stamp in stamps)
+    moments = (stamp.first_seen + rules.of(stamp.lease).expiry for stamp in stamps)
     return min((moment for moment in moments if moment >= now), default=float("inf"))
 
 
@@ -213,8 +261,12 @@ def _next_row(slot: Slot, freed: Event | None, target: MemberId) -> Slot:
 
 
 def line_of(candidates: Iterable[str]) -> list[str]:
-    """Return the election nodes in line: the one with the lowest sequence number leads."""
-    return sorted(candidates, key=lambda name: int(name.rpartition("-")[2]))
+    """Return the election nodes in line: the one with the lowest sequence number leads.
+
+    Raises:
+        BadMessage: one is no election node.
+    """
+    return sorted(candidates, key=_place_of)
 
 
 def leader_of(candidates: Iterable[str]) -> str | None:
@@ -223,8 +275,20 @@ def leader_of(candidates: Iterable[str]) -> str | None:
 
 
 def candidate_of(name: str) -> MemberId:
-    """Return the member that an election node belongs to."""
+    """Return the member that an election node belongs to.
+
+    Raises:
+        BadMessage: it is no election node.
+    """
+    _place_of(name)
     return MemberId.parse(name.rpartition("-")[0])
+
+
+def _place_of(name: str) -> int:
+    digits = name.rpartition("-")[2]
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= MOST_DIGITS):
+        raise BadMessage(f"{name[:100]!r} is no candidacy")
+    return int(digits)
 
 
 @dataclass(frozen=True)

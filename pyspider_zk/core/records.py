@@ -1,15 +1,21 @@
 """What stands in ZooKeeper, as immutable values, parsed once at the edge."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
+from pyspider_zk.core import encoding
 from pyspider_zk.core.phases import Phase
-from pyspider_zk.core.slots import slot_of
+from pyspider_zk.core.slots import MOST_SLOTS, slot_of
+from pyspider_zk.errors import BadMessage
 
 PROTOCOL = 1
+MOST_EPOCH = 2**53
+
+_MEMBER_ID = re.compile(r"(0|[1-9][0-9]{0,8})-([^\s/\x00-\x1f\x7f]{1,200})")
 
 
 class MemberId(NamedTuple):
@@ -27,9 +33,15 @@ class MemberId(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read the form that ``str`` writes."""
-        number, _, incarnation = text.partition("-")
-        return cls(int(number), incarnation)
+        """Read the form that ``str`` writes.
+
+        Raises:
+            BadMessage: it is no such form.
+        """
+        found = _MEMBER_ID.fullmatch(text)
+        if found is None:
+            raise BadMessage(f"{text[:100]!r} is no member's number and incarnation")
+        return cls(int(found[1]), found[2])
 
 
 class ComponentKind(StrEnum):
@@ -42,17 +54,20 @@ class ComponentKind(StrEnum):
 
 
 class Record:
-    """JSON form of a flat dataclass; unknown keys of a newer version are ignored."""
+    """The JSON form of a flat dataclass; see ``core/encoding.py``."""
 
     def encode(self) -> bytes:
         """Return the bytes for the znode."""
-        return json.dumps(asdict(self), separators=(",", ":")).encode()  # type: ignore[call-overload]
+        return encoding.plain(self)
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        """Read the bytes of the znode."""
-        known = {item.name for item in fields(cls)}  # type: ignore[arg-type]
-        return cls(**{key: value for key, value in json.loads(data).items() if key in known})
+        """Read the bytes of the znode; unknown keys of a newer version are ignored.
+
+        Raises:
+            BadMessage: they are no such record.
+        """
+        return encoding.decode(cls, data)
 
 
 @dataclass(frozen=True)
@@ -61,6 +76,18 @@ class Meta(Record):
 
     slots: int
     protocol: int = PROTOCOL
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        """Read the bytes of the znode.
+
+        Raises:
+            BadMessage: they are no such record, or no cluster has so many slots.
+        """
+        found = encoding.decode(cls, data)
+        if not 1 <= found.slots <= MOST_SLOTS:
+            raise BadMessage(f"no cluster has {found.slots} slots")
+        return found
 
 
 @dataclass(frozen=True)
@@ -102,12 +129,19 @@ class Load(Record):
         pending: how many tasks it has in memory.
         tasks_per_s: status packs that it applied per second, over the last seconds.
         cpu: share of one processor that its process used meanwhile.
+        quarantined: how many of its projects are in quarantine.
+        away: names of the databases that do not answer it.
+        lease: how long its lease lasts from the sending of a renewal, in seconds; whoever judges it
+            goes by this. 0: not told.
     """
 
     projects: int = 0
     pending: int = 0
     tasks_per_s: float = 0.0
     cpu: float = 0.0
+    quarantined: int = 0
+    away: tuple[str, ...] = ()
+    lease: float = 0.0
 
 
 class Slot(NamedTuple):
@@ -174,12 +208,41 @@ class Assignment:
         return json.dumps(table, separators=(",", ":")).encode()
 
     @classmethod
-    def decode(cls, data: bytes) -> Self:
-        """Read the bytes of the znode."""
-        table = json.loads(data)
-        names: list[MemberId | None] = [*map(MemberId.parse, table["members"]), None]
-        rows = (Slot(names[owner], epoch, names[after]) for owner, epoch, after in table["slots"])
-        return cls(table["epoch"], tuple(rows))
+    def decode(cls, data: bytes, slots: int | None = None) -> Self:
+        """Read the bytes of the znode.
+
+        Args:
+            slots: how many rows it must have; None: any number that a cluster may have.
+
+        Raises:
+            BadMessage: they are no table, or one of another cluster.
+        """
+        table = encoding.decode(_Table, data)
+        names = [*map(MemberId.parse, table.members), None]
+        for number, row in enumerate(table.slots):
+            _check_row(number, row, len(table.members))
+        rows = tuple(Slot(names[owner], epoch, names[after]) for owner, epoch, after in table.slots)
+        if not 0 <= table.epoch <= MOST_EPOCH:
+            raise BadMessage(f"epoch {table.epoch} of the assignment is none")
+        if len(rows) != (len(rows) if slots is None else slots) or len(rows) > MOST_SLOTS:
+            raise BadMessage(f"the assignment has {len(rows)} slots, not {slots or MOST_SLOTS}")
+        return cls(table.epoch, rows)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """An assignment's znode: names once, rows of owner, epoch and next owner; -1 is nobody."""
+
+    epoch: int
+    members: list[str]
+    slots: list[tuple[int, int, int]]
+
+
+def _check_row(number: int, row: tuple[int, int, int], names: int) -> None:
+    owner, epoch, after = row
+    is_known = -1 <= owner < names and -1 <= after < names
+    if not is_known or not 0 <= epoch <= MOST_EPOCH or (owner == -1 and after != -1):
+        raise BadMessage(f"slot {number} of the assignment cannot be {list(row)}")
 
 
 def encode_acks(acks: Mapping[int, int]) -> bytes:
@@ -188,8 +251,24 @@ def encode_acks(acks: Mapping[int, int]) -> bytes:
 
 
 def decode_acks(data: bytes) -> dict[int, int]:
-    """Read a member's releases, slot to epoch."""
-    return {int(slot): epoch for slot, epoch in json.loads(data or b"{}").items()}
+    """Read a member's releases, slot to epoch.
+
+    Raises:
+        BadMessage: they are none.
+    """
+    return encoding.decode(dict[int, int], data or b"{}")
+
+
+def decode_scale(data: bytes) -> int:
+    """Read the number of schedulers that was asked for.
+
+    Raises:
+        BadMessage: it is none.
+    """
+    number = encoding.decode(int, data)
+    if number < 0:
+        raise BadMessage(f"nobody can run {number} schedulers")
+    return number
 
 
 @dataclass(frozen=True)
@@ -198,6 +277,7 @@ class Cluster:
 
     Attributes:
         renewals: the version of each member's lease, which grows by one with every renewal.
+        unreadable: znodes that were passed over, by path, with what is wrong with each.
     """
 
     meta: Meta
@@ -207,6 +287,7 @@ class Cluster:
     loads: Mapping[MemberId, Load] = field(default_factory=dict)
     components: Mapping[ComponentKind, Mapping[str, Component]] = field(default_factory=dict)
     renewals: Mapping[MemberId, int] = field(default_factory=dict)
+    unreadable: Mapping[str, str] = field(default_factory=dict)
 
     def slot_counts(self) -> dict[MemberId, int]:
         """Return how many slots each owner has, those that left without a successor included."""
@@ -216,10 +297,19 @@ class Cluster:
                 counts[slot.owner] = counts.get(slot.owner, 0) + 1
         return counts
 
+    def load(self, member: MemberId) -> Load:
+        """Return what a member told that it carries; nothing if it did not tell yet."""
+        return self.loads.get(member, Load())
+
     def owner(self, slot: int) -> MemberId | None:
         """Return the running member that has a slot, if there is one just now."""
         owner = self.assignment.slots[slot].owner
         return owner if owner in self.members else None
+
+    def lease_of(self, member: MemberId, default: float) -> float:
+        """Return how long a member's lease lasts, in seconds; the default if it does not tell."""
+        load = self.loads.get(member)
+        return load.lease if load is not None and load.lease > 0 else default
 
     def owner_of(self, project: str) -> Member | None:
         """Return the running member that schedules a project, if there is one just now."""
@@ -244,7 +334,7 @@ class Cluster:
                     "incarnation": member.incarnation,
                     **asdict(record),
                     "slots": counts.get(member, 0),
-                    **asdict(self.loads.get(member, Load())),
+                    **asdict(self.load(member)),
                     "leader": member == self.leader,
                 }
                 for member, record in sorted(self.members.items())
@@ -258,6 +348,7 @@ class Cluster:
                 ]
                 for kind, found in sorted(self.components.items())
             },
+            "unreadable": dict(sorted(self.unreadable.items())),
         }
 
 

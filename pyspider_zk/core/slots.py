@@ -4,6 +4,7 @@ from itertools import count
 from zlib import crc32
 
 DEFAULT_SLOTS = 256
+MOST_SLOTS = 16384
 
 
 def slot_of(project: str, slots: int) -> int:

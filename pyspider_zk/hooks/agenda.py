@@ -51,18 +51,18 @@ class Agenda:
         return any(item.due <= now for item in self._items.values())
 
     def work(self, now: float) -> None:
-        """Do what is due, up to the first failure: the rest is for the next call.
+        """Do what is due; what fails is for a later call, and holds up nothing else.
 
         Raises:
-            ClusterError: from ``act``; that is no failure of the project.
+            ClusterError: from ``act``; that is no failure of the project, and stays due.
         """
         due = [(item.due, name) for name, item in self._items.items() if item.due <= now]
         for _, name in sorted(due):
             item = self._items.get(name)
-            if item is not None and not self._try(name, item, now):
-                return
+            if item is not None:
+                self._try(name, item, now)
 
-    def _try(self, name: str, item: _Item, now: float) -> bool:
+    def _try(self, name: str, item: _Item, now: float) -> None:
         try:
             self._act(name)
         except ClusterError:
@@ -71,7 +71,6 @@ class Agenda:
             logger.exception("project %s: will be looked at again", name)
             item.due = now + PAUSES[min(item.failures, len(PAUSES) - 1)]
             item.failures += 1
-            return False
+            return
         if self._items.get(name) is item:
             del self._items[name]
-        return True

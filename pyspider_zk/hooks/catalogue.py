@@ -9,17 +9,23 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from pyspider_zk.core.operations import ACTIVE
+from pyspider_zk.core.project_rows import comparable, is_name
 from pyspider_zk.core.slots import slot_of
 
-FIELDS = ["name", "group", "status", "updatetime"]
+FIELDS = ["name", "group", "status", "rate", "burst", "updatetime"]
+
+MOST_NAMELESS = 100
+"""How many rows without a usable name are told of."""
 
 
 class Row(NamedTuple):
-    """What identifies a version of a project."""
+    """What identifies a version of a project; columns may hold anything, see ``comparable``."""
 
-    group: str
-    status: str
-    updatetime: float
+    group: object
+    status: object
+    rate: object
+    burst: object
+    updatetime: object
 
 
 class Changes(NamedTuple):
@@ -33,6 +39,9 @@ class Catalogue:
     """All projects of the cluster, as of the last look.
 
     Threads: one thread calls ``refresh``; the mappings are replaced whole, so any may read them.
+
+    Attributes:
+        nameless: rows that are no project's, for their name is none, each in words.
     """
 
     def __init__(self, slots: int) -> None:
@@ -40,15 +49,18 @@ class Catalogue:
         self._rows: dict[str, Row] = {}
         self._by_slot: dict[int, tuple[str, ...]] = {}
         self.weights: Mapping[int, int] = {}
+        self.nameless: tuple[str, ...] = ()
 
     def refresh(self, rows: Iterable[Mapping[str, Any]]) -> Changes:
-        """Take in a look at the database; return what differs from the last one."""
+        """Take in a look at the database; return what differs from the last one.
+
+        What the rows raise while they are read comes through, and nothing is taken in.
+        """
         before = self._rows
-        self._rows = {
-            row["name"]: Row(row["group"] or "", row["status"], row["updatetime"]) for row in rows
-        }
-        changed = {name for name, row in self._rows.items() if before.get(name) != row}
-        gone = before.keys() - self._rows.keys()
+        now, nameless = _sorted_out(rows)
+        self._rows, self.nameless = now, nameless
+        changed = {name for name, row in now.items() if before.get(name) != row}
+        gone = before.keys() - now.keys()
         if changed or gone:
             self._by_slot = self._grouped()
             self.weights = self._weighed()
@@ -74,3 +86,22 @@ class Catalogue:
             for slot, names in self._by_slot.items()
         }
         return {slot: weight for slot, weight in weights.items() if weight}
+
+
+def _sorted_out(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Row], tuple[str, ...]]:
+    """Return the rows by name, and in words those that have none."""
+    found: dict[str, Row] = {}
+    nameless: set[str] = set()
+    for row in rows:
+        name = row.get("name")
+        if is_name(name):
+            found[str(name)] = _row(row)
+        elif len(nameless) < MOST_NAMELESS:
+            nameless.add(f"row named {name!a}")
+    return found, tuple(sorted(nameless))
+
+
+def _row(row: Mapping[str, Any]) -> Row:
+    return Row(
+        comparable(row.get("group") or ""), *(comparable(row.get(key)) for key in FIELDS[2:])
+    )

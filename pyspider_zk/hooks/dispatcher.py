@@ -10,6 +10,7 @@ from hashlib import sha256
 from typing import Any, TypeVar
 
 from pyspider_zk.core import batch_events
+from pyspider_zk.core.encoding import plain
 from pyspider_zk.core.jobs import (
     GROUP_LIMIT,
     Batch,
@@ -26,7 +27,9 @@ from pyspider_zk.core.operations import (
     check_operation,
 )
 from pyspider_zk.core.progress import batch_dict, failures
+from pyspider_zk.core.project_rows import shown
 from pyspider_zk.core.records import Cluster
+from pyspider_zk.core.requests import Note
 from pyspider_zk.core.selection import Selection
 from pyspider_zk.core.slots import name_of, slot_of
 from pyspider_zk.errors import (
@@ -46,6 +49,7 @@ FIELDS = ["name", "group", "status", "rate", "burst", "updatetime"]
 SORTS = (*FIELDS, "slot", "owner")
 NAMED = 20  # projects that a plan names
 SHARE = 2000  # projects of a job; a znode must have room for what may be told of each of them
+SHARE_SIZE = 128 * 1024  # bytes of their names: each may stand there three times
 CULPRITS = 5  # names in a message
 
 Row = dict[str, Any]
@@ -232,9 +236,9 @@ class Dispatcher:
         names = [name for name in _failed(former) if name in rows]
         if not names:
             raise BadRequest(f"batch {batch!r} failed for no project that is still there")
-        note = former.note
+        note = Note.parse(former.note)
         selection = Selection(tuple(names))
-        return self.submit(note["operation"], selection, note["arguments"], user, again)
+        return self.submit(note.operation, selection, note.arguments, user, again)
 
     def cancel(self, batch: str, user: str = "") -> dict[str, Any]:
         """Stop a batch before its next project; what is done stays done.
@@ -378,7 +382,7 @@ class _Projects:
             with self._lock:
                 if self._copy is None:
                     self._copy = self._original.copy()
-                return [dict(row) for row in self._copy.get_all(fields=FIELDS)]
+                return list(filter(None, map(shown, self._copy.get_all(fields=FIELDS))))
         except Exception as error:  # each database has errors of its own
             raise Unavailable(f"the project database does not answer: {error!r}") from error
 
@@ -407,11 +411,21 @@ def _shares(chosen: Sequence[str], rows: Mapping[str, Row]) -> list[tuple[int, l
     slots: dict[int, list[str]] = {}
     for name in chosen:
         slots.setdefault(rows[name]["slot"], []).append(name)
-    return [
-        (slot, names[at : at + SHARE])
-        for slot, names in sorted(slots.items())
-        for at in range(0, len(names), SHARE)
-    ]
+    return [(slot, share) for slot, names in sorted(slots.items()) for share in _parts(names)]
+
+
+def _parts(names: Sequence[str]) -> list[list[str]]:
+    """Return the projects of one slot, as many at a time as one job takes."""
+    parts: list[list[str]] = []
+    room = 0
+    for name in names:
+        size = len(plain(name))
+        if not parts or len(parts[-1]) == SHARE or size > room:
+            parts.append([])
+            room = SHARE_SIZE
+        parts[-1].append(name)
+        room -= size
+    return parts
 
 
 def _faults(operation: Operation, selection: Selection, rows: Mapping[str, Row]) -> list[str]:

@@ -5,6 +5,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from pyspider_zk.errors import DatabaseAway
+from pyspider_zk.hooks.guarded import guarded
+
 logger = logging.getLogger("pyspider_zk.existing")
 
 FRESH = 1.0
@@ -26,7 +29,7 @@ class Existing:
         fresh: float = FRESH,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._projectdb = projectdb
+        self._projectdb = guarded(projectdb, "projectdb", clock)
         self._fresh = fresh
         self._clock = clock
         self._known: dict[str, bool] = {}
@@ -46,6 +49,8 @@ class Existing:
         try:
             found = bool(self._projectdb.get(project, fields=["name"]))
             self._had_any = self._had_any or found or self._has_any()
+        except DatabaseAway:
+            return True  # it was said
         except Exception as error:  # each database has errors of its own
             self._say_away(error)
             return True

@@ -2,16 +2,23 @@
 
 import linecache
 import logging
+import queue
 import sys
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
 from pyspider.processor.project_module import ProjectManager
 
+from pyspider_zk.errors import DatabaseAway
 from pyspider_zk.hooks.existing import Existing
+from pyspider_zk.hooks.guarded import guarded
 
 logger = logging.getLogger("processor")
+
+AGAIN = 0.1
+"""Seconds until a database that is away, or a queue that failed, is asked again."""
 
 TIDYING = 10.0
 """Seconds between two looks for scripts of projects that are gone."""
@@ -26,19 +33,45 @@ class ExistingProjects(ProjectManager):
     def __init__(
         self, projectdb: Any, env: Any, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        super().__init__(projectdb, env)
+        super().__init__(guarded(projectdb, "projectdb", clock), env)
         self._clock = clock
-        self._existing = Existing(projectdb, clock=clock)
+        self._existing = Existing(self.projectdb, clock=clock)
+        self._ended = threading.Event()
         self._tidied = clock()
 
     def get(
         self, project_name: str, updatetime: float | None = None, md5sum: str | None = None
     ) -> Any:
-        """Return a project's script, loaded; None if there is no such project."""
+        """Return a project's script, loaded; None if there is no such project.
+
+        Blocks while the project database is away and the script is not known as it is now.
+
+        Raises:
+            DatabaseAway: it is still away, and this process ends.
+        """
         if project_name not in self._existing:
             self._forget(project_name)
             return None
-        return super().get(project_name, updatetime, md5sum)
+        while True:
+            try:
+                return super().get(project_name, updatetime, md5sum)
+            except DatabaseAway:
+                if self._is_known(project_name, updatetime, md5sum):
+                    return self.projects[project_name]
+                if self._ended.wait(AGAIN):
+                    raise
+
+    def close(self) -> None:
+        """Wait for the database no more; from any thread."""
+        self._ended.set()
+
+    def _is_known(self, name: str, updatetime: float | None, md5sum: str | None) -> bool:
+        """Tell whether the script in memory is the one that is asked for."""
+        if name not in self.projects:
+            return False
+        info = self.projects[name]["info"]
+        is_older = bool(updatetime) and updatetime > info.get("updatetime", 0)
+        return not is_older and md5sum in (None, "", info.get("md5sum"))
 
     def tidy(self) -> None:
         """Forget the scripts of projects that are gone, now and then."""
@@ -52,6 +85,8 @@ class ExistingProjects(ProjectManager):
     def _gone(self) -> set[str]:
         try:
             there = {row["name"] for row in self.projectdb.get_all(fields=["name"])}
+        except DatabaseAway:
+            return set()  # it was said
         except Exception:  # each database has errors of its own
             logger.warning("the project database does not answer", exc_info=True)
             return set()
@@ -65,13 +100,30 @@ class ExistingProjects(ProjectManager):
 
 
 class Tidied:
-    """A queue, whose reader calls a function before it waits."""
+    """A queue, whose reader calls a function before it waits.
 
-    def __init__(self, inner: Any, before: Callable[[], None]) -> None:
+    Args:
+        before: called by the reader.
+        wait: sleeps so many seconds after an error: the reader tries again at once, for ever.
+    """
+
+    def __init__(
+        self,
+        inner: Any,
+        before: Callable[[], None],
+        wait: Callable[[float], object] = time.sleep,
+    ) -> None:
         self._inner = inner
         self._before = before
+        self._wait = wait
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
         """Take the oldest message; see ``queue.Queue.get``."""
-        self._before()
-        return self._inner.get(block, timeout)
+        try:
+            self._before()
+            return self._inner.get(block, timeout)
+        except queue.Empty:
+            raise
+        except Exception:
+            self._wait(AGAIN)
+            raise

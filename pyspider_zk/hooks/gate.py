@@ -30,9 +30,14 @@ class Gate:
 
     def is_open(self, project: str) -> bool:
         """Tell whether this member may act on a project at this moment."""
+        return self.epoch(project) > 0
+
+    def epoch(self, project: str) -> int:
+        """Return the epoch at which this member may act on a project now; 0: it may not."""
         slot = self.slot(project)
-        epoch = self.held.get(slot)
-        return epoch is not None and self.ownership is not None and self.ownership.open(slot, epoch)
+        epoch = self.held.get(slot, 0)
+        is_open = epoch and self.ownership is not None and self.ownership.open(slot, epoch)
+        return epoch if is_open else 0
 
     def all_open(self) -> bool:
         """Tell whether this member may act on all that it holds at this moment."""

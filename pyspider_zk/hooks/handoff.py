@@ -12,6 +12,11 @@ from typing import Any
 from pyspider.scheduler.scheduler import Project
 from pyspider.scheduler.task_queue import InQueueTask
 
+from pyspider_zk.core.project_rows import is_name
+from pyspider_zk.errors import BadMessage
+from pyspider_zk.hooks.handoff_rules import KNOWLEDGE, STATE
+from pyspider_zk.queues.codec import encode
+
 Part = Mapping[str, Any]
 """One project's share of a slot's record."""
 
@@ -21,17 +26,76 @@ def slot_record(epoch: int, clean: bool, parts: Mapping[str, Part]) -> dict[str,
     return {"epoch": epoch, "clean": clean, "projects": dict(parts)}
 
 
-def is_clean(record: Mapping[str, Any] | None, epoch: int) -> bool:
-    """Tell whether a record was left by the owner just before this epoch, complete."""
-    return record is not None and bool(record["clean"]) and record["epoch"] == epoch - 1
+def read_record(record: Mapping[str, Any] | None, epoch: int) -> tuple[dict[str, Part], list[str]]:
+    """Return the usable parts of a record, and in words what of it is of no use.
+
+    A record was clean if the owner just before this epoch left it complete. A part that is not
+    what it must be is taken as after a death; the others are taken whole.
+    """
+    if record is None:
+        return {}, []
+    found = record.get("projects")
+    if not isinstance(found, dict):
+        return {}, ["it names no projects"]
+    clean = record.get("clean") is True and record.get("epoch") == epoch - 1
+    parts: dict[str, Part] = {}
+    faults: list[str] = []
+    for name, part in found.items():
+        if not is_name(name) or not isinstance(part, dict):
+            faults.append(f"{name!r:.40} is no project's part")
+            continue
+        parts[name], wrong = _usable(name, part, clean)
+        faults += wrong
+    return parts, faults
+
+
+def kept(name: str, part: Part) -> Part:
+    """Return what of a part is of use to its own owner, when it loads the project again."""
+    return _usable(name, part, clean=True)[0]
+
+
+def _usable(name: str, part: Part, clean: bool) -> tuple[dict[str, Any], list[str]]:
+    """Return what of a part is of use, and what is not, in words."""
+    good = {key: part[key] for key, rule in KNOWLEDGE.items() if key in part}
+    good = {key: value for key, value in good.items() if KNOWLEDGE[key](value, name)}
+    state = {key: part[key] for key in STATE if key in part and STATE[key](part[key], name)}
+    wrong = [key for key in part if key in {**KNOWLEDGE, **STATE} and key not in {**good, **state}]
+    whole = clean and len(state) == len(STATE)
+    faults = [f"{name}: {', '.join(wrong)}"] if wrong else []
+    kept = state if whole else {key: state[key] for key in ("unsent",) if key in state}
+    return {**good, **kept, "clean": whole}, faults
+
+
+def writable(parts: Mapping[str, Part]) -> dict[str, Part]:
+    """Return what a record can hold of parts: a number beyond 64 bits has no wire form.
+
+    Tasks as the task database has them may hold one; then the log of active tasks is left out,
+    and if that does not help, the project's whole part.
+    """
+    shortened = {name: {**part, "active_tasks": []} for name, part in parts.items()}
+    good = {name: part for name, part in shortened.items() if _is_writable(part)}
+    return {**good, **{name: parts[name] for name in good if _is_writable(parts[name])}}
+
+
+def _is_writable(part: Part) -> bool:
+    try:
+        encode(dict(part))
+    except BadMessage:
+        return False
+    return True
 
 
 def project_part(
-    project: Project, unsent: Iterable[Mapping[str, Any]], postponed: Iterable[Mapping[str, Any]]
+    project: Project,
+    unsent: Iterable[Mapping[str, Any]],
+    postponed: Iterable[Mapping[str, Any]],
+    *,
+    whole: bool,
 ) -> dict[str, Any]:
     """Return a project's state, except its counters and tick.
 
-    Times that only this host's clock knows are given as ages.
+    Times that only this host's clock knows are given as ages. The log of active tasks, which is
+    nine tenths of it, is left out of what is kept for the case of a death: nobody would read it.
     """
     queue, now = project.task_queue, time.time()
     processing = list(queue.processing.queue_dict.values())
@@ -43,8 +107,9 @@ def project_part(
         "bucket": [queue.bucket.bucket, now - queue.bucket.last_update],
         "paused": [project._paused, now - project._paused_time, _seen(project)],
         "finishing": [project._selected_tasks, project._send_finished_event_wait],
-        "active_tasks": [list(entry) for entry in project.active_tasks],
     }
+    if whole:
+        part["active_tasks"] = [list(entry) for entry in project.active_tasks]
     if not project.waiting_get_info:
         part["info"] = {
             "min_tick": project.min_tick,
@@ -70,7 +135,7 @@ def restore_state(project: Project, part: Part) -> None:
         project.active_tasks.appendleft(tuple(entry))
     project._paused, age, seen = part["paused"]
     project._paused_time = now - age
-    if seen is not None:
+    if seen is not None and seen < len(project.active_tasks):
         project._unpause_last_seen = project.active_tasks[seen][1]
     project._selected_tasks, project._send_finished_event_wait = part["finishing"]
 
@@ -83,7 +148,7 @@ def last_tick(part: Part) -> int | None:
     tick: int | None = part.get("tick")
     if tick is None or part.get("clean"):
         return tick
-    unsent = (task for task in part["unsent"] if task["taskid"] == "_on_cronjob")
+    unsent = (task for task in part.get("unsent", ()) if task["taskid"] == "_on_cronjob")
     return min([tick, *(int(task["fetch"]["save"]["tick"]) - 1 for task in unsent)])
 
 

@@ -1,51 +1,50 @@
 """Read, apply, then acknowledge: how messages of slot queues become scheduler state.
 
-A message that cannot be applied yet, or whose application failed, stays unacknowledged in the
-queue and is tried again in the next round; should this member die, its successor reads it anew.
+A message that was not applied stays unacknowledged in its queue or in the parking lot; should
+this member die, its successor finds it there. What must wait for something else, a task that is
+under way, a project in quarantine, its own next try, waits in the parking lot: in its queue it
+would block others, and in the end what it waits for.
 """
 
 import logging
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from pyspider_zk.core.names import Kind
 from pyspider_zk.errors import BadMessage, GateClosed, Unavailable
-from pyspider_zk.queues.api import Delivery, SlotQueues
+from pyspider_zk.hooks.entry import Entry
+from pyspider_zk.hooks.parking import Parking
+from pyspider_zk.queues.api import Delivery, SlotQueues, published
 
 logger = logging.getLogger("scheduler")
 
 PAUSES = (10, 40, 160, 640)
 """How many rounds to wait after each failure of a message; after one more it is given up.
 
-With rounds of 0.1 s that is a minute and a half: a database that is away for a while, which fails
-every message alike, must not turn them all into dead letters.
+With rounds of 0.1 s that is a minute and a half. A database that is away is no failure of a
+message.
 """
 
+NO_ROOM = 10
+"""Rounds until a message that found no room in the parking lot is tried again."""
 
-@dataclass
-class Entry:
-    """A delivery and what is left to do of it.
+PARKED_PER_ROUND = 100
+"""How many parked messages are tried in a round at most; bodies of that many are in memory."""
 
-    Attributes:
-        rest: for new tasks, those that are not applied yet; None before the first try.
-        fault: what is wrong with those that are no tasks.
-        pause: rounds to wait before the next try.
-    """
-
-    delivery: Delivery
-    rest: list[Any] | None = None
-    fault: str = ""
-    failures: int = 0
-    pause: int = 0
-
+HELD = 10
+"""How many times the limit of a round may be in memory, counting what pauses."""
 
 Apply = Callable[[Entry], bool]
-"""Applies an entry; returns whether it is done, False if it must wait for a later round."""
+"""Applies an entry; returns whether nothing is left of it to try, False for a later round."""
 
 
 class Intake:
     """The unacknowledged messages of one member.
+
+    A round reads, runs the parked messages, the new tasks, the status packs and what was put off,
+    and settles.
 
     Threads: the scheduler loop only.
 
@@ -53,49 +52,153 @@ class Intake:
         pauses: see ``PAUSES``.
     """
 
-    def __init__(self, queues: SlotQueues, pauses: Sequence[int] = PAUSES) -> None:
+    def __init__(
+        self, queues: SlotQueues, parking: Parking, pauses: Sequence[int] = PAUSES
+    ) -> None:
         self._queues = queues
+        self._parking = parking
         self._pauses = pauses
         self._waiting: dict[Kind, list[Entry]] = {kind: [] for kind in Kind}
+        self._released: list[Entry] = []
+        self._may_be_unread = False
 
     def take(self, slots: Collection[int]) -> None:
         """Read these slots from now on, beginning with what a former owner left behind."""
+        self._parking.take(slots)
         self._queues.take(slots)
 
     def drop(self, slots: Collection[int]) -> None:
         """Read these slots no more; what is not acknowledged is left to the next owner."""
         self._queues.drop(slots)
+        self._parking.drop(slots)
         for kind, entries in self._waiting.items():
             self._waiting[kind] = [entry for entry in entries if entry.delivery.slot not in slots]
 
-    def run(self, kind: Kind, limit: int, apply: Apply) -> int:
-        """Apply what waits and what is new, ``limit`` messages at most; return how many.
+    def is_behind(self, project: str) -> bool:
+        """Tell whether new messages of a project must wait behind those that are parked."""
+        return self._parking.is_behind(project)
+
+    def read(self, limit: int) -> None:
+        """Read what is new, so that about ``limit`` messages of each kind are to be applied.
+
+        Packs first: so the new tasks that were published with them are known as well.
+        """
+        self._parking.look()
+        self._released = []
+        for kind in (Kind.STATUS, Kind.NEWTASK):
+            room = self._room(kind, limit)
+            found = self._queues.read(kind, room)
+            self._waiting[kind] += map(Entry, found)
+            self._may_be_unread = len(found) >= room
+
+    def run(self, kind: Kind, apply: Apply) -> int:
+        """Apply what was read of a kind; return how many are done.
+
+        A pack waits for the new tasks that were published before or with it: what a page found
+        is stored before the page counts as done.
 
         Raises:
             GateClosed: from ``apply``; what was done before is acknowledged all the same.
-            Unavailable: the message queue is away.
+            Unavailable: the message queue is away, or a database.
         """
-        entries = self._waiting[kind]
-        entries += map(Entry, self._queues.read(kind, max(0, limit - len(entries))))
+        marks = self._marks() if kind is Kind.STATUS else {}
+        entries = deque(self._waiting[kind])
         waiting: list[Entry] = []
         self._waiting[kind] = waiting
-        done: list[Delivery] = []
+        done: list[Entry] = []
         try:
             while entries:
-                entry = entries.pop(0)
-                try:
-                    finished = self._try(entry, apply)
-                except (GateClosed, Unavailable):
-                    entries.insert(0, entry)
-                    raise
-                if finished:
-                    done.append(entry.delivery)
-                else:
-                    waiting.append(entry)
+                entry = entries[0]
+                finished = not _is_early(entry, marks) and self._try(entry, apply)
+                entries.popleft()
+                (done if finished and not entry.must_wait else waiting).append(entry)
         finally:
             waiting += entries
-            self._queues.acknowledge(done)
+            self._finish(done)
         return len(done)
+
+    def run_parked(self, may_go: Callable[[str], bool], apply: Mapping[Kind, Apply]) -> int:
+        """Apply parked messages of the projects that may go on, in the order of publishing."""
+        done: list[Entry] = []
+        stopped: set[str] = set()
+        try:
+            for entry in self._parking.messages(may_go, PARKED_PER_ROUND):
+                project = entry.parked.project if entry.parked else ""
+                if project in stopped:
+                    continue
+                if not self._try(entry, apply[entry.delivery.kind]):
+                    stopped |= set() if entry.failures else {project}
+                elif entry.must_wait:
+                    self._released.append(entry)
+                else:
+                    done.append(entry)
+        finally:
+            self._finish(done)
+        return len(done)
+
+    def run_put_off(self, apply: Callable[[Any], bool]) -> int:
+        """Apply tasks that were put off, if they need wait no more; return how many did not."""
+        done: list[Entry] = []
+        try:
+            for entry in self._parking.tasks():
+                if self._try(entry, lambda entry: apply(entry.delivery.body)):
+                    done.append(entry)
+            for entry in [*self._waiting[Kind.NEWTASK], *self._released]:
+                self._try_put_off(entry, apply)
+        finally:
+            self._finish(done)
+        return len(done)
+
+    def settle(self) -> None:
+        """Park what must wait, and acknowledge what is done by now."""
+        entries = [
+            entry
+            for entry in [*self._released, *self._waiting[Kind.NEWTASK]]
+            if entry.rest == []  # else there is more to try
+        ]
+        entries += [entry for entry in self._waiting[Kind.STATUS] if entry.held]
+        moving = [entry for entry in entries if entry.must_wait]
+        stay = self._park(moving)
+        for entry in stay:
+            entry.stay(NO_ROOM)
+        settled = [entry for entry in entries if entry not in stay]
+        self._leave_out(settled)
+        self._finish([entry for entry in settled if entry.must_wait or not entry.fault])
+        for entry in settled:
+            if entry.fault and not entry.must_wait and not self._bury(entry, entry.fault):
+                self._waiting[entry.delivery.kind].append(entry)
+
+    def _park(self, entries: Sequence[Entry]) -> Sequence[Entry]:
+        """Park messages; return those that stay where they are.
+
+        A Redis that is out of memory parks nothing until other messages are acknowledged.
+        """
+        try:
+            return self._parking.park(entries)
+        except Unavailable as error:
+            logger.warning("%d messages could not be parked: %s", len(entries), error)
+            return entries
+
+    def _room(self, kind: Kind, limit: int) -> int:
+        """Return how many to read; what pauses must not keep out what could be applied."""
+        waiting = self._waiting[kind]
+        active = sum(not entry.pause for entry in waiting)
+        return max(0, min(limit - active, HELD * limit - len(waiting)))
+
+    def _marks(self) -> dict[int, int]:
+        """Return for each slot when its oldest new task was published that is still to apply."""
+        marks: dict[int, int] = {}
+        tags = [
+            (entry.delivery.slot, entry.delivery.tag)
+            for entry in self._waiting[Kind.NEWTASK]
+            if entry.rest != [] and not entry.pause
+        ]
+        if self._may_be_unread:
+            slots = {entry.delivery.slot for entry in self._waiting[Kind.STATUS]}
+            tags += self._queues.unread(Kind.NEWTASK, slots).items()
+        for slot, tag in tags:
+            marks[slot] = min(marks.get(slot, published(tag)), published(tag))
+        return marks
 
     def _try(self, entry: Entry, apply: Apply) -> bool:
         if entry.pause:
@@ -115,6 +218,28 @@ class Intake:
             if entry.failures > len(self._pauses):
                 return self._bury(entry, f"failed {entry.failures} times: {error!r}")
             entry.pause = self._pauses[entry.failures - 1]
+            if entry.parked is None:
+                entry.hold()
+            return False
+
+    def _try_put_off(self, entry: Entry, apply: Callable[[Any], bool]) -> None:
+        untried, left = deque(entry.put_off), []
+        try:
+            while untried:
+                if not self._applied(untried[0], apply):
+                    left.append(untried[0])
+                untried.popleft()
+        finally:
+            entry.put_off = [*left, *untried]
+
+    def _applied(self, task: Any, apply: Callable[[Any], bool]) -> bool:
+        """Apply a task; one that fails waits in the parking lot for its next try."""
+        try:
+            return apply(task)
+        except (GateClosed, Unavailable):
+            raise
+        except Exception:
+            logger.exception("task %.200r, put off, try 1", task.get("taskid"))
             return False
 
     def _bury(self, entry: Entry, reason: str) -> bool:
@@ -123,7 +248,27 @@ class Intake:
         A Redis that is out of memory takes no dead letter until other messages are acknowledged.
         """
         try:
-            self._queues.bury(entry.delivery, reason)
+            if entry.parked is None:
+                self._queues.bury(entry.delivery, reason)
+            else:
+                self._parking.bury(entry.parked, reason)
         except Unavailable:
             return False
         return True
+
+    def _finish(self, entries: Sequence[Entry]) -> None:
+        """Let go of messages that were applied, parked or buried."""
+        with suppress(Unavailable):  # it is owed, and paid in the next round
+            self._parking.remove([entry.parked for entry in entries if entry.parked])
+        self._queues.acknowledge([entry.delivery for entry in entries if entry.parked is None])
+
+    def _leave_out(self, entries: Sequence[Entry]) -> None:
+        gone = set(map(id, entries))
+        for kind, waiting in self._waiting.items():
+            self._waiting[kind] = [entry for entry in waiting if id(entry) not in gone]
+
+
+def _is_early(entry: Entry, marks: Mapping[int, int]) -> bool:
+    """Tell whether a pack must wait for new tasks of its slot; those of one call share a time."""
+    delivery: Delivery = entry.delivery
+    return delivery.slot in marks and published(delivery.tag) >= marks[delivery.slot]

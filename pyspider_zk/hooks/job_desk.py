@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from pyspider_zk.core.job_rules import is_at
 from pyspider_zk.core.jobs import Claim
 from pyspider_zk.core.progress import brief
 from pyspider_zk.errors import GateClosed, Unavailable
@@ -65,9 +66,9 @@ class JobDesk:
         return self._works
 
     def follow(self) -> None:
-        """Let go the jobs of slots that are not held any more."""
+        """Let go the jobs of slots that are not held any more, or at another epoch."""
         for work in self._works:
-            if not self._gate.holds(work.name.project):
+            if not self._is_current(work):
                 work.let_go()
         moved, self._held = self._held != self._gate.held, dict(self._gate.held)
         if moved:
@@ -95,11 +96,16 @@ class JobDesk:
 
     def _work(self, work: JobWork, until: float, beat: Callable[[], None]) -> bool:
         """Work at one job; return whether the time is over."""
-        while work in self._works and self._advance(work):
+        while work in self._works and self._is_current(work) and self._advance(work):
             beat()
             if self._clock() >= until:
                 return True
         return False
+
+    def _is_current(self, work: JobWork) -> bool:
+        """Tell whether its slot is held as when it was claimed: else another may have had it."""
+        epoch = self._gate.held.get(self._gate.slot(work.name.project), 0)
+        return is_at(work.claim.job, epoch)
 
     def _advance(self, work: JobWork) -> bool:
         """Do the next thing of a job; one that raises is given back and has failed once more.

@@ -3,9 +3,11 @@
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 
-from pyspider_zk.core.jobs import Claimant
+from pyspider_zk.core.jobs import Claim, Claimant, Outcome
+from pyspider_zk.core.progress import brief
 from pyspider_zk.errors import JobLost, SessionLost, Unavailable
 from pyspider_zk.hooks.gate import Gate
 from pyspider_zk.hooks.job_desk import JobDesk
@@ -119,12 +121,27 @@ class JobRunner:
             self._take(claimant)
 
     def _take(self, claimant: Claimant) -> None:
-        claims = self._queue.take(claimant, self._gate.is_open, max(0, self._room()))
-        for claim in claims:
-            logger.info("job %s begins", claim.name)
-            self._desk.lay(claim)
-        if claims:
+        claims = deque(self._queue.take(claimant, self._gate.epoch, max(0, self._room())))
+        try:
+            while claims:
+                self._lay(claims[0])
+                claims.popleft()
+        finally:
+            self._queue.put_down(claims)
             self._wake_loop()
+
+    def _lay(self, claim: Claim) -> None:
+        """Lay a job on the desk; one that cannot be laid has failed, and holds up no other."""
+        try:
+            self._desk.lay(claim)
+        except Exception as error:
+            logger.exception("job %s cannot be begun", claim.name)
+            try:
+                self._queue.give_back(claim, claim.job.progress, brief(repr(error)))
+            except JobLost as lost:
+                logger.info("%s", lost)
+        else:
+            logger.info("job %s begins", claim.name)
 
     def _room(self) -> int:
         """Return how many more jobs may be held; those that only wait take no places.
@@ -152,6 +169,19 @@ class JobRunner:
         except JobLost as error:
             logger.info("%s", error)
             self._lose([work])
+        except (Unavailable, SessionLost):
+            raise
+        except Exception as error:
+            logger.exception("job %s cannot be reported", work.name)
+            self._give_up(work, brief(repr(error)))
+
+    def _give_up(self, work: JobWork, reason: str) -> None:
+        """End a job of which nothing else can be told; it holds up no other."""
+        try:
+            self._queue.finish(work.claim, Outcome.FAILED, {}, reason)
+        except JobLost as error:
+            logger.info("%s", error)
+        self._lose([work])
 
     def _is_due(self, work: JobWork) -> bool:
         if work.is_urgent:

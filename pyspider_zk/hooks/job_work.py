@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from pyspider_zk.core.jobs import Claim, Outcome
 from pyspider_zk.core.progress import Progress, brief, done
+from pyspider_zk.core.requests import Work
 from pyspider_zk.errors import BadMessage, BadRequest, GateClosed, Unavailable
 from pyspider_zk.hooks.operations import Operations, Refused, Stage, Target
 
@@ -18,7 +19,8 @@ WAITS = ""
 """The reason of a project that is put off without having failed."""
 
 LOOK_AGAIN = 0.5  # seconds until projects that were put off are tried again
-FAULTS_IN_A_ROW = 3  # unexpected errors, after which it is the database, not a project
+TRIES = 3  # at a project that fails, before the others go on to the next stage without it
+TOLD_IN_FULL = 3  # failures of a job that are logged with the traceback
 
 
 class Verdict(NamedTuple):
@@ -62,18 +64,20 @@ class JobWork:
         self.gives_way = False
         self._operations = operations
         self._clock = clock
-        self._work = claim.job.work
-        self._projects: list[str] = list(self._work.get("projects", ()))
+        self._projects: list[str] = []
         self._lock = threading.Lock()
         self._changes = self._recorded = 0
         self._cancelled = claim.job.cancelled
         self._to_tidy: deque[str] = deque()
         self._ending: Verdict | None = None
         self._not_before = float("-inf")
-        self._faults = 0
+        self._failures = self._rounds = 0
         self._stages: tuple[Stage, ...] = ()
-        self._resume(Progress.parse(claim.job.progress))
-        self._understand()
+        self._resume(Progress())
+        try:
+            self._understand()
+        except (BadMessage, BadRequest) as error:
+            self._ending = Verdict(Outcome.FAILED, brief(error))
 
     # --- the job thread ---
 
@@ -143,10 +147,16 @@ class JobWork:
         return True
 
     def _understand(self) -> None:
-        try:
-            self._stages = self._operations.stages(self._work)
-        except BadRequest as error:
-            self._ending = Verdict(Outcome.FAILED, brief(error))
+        """Read what is to be done, and how far it is.
+
+        Raises:
+            BadMessage: the record tells something else; anybody may have written it.
+            BadRequest: there is no such operation here.
+        """
+        work, progress = Work.parse(self.claim.job.work), Progress.parse(self.claim.job.progress)
+        self._projects = list(work.projects)
+        self._resume(progress)
+        self._stages = self._operations.stages(work)
         for stage in self._stages[self._stage : self._stage + 1]:
             self._not_before = self._clock() + stage.settle  # whoever was here before may have died
 
@@ -179,6 +189,7 @@ class JobWork:
         waited = self._later.get(name) == WAITS
         target = Target(name, self.name.group, waited, self.waits, self._marks.get(name))
         try:
+            self._operations.check_slot(self.name.project, name)
             is_done = self._stages[self._stage].apply(target)
         except (Refused, BadMessage) as error:
             self._note(target, error=brief(error))
@@ -189,16 +200,13 @@ class JobWork:
             return
         else:
             self._note(target, later=None if is_done else WAITS)
-        self._faults = 0
 
     def _fail(self, target: Target, error: Exception) -> None:
-        """Put a project off; if nothing but failures came lately, the whole job."""
-        logger.exception("job %s, project %s", self.name, target.project)
-        reason = brief(repr(error))
-        self._note(target, later=reason)
-        self._faults += 1
-        if self._faults >= FAULTS_IN_A_ROW:
-            self._wind_up(Verdict(None, reason))
+        """Put a project off: the fault is its own, for a database that is away says so."""
+        in_full = self._failures < TOLD_IN_FULL
+        self._failures += 1
+        logger.error("job %s, project %s: %r", self.name, target.project, error, exc_info=in_full)
+        self._note(target, later=brief(repr(error)))
 
     def _note(self, target: Target, later: str | None = None, error: str | None = None) -> None:
         name = target.project
@@ -225,16 +233,32 @@ class JobWork:
             self.waits_since = now if self.waits_since is None else self.waits_since
             return False
         self.waits_since = None
-        if failed:
+        to_come = self._stages[self._stage + 1 :]
+        if failed and all(stage.tidies for stage in to_come):
             self._wind_up(Verdict(None, failed[0]))
-        elif self._stage + 1 < len(self._stages):
+        elif failed and self._rounds + 1 < TRIES:
+            self._try_again()
+        elif to_come:
             self._enter(self._stage + 1)
         else:
             self._ending = Verdict(Outcome.DONE)
         return True
 
+    def _try_again(self) -> None:
+        """Try those that failed once more, a moment later."""
+        self._rounds += 1
+        self._again = deque(self._later)
+        self._not_before = self._clock() + LOOK_AGAIN
+
+    def _give_up_failed(self) -> None:
+        """Let no project that fails keep the others from the next stage."""
+        self._errors |= self._later
+        self._later = {}
+
     def _enter(self, stage: int) -> None:
+        self._rounds = 0
         with self._lock:
+            self._give_up_failed()
             self._stage = stage
             self._left = deque(self._projects)
             self._again.clear()
@@ -246,7 +270,7 @@ class JobWork:
         self._ending = verdict
         self.waits_since = None
         if self.untidy:
-            self._to_tidy = deque(done(self._work, self.progress()[0]))
+            self._to_tidy = deque(done(self.claim.job.work, self.progress()[0]))
             has_settled = self._stages[self._stage].tidies
             self._not_before = self._clock() + (0 if has_settled else self._stages[-1].settle)
 

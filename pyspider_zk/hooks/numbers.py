@@ -6,6 +6,7 @@ from typing import Any
 
 from pyspider.libs.counter import BaseCounter, CounterManager
 
+from pyspider_zk.errors import BadRequest
 from pyspider_zk.hooks.due_queue import DueQueue
 from pyspider_zk.hooks.slot_scheduler import SlotScheduler
 from pyspider_zk.hooks.windows import read_counters
@@ -13,6 +14,14 @@ from pyspider_zk.hooks.windows import read_counters
 MINUTES = 60
 _ENDS = ("success", "failed")
 _TRIES = ("success", "failed", "retry")
+_NOTHING = {
+    "pending": 0,
+    "due": 0,
+    "sent": 0,
+    "due_since": None,
+    "next_due": None,
+    "paused": False,
+}
 
 
 class ProjectNumbers:
@@ -32,20 +41,32 @@ class ProjectNumbers:
         ``next_due``: when the next of the others is due.
         ``success`` and ``failed`` are those of the task database; ``hour`` has the last hour's.
         ``rate_now``: tries that ended per second, over five minutes.
+        ``quarantined``: why the project is left alone, None if it is not.
         """
+        quarantine = self._scheduler.quarantine
         with self._scheduler.lock:
             numbers = {name: _queued(known) for name, known in self._scheduler.projects.items()}
+        numbers |= {name: dict(_NOTHING) for name in quarantine.names() if name not in numbers}
         counters = self._scheduler._cnt
         total, hour = read_counters(counters["all"], "sum"), read_counters(counters["1h"], "sum")
         rates = read_counters(counters["5m"], "avg")
         for name, found in numbers.items():
             found |= {each: total.get(name, {}).get(each, 0) for each in _ENDS}
+            found["quarantined"] = quarantine.reason(name)
             found["hour"] = {each: hour.get(name, {}).get(each, 0) for each in _TRIES}
             found["rate_now"] = sum(rates.get(name, {}).get(each, 0.0) for each in _TRIES)
         return numbers
 
     def project_history(self, names: Collection[str]) -> dict[str, list[int]]:
-        """Return for these projects how many tries ended in each of the last 60 minutes."""
+        """Return for these projects how many tries ended in each of the last 60 minutes.
+
+        Raises:
+            BadRequest: these are no names.
+        """
+        if not isinstance(names, list | tuple | set | frozenset) or not all(
+            isinstance(name, str) for name in names
+        ):
+            raise BadRequest(f"names must be a list of names, not {names!r:.80}")
         known = set(names)
         return {
             name: [sum(each) for each in zip(*series.values(), strict=True)]

@@ -17,6 +17,7 @@ from pyspider_zk.core.operations import (
     check_operation,
     with_delete,
 )
+from pyspider_zk.core.requests import Work
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.hooks.tables import drop_table
 
@@ -78,21 +79,39 @@ class Operations:
 
     All effects are behind the gate; ``GateClosed`` and what databases raise comes through.
 
+    A project in quarantine is not waited for: what starts it is refused with the reason, what
+    changes or deletes it is done, for that may be the cure.
+
     Threads: the scheduling loop.
     """
 
     def __init__(self, scheduler: "SlotScheduler") -> None:
         self._scheduler = scheduler
 
-    def stages(self, work: Mapping[str, Any]) -> tuple[Stage, ...]:
+    def check_slot(self, standing: str, project: str) -> None:
+        """Make sure that a project is not of a slot that is somebody else's.
+
+        The gate would shut before its effects, in every round, and with them all that comes after.
+
+        Args:
+            standing: the project that the job is called after.
+
+        Raises:
+            Refused: it is not; the job was made by hand, or for a cluster with other slots.
+        """
+        gate = self._scheduler.gate
+        if gate.is_open(standing) and not gate.is_open(project):
+            raise Refused("it is not of the slot that the job is for: ask for it anew")
+
+    def stages(self, work: Work) -> tuple[Stage, ...]:
         """Return what a job's operation consists of.
 
         Raises:
             BadRequest: there is no such operation here, or it has other arguments; a newer
                 version may know it.
         """
-        operation = check_operation(work.get("operation"))
-        arguments = check_arguments(operation, work.get("arguments"))
+        operation = check_operation(work.operation)
+        arguments = check_arguments(operation, work.arguments)
         match operation:
             case Operation.DELETE if arguments["wait"]:
                 return (Stage(self._delete_later),)
@@ -172,6 +191,9 @@ class Operations:
 
     def _begin(self, target: Target) -> bool:
         """Apply ``on_start`` as if its message had been read; False if an older one is at work."""
+        fault = self._scheduler.quarantine.told().get(target.project)
+        if fault:
+            raise Refused(f"it is in quarantine: {fault['reason']}")
         project = self._scheduler.projects.get(target.project)
         if project is None:
             raise Refused("there is no such project")

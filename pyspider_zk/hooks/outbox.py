@@ -24,7 +24,8 @@ class Outbox:
 
     A task waits for each of the slots it has messages for, and what comes after it waits with it:
     a full slot of a dead owner stalls a processor that has a message for it until the next owner
-    reads, which is the time of a takeover, and no longer.
+    reads, which is the time of a takeover, and no longer. A living owner takes messages that must
+    wait out of the queue; beyond its bound for projects in quarantine it does not, and says so.
 
     Threads: one.
 

@@ -9,12 +9,15 @@ from pyspider.processor.processor import Processor
 
 from pyspider_zk.config import Settings
 from pyspider_zk.core.names import Kind
+from pyspider_zk.core.packs import check_pair, failed_pack
 from pyspider_zk.core.records import ComponentKind
+from pyspider_zk.errors import Unavailable
 from pyspider_zk.hooks.existing_projects import ExistingProjects, Tidied
 from pyspider_zk.hooks.identity import presence
 from pyspider_zk.hooks.outbox import Outbox
 from pyspider_zk.hooks.signals import on_signals
 from pyspider_zk.queues.api import Queues
+from pyspider_zk.queues.checked import CheckedQueue
 from pyspider_zk.queues.patience import Patience
 from pyspider_zk.queues.patient import Backlog, PatientQueue
 from pyspider_zk.wiring import current_queues, current_settings
@@ -28,6 +31,8 @@ class ClusterProcessor(Processor):
     The constructor's arguments are pyspider's; it does no I/O. ``settings`` and ``queues`` are
     for those who compose by hand.
     """
+
+    EXCEPTION_LIMIT = float("inf")  # pyspider ends after three, without a word and with code 0
 
     inqueue: Any
     result_queue: Any
@@ -45,7 +50,8 @@ class ClusterProcessor(Processor):
         self.queues = queues or current_queues(self.settings)
         self._patience = Patience(logger, "what is processed waits")
         self.project_manager = ExistingProjects(self.projectdb, self.project_manager.env)
-        self.inqueue = Tidied(PatientQueue(self.inqueue, self._patience), self.project_manager.tidy)
+        pages = CheckedQueue(PatientQueue(self.inqueue, self._patience), check_pair, logger)
+        self.inqueue = Tidied(pages, self.project_manager.tidy)
         self._results = Backlog(PatientQueue(self.result_queue, self._patience))
         self.result_queue = self.project_manager.env["result_queue"] = self._results
         self._outbox = Outbox(self.queues.slot_queues, self.settings.slots, self._patience)
@@ -55,22 +61,36 @@ class ClusterProcessor(Processor):
     def on_task(self, task: dict[str, Any], response: Any) -> Any:
         """Run one callback; its results leave, then its new tasks and its status pack together.
 
-        A script must not wait for room, because its time is limited.
+        A script must not wait for room, because its time is limited. A task that cannot be worked
+        on, whatever was sent for it, counts as failed and ends nobody, even if its script raises
+        what would end a process: signals do not come this way.
         """
+        try:
+            with self._outbox:
+                done = super().on_task(task, response)
+                self._results.flush()
+                return done
+        except Unavailable:
+            raise
+        except BaseException as error:
+            self._give_up(task, error)
+            return False
+
+    def _give_up(self, task: dict[str, Any], error: BaseException) -> None:
+        """Say which task it was, and tell the scheduler that it failed."""
+        logger.error("process %s:%s failed", task["project"], task["taskid"], exc_info=error)
         with self._outbox:
-            done = super().on_task(task, response)
-            self._results.flush()
-            return done
+            self.status_queue.put(failed_pack(task, error))
 
     def run(self) -> None:
-        """Work until ``quit``; SIGTERM ends after the task at hand.
+        """Work until ``quit``; SIGTERM and Ctrl-C end after the task at hand.
 
         Raises:
             ClusterError: the cluster cannot be joined.
         """
         with (
             closing(self.queues),
-            on_signals({signal.SIGTERM: self.quit}),
+            on_signals({signal.SIGTERM: self.quit, signal.SIGINT: self.quit}),
             presence(self.settings, ComponentKind.PROCESSOR),
         ):
             super().run()
@@ -79,3 +99,4 @@ class ClusterProcessor(Processor):
         """End after the task at hand."""
         super().quit()
         self._patience.close()
+        self.project_manager.close()

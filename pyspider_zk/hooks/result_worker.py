@@ -2,21 +2,31 @@
 
 import logging
 import signal
+import threading
 from typing import Any
 
 from pyspider.result.result_worker import ResultWorker
 
 from pyspider_zk.config import Settings
+from pyspider_zk.core.packs import check_pair, check_result
 from pyspider_zk.core.records import ComponentKind
+from pyspider_zk.errors import BadMessage
 from pyspider_zk.hooks.existing import Existing
 from pyspider_zk.hooks.identity import presence
 from pyspider_zk.hooks.signals import on_signals
 from pyspider_zk.hooks.tables import with_fresh_tables
+from pyspider_zk.queues.checked import CheckedQueue
 from pyspider_zk.queues.patience import Patience
 from pyspider_zk.queues.patient import PatientQueue
 from pyspider_zk.wiring import current_projectdb, current_settings
 
 logger = logging.getLogger("result")
+
+PAUSE = 1.0
+"""Seconds between two tries to save a result in a database that is away."""
+
+PATIENCE = 5.0
+"""Seconds for the result at hand at the end, if its queue is full or away."""
 
 
 class ClusterResultWorker(ResultWorker):
@@ -39,7 +49,9 @@ class ClusterResultWorker(ResultWorker):
         self.settings = settings or current_settings()
         projectdb = current_projectdb() if projectdb is None else projectdb
         self._existing = None if projectdb is None else Existing(projectdb)
-        self.inqueue = PatientQueue(self.inqueue, Patience(logger, "results wait in it"))
+        results = PatientQueue(self.inqueue, Patience(logger, "results wait in it"))
+        self.inqueue = CheckedQueue(results, check_pair, logger)
+        self._ended = threading.Event()
 
     def on_result(self, task: dict[str, Any], result: Any) -> Any:
         """Save a result, unless its project is gone."""
@@ -47,9 +59,48 @@ class ClusterResultWorker(ResultWorker):
         if self._existing is not None and project is not None and project not in self._existing:
             logger.warning("result of %s is dropped: there is no such project", project)
             return None
-        return with_fresh_tables(
-            self.resultdb, lambda: super(ClusterResultWorker, self).on_result(task, result)
-        )
+        try:
+            check_result(result)
+        except BadMessage as error:
+            logger.error("result of %s:%s is dropped: it %s", project, task["taskid"], error)
+            return None
+        return self._save(task, result)
+
+    def quit(self) -> None:
+        """End after the result at hand; one that cannot be saved just now goes back."""
+        super().quit()
+        self._ended.set()
+
+    def _save(self, task: dict[str, Any], result: Any) -> Any:
+        """Save a result, however long the database is away.
+
+        One that the database refuses while it answers is at fault itself, and raises.
+        """
+        away = False
+        while True:
+            try:
+                saved = with_fresh_tables(
+                    self.resultdb, lambda: super(ClusterResultWorker, self).on_result(task, result)
+                )
+            except Exception as error:  # each database has errors of its own
+                if self._answers(task):
+                    raise
+                if not away:
+                    logger.warning("the result database does not answer, results wait: %r", error)
+                away = True
+            else:
+                if away:
+                    logger.info("the result database answers again")
+                return saved
+            if self._ended.wait(PAUSE):
+                return self.inqueue.put([task, result], timeout=PATIENCE)
+
+    def _answers(self, task: dict[str, Any]) -> bool:
+        try:
+            self.resultdb.get(task["project"], task["taskid"])
+        except Exception:  # each database has errors of its own
+            return False
+        return True
 
     def run(self) -> None:
         """Work until ``quit``; SIGTERM ends after the result at hand.

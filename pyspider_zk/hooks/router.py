@@ -6,14 +6,17 @@ the member that owns its project. Between members only the ``local_...`` names a
 never ask further.
 """
 
+import gzip
 import heapq
 import http.client
 import logging
 import threading
 import time
 import xmlrpc.client
+import zlib
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 from xml.parsers.expat import ExpatError
 
@@ -22,11 +25,28 @@ from pyspider_zk.errors import ClusterError
 
 logger = logging.getLogger("pyspider_zk.router")
 
+CHUNK = 2**16  # bytes
+ANSWER_LIMIT = 64 * 2**20  # bytes; about 10,000 projects with all their counters
+
+# What is no answer makes the parser raise whatever it likes.
+_NO_ANSWER = (
+    http.client.HTTPException,
+    xmlrpc.client.Error,
+    ExpatError,
+    EOFError,
+    zlib.error,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    RecursionError,
+)
+
 Counters = dict[str, dict[str, Any]]
 
 
 class _Transport(xmlrpc.client.Transport):
-    """A transport that does not wait for ever."""
+    """A transport that neither waits nor reads for ever."""
 
     def __init__(self, timeout: float) -> None:
         super().__init__()
@@ -36,6 +56,45 @@ class _Transport(xmlrpc.client.Transport):
         connection = super().make_connection(host)
         connection.timeout = self._timeout
         return connection
+
+    def single_request(
+        self,
+        host: Any,
+        handler: str,
+        request_body: Any,
+        verbose: bool = False,
+    ) -> Any:
+        """Ask once, as the base does; whatever comes, the connection is closed after it."""
+        try:
+            connection = self.send_request(host, handler, request_body, verbose)
+            with closing(connection.getresponse()) as response:
+                if response.status != http.HTTPStatus.OK:
+                    raise xmlrpc.client.ProtocolError(
+                        f"{host}{handler}", response.status, response.reason, {}
+                    )
+                return self._parsed(_inflated(response))
+        finally:
+            self.close()
+
+    def _parsed(self, reader: Any) -> Any:
+        """Read an answer, but not without an end."""
+        until = time.monotonic() + self._timeout
+        parser, unmarshaller = self.getparser()
+        size = 0
+        while data := reader.read1(CHUNK):
+            size += len(data)
+            if size > ANSWER_LIMIT or time.monotonic() > until:
+                raise xmlrpc.client.Error(f"no end after {size} bytes")
+            parser.feed(data)
+        parser.close()
+        return unmarshaller.close()
+
+
+def _inflated(response: Any) -> Any:
+    """Return what an answer is read from."""
+    if response.getheader("Content-Encoding", "") != "gzip":
+        return response
+    return gzip.GzipFile(fileobj=response, mode="rb")
 
 
 def call(member: Member, method: str, *args: Any, timeout: float = 5.0) -> Any:
@@ -50,9 +109,9 @@ def call(member: Member, method: str, *args: Any, timeout: float = 5.0) -> Any:
     with xmlrpc.client.ServerProxy(url, _Transport(timeout), allow_none=True) as proxy:
         try:
             return getattr(proxy, method)(*args)
-        except xmlrpc.client.Fault:
+        except (xmlrpc.client.Fault, OSError):
             raise
-        except (http.client.HTTPException, xmlrpc.client.Error, ExpatError) as error:
+        except _NO_ANSWER as error:
             raise ConnectionError(f"{method} at {member.address}: {error}") from error
 
 
@@ -85,21 +144,25 @@ class Router:
 
     def size(self) -> int:
         """Return how many tasks all schedulers hold in memory."""
-        return sum(self._ask_all("local_size"))
+        return sum(self._ask_all("local_size", shape=_is_size))
 
     def counter(self, window: str, value: str) -> Counters | None:
         """Return one window of all projects' counters, None if there is no such window."""
-        answers = self._ask_all("local_counter", window, value)
+        answers = self._ask_all("local_counter", window, value, shape=_are_counters)
         known = [answer for answer in answers if answer is not None]
         return _union(known) if known else None
 
     def get_projects_pause_status(self) -> dict[str, bool]:
         """Return for each project whether it is paused after failures."""
-        return _union(self._ask_all("local_get_projects_pause_status"))
+        return _union(self._ask_all("local_get_projects_pause_status", shape=_are_flags))
+
+    def quarantine(self) -> dict[str, dict[str, Any]]:
+        """Return what is wrong with each project that is left alone."""
+        return _union(self._ask_all("local_quarantine"))
 
     def webui_update(self) -> dict[str, Any]:
         """Return what the dashboard shows."""
-        answers = self._ask_all("local_webui_update")
+        answers = self._ask_all("local_webui_update", shape=_is_dashboard)
         windows = {window for answer in answers for window in answer["counter"]}
         return {
             "pause_status": _union([answer["pause_status"] for answer in answers]),
@@ -111,7 +174,8 @@ class Router:
 
     def get_active_tasks(self, project: str | None = None, limit: int = 100) -> list[Any]:
         """Return the latest tasks, newest first: of one project or of all."""
-        answers = self._ask_all("local_get_active_tasks", project, limit)
+        check_limit(limit)
+        answers = self._ask_all("local_get_active_tasks", project, limit, shape=_are_tasks)
         newest = heapq.merge(*answers, key=lambda entry: entry[0], reverse=True)
         return [entry for entry, _ in zip(newest, range(limit), strict=False)]
 
@@ -127,17 +191,30 @@ class Router:
         """Dispatch a task to the fetcher, past the scheduler's queue."""
         return bool(self._ask_owner("local_send_task", task))
 
-    def _ask_all(self, method: str, *args: Any) -> list[Any]:
-        """Ask every member; leave out those that cannot be reached.
+    def _ask_all(
+        self, method: str, *args: Any, shape: Callable[[Any], bool] = lambda _: True
+    ) -> list[Any]:
+        """Ask every member; leave out those that cannot be reached, or whose answer is junk.
+
+        Args:
+            shape: tells whether an answer is what the question asks for.
 
         Raises:
             OSError: none can be reached.
+            xmlrpc.client.Fault: all that can be answer with an error.
         """
-        answers = [
-            answer
-            for member, future in self._asked(method, *args).items()
-            for answer in self._got(member, future)
-        ]
+        answers: list[Any] = []
+        fault: xmlrpc.client.Fault | None = None
+        for member, future in self._asked(method, *args).items():
+            try:
+                found = self._got(member, future)
+            except xmlrpc.client.Fault as error:
+                logger.warning("%s at member %s: %s", method, member, error)
+                fault = error
+                continue
+            answers += [each for each in found if _is_of_shape(shape, method, member, each)]
+        if not answers and fault is not None:
+            raise fault
         if not answers:
             self._forget()
             raise ConnectionRefusedError("no scheduler can be reached")
@@ -227,3 +304,61 @@ class Router:
 def _union(answers: list[dict[str, Any]]) -> dict[str, Any]:
     """Put together what each owner says of its own projects; no project has two owners."""
     return {project: value for answer in answers for project, value in answer.items()}
+
+
+def check_limit(limit: object) -> None:
+    """Make sure that a number of entries is one.
+
+    Raises:
+        xmlrpc.client.Fault: it is none.
+    """
+    if not isinstance(limit, int) or isinstance(limit, bool):
+        raise xmlrpc.client.Fault(400, f"limit must be a whole number, not {limit!r:.80}")
+
+
+def _is_of_shape(
+    shape: Callable[[Any], bool], method: str, member: MemberId, answer: object
+) -> bool:
+    if shape(answer):
+        return True
+    logger.warning("%s: member %s answers junk: %.80r", method, member, answer)
+    return False
+
+
+def _is_size(answer: Any) -> bool:
+    return isinstance(answer, int) and not isinstance(answer, bool)
+
+
+def _is_mapping(answer: Any) -> bool:
+    return isinstance(answer, dict)
+
+
+def _are_flags(answer: Any) -> bool:
+    return _is_mapping(answer) and all(isinstance(flag, bool) for flag in answer.values())
+
+
+def _are_counters(answer: Any) -> bool:
+    """A window of counters, or None for there is none."""
+    return answer is None or (_is_mapping(answer) and all(map(_is_mapping, answer.values())))
+
+
+def _is_dashboard(answer: Any) -> bool:
+    return (
+        _is_mapping(answer)
+        and _are_flags(answer.get("pause_status"))
+        and _is_mapping(answer.get("counter"))
+        and all(map(_are_counters, answer["counter"].values()))
+    )
+
+
+def _are_tasks(answer: Any) -> bool:
+    return isinstance(answer, list) and all(map(_is_entry, answer))
+
+
+def _is_entry(entry: Any) -> bool:
+    return (
+        isinstance(entry, list)
+        and len(entry) == 2
+        and isinstance(entry[0], int | float)
+        and _is_mapping(entry[1])
+    )

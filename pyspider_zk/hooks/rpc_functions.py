@@ -4,18 +4,20 @@ Under pyspider's names it speaks for the whole cluster, so that the stock web UI
 any member. Under the same names with ``local_`` before, it speaks for itself.
 """
 
+import functools
 import heapq
 import itertools
 import logging
 import queue
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
+from xmlrpc.client import Fault
 
 from pyspider_zk.core.names import Kind
 from pyspider_zk.core.operations import ACTIVE
 from pyspider_zk.core.tasks import check_task
-from pyspider_zk.errors import BadMessage, Unavailable
+from pyspider_zk.errors import BadMessage, BadRequest, Unavailable
 from pyspider_zk.hooks.numbers import ProjectNumbers
 from pyspider_zk.hooks.plain import plain
 from pyspider_zk.hooks.router import Router
@@ -23,11 +25,13 @@ from pyspider_zk.hooks.rpc import Functions
 from pyspider_zk.hooks.slot_scheduler import SlotScheduler
 from pyspider_zk.hooks.windows import read_counters
 from pyspider_zk.queues.api import Message
+from pyspider_zk.queues.codec import encode
 
 logger = logging.getLogger("scheduler")
 
 _SHOWN = ("type", "taskid", "project", "status", "url", "lastcrawltime", "updatetime", "track")
 _SHOWN_TRACK = ("ok", "time", "follows", "status_code")
+MOST_SHOWN = 100_000  # tasks of one answer
 _DASHBOARD = {"5m_time": "avg", "5m": "sum", "1h": "sum", "1d": "sum", "all": "sum"}
 
 
@@ -43,15 +47,29 @@ def rpc_functions(scheduler: SlotScheduler, router: Router) -> Functions:
         "get_active_tasks",
         "get_projects_pause_status",
         "webui_update",
+        "quarantine",
     )
     functions: dict[str, Any] = {"_quit": scheduler.quit}
     for name in names:
         functions[name] = getattr(router, name)
-        functions[f"local_{name}"] = getattr(local, name)
+        functions[f"local_{name}"] = _answering(getattr(local, name))
     numbers = ProjectNumbers(scheduler)
     for name in ("project_numbers", "project_history", "throughput"):
-        functions[f"local_{name}"] = getattr(numbers, name)
+        functions[f"local_{name}"] = _answering(getattr(numbers, name))
     return functions
+
+
+def _answering(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function, answering with a fault if what it was given is of no use."""
+
+    @functools.wraps(function)
+    def answer(*args: Any) -> Any:
+        try:
+            return function(*args)
+        except (BadMessage, BadRequest) as error:
+            raise Fault(400, f"{function.__name__}: {error}") from error
+
+    return answer
 
 
 class LocalAnswers:
@@ -72,9 +90,9 @@ class LocalAnswers:
 
     def counter(self, window: str, value: str) -> dict[str, dict[str, Any]] | None:
         """Return one window of the counters, None if there is no such window."""
-        manager = self._scheduler._cnt.get(window)
+        manager = self._scheduler._cnt.get(window) if isinstance(window, str) else None
         if manager is None or value not in ("sum", "avg"):
-            logger.error("there is no counter %s %s", window, value)
+            logger.error("there is no counter %.80r %.80r", window, value)
             return None
         return read_counters(manager, value)
 
@@ -96,7 +114,14 @@ class LocalAnswers:
         """Return copies of the latest tasks, newest first.
 
         pyspider cuts its own live tasks down to the fields shown, which may not be sent yet.
+
+        Raises:
+            BadRequest: no such project or limit can be.
         """
+        if not isinstance(limit, int) or isinstance(limit, bool):
+            raise BadRequest(f"limit must be a whole number, not {limit!r:.80}")
+        if not isinstance(project, str | None):
+            raise BadRequest(f"project must be a name, not {project!r:.80}")
         with self._scheduler.lock:
             logs = [
                 list(known.active_tasks)
@@ -105,8 +130,14 @@ class LocalAnswers:
             ]
         newest = heapq.merge(*logs, key=lambda entry: entry[0], reverse=True)
         return [
-            [when, plain(_shown(task))] for when, task in itertools.islice(newest, max(0, limit))
+            [when, plain(_shown(task))]
+            for when, task in itertools.islice(newest, min(max(0, limit), MOST_SHOWN))
         ]
+
+    def quarantine(self) -> dict[str, dict[str, Any]]:
+        """Return what is wrong with each project that is left alone."""
+        told: dict[str, dict[str, Any]] = plain(self._scheduler.quarantine.told())
+        return told
 
     def update_project(self) -> None:
         """Look at the project database in the next round."""
@@ -129,8 +160,13 @@ class LocalAnswers:
         return self._publish(task)
 
     def send_task(self, task: dict[str, Any]) -> bool:
-        """Dispatch a task to the fetcher at once; if its queue is full, as soon as possible."""
+        """Dispatch a task to the fetcher at once; if its queue is full, as soon as possible.
+
+        Raises:
+            BadMessage: it is no task, or cannot be sent.
+        """
         check_task(task)
+        encode(task)  # one that cannot be sent would fail every round of the scheduler
         try:
             self._scheduler.out_queue.put_nowait(task)
         except queue.Full:
@@ -153,9 +189,20 @@ class LocalAnswers:
         """Ask the database itself: the owner may not have seen the latest change yet."""
         with self._projectdb_lock:
             if self._projectdb is None:
-                self._projectdb = self._scheduler.projectdb.copy()
+                self._projectdb = _own(self._scheduler.projectdb)
             row = self._projectdb.get(project, fields=["name", "status"])
         return bool(row) and row["status"] in ACTIVE
+
+
+def _own(projectdb: Any) -> Any:
+    """Return a connection for other threads; the same if the database has no second one to give.
+
+    Only those that pyspider connected to by a URL have.
+    """
+    try:
+        return projectdb.copy()
+    except (AttributeError, NotImplementedError):
+        return projectdb
 
 
 def _paused(project: Any) -> bool:

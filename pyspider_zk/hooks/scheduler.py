@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspider_zk.config import Settings
 from pyspider_zk.core.records import Cluster
-from pyspider_zk.errors import ClusterError, GateClosed, Unavailable
+from pyspider_zk.errors import BadMessage, ClusterError, DatabaseAway, GateClosed, Unavailable
 from pyspider_zk.hooks.closing import Closer
 from pyspider_zk.hooks.dispatcher import Dispatcher
 from pyspider_zk.hooks.identity import member_record
@@ -28,6 +28,9 @@ from pyspider_zk.zookeeper.coordinator import Coordinator
 from pyspider_zk.zookeeper.events import Events
 
 logger = logging.getLogger("scheduler")
+
+FAILED_PAUSE = 1.0  # seconds after a failed round; less than a lease, for no beat is given
+SAID_EACH = 60  # failed rounds in a row are told of each so many times
 
 
 class ClusterScheduler(SlotScheduler):
@@ -200,25 +203,44 @@ class ClusterScheduler(SlotScheduler):
             self.queues.close()
 
     def _loop(self) -> None:
+        """Run round after round; nothing that a round meets ends this process.
+
+        pyspider gives up after some failed rounds. Here the next owner of the slots would meet the
+        same fault, and the next: members would end one after the other. Only a coordinator that
+        failed ends its member.
+        """
         while not self._quit and not self._drained():
             self._wake.wait(0 if self._is_busy else self.LOOP_INTERVAL)
             self._wake.clear()
             try:
-                with self._patience.watching():
-                    self.run_once()
-                self._exceptions = 0
-            except GateClosed as error:
+                self._round()
+            except (GateClosed, BadMessage) as error:
                 logger.info("round stopped: %s", error)
             except Unavailable:
                 continue  # it was said
             except ClusterError:
                 raise
-            except Exception:
-                logger.exception("round failed")
-                self._exceptions += 1
-                if self._exceptions > self.EXCEPTION_LIMIT:
-                    raise
-                self._wake.wait(self._exceptions)  # seconds, for a database to come back
+            except Exception as error:
+                self._bear(error)
+
+    def _round(self) -> None:
+        away: DatabaseAway | None = None
+        with self._patience.watching():
+            try:
+                self.run_once()
+            except DatabaseAway as error:  # that is not the message queue
+                away = error
+        if away is not None:
+            raise away
+        self._exceptions = 0
+
+    def _bear(self, error: Exception) -> None:
+        """Tell of a failed round, the first times and now and then, and wait a little."""
+        self._is_busy = False
+        self._exceptions += 1
+        if self._exceptions <= self.EXCEPTION_LIMIT or self._exceptions % SAID_EACH == 0:
+            logger.error("round failed, %d in a row", self._exceptions, exc_info=error)
+        self._wake.wait(FAILED_PAUSE)
 
     def _drained(self) -> bool:
         ownership = self.gate.ownership

@@ -1,22 +1,33 @@
 """pyspider's scheduler with the projects of some slots in memory, which come and go."""
 
+import heapq
 import logging
+import math
 import queue
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from pyspider.scheduler.scheduler import Project, Scheduler
 
+from pyspider_zk.core.operations import split_group
+from pyspider_zk.core.project_rows import is_number, row_faults
 from pyspider_zk.core.records import Load
 from pyspider_zk.core.tasks import usable_schedule
+from pyspider_zk.errors import ClusterError, DatabaseAway
+from pyspider_zk.hooks.active_rows import active_rows
 from pyspider_zk.hooks.agenda import Agenda
+from pyspider_zk.hooks.breaker import Breaker
 from pyspider_zk.hooks.catalogue import FIELDS, Catalogue
+from pyspider_zk.hooks.clock_jumps import ClockJumps, move_counters, move_project
 from pyspider_zk.hooks.due_queue import DueQueue
 from pyspider_zk.hooks.gate import Gate
+from pyspider_zk.hooks.guarded import PATIENCE, Guarded
 from pyspider_zk.hooks.handoff import (
     Part,
+    kept,
     last_tick,
     project_part,
     restore_processing,
@@ -24,14 +35,31 @@ from pyspider_zk.hooks.handoff import (
     restore_state,
 )
 from pyspider_zk.hooks.meter import Meter
+from pyspider_zk.hooks.quarantine import AtFault, Quarantine
 from pyspider_zk.hooks.tables import Tables, drop_table, with_fresh_tables
 from pyspider_zk.hooks.ticks import Ticks
 from pyspider_zk.hooks.windows import drop_counters, dump_windows, load_windows
+from pyspider_zk.zookeeper.clock import boottime
 
 logger = logging.getLogger("scheduler")
 
 ROWS_PER_BEAT = 1000
 """How many rows are loaded between two signs of life."""
+
+LOGGED = ("pending", "success", "retry", "failed")
+"""The counters that are logged each minute."""
+
+LABELS = ("new", "success", "retry", "failed")
+"""What the log calls them."""
+
+PARTS = ("schedule", "fetch", "process", "track")
+"""What of a task pyspider takes for mappings."""
+
+MOST_SAID = 3
+"""How many tasks that cannot be sent are told of in one round."""
+
+LOOKING = 0.02
+"""Share of the loop's time that looks at all projects may take: many are looked at less often."""
 
 ZOMBIE_WINDOW = 30.0
 """Seconds after a takeover until the rows are looked at again.
@@ -50,14 +78,20 @@ class SlotProjects(Scheduler):
     Attributes:
         lock: the project-set lock.
         gate: what is held, and whether it may be acted on; give it its ``ownership`` to begin.
+        quarantine: projects of held slots that are at fault, and therefore not in memory.
     """
+
+    UPDATE_PROJECT_INTERVAL = 10
+    """Seconds between two looks at the short columns of all projects, at least."""
 
     def __init__(self, *args: Any, slots: int, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._breakers = {kind: Breaker(kind) for kind in ("taskdb", "projectdb", "resultdb")}
+        self._guard_databases()
         for manager in self._cnt.values():
             manager.counters.clear()  # read from files that all schedulers of a machine share
         self._force_update_project = False
-        self._looked_at = float("-inf")  # by the clock that nobody sets
+        self._look_due = float("-inf")  # by the clock that nobody sets
         self.lock = threading.RLock()
         self.gate = Gate(slots)
         self._catalogue = Catalogue(slots)
@@ -72,8 +106,36 @@ class SlotProjects(Scheduler):
         self._load_measured = float("-inf")
         self._unsaved: set[int] = set()
         self._postpone_request: list[dict[str, Any]] = []
-        self._failed_select: Exception | None = None
+        self._nameless: set[str] = set()
+        self._clock_jumps = ClockJumps()
+        self._failed_select: ClusterError | None = None
+        self._bad_selects = 0
         self._tables = Tables(self.taskdb)
+        self.quarantine = Quarantine()
+
+    def _guard_databases(self) -> None:
+        for kind, breaker in self._breakers.items():
+            database = getattr(self, kind)
+            if database is not None:
+                setattr(self, kind, Guarded(database, breaker, self._lease_left))
+
+    def _lease_left(self) -> float:
+        """Return for how long a statement may wait: no write must land after the lease.
+
+        Without a lease there are no writes.
+        """
+        ownership = self.gate.ownership
+        left = PATIENCE if ownership is None else ownership.view.lease_until - boottime()
+        return math.floor(left * 20) / 20 if 0 < left < PATIENCE else PATIENCE
+
+    @property
+    def away(self) -> tuple[str, ...]:
+        """The names of databases that do not answer."""
+        return tuple(kind for kind, breaker in self._breakers.items() if breaker.is_open)
+
+    def beat(self) -> None:
+        """Show that the loop runs."""
+        self._beat()
 
     def _beat(self) -> None:
         if self.gate.ownership is not None:
@@ -81,7 +143,13 @@ class SlotProjects(Scheduler):
         now = time.monotonic()
         if now - self._load_measured > 1:
             self._load_measured = now
-            self._load = Load(len(self.projects), len(self), *self._meter.rates())
+            self._load = Load(
+                len(self.projects),
+                len(self),
+                *self._meter.rates(),
+                quarantined=len(self.quarantine),
+                away=self.away,
+            )
 
     # -- the gate before every effect -----------------------------------------------------------
 
@@ -101,6 +169,15 @@ class SlotProjects(Scheduler):
             return super().on_request(task)
         return self.on_new_request(task)
 
+    def on_old_request(self, task: dict[str, Any], old_task: dict[str, Any]) -> Any:
+        """Apply a request for a task that has a row, of which only what can be used counts."""
+        crawled = old_task.get("lastcrawltime")
+        usable = {
+            "schedule": usable_schedule(old_task.get("schedule")),
+            "lastcrawltime": crawled if is_number(crawled) else 0,
+        }
+        return super().on_old_request(task, {**old_task, **usable})
+
     def update_task(self, task: dict[str, Any]) -> Any:
         """Update a task in the task database, if the gate is open."""
         self.gate.check(task["project"])
@@ -118,26 +195,69 @@ class SlotProjects(Scheduler):
         else:
             raise queue.Full
 
+    def on_select_task(self, task: dict[str, Any]) -> Any:
+        """Send a task to the fetcher; a part that is no mapping, as NULL may be read, is empty."""
+        for part in PARTS:
+            if part in task and not isinstance(task[part], dict):
+                task[part] = {}
+        return super().on_select_task(task)
+
     def _check_select(self) -> Any:
-        """Select what is due and send it."""
+        """Select what is due and send it; a project that cannot be selected from is put aside."""
         self._failed_select = None
-        selected = super()._check_select()
+        self._bad_selects = 0
+        since = time.time()
+        try:
+            selected = super()._check_select()
+        except ClusterError:
+            raise
+        except Exception:
+            if not self._put_aside_unselectable():
+                raise
+            self._select_again(since)
+            return {}
         if self._failed_select is not None:
             raise self._failed_select
         return selected
 
+    def _put_aside_unselectable(self) -> bool:
+        """Find out whose fault it was that nothing could be selected; return whether anybody's."""
+        before = len(self.projects)
+        for name, project in list(self.projects.items()):
+            with self.isolating(name):
+                if project.active and not project.paused:
+                    project.task_queue.check_update()
+                    project.task_queue.bucket.get()
+        return len(self.projects) < before
+
+    def _select_again(self, since: float) -> None:
+        """Put back what was selected since then: none of it was sent."""
+        for project in self.projects.values():
+            tasks = project.task_queue
+            selected = tasks.processing.queue_dict.values()
+            for item in [*selected]:
+                if item.exetime >= since + tasks.processing_timeout:
+                    tasks.done(item.taskid)
+                    tasks.put(item.taskid, item.priority)
+
     def _load_put_task(self, project: str, taskid: str) -> None:
         """Send a selected task, or put it back where it was selected from.
 
-        One whose row cannot be read stays in processing, as pyspider leaves bad ones: it must not
-        fail every round. Those selected with it go back.
+        One that cannot be read or sent stays in processing, as pyspider leaves bad ones: it must
+        not fail every round. While a database is away all go back.
         """
         if self.gate.is_open(project) and self._failed_select is None:
             try:
                 super()._load_put_task(project, taskid)
-            except Exception as error:  # each database has errors of its own
+            except ClusterError as error:
                 self._failed_select = error
-            return
+            except Exception:
+                self._bad_selects += 1
+                if self._bad_selects <= MOST_SAID:
+                    logger.exception("task %s:%s cannot be sent", project, taskid)
+                return
+            else:
+                return
         tasks = self.projects[project].task_queue
         selected = tasks.processing[taskid]
         tasks.done(taskid)
@@ -156,59 +276,177 @@ class SlotProjects(Scheduler):
         for name in sorted({*self._catalogue.names(slot), *parts}):
             self._parts[name] = parts.get(name, {})
             self._looks.put(name, float("-inf"))
-        self._looks.work(time.monotonic())
+        with suppress(DatabaseAway):
+            self._looks.work(time.monotonic())
 
     def forget_slots(self, slots: Collection[int]) -> None:
         """Drop the projects of slots from memory, with what was selected and not sent yet."""
         self._unsend(lambda project: self.gate.slot(project) in slots)
-        for name in {*self.projects, *self._parts, *self._looks.names()}:
+        for name in {
+            *self.projects,
+            *self._parts,
+            *self._looks.names(),
+            *self.quarantine.names(),
+        }:
             if self.gate.slot(name) in slots:
                 self._forget(name)
 
-    def parts(self, slots: Collection[int]) -> dict[str, Part]:
+    def parts(self, slots: Collection[int], *, whole: bool) -> dict[str, Part]:
         """Return what no database holds of the projects of slots.
 
         A project that was handed over and could not be loaded yet is passed on as it came.
+
+        Args:
+            whole: for the next owner in a planned move; else for whoever comes after a death.
         """
         found = {name: part for name, part in self._parts.items() if part.get("clean")}
         unsent = _by_project(reversed(self._send_buffer))
         postponed = _by_project(self._postpone_request)
-        for name, project in self.projects.items():
+        for name, project in list(self.projects.items()):
             if self.gate.slot(name) in slots:
-                found[name] = {
-                    **project_part(project, unsent.get(name, ()), postponed.get(name, ())),
-                    "counters": dump_windows(self._cnt, name),
-                    "tick": self._ticks.last(name),
-                }
+                with self.isolating(name):
+                    found[name] = self._part(
+                        project, unsent.get(name, ()), postponed.get(name, ()), whole
+                    )
         return {name: part for name, part in found.items() if self.gate.slot(name) in slots}
 
+    def _part(
+        self,
+        project: Project,
+        unsent: Iterable[dict[str, Any]],
+        postponed: Iterable[dict[str, Any]],
+        whole: bool,
+    ) -> Part:
+        return {
+            **project_part(project, unsent, postponed, whole=whole),
+            "counters": dump_windows(self._cnt, project.name),
+            "tick": self._ticks.last(project.name),
+        }
+
+    @contextmanager
+    def isolating(self, name: str) -> Iterator[None]:
+        """Put a project aside if what is done to it in the block fails.
+
+        Raises:
+            ClusterError: from the block; that is no fault of the project.
+        """
+        try:
+            yield
+        except ClusterError:
+            raise
+        except Exception as error:
+            if not isinstance(error, AtFault):
+                logger.debug("project %s is at fault", name, exc_info=True)
+            self._put_aside(name, error)
+
+    def _put_aside(self, name: str, error: Exception) -> None:
+        """Put a project into quarantine, out of memory; what no database holds is kept for it."""
+        self.quarantine.put(name, error)
+        project = self.projects.get(name)
+        if project is None:
+            return
+        try:
+            unsent = [task for task in reversed(self._send_buffer) if task["project"] == name]
+            later = [task for task in self._postpone_request if task["project"] == name]
+            self._parts[name] = kept(name, self._part(project, unsent, later, whole=True))
+        except Exception:  # whatever it is that is broken in it
+            logger.exception("project %s: what was known of it is given up", name)
+        self._unsend(name.__eq__)
+        self._unload(name)
+
     def _update_projects(self) -> None:
-        """Look at the project database, as often as pyspider does, and compare row by row."""
+        """Look at the project database, and compare row by row.
+
+        While it is away, what is known of it serves.
+        """
         now = time.monotonic()
-        due = self._looked_at + self.UPDATE_PROJECT_INTERVAL <= now
-        if due or self._force_update_project:
-            self._force_update_project = False  # before reading, so that no later call is lost
-            self._compare()
-            self._looked_at = now
-        self._looks.work(now)
+        self._follow_clock()
+        try:
+            if now >= self._look_due or self._force_update_project:
+                self._compare()
+            for name in self.quarantine.due():
+                if self.gate.holds(name) and name in self._catalogue:
+                    self._looks.put(name, float("-inf"))
+            self._looks.work(now)
+        except DatabaseAway:
+            return  # it was said
+
+    def _follow_clock(self) -> None:
+        """Bear with a wall clock that was set back, by which pyspider counts much."""
+        back = self._clock_jumps.back()
+        if not back:
+            return
+        logger.warning("the clock was set back by %.0f s", back)
+        for project in self.projects.values():
+            move_project(project, back)
+        for manager in self._cnt.values():
+            move_counters(list(manager.counters.values()), back)
+        self._last_dump_cnt -= back
 
     def _compare(self) -> None:
-        changes = self._catalogue.refresh(self.projectdb.get_all(fields=FIELDS))
-        for name in changes.gone & self.projects.keys():
+        self._force_update_project = False  # before reading, so that no later call is lost
+        began = time.monotonic()
+        try:
+            changes = self._catalogue.refresh(self._rows())
+        except DatabaseAway:
+            self._force_update_project = True
+            raise
+        except Exception:  # each database has errors of its own
+            logger.exception("the projects could not be read; they will be looked at again")
+            self._look_due = began + self.UPDATE_PROJECT_INTERVAL
+            return
+        for name in changes.gone & {*self.projects, *self.quarantine.names()}:
             logger.warning("project %s is gone from the database", name)
             self._forget(name)
         for name in filter(self.gate.holds, changes.changed):
+            self.quarantine.renew(name)
             self._looks.put(name, float("-inf"))
+        self._tell_nameless()
+        now = time.monotonic()
+        self._look_due = now + max(self.UPDATE_PROJECT_INTERVAL, (now - began) / LOOKING)
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        """Yield the short columns of all projects, with signs of life in between.
+
+        Of an sqlite file that was put in place of the former one nothing would be seen for ever.
+        """
+        if hasattr(self.projectdb, "reconnect"):
+            self.projectdb.reconnect()
+        for count, row in enumerate(self.projectdb.get_all(fields=FIELDS)):
+            if count % ROWS_PER_BEAT == 0:
+                self._beat()
+            yield row
+
+    def _tell_nameless(self) -> None:
+        """Tell of rows without a usable name, which have no slot: the owner of the first does."""
+        nameless = set(self._catalogue.nameless) if 0 in self.gate.held else set()
+        for row in self._nameless - nameless:
+            self.quarantine.drop(row)
+        for row in nameless - self._nameless:
+            self.quarantine.put(row, "its name is none: correct the row or delete it")
+        self._nameless = nameless
 
     def _look(self, name: str) -> None:
         self._beat()
-        if not self._look_at(name):
-            self._parts.pop(name, None)
+        with self.isolating(name):
+            if self._look_at(name):
+                self.quarantine.pardon(name)
+            else:
+                self._parts.pop(name, None)
+                self.quarantine.drop(name)
 
     def _look_at(self, name: str) -> bool:
-        """Read a project's row and bring memory in step; return whether there is such a row."""
+        """Read a project's row and bring memory in step; return whether there is such a row.
+
+        Raises:
+            AtFault: its row cannot be used.
+        """
         info = self.projectdb.get(name)
         if info:
+            faults = row_faults(info)
+            if faults:
+                self._put_aside(name, AtFault(", ".join(faults)))
+                raise AtFault(", ".join(faults))
             self._update_project(info)
         return bool(info)
 
@@ -269,8 +507,9 @@ class SlotProjects(Scheduler):
         """Look at the rows of projects taken over from the dead once more, when it is time."""
         now = time.monotonic()
         if self._second_looks.is_due(now):
-            self._tables.look_again()
-            self._second_looks.work(now)
+            with suppress(DatabaseAway):
+                self._tables.look_again()
+                self._second_looks.work(now)
 
     def _look_for_stranded(self, name: str) -> None:
         tasks = self.projects[name].task_queue
@@ -286,7 +525,7 @@ class SlotProjects(Scheduler):
         """
         if not self._tables.may_have(project):
             return
-        rows = self.taskdb.load_tasks(self.taskdb.ACTIVE, project, self.scheduler_task_fields)
+        rows = active_rows(self.taskdb, project, self.scheduler_task_fields)
         for count, row in enumerate(rows):
             if count % ROWS_PER_BEAT == 0:
                 self._beat()
@@ -305,6 +544,7 @@ class SlotProjects(Scheduler):
         self._unload(name)
         self._parts.pop(name, None)
         self._looks.drop(name)
+        self.quarantine.drop(name)
 
     def _unload(self, name: str) -> None:
         with self.lock:
@@ -315,13 +555,31 @@ class SlotProjects(Scheduler):
         self._second_looks.drop(name)
         self._counted.discard(name)
 
+    def _print_counter_log(self) -> None:
+        """Log what happened in five minutes, as pyspider does, in one pass over the counters.
+
+        pyspider searches all counters anew for each project: with a thousand of them that took
+        longer than a lease.
+        """
+        sums: dict[str, dict[str, int]] = {}
+        for count, ((project, event), counter) in enumerate(
+            self._cnt["5m"].counters.copy().items()
+        ):
+            if count % ROWS_PER_BEAT == 0:
+                self._beat()
+            sums.setdefault(project, dict.fromkeys(LOGGED, 0))
+            if event in LOGGED:
+                sums[project][event] = counter.sum
+        logger.info(counter_log(sums))
+
     def _check_delete(self) -> None:
         """Delete the projects that pyspider would, one gate each."""
         deadline = time.time() - self.DELETE_TIME
         for project in list(self.projects.values()):
             due = project.db_status == "STOP" and project.updatetime <= deadline
-            if due and "delete" in self.projectdb.split_group(project.group):
-                self.delete(project.name)
+            if due and "delete" in split_group(project.group):
+                with suppress(DatabaseAway), self.isolating(project.name):
+                    self.delete(project.name)
 
     # -- what operations do to one project ------------------------------------------------------
 
@@ -372,6 +630,21 @@ class SlotProjects(Scheduler):
         for waiting in (self._send_buffer, self._postpone_request):
             for task in [task for task in waiting if is_meant(task["project"])]:
                 waiting.remove(task)
+
+
+def counter_log(sums: Mapping[str, Mapping[str, int]]) -> str:
+    """Return pyspider's line about all projects, two that failed and those that did most."""
+    total = {event: sum(each[event] for each in sums.values()) for event in LOGGED}
+    fails = heapq.nlargest(2, ((each["failed"], name) for name, each in sums.items()))
+    failed = [name for count, name in fails if count]
+    most = heapq.nlargest(
+        5 - len(failed),
+        ((sum(each.values()), name) for name, each in sums.items() if name not in failed),
+    )
+    shown = [name for _, name in most] + failed
+    projects = (f" {name}:{','.join(str(sums[name][event]) for event in LOGGED)}" for name in shown)
+    told = ",".join(f"{label}:{total[event]}" for label, event in zip(LABELS, LOGGED, strict=True))
+    return f"in 5m: {told}{''.join(projects)}"
 
 
 def _by_project(tasks: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:

@@ -7,6 +7,8 @@ taken, by another, to have a table still.
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from pyspider_zk.errors import ClusterError
+
 T = TypeVar("T")
 
 
@@ -14,6 +16,8 @@ def with_fresh_tables(database: Any, access: Callable[[], T]) -> T:
     """Access a database; if it fails, once more after a look at the tables that there are."""
     try:
         return access()
+    except ClusterError:
+        raise
     except Exception:  # each database has errors of its own
         look = getattr(database, "_list_project", None)
         if look is None:

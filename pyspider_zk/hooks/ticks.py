@@ -1,5 +1,9 @@
 """When the ``@every`` callbacks of a project are due."""
 
+import logging
+
+logger = logging.getLogger("scheduler")
+
 CATCH_UP = 3600
 """Seconds of missed ticks that are made up after a pause; older ones are lost."""
 
@@ -13,6 +17,7 @@ class Ticks:
 
     def __init__(self) -> None:
         self._last: dict[str, int] = {}
+        self._losing: set[str] = set()
 
     def start(self, project: str, at: int) -> None:
         """Count a project's ticks from a second on."""
@@ -25,17 +30,43 @@ class Ticks:
     def drop(self, project: str) -> None:
         """Forget a project."""
         self._last.pop(project, None)
+        self._losing.discard(project)
 
-    def due(self, project: str, interval: int, now: int) -> range:
+    def due(self, project: str, interval: int, now: int, most: int | None = None) -> range:
         """Return the ticks that came due since the last call, and count them as sent.
 
         No tick comes twice, even if the clock goes back, unless by more than ``CATCH_UP``.
 
         Args:
             interval: the project's ``min_tick``; ticks are its multiples. 0: it has none.
+            most: how many to return; the others stay due, and come with a later call.
         """
-        last = max(self._last.get(project, now), now - CATCH_UP)
+        known = self._last.get(project, now)
+        last = max(known, now - CATCH_UP)
         if now < last <= now + CATCH_UP:
             return range(0)  # a clock was set back, or the former owner's is ahead of ours
-        self._last[project] = now
-        return range((last // interval + 1) * interval, now + 1, interval) if interval else range(0)
+        found = (
+            range((last // interval + 1) * interval, now + 1, interval) if interval else range(0)
+        )
+        self._tell_lost(project, interval, known, last)
+        if most is None or len(found) <= most:
+            self._last[project] = now
+            return found
+        self._last[project] = found[most] - 1
+        return found[:most]
+
+    def _tell_lost(self, project: str, interval: int, known: int, last: int) -> None:
+        """Say so once when ticks begin to be lost, until none is."""
+        lost = last // interval - known // interval if interval and last > known else 0
+        if lost and project not in self._losing:
+            logger.error(
+                "project %s: ticks are lost, the oldest of second %d: they could not be sent for"
+                " more than %d s",
+                project,
+                (known // interval + 1) * interval,
+                CATCH_UP,
+            )
+        if last == known:
+            self._losing.discard(project)
+        elif lost:
+            self._losing.add(project)

@@ -5,15 +5,17 @@
     processor --publish--> slot queue --read--> owner --acknowledge--> gone
     stock processor --> inbox --forward--> slot queue
     owner A --save--> slot record --load--> owner B
+    slot queue --park--> parking lot --fetch, remove--> gone
 
-Three things per message queue, bundled as `Queues`: the slot queues, the inbox (the queues of
-pyspider's own names, which only stock components still fill) and the slot records. Every
+Four things per message queue, bundled as `Queues`: the slot queues, the inbox (the queues of
+pyspider's own names, which only stock components still fill), the slot records and the parking
+lot, where messages wait that would block others in their slot queue. Every
 method that talks raises `Unavailable` when the message queue does not answer, and no foreign
 error ever.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pyspider_zk.core.alerts import Waiting
@@ -53,6 +55,44 @@ class Delivery:
 
 
 @dataclass(frozen=True)
+class Parked:
+    """A message, or one task of it, that waits in the parking lot instead of its slot queue.
+
+    All of it but the body, which never changes: what takes its place has another name.
+
+    Attributes:
+        kind: the queue that the message came from.
+        slot: the slot that it came from.
+        tag: its name within that queue, see `published`.
+        project: whose message it is.
+        taskid: the task that was put off; empty if it is all that the message has for the project.
+    """
+
+    kind: Kind
+    slot: int
+    tag: str
+    project: str
+    taskid: str = ""
+
+
+@dataclass(frozen=True)
+class Move:
+    """One message on its way into the parking lot, or within it, in one step.
+
+    Attributes:
+        source: what it comes from, and is gone afterwards.
+        pieces: what is parked of it, each with its body.
+        replaced: what the pieces take the place of.
+        reason: why the source becomes a dead letter besides; empty: it does not.
+    """
+
+    source: Delivery | Parked
+    pieces: Mapping[Parked, object] = field(default_factory=dict)
+    replaced: Sequence[Parked] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True)
 class DeadLetter:
     """A message that nobody could use.
 
@@ -71,6 +111,14 @@ class DeadLetter:
     reason: str
     time: float
     body: bytes
+
+
+def published(tag: str) -> int:
+    """Return when a message was published, comparable among the queues of one message queue.
+
+    In a unit that only the message queue knows; what was published in one call may share it.
+    """
+    return int(tag.partition("-")[0])
 
 
 class SlotQueues(Protocol):
@@ -119,6 +167,12 @@ class SlotQueues(Protocol):
         nothing counts as returned. Nothing is read before what is applied could be deleted.
         """
 
+    def unread(self, kind: Kind, slots: Iterable[int]) -> Mapping[int, str]:
+        """Return for each slot the tag of its oldest message that `read` did not return yet.
+
+        Slots without one are left out. One round trip. Belongs to the thread of `read`.
+        """
+
     def acknowledge(self, deliveries: Sequence[Delivery]) -> None:
         """Delete messages that were applied, in one round trip.
 
@@ -134,6 +188,14 @@ class SlotQueues(Protocol):
 
     def backlog(self) -> Mapping[tuple[Kind, int], Waiting]:
         """Return the slot queues that hold something: how much, and for how long already."""
+
+    def unreadable(self) -> Mapping[str, str]:
+        """Return what could not be read: the key where it is kept now, and what is wrong, in words.
+
+        That is what all processes met and nobody dealt with, as this process last saw it, with
+        `backlog` or by meeting it. Nothing is deleted; what was there is moved out of the way, so
+        that the slot goes on. No I/O.
+        """
 
     def dead(self) -> int:
         """Return the number of dead letters."""
@@ -193,8 +255,7 @@ class SlotRecords(Protocol):
     def load(self, slot: int) -> dict[str, Any] | None:
         """Return the record of a slot, or None; it stays stored.
 
-        Raises:
-            BadMessage: what is stored is no record.
+        One that cannot be read is none; it is told of, see `SlotQueues.unreadable`.
         """
 
     def drop(self, slot: int) -> None:
@@ -210,6 +271,41 @@ class SlotRecords(Protocol):
         """Delete the records of several slots in one round trip."""
 
 
+class ParkingLot(Protocol):
+    """Where messages wait that must not wait in their slot queue: there they would block others.
+
+    As durable as the slot queues. What is parked counts against no queue's limit. All of it is
+    safe to repeat after a lost reply, and harmless if a former owner does it late.
+
+    Threads: any; a slot's messages are moved by its owner. Blocks for one round trip.
+    """
+
+    def park(self, moves: Sequence[Move], limit: int = 0) -> list[bool]:
+        """Carry out moves, each in one step of its own; return which found room.
+
+        A move whose source is gone was carried out before, and changes nothing.
+
+        Args:
+            limit: the most that a slot may have parked for a whole message to find room; 0: any.
+                Tasks that were put off find room always: there is one per task under way.
+
+        Raises:
+            BadMessage: a body that the wire format has no form for; nothing was moved.
+        """
+
+    def load(self, slots: Iterable[int]) -> list[Parked]:
+        """Return what is parked for these slots, in the order in which it was published."""
+
+    def fetch(self, parked: Iterable[Parked]) -> dict[Parked, Any]:
+        """Return the bodies of those that are still parked. What cannot be decoded is buried."""
+
+    def remove(self, parked: Iterable[Parked]) -> None:
+        """Delete what was applied; doing it twice is harmless."""
+
+    def waiting(self) -> Mapping[int, Waiting]:
+        """Return the slots for which something is parked: how much, and for how long already."""
+
+
 @dataclass(frozen=True)
 class Queues:
     """All that one message queue offers to one process."""
@@ -217,6 +313,7 @@ class Queues:
     slot_queues: SlotQueues
     inbox: Inbox
     records: SlotRecords
+    parking_lot: ParkingLot
 
     def close(self) -> None:
         """Let go of all connections; wakes waiting publishers."""

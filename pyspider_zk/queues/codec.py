@@ -10,7 +10,11 @@ from typing import Any
 
 import msgpack
 
+from pyspider_zk.core.tasks import DEEPEST, is_deeper
 from pyspider_zk.errors import BadMessage
+from pyspider_zk.queues import caps
+
+LEVELS = DEEPEST + 3  # a part of a task, within a list of tasks
 
 _TIMESTAMP_AS_DATETIME = 3
 
@@ -22,9 +26,33 @@ def encode(body: object) -> bytes:
         BadMessage: naming the project and task that cannot be encoded.
     """
     try:
-        return _pack(body)
-    except (TypeError, ValueError, OverflowError) as error:
+        packed = _pack(body)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise BadMessage(f"{_culprit(body)} cannot be encoded: {error}") from error
+    if len(packed) > caps.MESSAGE:
+        raise BadMessage(f"{_describe(body)} {too_large(len(packed))}")
+    return packed
+
+
+def too_large(size: int) -> str:
+    """Return what is wrong with a message of so many bytes."""
+    return f"has {size} bytes, the limit is {caps.MESSAGE}"
+
+
+def decode_message(raw: bytes) -> Any:
+    """Return what was published.
+
+    Raises:
+        BadMessage: it is no msgpack, too large, too deep, or too many tasks at once.
+    """
+    if len(raw) > caps.MESSAGE:
+        raise BadMessage(too_large(len(raw)))
+    body = decode(raw)
+    if isinstance(body, list) and len(body) > caps.TASKS:
+        raise BadMessage(f"has {len(body)} tasks, the limit is {caps.TASKS}")
+    if is_deeper(body, LEVELS):
+        raise BadMessage(f"is nested deeper than {LEVELS} levels")
+    return body
 
 
 def decode(raw: bytes) -> Any:
@@ -37,7 +65,7 @@ def decode(raw: bytes) -> Any:
         return msgpack.unpackb(
             raw, raw=False, strict_map_key=False, timestamp=_TIMESTAMP_AS_DATETIME
         )
-    except (TypeError, ValueError, OverflowError) as error:
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise BadMessage(f"is no msgpack: {type(error).__name__} {error}".rstrip()) from error
 
 
@@ -48,9 +76,9 @@ def encode_record(slot: int, record: Mapping[str, Any]) -> bytes:
         BadMessage: naming the slot.
     """
     try:
-        return encode(dict(record))
-    except BadMessage as error:
-        raise BadMessage(f"record of slot {slot}: {error.__cause__}") from error
+        return _pack(dict(record))
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise BadMessage(f"record of slot {slot}: {error}") from error
 
 
 def decode_record(slot: int, raw: bytes) -> dict[str, Any]:
@@ -82,6 +110,8 @@ def _culprit(body: object) -> str:
 def _describe(task: object) -> str:
     if isinstance(task, dict):
         return f"task {task.get('taskid')!r:.80} of project {task.get('project')!r:.80}"
+    if isinstance(task, list):
+        return f"a list of {len(task)}"
     return f"a value of type {type(task).__name__}"
 
 

@@ -3,14 +3,17 @@
 from pyspider_zk.errors import ConfigError
 from pyspider_zk.queues.api import Queues
 from pyspider_zk.queues.limits import Wait
+from pyspider_zk.queues.redis_aside import Aside
 from pyspider_zk.queues.redis_inbox import RedisInbox
 from pyspider_zk.queues.redis_link import RedisLink
+from pyspider_zk.queues.redis_parking import RedisParkingLot
 from pyspider_zk.queues.redis_records import RedisSlotRecords
 from pyspider_zk.queues.redis_streams import RedisSlotQueues
 
 _REMEDY = (
     "a cluster needs a message queue that all processes share: --message-queue redis://host:6379/0"
 )
+_NO_SCHEME = "its URL has no scheme, redis:// is supported"
 
 
 def connect(url: str | None, limit: int, slots: int, wait: Wait | None = None) -> Queues:
@@ -29,12 +32,17 @@ def connect(url: str | None, limit: int, slots: int, wait: Wait | None = None) -
         raise ConfigError([_REMEDY])
     scheme = url.partition("://")[0] if "://" in url else ""
     if scheme != "redis":
-        raise ConfigError([f"message queue: {scheme or 'no scheme'} is not supported; {_REMEDY}"])
+        found = f"{scheme}:// is not supported, redis:// is" if scheme else _NO_SCHEME
+        raise ConfigError([f"message queue: {found}; {_REMEDY}"])
     return redis_queues(RedisLink(url), limit, slots, wait)
 
 
 def redis_queues(link: RedisLink, limit: int, slots: int, wait: Wait | None = None) -> Queues:
     """Return the queues of one Redis, all over one link."""
+    aside = Aside(link)
     return Queues(
-        RedisSlotQueues(link, limit, wait), RedisInbox(link, slots, limit), RedisSlotRecords(link)
+        RedisSlotQueues(link, limit, wait, aside),
+        RedisInbox(link, slots, limit, aside),
+        RedisSlotRecords(link, aside),
+        RedisParkingLot(link, aside),
     )

@@ -4,7 +4,9 @@ import json
 from typing import Any
 
 from pyspider_zk.core.names import slot_queue
+from pyspider_zk.core.tasks import is_deeper
 from pyspider_zk.errors import BadMessage
+from pyspider_zk.queues import caps
 from pyspider_zk.queues.api import DeadLetter
 from pyspider_zk.queues.codec import decode
 
@@ -12,13 +14,16 @@ _DEEPEST = 100  # levels of a message
 
 
 def letter_dict(letter: DeadLetter) -> dict[str, Any]:
-    """Return what is told of a dead letter, as plain values."""
+    """Return what is told of a dead letter, as plain values; of a long one its first bytes."""
+    cut = len(letter.body) > caps.SHOWN
     return {
         "tag": letter.tag,
         "queue": where(letter),
         "time": letter.time,
         "reason": letter.reason,
-        "message": readable(letter.body),
+        "message": repr(letter.body[: caps.SHOWN]) if cut else readable(letter.body),
+        "bytes": len(letter.body),
+        "cut": cut,
     }
 
 
@@ -36,16 +41,9 @@ def readable(body: bytes) -> Any:
         message = decode(body)
     except BadMessage:
         return repr(body)
-    if _is_deeper(message, _DEEPEST):
+    if is_deeper(message, _DEEPEST):
         return repr(body)
     try:
         return json.loads(json.dumps(message, default=repr, allow_nan=False))
     except (TypeError, ValueError):
         return repr(message)
-
-
-def _is_deeper(value: object, levels: int) -> bool:
-    if not isinstance(value, dict | list):
-        return False
-    within = value.values() if isinstance(value, dict) else value
-    return levels == 0 or any(_is_deeper(each, levels - 1) for each in within)

@@ -17,9 +17,11 @@ from typing import Any
 
 from pyspider_zk.core.alerts import Waiting
 from pyspider_zk.core.names import Kind, slot_queue
-from pyspider_zk.queues.api import DeadLetter, Delivery, Message, Queues
+from pyspider_zk.errors import BadMessage
+from pyspider_zk.queues.api import DeadLetter, Delivery, Message, Parked, Queues
 from pyspider_zk.queues.codec import decode_record, encode, encode_record
 from pyspider_zk.queues.limits import Room, SlotQueue, Wait
+from pyspider_zk.queues.memory_parking import MemoryParkingLot
 from pyspider_zk.queues.reading import Positions, gather, unpack
 from pyspider_zk.queues.routing import Route, brief, route
 
@@ -39,27 +41,37 @@ class MemoryBroker:
         self.inboxes: dict[Kind, deque[bytes]] = {kind: deque() for kind in Kind}
         self.records: dict[int, bytes] = {}
         self.dead: dict[str, DeadLetter] = {}
+        self.parked: dict[Parked, bytes] = {}
+        self.unreadable: dict[str, str] = {}
         self._tags = count(1)
         self._published: dict[int, float] = {}
-        self._now = now
+        self.now = now
 
     def queues(self, slots: int, limit: int = 0, wait: Wait | None = None) -> Queues:
         """Return the queues of one more simulated process."""
         slot_queues = MemorySlotQueues(self, limit, wait)
-        return Queues(slot_queues, MemoryInbox(self, slots, limit), MemorySlotRecords(self))
+        return Queues(
+            slot_queues,
+            MemoryInbox(self, slots, limit),
+            MemorySlotRecords(self),
+            MemoryParkingLot(self),
+        )
 
     def append(self, queue: SlotQueue, raw: bytes) -> None:
         """Append the wire form of a message to a slot queue."""
         with self.lock:
             tag = next(self._tags)
-            self._published[tag] = self._now()
+            self._published[tag] = self.now()
             self.streams[queue][tag] = raw
+
+    def published(self, tag: int) -> float:
+        """Return when a message was published that is in a slot queue, or was."""
+        return self._published.get(tag, self.now())
 
     def remove(self, queue: SlotQueue, tag: int) -> bytes | None:
         """Take a message out of a slot queue, if it is there; return its wire form."""
         with self.lock:
             raw = self.streams[queue].pop(tag, None)
-            self._published.pop(tag, None)
             if not self.streams[queue]:
                 del self.streams[queue]
             return raw
@@ -68,7 +80,7 @@ class MemoryBroker:
         """Return the slot queues that hold something, with the age of the oldest."""
         with self.lock:
             return {
-                queue: Waiting(len(stream), self._now() - self._published[next(iter(stream))])
+                queue: Waiting(len(stream), self.now() - self._published[next(iter(stream))])
                 for queue, stream in self.streams.items()
                 if stream
             }
@@ -77,7 +89,7 @@ class MemoryBroker:
         """Append a dead letter."""
         with self.lock:
             tag = str(next(self._tags))
-            self.dead[tag] = DeadLetter(tag, kind, slot, brief(reason), self._now(), raw)
+            self.dead[tag] = DeadLetter(tag, kind, slot, brief(reason), self.now(), raw)
 
     def exhume(self, tag: str) -> bool:
         """Put a dead letter back where it was found, if there is one."""
@@ -138,6 +150,12 @@ class MemorySlotQueues:
             self._positions.delivered(deliveries)
         return deliveries
 
+    def unread(self, kind: Kind, slots: Iterable[int]) -> Mapping[int, str]:
+        """See `SlotQueues.unread`."""
+        with self._broker.lock:
+            found = self._fetch(kind, self._positions.after(kind, slots), 1)
+        return {slot: batch[0][0] for slot, batch in found.items() if batch}
+
     def acknowledge(self, deliveries: Sequence[Delivery]) -> None:
         """See `SlotQueues.acknowledge`."""
         with self._broker.lock:
@@ -164,6 +182,10 @@ class MemorySlotQueues:
     def backlog(self) -> Mapping[SlotQueue, Waiting]:
         """See `SlotQueues.backlog`."""
         return self._broker.waiting()
+
+    def unreadable(self) -> Mapping[str, str]:
+        """See `SlotQueues.unreadable`."""
+        return dict(self._broker.unreadable)
 
     def dead(self) -> int:
         """See `SlotQueues.dead`."""
@@ -192,7 +214,7 @@ class MemorySlotQueues:
     ) -> dict[int, list[tuple[str, bytes]]]:
         batches = {}
         for slot, last in after.items():
-            stream = self._broker.streams[kind, slot].items()
+            stream = self._broker.streams.get((kind, slot), {}).items()
             unread = ((str(tag), raw) for tag, raw in stream if tag > int(last))
             batches[slot] = list(islice(unread, count))
         return batches
@@ -259,6 +281,7 @@ class MemorySlotRecords:
     """
 
     def __init__(self, broker: MemoryBroker) -> None:
+        self._broker = broker
         self._records = broker.records
 
     def save(self, slot: int, record: Mapping[str, Any]) -> None:
@@ -268,7 +291,13 @@ class MemorySlotRecords:
     def load(self, slot: int) -> dict[str, Any] | None:
         """See `SlotRecords.load`."""
         raw = self._records.get(slot)
-        return None if raw is None else decode_record(slot, raw)
+        try:
+            return None if raw is None else decode_record(slot, raw)
+        except BadMessage as error:
+            self._broker.unreadable[f"slot_record:{slot}"] = str(error)
+            log.error("%s", error)
+            del self._records[slot]
+            return None
 
     def drop(self, slot: int) -> None:
         """See `SlotRecords.drop`."""

@@ -20,12 +20,16 @@ from pyspider.message_queue.redis_queue import RedisQueue
 
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.queues.patience import Patience
+from pyspider_zk.queues.redis_aside import Aside
 from pyspider_zk.queues.redis_link import RedisLink, target_of
+from pyspider_zk.queues.redis_list import RedisList, check_size
 
 LOOK = 1.0  # seconds that a queue is listened to before the end of this process is looked for
 FOREVER = float("inf")
 
 log = logging.getLogger(__name__)
+
+_UNDECODABLE = (umsgpack.UnpackException, RecursionError, TypeError, ValueError, MemoryError)
 
 Answer = TypeVar("Answer")
 Asking = Callable[[], AbstractContextManager[Any]]
@@ -134,8 +138,10 @@ class PatientQueue:
         except (queue.Empty, queue.Full):
             self._patience.answered()
             raise
-        except umsgpack.UnpackException as error:
-            log.error("dropped a message of %s that cannot be decoded: %r", self, error)
+        except _UNDECODABLE as error:
+            if away is queue.Full:
+                raise  # it is what was to be put that is at fault
+            log.error("dropped a message of %s that cannot be decoded: %.200r", self, error)
             raise queue.Empty from None
         self._patience.answered()
         return answer
@@ -159,12 +165,13 @@ class Backlog:
 
         Raises:
             umsgpack.PackException: it has no wire form.
+            BadMessage: it is too large.
         """
         if self._send():
             with suppress(queue.Full):
                 self._queue.put_nowait(body)
                 return
-        umsgpack.packb(body)  # raises here, where whose fault it is can still be told
+        check_size(umsgpack.packb(body))  # raises here, where whose fault it is can still be told
         self._kept.append(body)
 
     def full(self) -> bool:
@@ -207,8 +214,8 @@ def _tamed(inner: Any) -> tuple[Any, Asking]:
         return inner, _sockets_only
     link = RedisLink(target_of(inner.redis), retries=1)
     ours = copy.copy(inner)
-    with link.client() as ours.redis:
-        return ours, link.client
+    ours.redis = RedisList(Aside(link))
+    return ours, link.client
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pyspider_zk.core.names import Kind
 from pyspider_zk.errors import BadMessage, Unavailable
 from pyspider_zk.queues.api import Delivery
-from pyspider_zk.queues.codec import decode
+from pyspider_zk.queues.codec import decode_message
 from pyspider_zk.queues.limits import SlotQueue
 
 OLDEST = "0"  # a tag before all tags
@@ -27,21 +27,25 @@ class Positions:
 
     def __init__(self) -> None:
         self._taken: set[int] = set()
+        self._order: list[int] = []  # of them, sorted
         self._read_to: dict[SlotQueue, str] = {}
         self._open: dict[SlotQueue, set[str]] = {}
         self._turn: dict[Kind, int] = {}
+        self._looked: dict[Kind, int] = {}
 
     def take(self, slots: Iterable[int]) -> None:
         """Read these slots, from the oldest message on."""
         slots = set(slots)
         self._forget(slots)
         self._taken |= slots
+        self._order = sorted(self._taken)
 
     def drop(self, slots: Iterable[int]) -> None:
         """Read these slots no more."""
         slots = set(slots)
         self._forget(slots)
         self._taken -= slots
+        self._order = sorted(self._taken)
 
     def turn(self, kind: Kind, ready: Iterable[int], limit: int) -> dict[int, str]:
         """Return whose turn it is: at most `limit` slots, each with the tag to read after."""
@@ -51,7 +55,18 @@ class Positions:
         if chosen:
             # All had a turn: move on by one, else the same few always get the odd messages.
             self._turn[kind] = chosen[-1] if len(chosen) < len(slots) else chosen[0]
-        return {slot: self._read_to.get((kind, slot), OLDEST) for slot in chosen}
+        return self.after(kind, chosen)
+
+    def after(self, kind: Kind, slots: Iterable[int]) -> dict[int, str]:
+        """Return for each slot the tag to read after."""
+        return {slot: self._read_to.get((kind, slot), OLDEST) for slot in slots}
+
+    def look_into(self, kind: Kind, count: int) -> list[int]:
+        """Return the next `count` of the taken slots, in turn, all of them after some calls."""
+        start = bisect_right(self._order, self._looked.get(kind, -1))
+        chosen = self._order[start : start + count]
+        self._looked[kind] = chosen[-1] if start + count < len(self._order) else -1
+        return chosen
 
     def delivered(self, deliveries: Iterable[Delivery]) -> None:
         """Remember messages, in order, as read and not acknowledged."""
@@ -87,7 +102,7 @@ def unpack(
     deliveries = []
     for slot, tag, raw in found:
         try:
-            deliveries.append(Delivery(kind, slot, tag, decode(raw)))
+            deliveries.append(Delivery(kind, slot, tag, decode_message(raw)))
         except BadMessage as error:
             with suppress(Unavailable):
                 bury(Delivery(kind, slot, tag, None), str(error))

@@ -11,7 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import redis
+
 from pyspider_zk.core.names import Kind, slot_queue
+from pyspider_zk.queues import caps
+from pyspider_zk.queues.redis_aside import Aside
 from pyspider_zk.queues.redis_link import (
     DEAD_LETTER_LIMIT,
     DEAD_LETTERS,
@@ -24,6 +28,30 @@ BATCH = 100  # messages per round trip
 
 log = logging.getLogger(__name__)
 
+# KEYS: list, dead letters   ARGV: messages, bytes of all, of one, that are kept, letters, kind
+# A message that is larger than it may be is cut and buried here, once it is the head: it is not
+# even sent.
+_LOOK = """
+local room, found = tonumber(ARGV[2]), {}
+redis.call('XLEN', KEYS[2])
+for i = 0, tonumber(ARGV[1]) - 1 do
+  local raw = redis.call('LINDEX', KEYS[1], i)
+  if not raw or room <= 0 then break end
+  if #raw > tonumber(ARGV[3]) then
+    if i == 0 then
+      local why = 'has ' .. #raw .. ' bytes, the limit is ' .. ARGV[3] .. '; this is the beginning'
+      redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[5], '*', 'reason', why, 'kind', ARGV[6],
+                 'body', string.sub(raw, 1, ARGV[4]))
+      redis.call('LPOP', KEYS[1])
+    end
+    break
+  end
+  found[#found + 1] = raw
+  room = room - #raw
+end
+return found
+"""
+
 # KEYS: list, ready, dead letters, stream...
 # ARGV: raw, kind, limit of a stream, of the dead letters, (slot, body) per stream,
 #       (reason, body) per rejected task
@@ -31,8 +59,11 @@ _MOVE = """
 local streams = #KEYS - 3
 if redis.call('LINDEX', KEYS[1], 0) ~= ARGV[1] then return 0 end
 local limit = tonumber(ARGV[3])
+redis.call('SCARD', KEYS[2])
+redis.call('XLEN', KEYS[3])
 for i = 1, streams do
-  if limit > 0 and redis.call('XLEN', KEYS[3 + i]) >= limit then return 0 end
+  local length = redis.call('XLEN', KEYS[3 + i])
+  if limit > 0 and length >= limit then return 0 end
 end
 for i = 1, streams do
   redis.call('XADD', KEYS[3 + i], '*', 'body', ARGV[4 + 2 * i])
@@ -63,10 +94,13 @@ class RedisInbox:
         link: where.
         slots: how many slots the cluster has.
         limit: the most messages of one slot queue; 0: no limit.
+        aside: moves foreign keys out of the way.
     """
 
-    def __init__(self, link: RedisLink, slots: int, limit: int = 0) -> None:
-        self._link = link
+    def __init__(
+        self, link: RedisLink, slots: int, limit: int = 0, aside: Aside | None = None
+    ) -> None:
+        self._aside = aside or Aside(link)
         self._slots = slots
         self._limit = limit
 
@@ -76,14 +110,21 @@ class RedisInbox:
         return self.perform(moves)
 
     def plan(self, limit: int) -> list[Move]:
-        """Return what is to do for the first `limit` messages of each kind; changes nothing."""
+        """Return what is to do for the first `limit` messages of each kind.
+
+        Changes nothing, but that it buries a first one that is too large.
+        """
         if limit < 1:
             return []  # LRANGE 0 -1 would be all
-        with self._link.client() as client:
+
+        def look(client: redis.Redis) -> Any:
             pipe: Any = client.pipeline(transaction=False)
             for kind in Kind:
-                pipe.lrange(kind.value, 0, limit - 1)
-            lists = pipe.execute()
+                about = [limit, caps.ROUND, caps.MESSAGE, caps.KEPT, DEAD_LETTER_LIMIT, kind.value]
+                pipe.eval(_LOOK, 2, kind.value, DEAD_LETTERS, *about)
+            return pipe.execute()
+
+        lists = self._aside.run(lambda: {DEAD_LETTERS: "stream", **_lists()}, look)
         return [
             Move(kind, raw, route(kind, raw, self._slots))
             for kind, raws in zip(Kind, lists, strict=True)
@@ -107,22 +148,29 @@ class RedisInbox:
 
     def lengths(self) -> Mapping[Kind, int]:
         """See `Inbox.lengths`."""
-        with self._link.client() as client:
+
+        def look(client: redis.Redis) -> Any:
             pipe: Any = client.pipeline(transaction=False)
             for kind in Kind:
                 pipe.llen(kind.value)
-            return dict(zip(Kind, pipe.execute(), strict=True))
+            return pipe.execute()
+
+        return dict(zip(Kind, self._aside.run(_lists, look), strict=True))
 
     def _perform(self, batch: Sequence[Move]) -> int:
-        with self._link.client() as client:
-            pipe: Any = client.pipeline(transaction=False)
-            for move in batch:
-                self._queue(pipe, move)
-            done = pipe.execute()
+        done = self._aside.run(lambda: _keys(batch), lambda it: self._carry_out(it, batch))
         for move, moved in zip(batch, done, strict=True):
             for reason, body in move.route.rejected if moved else ():
                 log.warning("rejected %d bytes from %s: %s", len(body), move.kind.value, reason)
         return sum(done)
+
+    def _carry_out(self, client: redis.Redis, batch: Sequence[Move]) -> list[int]:
+        """Do the moves; those that were done when one met a foreign key are not done again."""
+        pipe: Any = client.pipeline(transaction=False)
+        for move in batch:
+            self._queue(pipe, move)
+        done: list[int] = pipe.execute()
+        return done
 
     def _queue(self, pipe: Any, move: Move) -> None:
         parts = move.route.parts
@@ -131,3 +179,15 @@ class RedisInbox:
         arguments = [move.raw, move.kind.value, self._limit, DEAD_LETTER_LIMIT]
         pairs = [*parts.items(), *move.route.rejected]
         pipe.eval(_MOVE, len(keys), *keys, *arguments, *(item for pair in pairs for item in pair))
+
+
+def _lists() -> dict[str, str]:
+    """Return the type of each key that stock components fill."""
+    return {kind.value: "list" for kind in Kind}
+
+
+def _keys(moves: Sequence[Move]) -> dict[str, str]:
+    """Return the type of each key that these moves are about."""
+    streams = {slot_queue(move.kind, slot): "stream" for move in moves for slot in move.route.parts}
+    ready = {ready_key(kind): "set" for kind in Kind}
+    return {**_lists(), **ready, DEAD_LETTERS: "stream", **streams}

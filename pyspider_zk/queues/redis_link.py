@@ -13,6 +13,7 @@ from redis.backoff import ExponentialBackoff
 from redis.retry import Retry
 
 from pyspider_zk.core.names import Kind
+from pyspider_zk.core.slots import MOST_SLOTS
 from pyspider_zk.errors import ConfigError, Unavailable
 
 DEFAULT_PORT = 6379
@@ -47,6 +48,23 @@ def ready_key(kind: Kind) -> str:
 def record_key(slot: int) -> str:
     """Return the key of a slot's record."""
     return f"slot_record:{slot}"
+
+
+def parked_key(slot: int) -> str:
+    """Return the key of what is parked for a slot."""
+    return f"parked:{slot}"
+
+
+PARKED_READY = "parked:ready"
+"""The set of the slots for which something is parked."""
+
+
+def slot_number(name: bytes) -> int | None:
+    """Return the slot that a member of a ready set stands for, None if for none."""
+    if len(name) > len(str(MOST_SLOTS)) or not name.isdigit():
+        return None
+    slot = int(name)
+    return slot if slot < MOST_SLOTS and str(slot).encode() == name else None
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pyspider_zk.errors import BadMessage
 from pyspider_zk.queues.codec import decode_record, encode_record
+from pyspider_zk.queues.redis_aside import Aside
 from pyspider_zk.queues.redis_link import RedisLink, record_key
 
 
@@ -12,10 +14,12 @@ class RedisSlotRecords:
 
     Args:
         link: where.
+        aside: moves records that cannot be read out of the way.
     """
 
-    def __init__(self, link: RedisLink) -> None:
+    def __init__(self, link: RedisLink, aside: Aside | None = None) -> None:
         self._link = link
+        self._aside = aside or Aside(link)
 
     def save(self, slot: int, record: Mapping[str, Any]) -> None:
         """See `SlotRecords.save`."""
@@ -41,11 +45,12 @@ class RedisSlotRecords:
         slots = list(slots)
         with self._link.client() as client:
             values: Any = client.mget([record_key(slot) for slot in slots]) if slots else []
-        return {
-            slot: decode_record(slot, raw)
+        read = {
+            slot: self._read(slot, raw)
             for slot, raw in zip(slots, values, strict=True)
             if raw is not None
         }
+        return {slot: record for slot, record in read.items() if record is not None}
 
     def drop_many(self, slots: Iterable[int]) -> None:
         """See `SlotRecords.drop_many`."""
@@ -53,3 +58,11 @@ class RedisSlotRecords:
         with self._link.client() as client:
             if keys:
                 client.unlink(*keys)
+
+    def _read(self, slot: int, raw: bytes) -> dict[str, Any] | None:
+        """Return a record; one that is none is moved out of the way, and there is none."""
+        try:
+            return decode_record(slot, raw)
+        except BadMessage as error:
+            self._aside.move(record_key(slot), raw, str(error))
+            return None

@@ -8,32 +8,120 @@ the slot, hides messages until somebody claims them).
 Beside the streams, one set per kind names the slots whose stream is not empty. Publishing adds
 to it in the same transaction; a script removes a slot whose stream is empty. So a reader asks
 for 16384 slots in the time of a few, and the lengths of all queues are cheap. The set may name
-a slot too many, after a crash, but never one too few.
+a slot too many, after a crash, but never one too few; and should somebody take a slot out of it by
+hand, the owner finds it again, for each read looks into a few more of its streams.
 
-Only publishing is a transaction: a Redis out of memory refuses every one, and must still be
-able to delete.
+What writes to several keys is one script, which looks at all of them before it writes: one of
+another type is found before anything is done, see `redis_aside`. A Redis out of memory refuses to
+publish, and must still be able to delete.
 """
 
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
+
+import redis
 
 from pyspider_zk.core.alerts import Waiting
 from pyspider_zk.core.names import Kind, slot_queue
+from pyspider_zk.errors import Unavailable
+from pyspider_zk.queues import caps
 from pyspider_zk.queues.api import DeadLetter, Delivery, Message
 from pyspider_zk.queues.codec import encode
 from pyspider_zk.queues.limits import Room, SlotQueue, Wait
 from pyspider_zk.queues.reading import Positions, gather, unpack
+from pyspider_zk.queues.redis_aside import Aside
 from pyspider_zk.queues.redis_dead_letters import RedisDeadLetters
 from pyspider_zk.queues.redis_link import (
     DEAD_LETTER_LIMIT,
     DEAD_LETTERS,
     RedisLink,
     ready_key,
+    slot_number,
 )
 from pyspider_zk.queues.routing import brief
 
+STRAY = 1000  # names that one command takes out of it
+FOUND_AGAIN = 64  # slots of a member that each read looks into whatever the set says
+
 log = logging.getLogger(__name__)
+
+_KINDS = list(Kind)
+
+# KEYS: ready of each kind, stream...
+# ARGV: (number of its ready key, slot) per stream, (number of its stream, body) per message
+_PUBLISH = """
+local streams = #KEYS - 2
+redis.call('SCARD', KEYS[1])
+redis.call('SCARD', KEYS[2])
+for i = 1, streams do redis.call('XLEN', KEYS[2 + i]) end
+for i = 2 * streams + 1, #ARGV, 2 do
+  redis.call('XADD', KEYS[2 + tonumber(ARGV[i])], '*', 'body', ARGV[i + 1])
+end
+local lengths = {}
+for i = 1, streams do
+  redis.call('SADD', KEYS[tonumber(ARGV[2 * i - 1])], ARGV[2 * i])
+  lengths[i] = redis.call('XLEN', KEYS[2 + i])
+end
+return lengths
+"""
+
+# KEYS: dead letters, stream...
+# ARGV: messages per stream, bytes of all, bytes of one, bytes that are kept, letters, kind,
+#       (tag to read after, slot) per stream
+# A message that is larger than it may be is cut and buried here: it is not even sent.
+_READ = """
+local room, most = tonumber(ARGV[2]), tonumber(ARGV[3])
+local found, buried = {}, 0
+local function size(fields)
+  local sum = 0
+  for i = 1, #fields do sum = sum + #fields[i] end
+  return sum
+end
+local function body(fields)
+  for i = 1, #fields, 2 do
+    if fields[i] == 'body' then return fields[i + 1] end
+  end
+  return ''
+end
+redis.call('XLEN', KEYS[1])
+for i = 2, #KEYS do
+  local tag, slot = ARGV[3 + 2 * i], ARGV[4 + 2 * i]
+  local left, entries = tonumber(ARGV[1]), {}
+  while left > 0 and room > 0 and tag ~= '18446744073709551615-18446744073709551615' do
+    local entry = redis.call('XRANGE', KEYS[i], '(' .. tag, '+', 'COUNT', 1)[1]
+    if not entry then break end
+    tag = entry[1]
+    local bytes = size(entry[2])
+    if bytes > most + 100 then
+      local why = 'has ' .. bytes - 4 .. ' bytes, the limit is ' .. most
+      why = why .. '; this is the beginning'
+      local done = redis.pcall('XADD', KEYS[1], 'MAXLEN', '~', ARGV[5], '*', 'reason', why,
+        'kind', ARGV[6], 'slot', slot, 'body', string.sub(entry[2][#entry[2]], 1, ARGV[4]))
+      if not done.err then redis.call('XDEL', KEYS[i], tag) end
+      buried = buried + 1
+    else
+      entries[#entries + 1] = {tag, body(entry[2])}
+      room, left = room - bytes, left - 1
+    end
+  end
+  found[i - 1] = entries
+end
+return {buried, found}
+"""
+
+# KEYS: ready, stream...   ARGV: slot...
+_FIND = """
+local ready = redis.call('SMEMBERS', KEYS[1])
+for i = 2, #KEYS do
+  if redis.call('XLEN', KEYS[i]) > 0 and redis.call('SISMEMBER', KEYS[1], ARGV[i - 1]) == 0 then
+    redis.pcall('SADD', KEYS[1], ARGV[i - 1])
+    ready[#ready + 1] = ARGV[i - 1]
+  end
+end
+return ready
+"""
 
 # KEYS: ready, stream...   ARGV: slot...
 _TIDY = """
@@ -44,6 +132,7 @@ end
 
 # KEYS: stream, dead letters   ARGV: tag, reason, kind, slot, limit
 _BURY = """
+redis.call('XLEN', KEYS[2])
 local found = redis.call('XRANGE', KEYS[1], ARGV[1], ARGV[1])
 if #found == 0 then return end
 redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[5], '*',
@@ -59,13 +148,17 @@ class RedisSlotQueues:
         link: where.
         limit: the most messages of one slot queue; 0: no limit.
         wait: waits that many seconds for room; by default until then or `close`.
+        aside: moves foreign keys out of the way.
     """
 
-    def __init__(self, link: RedisLink, limit: int = 0, wait: Wait | None = None) -> None:
+    def __init__(
+        self, link: RedisLink, limit: int = 0, wait: Wait | None = None, aside: Aside | None = None
+    ) -> None:
         self._link = link
+        self._aside = aside or Aside(link)
         self._room = Room(limit, self._measure, wait)
         self._positions = Positions()
-        self._dead_letters = RedisDeadLetters(link)
+        self._dead_letters = RedisDeadLetters(link, self._aside)
         self._owed: list[Delivery] = []  # applied, but Redis was away when it should delete them
 
     def publish(self, messages: Sequence[Message]) -> None:
@@ -75,15 +168,16 @@ class RedisSlotQueues:
         self._room.wait_for(queues)
         if not messages:
             return
-        with self._link.client() as client:
-            pipe: Any = client.pipeline(transaction=True)
-            for message, body in zip(messages, bodies, strict=True):
-                pipe.xadd(slot_queue(message.kind, message.slot), {"body": body})
-            for kind, slot in queues:
-                pipe.sadd(ready_key(kind), slot)
-            for queue in queues:
-                pipe.xlen(slot_queue(*queue))
-            lengths = pipe.execute()[-len(queues) :]
+        keys = [*map(ready_key, Kind), *(slot_queue(*queue) for queue in queues)]
+        places: list[Any] = [
+            item for kind, slot in queues for item in (_KINDS.index(kind) + 1, slot)
+        ]
+        number = {queue: index for index, queue in enumerate(queues, 1)}
+        for message, body in zip(messages, bodies, strict=True):
+            places += [number[message.kind, message.slot], body]
+        lengths: Any = self._aside.run(
+            lambda: _types(queues), lambda it: it.eval(_PUBLISH, len(keys), *keys, *places)
+        )
         self._room.note(dict(zip(queues, lengths, strict=True)))
 
     def full(self, kind: Kind, slot: int) -> bool:
@@ -101,11 +195,31 @@ class RedisSlotQueues:
     def read(self, kind: Kind, limit: int) -> list[Delivery]:
         """See `SlotQueues.read`; one round trip if there is nothing, else two or three."""
         self.acknowledge([])  # else a Redis that can be read only would be read to the end
-        turn = self._positions.turn(kind, self._ready([kind])[kind], limit)
-        found = gather(lambda after, count: self._fetch(kind, after, count), turn, limit)
+        turn = self._positions.turn(kind, self._find(kind), limit)
+        room = caps.ROUND
+
+        def fetch(after: Mapping[int, str], count: int) -> dict[int, list[tuple[str, bytes]]]:
+            nonlocal room
+            batches = self._fetch(kind, after, count, room)
+            room -= sum(len(body) for batch in batches.values() for _, body in batch)
+            return batches
+
+        found = gather(fetch, turn, limit)
         deliveries = unpack(kind, found, self.bury)
         self._positions.delivered(deliveries)
         return deliveries
+
+    def unread(self, kind: Kind, slots: Iterable[int]) -> Mapping[int, str]:
+        """See `SlotQueues.unread`."""
+        after = self._positions.after(kind, slots)
+        with self._link.client() as client:
+            pipe: Any = client.pipeline(transaction=False)
+            for slot, tag in after.items():
+                pipe.xrange(slot_queue(kind, slot), f"({tag}", count=1)
+            found = pipe.execute()
+        return {
+            slot: first[0][0].decode() for slot, first in zip(after, found, strict=True) if first
+        }
 
     def acknowledge(self, deliveries: Sequence[Delivery]) -> None:
         """See `SlotQueues.acknowledge`."""
@@ -115,12 +229,15 @@ class RedisSlotQueues:
         tags: dict[SlotQueue, list[str]] = {}
         for delivery in self._owed:
             tags.setdefault((delivery.kind, delivery.slot), []).append(delivery.tag)
-        with self._link.client() as client:
+
+        def delete(client: redis.Redis) -> None:
             pipe: Any = client.pipeline(transaction=False)
             for queue, own in tags.items():
                 pipe.xdel(slot_queue(*queue), *own)
             _tidy(pipe, tags)
             pipe.execute()
+
+        self._aside.run(lambda: _types(tags), delete)
         self._positions.acknowledged(self._owed)
         self._owed = []
 
@@ -129,11 +246,15 @@ class RedisSlotQueues:
         kind, slot = delivery.kind, delivery.slot
         reason = brief(reason)
         about = [delivery.tag, reason, kind.value, slot, DEAD_LETTER_LIMIT]
-        with self._link.client() as client:
+
+        def move(client: redis.Redis) -> None:
             pipe: Any = client.pipeline(transaction=False)
             pipe.eval(_BURY, 2, slot_queue(kind, slot), DEAD_LETTERS, *about)
             _tidy(pipe, [(kind, slot)])
             pipe.execute()
+
+        self._aside.run(lambda: {DEAD_LETTERS: "stream", **_types([(kind, slot)])}, move)
+        self._dead_letters.trim()
         self._positions.acknowledged([delivery])
         log.warning("buried message %s of %s: %s", delivery.tag, slot_queue(kind, slot), reason)
 
@@ -145,14 +266,18 @@ class RedisSlotQueues:
 
     def backlog(self) -> Mapping[SlotQueue, Waiting]:
         """See `SlotQueues.backlog`; the times are those in the names of the entries."""
+        self._aside.look()
         queues = [(kind, slot) for kind, slots in self._ready(Kind).items() for slot in slots]
-        with self._link.client() as client:
+
+        def look(client: redis.Redis) -> Any:
             pipe: Any = client.pipeline(transaction=False)
             pipe.time()
             for queue in queues:
                 pipe.xlen(slot_queue(*queue))
                 pipe.xrange(slot_queue(*queue), count=1)
-            (seconds, micros), *replies = pipe.execute()
+            return pipe.execute()
+
+        (seconds, micros), *replies = self._aside.run(lambda: _types(queues), look)
         looks = zip(queues, replies[::2], replies[1::2], strict=True)
         now = seconds + micros / 1e6
         return {
@@ -160,6 +285,10 @@ class RedisSlotQueues:
             for queue, length, first in looks
             if length and first
         }
+
+    def unreadable(self) -> Mapping[str, str]:
+        """See `SlotQueues.unreadable`."""
+        return self._aside.told()
 
     def dead(self) -> int:
         """See `SlotQueues.dead`."""
@@ -184,32 +313,80 @@ class RedisSlotQueues:
 
     def _ready(self, kinds: Iterable[Kind]) -> dict[Kind, set[int]]:
         kinds = list(kinds)
-        with self._link.client() as client:
+
+        def ask(client: redis.Redis) -> Any:
             pipe: Any = client.pipeline(transaction=False)
             for kind in kinds:
                 pipe.smembers(ready_key(kind))
-            replies = pipe.execute()
-        return {kind: set(map(int, reply)) for kind, reply in zip(kinds, replies, strict=True)}
+            return pipe.execute()
+
+        replies = self._aside.run(lambda: _types([]), ask)
+        return {kind: self._slots(kind, names) for kind, names in zip(kinds, replies, strict=True)}
+
+    def _find(self, kind: Kind) -> set[int]:
+        """Return the ready slots, and those that are but that nobody says it of."""
+        slots = self._positions.look_into(kind, FOUND_AGAIN)
+        keys = [ready_key(kind), *(slot_queue(kind, slot) for slot in slots)]
+        names: Any = self._aside.run(
+            lambda: _types([(kind, slot) for slot in slots]),
+            lambda it: it.eval(_FIND, len(keys), *keys, *map(str, slots)),
+        )
+        return self._slots(kind, names)
+
+    def _slots(self, kind: Kind, names: Iterable[bytes]) -> set[int]:
+        """Return the slots of their names; other names are taken out, they mean nothing."""
+        slots = {name: slot_number(name) for name in names}
+        stray = [name for name, slot in slots.items() if slot is None]
+        if stray:
+            log.warning(
+                "took %d names that are no slots out of %s: %.100r",
+                len(stray),
+                ready_key(kind),
+                stray[:3],
+            )
+            with suppress(Unavailable), self._link.client() as client:
+                for start in range(0, len(stray), STRAY):
+                    client.srem(ready_key(kind), *stray[start : start + STRAY])
+        return {slot for slot in slots.values() if slot is not None}
 
     def _fetch(
-        self, kind: Kind, after: Mapping[int, str], count: int
+        self, kind: Kind, after: Mapping[int, str], count: int, room: int
     ) -> dict[int, list[tuple[str, bytes]]]:
-        streams: Any = {slot_queue(kind, slot): tag for slot, tag in after.items()}
-        with self._link.client() as client:
-            reply: Any = client.xread(streams, count=count)
+        if room <= 0:
+            return {}
+        keys = [DEAD_LETTERS, *(slot_queue(kind, slot) for slot in after)]
+        places = [str(item) for slot, tag in after.items() for item in (tag, slot)]
+        about = [count, room, caps.MESSAGE, caps.KEPT, DEAD_LETTER_LIMIT, kind.value]
+        reply: Any = self._aside.run(
+            lambda: {DEAD_LETTERS: "stream", **_types([(kind, slot) for slot in after])},
+            lambda it: it.eval(_READ, len(keys), *keys, *about, *places),
+        )
+        buried, batches = reply
+        if buried:
+            log.warning("buried %d messages of %s: they are too large", buried, kind.value)
+            self._dead_letters.trim()
         return {
-            int(name.rpartition(b":")[2]): [
-                (tag.decode(), fields.get(b"body", b"")) for tag, fields in entries
-            ]
-            for name, entries in reply
+            slot: [(tag.decode(), body) for tag, body in entries]
+            for slot, entries in zip(after, batches, strict=True)
+            if entries
         }
 
     def _measure(self, queues: Collection[SlotQueue]) -> dict[SlotQueue, int]:
-        with self._link.client() as client:
+        def ask(client: redis.Redis) -> Any:
             pipe: Any = client.pipeline(transaction=False)
             for queue in queues:
                 pipe.xlen(slot_queue(*queue))
-            return dict(zip(queues, pipe.execute(), strict=True))
+            return pipe.execute()
+
+        return dict(zip(queues, self._aside.run(lambda: _types(queues), ask), strict=True))
+
+
+def _types(queues: Iterable[SlotQueue]) -> dict[str, str]:
+    """Return what type each of these keys has, and the sets beside them."""
+    return {
+        **dict.fromkeys(map(ready_key, Kind), "set"),
+        **{slot_queue(*queue): "stream" for queue in queues},
+    }
 
 
 def _published(tag: bytes) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 from pyspider_zk.core.names import Kind, check_project_name
 from pyspider_zk.core.slots import slot_of
 from pyspider_zk.errors import BadMessage
-from pyspider_zk.queues.codec import decode, encode
+from pyspider_zk.queues.codec import decode_message, encode
 
 REASON_LIMIT = 200  # characters; a reason may quote what somebody put into a message
 
@@ -24,7 +24,7 @@ class Route:
 def route(kind: Kind, raw: bytes, slots: int) -> Route:
     """Return where a message of the inbox goes; never raises."""
     try:
-        body = decode(raw)
+        body = decode_message(raw)
         if kind is Kind.NEWTASK and isinstance(body, list):
             return _split(body, slots)
         return Route({_slot_of_task(body, slots): raw})

@@ -22,6 +22,8 @@ from pyspider_zk.webui.api import PREFIX, Backend, create_api
 from pyspider_zk.webui.dashboard import Dashboard
 from pyspider_zk.webui.guard import guarded
 from pyspider_zk.webui.lengths import Lengths
+from pyspider_zk.webui.limits import limited
+from pyspider_zk.webui.project_rows import ShownProjects
 from pyspider_zk.webui.readings import Readings
 from pyspider_zk.webui.watch import LeaseWatch
 from pyspider_zk.wiring import current_queues, current_settings
@@ -72,7 +74,7 @@ class ClusterWebUI:
         self.flask_app.debug = value
 
     def run(self, host: str = "127.0.0.1", port: int = 5000) -> None:
-        """Serve until ``quit`` or SIGTERM.
+        """Serve until ``quit``, SIGTERM or Ctrl-C.
 
         Raises:
             ClusterError: the cluster cannot be reached.
@@ -83,7 +85,7 @@ class ClusterWebUI:
             raise ConfigError(faults)
         self._ended = False
         with (
-            on_signals({signal.SIGTERM: self.quit}),
+            on_signals({signal.SIGTERM: self.quit, signal.SIGINT: self.quit}),
             self.joined(settings, address=reachable(settings, port, host)),
         ):
             if not self._ended:  # while it joined
@@ -108,6 +110,8 @@ class ClusterWebUI:
             closing(queues or current_queues(settings)) as queues,
             presence(settings, ComponentKind.WEBUI, address) as present,
             closing(Router(Directory(settings, present.connection).read)) as router,
+            self._configured(projectdb=ShownProjects(self.config["projectdb"])),
+            limited(self.flask_app),
             self._with_pages(settings, present.connection, queues),
             self._configured(cluster=Dashboard(_reader(settings, present.connection), HOME)),
             guarded(
@@ -139,6 +143,7 @@ class ClusterWebUI:
             dispatcher=dispatcher,
             events=events,
             slot_queues=queues.slot_queues,
+            parking_lot=queues.parking_lot,
             rpc=rpc,
             leases=LeaseWatch(),
             settings=settings,

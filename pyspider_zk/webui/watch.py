@@ -24,5 +24,5 @@ class LeaseWatch:
     def ages(self, cluster: Cluster) -> dict[MemberId, float]:
         """Return the ages after a look at the cluster, in seconds."""
         now = self._clock()
-        self._stamps = observe(self._stamps, cluster.renewals, now)
+        self._stamps = observe(self._stamps, cluster.renewals, now, {})
         return {member: now - stamp.first_seen for member, stamp in self._stamps.items()}

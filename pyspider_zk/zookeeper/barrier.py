@@ -7,7 +7,7 @@ from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
 from pyspider_zk.core.barriers import Arrivals, Gate, arrive, here, missing, next_round, withdraw
 from pyspider_zk.core.groups import Home
 from pyspider_zk.core.records import MemberId
-from pyspider_zk.errors import ClusterError, Mismatch, Missing, SessionLost
+from pyspider_zk.errors import BadMessage, ClusterError, Mismatch, Missing, SessionLost
 from pyspider_zk.zookeeper.connection import Connection, Step, check, create, write
 from pyspider_zk.zookeeper.roster import Roster
 from pyspider_zk.zookeeper.waiting import Waiting
@@ -145,13 +145,19 @@ class Barrier:
             if found is not None:
                 break
             self._make()
-        gate = Gate.decode(found[0])
+        gate = self._read_gate(found[0])
         if gate.parties != self._parties:
             raise Mismatch(
                 f"barrier {self._name!r} was made for {gate.parties} parties,"
                 f" not for {self._parties}: give all the same number"
             )
         return gate, found[1]
+
+    def _read_gate(self, data: bytes) -> Gate:
+        try:
+            return Gate.decode(data)
+        except BadMessage as fault:
+            raise Mismatch(f"{self._path} cannot be read: {fault}; delete it") from fault
 
     def _make(self) -> None:
         try:
@@ -166,9 +172,19 @@ class Barrier:
             raise self._lost() from error
 
     def _arrivals(self) -> tuple[Arrivals, int]:
-        """Return who has arrived; nobody at a barrier that was never used."""
+        """Return who has arrived; nobody at a barrier that was never used.
+
+        What cannot be read is nobody too: all that wait look again from time to time, and arrive
+        again.
+        """
         found = self._connection.find(self._arrived)
-        return (Arrivals.decode(found[0]), found[1]) if found else (Arrivals(), 0)
+        if found is None:
+            return Arrivals(), 0
+        try:
+            return Arrivals.decode(found[0]), found[1]
+        except BadMessage as fault:
+            self._connection.unreadable.note(self._arrived, fault)
+            return Arrivals(), found[1]
 
     def _running(self) -> set[str]:
         running = set(map(str, self._roster.running()))

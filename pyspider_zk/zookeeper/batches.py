@@ -12,11 +12,12 @@ from pyspider_zk.core.job_moves import (
     cancel_record_steps,
     cancel_running_steps,
     close_steps,
+    discard_steps,
     forget_moves,
     put_steps,
     together,
 )
-from pyspider_zk.core.job_rules import digest_of, forgettable
+from pyspider_zk.core.job_rules import digest_of, ended, forgettable
 from pyspider_zk.core.jobs import (
     NOTE_LIMIT,
     TRANSACTION_LIMIT,
@@ -27,13 +28,14 @@ from pyspider_zk.core.jobs import (
     JobName,
     JobRules,
     JobState,
+    Outcome,
     check_batch_id,
     check_priority,
     check_size,
     name_prefix,
 )
 from pyspider_zk.core.names import check_project_name
-from pyspider_zk.zookeeper.job_store import Found, JobStore
+from pyspider_zk.zookeeper.job_store import Found, JobStore, Junk
 
 LOOKS = 3  # at a batch, while jobs that are just moving back escape
 READ_AT_ONCE = 64  # pending jobs that are to end
@@ -68,7 +70,7 @@ class Batches:
             digest=digest_of(entries),
             to_close=event is not None,
         )
-        check_size(f"the note of batch {batch!r}", fresh.encode(), NOTE_LIMIT)
+        check_size(f"the note of batch {batch!r}", fresh, NOTE_LIMIT)
         has_put = False
         while True:
             self._store.ensure(event)
@@ -104,7 +106,7 @@ class Batches:
         if not self._mark(batch, event):
             return 0
         self._store.catch_up()
-        return self._mark_running(batch) + self._end_pending(batch)
+        return self._mark_running(batch) + self._end_pending(batch) + self._discard(batch)
 
     def unclosed(self, closed: set[str]) -> list[Batch]:
         """Return batches that have ended and are to be closed; see ``JobQueue.unclosed``."""
@@ -124,7 +126,7 @@ class Batches:
         """Close a batch, once; see ``JobQueue.close``."""
         while True:
             self._store.ensure(event)
-            found = self._store.batch(batch)
+            found = self._store.batches([batch]).get(batch)
             if found is None or not found[0].to_close:
                 return
             if self._store.do_if_current(close_steps(self._tree, batch, *found, event)):
@@ -132,7 +134,8 @@ class Batches:
 
     def end_cancelled(self, found: Found) -> None:
         """End a pending job whose batch was cancelled."""
-        self._store.do_if_current(cancel_pending_steps(self._tree, *_split(found), self._clock()))
+        steps = cancel_pending_steps(self._tree, *_split(found), self._clock())
+        self._store.move_if_current(JobState.PENDING, found.name, steps)
 
     def trim(self) -> int:
         """Forget the oldest batches that ended; see ``JobQueue.trim``.
@@ -158,8 +161,7 @@ class Batches:
         created = self._clock()
         jobs = []
         for project, work in entries:
-            data = Job(work, created).encode()
-            check_size(f"the job of {project}", data, TRANSACTION_LIMIT)
+            data = check_size(f"the job of {project}", Job(work, created), TRANSACTION_LIMIT)
             jobs.append((name_prefix(priority, batch, check_project_name(project)), data))
         return jobs
 
@@ -170,16 +172,20 @@ class Batches:
         jobs: dict[str, dict[JobState, dict[JobName, Job]]] = {
             batch: {state: {} for state in JobState} for batch in found
         }
-        for name, (state, job) in (self._jobs_of(found) if found else {}).items():
-            jobs[name.group][state][name] = job
-        return {batch: Batch(batch, found[batch][0], jobs[batch]) for batch in found}
+        junk: dict[str, dict[JobName, str]] = {batch: {} for batch in found}
+        for name, (state, one) in (self._jobs_of(found) if found else {}).items():
+            if isinstance(one, Found):
+                jobs[name.group][state][name] = one.job
+            else:
+                junk[name.group][name] = one.reason
+        return {batch: Batch(batch, found[batch][0], jobs[batch], junk[batch]) for batch in found}
 
-    def _jobs_of(self, batches: Container[str]) -> dict[JobName, tuple[JobState, Job]]:
+    def _jobs_of(self, batches: Container[str]) -> dict[JobName, tuple[JobState, Found | Junk]]:
         """Read the places in the direction that jobs move in; what is seen twice has moved on."""
-        where: dict[JobName, tuple[JobState, Job]] = {}
+        where: dict[JobName, tuple[JobState, Found | Junk]] = {}
         for state in JobState:
-            for found in self._store.read(state, self._names_of(batches, state)):
-                where[found.name] = (state, found.job)
+            for found in self._store.look(state, self._names_of(batches, state)):
+                where[found.name] = (state, found)
         return where
 
     def _names_of(self, batches: Container[str], state: JobState) -> list[JobName]:
@@ -216,6 +222,24 @@ class Batches:
         ending = [one for one in found if not one.job.untidy]
         moves = [cancel_pending_steps(self._tree, *_split(one), now) for one in ending]
         return sum(map(self._do_together, together(moves)))
+
+    def _discard(self, batch: str) -> int:
+        """End the jobs that nobody can read: nobody would ever end them otherwise."""
+        states = (JobState.RUNNING, JobState.PENDING)
+        junk = [
+            (state, one)
+            for state in states
+            for one in self._store.look(state, self._names_of([batch], state))
+            if isinstance(one, Junk)
+        ]
+        return sum(self._discard_one(state, one) for state, one in junk)
+
+    def _discard_one(self, state: JobState, junk: Junk) -> bool:
+        now = self._clock()
+        job = ended(Job({}, now, cancelled=True), Outcome.CANCELLED, now, junk.reason)
+        below = self._store.below(state, junk.name)
+        steps = discard_steps(self._tree, state, junk.name, junk.version, below, job)
+        return self._store.do_if_current(steps)
 
     def _do_together(self, moves: Sequence[Sequence[Step]]) -> int:
         """Make these moves together; if one of them is outdated, one by one."""

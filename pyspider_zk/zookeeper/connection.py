@@ -3,9 +3,9 @@
 import logging
 import socket
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from kazoo.client import KazooClient, KazooState
+from kazoo.client import KazooClient
 from kazoo.exceptions import (
     ConnectionLoss,
     KazooException,
@@ -20,7 +20,13 @@ from kazoo.exceptions import (
 from kazoo.handlers.threading import KazooTimeoutError
 
 from pyspider_zk.config import Settings
+from pyspider_zk.core.sessions import Times
 from pyspider_zk.errors import SessionLost, Unavailable
+from pyspider_zk.zookeeper.clock import boottime
+from pyspider_zk.zookeeper.pulse import OnChange, Pulse
+from pyspider_zk.zookeeper.session import Session
+from pyspider_zk.zookeeper.unreadable import Unreadable
+from pyspider_zk.zookeeper.wire import handler
 
 Watch = Callable[[object], None]
 """Called with kazoo's event, on kazoo's thread: only to post. Pass the same callable each time:
@@ -37,6 +43,17 @@ _FOLLOWS_ANOTHER_FAULT = (RolledBackError, RuntimeInconsistency)
 _kazoo_logger = logging.getLogger("pyspider_zk.kazoo")
 
 
+Ask = tuple[str, Watch | None]
+"""A path to look at, and what to call when what is there changes."""
+
+
+class Look(NamedTuple):
+    """What was asked for in one go: data and versions, and names below parents."""
+
+    data: list[tuple[bytes, int] | None]
+    names: list[list[str]]
+
+
 class Connection:
     """A ZooKeeper client whose calls never wait longer than ``timeout`` seconds.
 
@@ -46,17 +63,40 @@ class Connection:
     ``Unavailable``. What ZooKeeper itself refuses (``NoNodeError``, ``BadVersionError`` ...)
     comes through as kazoo's own exceptions, for this package's other modules.
 
+    It notes when each request was sent that was answered. On that rests how long the session
+    surely lives, and the trying of another server when one is silent; see ``Session``.
+
     Threads: all methods may be called from any thread but kazoo's own, that is not from a watch.
     Not to be carried over a fork.
+
+    Args:
+        timeout: seconds that a call waits for its answer.
+        clock: seconds on a clock that never jumps and counts suspension.
+        resumes: go on in the same session however long ZooKeeper was away, if it lets us; only
+            for those that hold nothing by the session alone.
+
+    Attributes:
+        unreadable: znodes that readers of this connection passed over.
     """
 
-    def __init__(self, settings: Settings, timeout: float = 3.0) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        timeout: float = 3.0,
+        clock: Callable[[], float] = boottime,
+        *,
+        resumes: bool = False,
+    ) -> None:
         self._settings = settings
         self._timeout = timeout
-        self._session: int | None = None
+        alone = "," not in settings.hosts
+        self._session = Session(settings.session, clock, resumes=resumes, alone=alone)
+        self._pulse = Pulse(self._session, self._beat)
+        self.unreadable = Unreadable()
         self._client = KazooClient(
             hosts=settings.hosts,
             timeout=settings.session,
+            handler=handler(self._session.connect),
             # Back-off grows without end by default: an hour's outage would cost another hour.
             connection_retry={"max_tries": -1, "max_delay": 1.0, "ignore_expire": False},
             command_retry={"max_tries": 0, "ignore_expire": False},
@@ -70,6 +110,7 @@ class Connection:
         Raises:
             Unavailable: nothing answers at the addresses.
         """
+        self._pulse.start()
         try:
             self._client.start(timeout=patience)
         except (KazooTimeoutError, KazooException, OSError) as error:
@@ -84,22 +125,30 @@ class Connection:
 
         Blocks up to the session timeout if ZooKeeper is silent.
         """
+        self._pulse.mute()
         self._client.stop()
         self._client.close()
+        self._pulse.stop()
 
     @property
     def session(self) -> int | None:
         """The id of the session, None before the first and after its end.
 
-        It stays while the connection is suspended: the session may live on. Once another one
-        has begun, no call is answered in it before its id stands here.
+        It stays while the connection is suspended, for as long as the session surely lives. An id
+        that is gone never comes back. Once another session has begun, no call is answered in it
+        before its id stands here.
         """
-        return self._session
+        return self._session.id
+
+    @property
+    def times(self) -> Times:
+        """How long a session lasts, as the server granted it."""
+        return self._session.times
 
     @property
     def connected(self) -> bool:
         """Whether the client believes itself connected; a dead link may hide for a while."""
-        return bool(self._client.connected)
+        return bool(self._client.connected) and self._session.id is not None
 
     def require(self) -> None:
         """Make sure of the connection, as far as known, before anything is sent.
@@ -112,17 +161,17 @@ class Connection:
         if not self.connected:
             raise Unavailable(f"ZooKeeper at {self._settings.hosts} is not connected")
 
-    def on_change(self, callback: Watch) -> None:
-        """Call back on every change of the connection's state, on kazoo's thread."""
-        self._client.add_listener(callback)
+    def on_change(self, callback: OnChange) -> None:
+        """Call back when the session is suspended, back or lost; the callback must not block."""
+        self._pulse.add(callback)
 
-    def forget(self, callback: Watch) -> None:
-        """Call back no more on changes of the connection's state."""
-        self._client.remove_listener(callback)
+    def forget(self, callback: OnChange) -> None:
+        """Call back no more on changes of the session."""
+        self._pulse.remove(callback)
 
     def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, int]:
         """Return a znode's data and version."""
-        data, stat = self._wait(self._client.get_async(path, watch=watch))
+        data, stat = self._do(self._client.get_async, path, watch=watch)
         return data, stat.version
 
     def find(self, path: str, watch: Watch | None = None) -> tuple[bytes, int] | None:
@@ -134,20 +183,40 @@ class Connection:
 
     def find_all(self, paths: Sequence[str]) -> list[tuple[bytes, int] | None]:
         """Return data and version of many znodes in one go; None for those missing."""
-        answers = [self._client.get_async(path) for path in paths]
-        found: list[tuple[bytes, int] | None] = []
-        for answer in answers:
-            try:
-                data, stat = self._wait(answer)
-                found.append((data, stat.version))
-            except NoNodeError:
-                found.append(None)
-        return found
+        return self.look([(path, None) for path in paths]).data
 
     def children(self, path: str, watch: Watch | None = None) -> list[str]:
         """Return the names below a znode; none if it does not exist."""
         try:
-            names: list[str] = self._wait(self._client.get_children_async(path, watch=watch))
+            names: list[str] = self._do(self._client.get_children_async, path, watch=watch)
+        except NoNodeError:
+            return []
+        return names
+
+    def look(self, znodes: Sequence["Ask"], parents: Sequence["Ask"] = ()) -> "Look":
+        """Return data of znodes and names below parents, all asked for in one go.
+
+        So it costs one round trip. They are read in this order, the znodes first. None stands for
+        data that do not exist; below a parent that does not exist there is nothing.
+        """
+        sent = self._session.now()
+        data = [self._client.get_async(path, watch=watch) for path, watch in znodes]
+        names = [self._client.get_children_async(path, watch=watch) for path, watch in parents]
+        return Look(
+            [self._found(answer, sent) for answer in data],
+            [self._names(answer, sent) for answer in names],
+        )
+
+    def _found(self, answer: Any, sent: float) -> tuple[bytes, int] | None:
+        try:
+            data, stat = self._wait(answer, sent)
+        except NoNodeError:
+            return None
+        return data, stat.version
+
+    def _names(self, answer: Any, sent: float) -> list[str]:
+        try:
+            names: list[str] = self._wait(answer, sent)
         except NoNodeError:
             return []
         return names
@@ -156,11 +225,8 @@ class Connection:
         self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequence: bool = False
     ) -> str:
         """Create a znode and its parents; return its path."""
-        created: str = self._wait(
-            self._client.create_async(
-                path, data, ephemeral=ephemeral, sequence=sequence, makepath=True
-            )
-        )
+        options = {"ephemeral": ephemeral, "sequence": sequence, "makepath": True}
+        created: str = self._do(self._client.create_async, path, data, **options)
         return created
 
     def ensure(self, paths: Iterable[str], data: bytes = b"") -> None:
@@ -173,19 +239,19 @@ class Connection:
 
     def set(self, path: str, data: bytes, version: int = -1) -> int:
         """Write a znode's data if it has that version (-1: any); return the new version."""
-        stat = self._wait(self._client.set_async(path, data, version=version))
+        stat = self._do(self._client.set_async, path, data, version=version)
         return int(stat.version)
 
     def delete(self, path: str, version: int = -1) -> None:
         """Delete a znode if it has that version (-1: any); no fault if it does not exist."""
         try:
-            self._wait(self._client.delete_async(path, version))
+            self._do(self._client.delete_async, path, version)
         except NoNodeError:
             return
 
     def sync(self, path: str) -> None:
         """Let the server that we are connected to catch up with the leader."""
-        self._wait(self._client.sync_async(path))
+        self._do(self._client.sync_async, path)
 
     def multi(self, *steps: "Step") -> list[Any]:
         """Do all steps or none; return their results.
@@ -196,7 +262,7 @@ class Connection:
         transaction = self._client.transaction()
         for step in steps:
             step(transaction)
-        results: list[Any] = self._wait(transaction.commit_async())
+        results: list[Any] = self._do(transaction.commit_async)
         faults = [result for result in results if isinstance(result, Exception)]
         causes = [fault for fault in faults if not isinstance(fault, _FOLLOWS_ANOTHER_FAULT)]
         for fault in causes or faults:
@@ -205,20 +271,33 @@ class Connection:
 
     def _on_state(self, state: object) -> None:
         """Note the session; on kazoo's thread, before it sends anything in a new session."""
-        if state == KazooState.CONNECTED:
-            self._session = self._client.client_id[0]
-        elif state == KazooState.LOST:
-            self._session = None
+        known = self._client.client_id
+        self._session.on_state(state, known[0] if known else None)
 
-    def _wait(self, answer: Any) -> Any:
+    def _beat(self) -> Any | None:
+        """Ask for something cheap, if there is a connection; do not wait for the answer."""
+        return self._client.exists_async("/") if self.connected else None
+
+    def _do(self, request: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        """Send a request and wait for its answer."""
+        sent = self._session.now()
+        return self._wait(request(*args, **options), sent)
+
+    def _wait(self, answer: Any, sent: float) -> Any:
+        """Wait for the answer to what was sent at that time or later; a refusal is an answer."""
         try:
-            return answer.get(timeout=self._timeout)
+            result = answer.get(timeout=self._timeout)
         except SessionExpiredError as error:
             raise SessionLost("the ZooKeeper session expired") from error
         except _AWAY as error:
             raise Unavailable(
                 f"ZooKeeper at {self._settings.hosts} does not answer ({type(error).__name__})"
             ) from error
+        except KazooException:
+            self._session.answered(sent)
+            raise
+        self._session.answered(sent)
+        return result
 
 
 Step = Callable[[Any], None]

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pyspider_zk.config import Settings
 from pyspider_zk.core.jobs import Claimant
 from pyspider_zk.core.names import Tree
-from pyspider_zk.core.ownership import NOTHING, Rules, View
+from pyspider_zk.core.ownership import LONGEST_LEASE, NOTHING, Rules, View
 from pyspider_zk.core.records import Cluster, Load, Member, MemberId, Meta
 from pyspider_zk.errors import ClusterError, SessionLost, Unavailable
 from pyspider_zk.zookeeper.clock import boottime
@@ -17,9 +17,11 @@ from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.directory import Directory
 from pyspider_zk.zookeeper.events import Events
 from pyspider_zk.zookeeper.jobs import JobQueue
-from pyspider_zk.zookeeper.leadership import OUTDATED, Leadership, read_members
+from pyspider_zk.zookeeper.leadership import OUTDATED, Leadership
 from pyspider_zk.zookeeper.membership import Membership
 from pyspider_zk.zookeeper.meta import ensure_cluster
+from pyspider_zk.zookeeper.reading import Reader, Table, read_members
+from pyspider_zk.zookeeper.waiting import Waiting
 
 logger = logging.getLogger("pyspider_zk.coordinator")
 
@@ -64,15 +66,22 @@ class Coordinator:
         self._clock = clock
         self._chance = chance
         tree = self._tree = Tree(settings.root)
-        self._connection = Connection(settings)
+        self._connection = Connection(settings, resumes=True)  # leases bound what it holds
+        unreadable = self._connection.unreadable
+        self._reader = Reader(tree, unreadable)
         self._directory = Directory(settings, self._connection)
+        self._table = Table(tree.assignment, settings.slots, unreadable)
         self.jobs = JobQueue(self._connection, tree.jobs)
         self.events = Events(self._connection, tree)
         self._rules = Rules(
-            lease=settings.lease, budget=settings.budget, await_members=settings.await_members
+            lease=min(settings.lease, LONGEST_LEASE),
+            budget=settings.budget,
+            await_members=settings.await_members,
         )
         self._membership = self._new_membership()
-        self._leadership = Leadership(self._connection, tree, self._rules, clock, self._on_event)
+        self._leadership = Leadership(
+            self._connection, tree, self._rules, clock, self._on_event, self._table, self._reader
+        )
         self._thread = threading.Thread(target=self._run, name="coordinator", daemon=True)
         self._wake = threading.Event()
         self._stale = threading.Event()
@@ -96,13 +105,18 @@ class Coordinator:
         """
         self._connection.start(patience)
         try:
-            ensure_cluster(self._connection, self._tree, Meta(self._settings.slots))
+            if not Waiting(self._clock).until(self._is_founded, patience):
+                raise Unavailable(f"ZooKeeper at {self._settings.hosts} stopped answering")
         except BaseException:
             self._connection.stop()
             raise
         self._connection.on_change(self._on_event)
         self.beat()
         self._thread.start()
+
+    def _is_founded(self) -> bool:
+        ensure_cluster(self._connection, self._tree, Meta(self._settings.slots))
+        return True
 
     def stop(self) -> None:
         """Leave the cluster. Call it once no effect can happen any more.
@@ -154,7 +168,9 @@ class Coordinator:
     def beat(self) -> None:
         """Show that the scheduling loop runs; without it the lease is not renewed.
 
-        A member whose loop hangs must not keep its projects from everybody else.
+        A member whose loop hangs must not keep its projects from everybody else. How long it may
+        stand still is a setting: loading a project takes its time, and it would take as long
+        elsewhere.
 
         Raises:
             ClusterError: the coordinator itself has failed; the member must end.
@@ -229,6 +245,8 @@ class Coordinator:
             raise SessionLost("the ZooKeeper session ended")
         self._connection.require()
         member = self._membership.id or self._join()
+        if member is None:
+            return
         if self._draining.is_set():
             self._membership.drain()
             self._alone = not self._others()
@@ -237,11 +255,15 @@ class Coordinator:
             self._membership.refresh()
         self._pass_on_releases()
         self._renew_if_due()
-        self._leadership.lead(member, self._weights)
+        self._leadership.lead(member, self._weights, self._membership.hold)
 
-    def _join(self) -> MemberId:
+    def _join(self) -> MemberId | None:
+        """Join, unless our former self is still registered; then look again soon."""
         ensure_cluster(self._connection, self._tree, Meta(self._settings.slots))
         self._clear_up()
+        if self._membership.awaits_former_self(self._record.name):
+            self._next_renewal = self._clock() + self._settings.renewal
+            return None
         self._next_renewal = float("-inf")
         return self._membership.join(replace(self._record, draining=self._draining.is_set()))
 
@@ -253,7 +275,7 @@ class Coordinator:
             self._former = None
 
     def _others(self) -> bool:
-        members = read_members(self._connection, self._tree)
+        members = read_members(self._connection, self._tree, self._reader)
         return any(not record.draining for record in members.values())
 
     def _pass_on_releases(self) -> None:
@@ -269,7 +291,7 @@ class Coordinator:
         if now < self._next_renewal:
             return
         self._next_renewal = now + self._settings.renewal * (1 - JITTER * self._chance())
-        if now - self._beat <= self._settings.lease:
+        if now - self._beat <= self._settings.hang:
             self._membership.renew(self._load())
 
     def _drop_all(self, error: SessionLost) -> None:
@@ -282,7 +304,12 @@ class Coordinator:
 
     def _new_membership(self) -> Membership:
         return Membership(
-            self._connection, self._tree, self._rules, self._clock, self._on_assignment
+            self._connection,
+            self._tree,
+            self._rules,
+            self._clock,
+            self._on_assignment,
+            self._table,
         )
 
     def _say_away(self, error: Unavailable | None) -> None:

@@ -12,15 +12,15 @@ from pyspider_zk.core.records import (
     Cluster,
     Component,
     ComponentKind,
-    Load,
     Member,
     MemberId,
     Meta,
     check_meta,
+    decode_scale,
 )
 from pyspider_zk.errors import Mismatch
 from pyspider_zk.zookeeper.connection import Connection
-from pyspider_zk.zookeeper.leadership import read_members
+from pyspider_zk.zookeeper.reading import Found, Reader, read_members
 
 
 class Directory:
@@ -32,6 +32,10 @@ class Directory:
     def __init__(self, settings: Settings, connection: Connection | None = None) -> None:
         self._connection = connection or Connection(settings)
         self._tree = Tree(settings.root)
+        self._unreadable = self._connection.unreadable
+        self._reader = Reader(self._tree, self._unreadable)
+        self._born = Meta(settings.slots)
+        self._last = Assignment.vacant(settings.slots)
 
     def start(self, patience: float = 10.0) -> None:
         """Connect; wait up to ``patience`` seconds.
@@ -58,39 +62,54 @@ class Directory:
         self.stop()
 
     def members(self) -> dict[MemberId, Member]:
-        """Return the members that run."""
-        return read_members(self._connection, self._tree)
+        """Return the members that run and can be read."""
+        return read_members(self._connection, self._tree, self._reader)
 
     def read(self) -> Cluster:
-        """Return the whole cluster.
+        """Return the whole cluster; what nobody can read is passed over, and named in it.
+
+        In place of an assignment that cannot be read the last one stands that could.
 
         Raises:
             Mismatch: no cluster was ever founded at this root, or by another protocol.
         """
-        meta, assignment = self._connection.find_all([self._tree.meta, self._tree.assignment])
+        paths = [self._tree.meta, self._tree.assignment, self._tree.scale]
+        meta, table, scale = self._connection.find_all(paths)
         if meta is None:
             raise Mismatch(f"there is no cluster at {self._tree.root}: start a scheduler first")
-        born = Meta.decode(meta[0])
+        born = self._reader.value(self._tree.meta, meta, Meta.decode) or self._born
         fault = check_meta(born, Meta(born.slots), self._tree.root)
         if fault:
             raise Mismatch(fault)
+        self._born = born
+        self._reader.value(self._tree.scale, scale, decode_scale)
         members = self.members()
         leases = self._leases(members)
         return Cluster(
             born,
-            Assignment.decode(assignment[0]) if assignment else Assignment.vacant(born.slots),
+            self._assignment(table, born.slots),
             self._leader(),
             members,
-            {member: Load.decode(data) for member, (data, _) in leases.items()},
+            self._reader.loads(leases),
             self._components(),
             {member: version for member, (_, version) in leases.items()},
+            self._unreadable.mapping(),
         )
 
+    def _assignment(self, found: Found | None, slots: int) -> Assignment:
+        table = self._reader.value(
+            self._tree.assignment, found, lambda data: Assignment.decode(data, slots)
+        )
+        if table is not None or len(self._last.slots) != slots:
+            self._last = table or Assignment.vacant(slots)
+        return self._last if found else Assignment.vacant(slots)
+
     def _leader(self) -> MemberId | None:
-        first = leader_of(self._connection.children(self._tree.election))
+        names = self._reader.candidates(self._connection.children(self._tree.election))
+        first = leader_of(names)
         return candidate_of(first) if first else None
 
-    def _leases(self, members: Mapping[MemberId, Member]) -> dict[MemberId, tuple[bytes, int]]:
+    def _leases(self, members: Mapping[MemberId, Member]) -> dict[MemberId, Found]:
         leases = self._connection.find_all([self._tree.lease(member) for member in members])
         return {member: lease for member, lease in zip(members, leases, strict=True) if lease}
 
@@ -99,9 +118,9 @@ class Directory:
 
     def _component(self, kind: ComponentKind) -> dict[str, Component]:
         names = self._connection.children(f"{self._tree.components}/{kind}")
-        found = self._connection.find_all([self._tree.component(kind, name) for name in names])
-        return {
-            name: Component.decode(record[0])
-            for name, record in zip(names, found, strict=True)
-            if record
+        paths = [self._tree.component(kind, name) for name in names]
+        found = zip(names, paths, self._connection.find_all(paths), strict=True)
+        records = {
+            name: self._reader.value(path, data, Component.decode) for name, path, data in found
         }
+        return {name: record for name, record in records.items() if record is not None}

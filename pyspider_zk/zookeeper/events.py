@@ -1,6 +1,6 @@
 """The event log in ZooKeeper: bounded, read by sequence number, watched."""
 
-import logging
+from collections.abc import Collection
 
 from kazoo.exceptions import NoNodeError
 
@@ -9,8 +9,6 @@ from pyspider_zk.core.job_moves import Create
 from pyspider_zk.core.names import Tree
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.zookeeper.connection import Connection, Watch, delete
-
-logger = logging.getLogger("pyspider_zk.events")
 
 TRIMMED_AT_ONCE = 500
 
@@ -24,6 +22,7 @@ class Events:
     def __init__(self, connection: Connection, tree: Tree) -> None:
         self._connection = connection
         self._path = tree.events
+        self._strays: frozenset[str] = frozenset()
 
     def append(self, event: Event) -> int:
         """Write an event; return its sequence number.
@@ -49,7 +48,9 @@ class Events:
         """
         if watch is not None:
             self._connection.ensure([self._path])
-        numbers = in_order(self._connection.children(self._path, watch))
+        names = self._connection.children(self._path, watch)
+        numbers = in_order(names)
+        self._note_strays(names, numbers)
         if after is None:
             wanted = numbers[max(0, len(numbers) - limit) :]
         else:
@@ -68,15 +69,27 @@ class Events:
 
     def _found(self, numbers: list[int]) -> list[tuple[int, Event]]:
         found = self._connection.find_all(list(map(self._event, numbers)))
-        events = []
-        for number, record in zip(numbers, found, strict=True):
-            if record is None:
-                continue
-            try:
-                events.append((number, Event.decode(record[0])))
-            except BadMessage as error:
-                logger.warning("event %s is passed over: %s", number, error)
-        return events
+        told = zip(numbers, map(self._decoded, numbers, found), strict=True)
+        return [(number, event) for number, event in told if event is not None]
+
+    def _decoded(self, number: int, record: tuple[bytes, int] | None) -> Event | None:
+        path = self._event(number)
+        try:
+            event = None if record is None else Event.decode(record[0])
+        except BadMessage as error:
+            self._connection.unreadable.note(path, error)
+            return None
+        self._connection.unreadable.forget(path)
+        return event
+
+    def _note_strays(self, names: Collection[str], numbers: Collection[int]) -> None:
+        """Note the children that are no events; forget those that are gone."""
+        strays = frozenset(names) - frozenset(map(event_name, numbers))
+        for name in strays:
+            self._connection.unreadable.note(f"{self._path}/{name}", "it is no event's name")
+        gone = self._strays - strays
+        self._connection.unreadable.forget(*(f"{self._path}/{name}" for name in gone))
+        self._strays = strays
 
     def _event(self, sequence: int) -> str:
         return f"{self._path}/{event_name(sequence)}"

@@ -9,10 +9,17 @@ from kazoo.exceptions import NodeExistsError, NoNodeError, NotEmptyError
 
 from pyspider_zk.core.groups import HOLDER, PARTS, Holder, Home, Participant, check_name
 from pyspider_zk.core.records import MemberId
-from pyspider_zk.errors import Mismatch, NameTaken, SessionLost, Unavailable
+from pyspider_zk.errors import (
+    BadMessage,
+    ConfigError,
+    Mismatch,
+    NameTaken,
+    SessionLost,
+    Unavailable,
+)
 from pyspider_zk.zookeeper.connection import Connection, Step, Watch, create, delete, write
+from pyspider_zk.zookeeper.ephemeral import Tenure, begin
 from pyspider_zk.zookeeper.roster import Roster
-from pyspider_zk.zookeeper.session import is_alive
 from pyspider_zk.zookeeper.waiting import Waiting
 
 TOLD = 5  # participants that a message names
@@ -40,8 +47,7 @@ class Group:
         self._holder = f"{self._path}/{HOLDER}"
         self._run = run
         self._waiting = Waiting()
-        self._session: int | None = None
-        self._incarnation = ""
+        self._tenure: Tenure | None = None
         self._home: Home | None = None
         self._me: MemberId | None = None
 
@@ -52,13 +58,9 @@ class Group:
         Raises:
             SessionLost: not joined, or the session ended since.
         """
-        if self._me is None or not self._is_mine():
+        if self._me is None or self._tenure is None or self._tenure.lost:
             raise SessionLost(f"not in group {self._name!r}: join it, or join it again")
         return self._me
-
-    def _is_mine(self) -> bool:
-        """Tell whether the session that was joined in goes on, as far as known."""
-        return self._session is not None and self._connection.session == self._session
 
     @property
     def home(self) -> Home:
@@ -89,11 +91,6 @@ class Group:
             return self.me
         raise refusals[-1] if refusals else Unavailable(f"no answer within {patience:g} s")
 
-    def lose(self) -> None:
-        """Take the session for lost; another incarnation must join."""
-        if not is_alive(self._connection, self._session):
-            self._session = None
-
     def leave(self) -> None:
         """Leave; whoever is the last leaves nothing behind. Safe to repeat.
 
@@ -117,16 +114,23 @@ class Group:
 
     def _participants(self, path: str, watch: Watch | None) -> list[Participant]:
         paths = [f"{path}/{name}" for name in self._connection.children(path, watch)]
-        found = self._connection.find_all(paths)
-        read = [Participant.decode(record[0]) for record in found if record]
-        return sorted(read, key=lambda one: (one.number, one.since))
+        found = zip(paths, self._connection.find_all(paths), strict=True)
+        read = [self._read(place, record[0]) for place, record in found if record]
+        return sorted(filter(None, read), key=lambda one: (one.number, one.since))
+
+    def _read(self, path: str, data: bytes) -> Participant | None:
+        """Return the record of a participant, None if it is no such record."""
+        try:
+            return Participant.decode(data)
+        except BadMessage as fault:
+            self._connection.unreadable.note(path, fault)
+            return None
 
     def _try_to_join(self, participant: Participant, refusals: list[NameTaken]) -> bool:
         try:
             self._connection.require()
-            if self._me is None or not self._is_mine():
-                self._begin()
-                self._join(participant)
+            if self._me is None or self._tenure is None or self._tenure.lost:
+                self._join(participant, self._begin())
         except NameTaken as refusal:
             refusals.append(refusal)
             return False
@@ -135,19 +139,20 @@ class Group:
             return False
         return True
 
-    def _begin(self) -> None:
+    def _begin(self) -> Tenure:
         """Begin another incarnation, unless an attempt in this session may have registered one.
 
         What a former incarnation left is deleted: its session may live on after all.
         """
-        former = self._me
+        former, tenure = self._me, self._tenure
         if former is not None:
             self._connection.delete(self.home.member(former))
-        if former is not None or self._session != self._connection.session:
-            self._incarnation = uuid.uuid4().hex[:12]
-        self._session, self._me = self._connection.session, None
+        if former is not None or tenure is None or tenure.lost:
+            tenure = self._tenure = begin(self._connection)
+        self._me = None
+        return tenure
 
-    def _join(self, participant: Participant) -> None:
+    def _join(self, participant: Participant, tenure: Tenure) -> None:
         former = None
         while True:
             home = self._claim()
@@ -155,12 +160,10 @@ class Group:
                 raise Mismatch(f"{self._path} was damaged from outside: delete it")
             former = self._home = home
             try:
-                member = self.roster.standing(self._incarnation) or self._register(participant)
+                member = self.roster.standing(tenure.id) or self._register(participant, tenure)
             except NoNodeError:
                 continue  # it was closed in between
-            if self._connection.session != self._session:
-                self._connection.delete(home.member(member))
-                raise SessionLost("the ZooKeeper session ended while joining")
+            tenure.settle(home.member(member))
             self._me = member
             return
 
@@ -171,12 +174,20 @@ class Group:
             if found is None:
                 self._found()
                 continue
-            holder = Holder.decode(found[0])
+            holder = self._read_holder(found[0])
             home = Home(f"{self._path}/{holder.home}")
             if holder.run == self._run:
                 return home
             if not self._close(home):
                 self._refuse_another_run(holder, home)
+
+    def _read_holder(self, data: bytes) -> Holder:
+        try:
+            holder = Holder.decode(data)
+            check_name(holder.home, "home")
+        except (BadMessage, ConfigError) as fault:
+            raise Mismatch(f"{self._holder} cannot be read: {fault}; delete it") from fault
+        return holder
 
     def _found(self) -> None:
         """Make a home and take the name for it, all or none."""
@@ -190,7 +201,7 @@ class Group:
         except NoNodeError:
             self._connection.ensure([self._path])
 
-    def _register(self, participant: Participant) -> MemberId:
+    def _register(self, participant: Participant, tenure: Tenure) -> MemberId:
         """Take a number and register under a name that nobody runs under.
 
         That is looked at before the number is chosen: otherwise a former self that dies in
@@ -202,7 +213,7 @@ class Group:
         while True:
             last = self._last(self.home.joiner(name)) if name else None
             member = roster.try_to_take(
-                name, self._incarnation, holders, partial(self._nodes, participant, last)
+                name, tenure.id, holders, partial(self._nodes, participant, last)
             )
             if member is not None:
                 return member
@@ -212,7 +223,9 @@ class Group:
         found = self._connection.find(path)
         if found is None:
             return None
-        self._refuse_a_second(Participant.decode(found[0]))
+        last = self._read(path, found[0])
+        if last is not None:
+            self._refuse_a_second(last)
         return found[1]
 
     def _nodes(self, participant: Participant, last: int | None, member: MemberId) -> list[Step]:

@@ -1,7 +1,7 @@
 """The job queue: durable jobs with priorities, each in exactly one of three places."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from pyspider_zk.core.job_rules import (
     place_of,
 )
 from pyspider_zk.core.jobs import (
+    MOVED_LIMIT,
     Batch,
     BatchRecord,
     Claim,
@@ -30,7 +31,9 @@ from pyspider_zk.core.jobs import (
     JobRules,
     JobState,
     Outcome,
+    check_size,
 )
+from pyspider_zk.core.progress import brief
 from pyspider_zk.errors import JobLost
 from pyspider_zk.zookeeper.batches import Batches, Entries
 from pyspider_zk.zookeeper.connection import Connection, Watch
@@ -96,7 +99,8 @@ class JobQueue:
             Whether anything had to be put.
 
         Raises:
-            BadMessage: the id, a project's name, the priority or a job's size is not allowed.
+            BadMessage: the id, a project's name, the priority or a job's size is not allowed, or
+                what stands under this id cannot be read.
             BatchTaken: the batch was put in part, with other jobs.
         """
         return self._batches.put(batch, entries, note or {}, priority, event)
@@ -124,8 +128,13 @@ class JobQueue:
             batch: the id.
             event: what is written together with the mark in the batch, once.
 
+        Jobs whose records cannot be read end as well, with other records.
+
         Returns:
             How many jobs it concerned.
+
+        Raises:
+            BadMessage: the batch's own record cannot be read.
         """
         return self._batches.cancel(batch, event)
 
@@ -153,6 +162,12 @@ class JobQueue:
         """Return the jobs in one place, the next one first."""
         return self._store.names(state)
 
+    @property
+    def unreadable(self) -> Mapping[str, str]:
+        """What is wrong with the znodes that this queue passed over, by path."""
+        found = self._store.unreadable.mapping()
+        return {path: why for path, why in found.items() if path.startswith(f"{self._tree.root}/")}
+
     def find(self, name: JobName, watch: Watch | None = None) -> tuple[JobState, Job] | None:
         """Return where a job is and what is known of it, None if it is nowhere (any more).
 
@@ -177,16 +192,26 @@ class JobQueue:
         """Claim jobs, after giving back those whose claimants are gone.
 
         What was claimed without a reply before is found and returned first, even if there is no
-        room for it.
+        room for it. Whatever is raised, no claim is lost: the next call returns it.
 
         Args:
-            mine: only jobs of such projects are claimed or given back.
+            claimant: in its name only this queue object may take.
+            mine: only jobs of such projects are claimed or given back. It returns whether, or the
+                fence: an epoch that grows whenever the project's owner changes. Then running jobs
+                are taken over from who claimed them at a lower one too, though it stands.
             room: how many jobs to return.
 
         Raises:
             SessionLost: the claimant's znode is gone.
         """
         return self._taking.take(claimant, mine, room)
+
+    def put_down(self, claims: Iterable[Claim]) -> None:
+        """Tell that nobody began these claims: the next ``take`` returns them again.
+
+        Asks nothing of ZooKeeper.
+        """
+        self._taking.put_down(claims)
 
     def report(self, claim: Claim, progress: Mapping[str, Any], untidy: bool = False) -> Claim:
         """Tell how far a job is; return the claim to go on with.
@@ -201,10 +226,13 @@ class JobQueue:
 
         Raises:
             JobLost: the job is not the claimant's any more: stop.
+            BadMessage: the progress is too large for a znode; ``finish`` and ``give_back`` raise
+                it too.
         """
         while True:
             job = claim.job
             job = replace(job, progress=dict(progress), untidy=job.untidy or untidy)
+            check_size(f"the progress of job {claim.name}", job, MOVED_LIMIT)
             if self._store.do_if_current(report_steps(self._tree, claim, job)):
                 return Claim(claim.name, job, claim.version + 1)
             claim = self._after_refusal(claim, job, None) or claim
@@ -220,7 +248,7 @@ class JobQueue:
         now = self._clock()
 
         def after(job: Job) -> Job:
-            return ended(replace(job, progress=dict(progress)), outcome, now, reason)
+            return ended(replace(job, progress=dict(progress)), outcome, now, brief(reason))
 
         self._part_with(claim, after, finish_steps)
 
@@ -243,9 +271,9 @@ class JobQueue:
 
         def after(job: Job) -> Job:
             job = replace(job, progress=dict(progress))
-            return (
-                after_failure(job, now, self._rules, reason) if reason else after_return(job, now)
-            )
+            if reason:
+                return after_failure(job, now, self._rules, brief(reason))
+            return after_return(job, now)
 
         self._part_with(claim, after, return_steps)
         if behind:
@@ -261,7 +289,9 @@ class JobQueue:
         trying: Claim | None = claim
         while trying:
             job = after(trying.job)
-            if self._store.do_if_current(steps(self._tree, trying, job)):
+            check_size(f"the progress of job {claim.name}", job, MOVED_LIMIT)
+            moves = steps(self._tree, trying, job)
+            if self._store.move_if_current(JobState.RUNNING, claim.name, moves):
                 break
             arrived = self._store.find(place_of(job), claim.name)
             trying = self._after_refusal(trying, job, arrived and arrived.job)

@@ -1,7 +1,8 @@
 """Standing for election, and the leader's one duty: writing the assignment."""
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from kazoo.exceptions import BadVersionError, NoNodeError
 
@@ -9,32 +10,49 @@ from pyspider_zk.core.events import Moves, moves_between
 from pyspider_zk.core.names import Tree
 from pyspider_zk.core.ownership import (
     Decision,
+    Hold,
     Rules,
     Snapshot,
     Stamp,
     Standing,
     candidate_of,
     decide,
+    later,
     leftovers,
     line_of,
     next_death,
     observe,
     standing_of,
 )
-from pyspider_zk.core.records import Assignment, Member, MemberId, decode_acks
+from pyspider_zk.core.records import Assignment, Member, MemberId
+from pyspider_zk.core.repair import repaired
 from pyspider_zk.zookeeper.chronicle import Chronicle
-from pyspider_zk.zookeeper.connection import Connection, Step, Watch, check, delete, write
+from pyspider_zk.zookeeper.connection import Ask, Connection, Step, Watch, check, delete, write
 from pyspider_zk.zookeeper.events import Events
 from pyspider_zk.zookeeper.jobs import JobQueue
+from pyspider_zk.zookeeper.reading import Found, Reader, Table
 
 logger = logging.getLogger("pyspider_zk.leadership")
 
 WATCHED = 3  # how many before them candidates watch: a leader and two next in line may die at once
+UNKNOWN = Member("", "", 0, "", 0.0)
 TIDYING = 60.0  # seconds between two looks at what need not be kept any longer
+
+
+class _Names(NamedTuple):
+    """What one look brought: the assignment, and who has candidacies, leases and nodes."""
+
+    table: Found | None
+    candidates: list[str]
+    leases: list[MemberId]
+    members: list[MemberId]
 
 
 class Leadership:
     """One member's candidacy, and what it does while it leads.
+
+    A turn costs two round trips, however many members there are: one for the names, one for what
+    stands behind them.
 
     Threads: one thread calls the methods.
     """
@@ -46,12 +64,16 @@ class Leadership:
         rules: Rules,
         clock: Callable[[], float],
         on_change: Watch,
+        table: Table,
+        reader: Reader,
     ) -> None:
         self._connection = connection
         self._tree = tree
         self._rules = rules
         self._clock = clock
         self._on_change = on_change
+        self._table = table
+        self._reader = reader
         self._candidacy: str | None = None
         self._stamps: dict[MemberId, Stamp] = {}
         self._looked = self._tidied = float("-inf")
@@ -67,26 +89,61 @@ class Leadership:
         self._candidacy, self._stamps, self.leading = None, {}, False
         self._chronicle.forget()
 
-    def lead(self, member: MemberId, weights: Callable[[], Mapping[int, int]]) -> None:
+    def lead(self, member: MemberId, weights: Callable[[], Mapping[int, int]], hold: Hold) -> None:
         """Stand for election; if this member leads, bring the assignment one step further.
 
-        Those in line keep stamps too, so that they can go on at once.
+        Those in line keep stamps too, so that they can go on at once. Who has no lease that holds
+        neither stands nor deposes: two of them would depose each other for ever. But if nobody can
+        read the assignment nobody can renew, and somebody has to write it anew.
+
+        Args:
+            hold: of this member's own lease.
         """
-        line = self._line(member)
-        place = line.index(str(self._candidacy))
+        names = self._look()
+        holds = hold.until > self._clock()
+        line = self._line(member, names.candidates, holds or not self._table.is_readable)
+        place = line.index(self._candidacy) if self._candidacy in line else None
         self._say_whether_leading(place == 0)
         if self.leading:
-            self._assign(member, weights)
+            self._assign(member, weights(), names if names.table else self._look(), hold)
             self._tidy()
-        else:
-            self._watch_over(line[:place])
+        elif place and holds:
+            self._watch_over(line[:place], names.leases, hold)
 
     def next_death(self, now: float) -> float:
         """Return the moment to look again at the latest, to find a member dead that goes silent."""
         return next_death(self._stamps.values(), now, self._rules)
 
-    def _assign(self, member: MemberId, weights: Callable[[], Mapping[int, int]]) -> None:
-        snapshot, version = self._snapshot(weights())
+    def _look(self) -> _Names:
+        """Ask for all names at once; a leader needs more of them.
+
+        The assignment comes first: who got a slot in it joined before, so its lease is listed
+        unless it left.
+        """
+        tree, watch = self._tree, self._on_change
+        parents: list[Ask] = [(tree.election, watch), (tree.leases, None)]
+        if self.leading:
+            parents.append((tree.members, watch))
+        found = self._connection.look([(tree.assignment, None)] if self.leading else [], parents)
+        election, leases, members = (*found.names, [])[:3]
+        return _Names(
+            found.data[0] if found.data else None,
+            self._reader.candidates(election),
+            self._reader.members(tree.leases, leases),
+            self._reader.members(tree.members, members) if self.leading else [],
+        )
+
+    def _assign(
+        self, member: MemberId, weights: Mapping[int, int], names: _Names, hold: Hold
+    ) -> None:
+        if names.table is None:
+            return  # somebody deleted it; whoever joins founds it anew
+        version = names.table[1]
+        assignment = self._table.take(*names.table)
+        snapshot = self._snapshot(assignment, weights, names, hold)
+        if assignment is None:
+            self._repair(version, snapshot.now)
+            return
         decision = decide(snapshot, self._rules)
         if decision is not None:
             self._write(decision, version)
@@ -96,6 +153,18 @@ class Leadership:
         self._chronicle.tell(member, snapshot.members)
         self._sweep(leftovers(snapshot, self._rules))
 
+    def _repair(self, version: int, now: float) -> None:
+        """Write the assignment over one that nobody can read, as soon as that is safe."""
+        table = self._table
+        stamps = self._stamps.values()
+        after = repaired(table.known, table.slots, version, stamps, now, self._rules)
+        if after is None:
+            return
+        self._replace(after, version)
+        logger.warning(
+            "the assignment could not be read: it is written anew at epoch %d", after.epoch
+        )
+
     def _tidy(self) -> None:
         """Forget old events and jobs, now and then."""
         now = self._clock()
@@ -104,7 +173,7 @@ class Leadership:
             self._events.trim()
             self._jobs.trim()
 
-    def _watch_over(self, before: list[str]) -> None:
+    def _watch_over(self, before: list[str], leases: list[MemberId], hold: Hold) -> None:
         """Depose those next before me that are dead or left, the leader or who would be leader.
 
         Several may die at once, so each watches several. The first in line look at all leases,
@@ -112,7 +181,7 @@ class Leadership:
         """
         watched = before[-WATCHED:]
         near = len(before) <= WATCHED
-        now = self._stamp(None if near else list(map(candidate_of, watched)))
+        now = self._stamp(leases if near else list(map(candidate_of, watched)), hold)
         for name in watched:
             self._depose_if_dead(name, now)
 
@@ -132,11 +201,12 @@ class Leadership:
             self._chronicle.forget()
         self.leading = leading
 
-    def _line(self, member: MemberId) -> list[str]:
-        """Return all candidacies in line, with mine; one that was deposed stands again."""
-        names = self._connection.children(self._tree.election, self._on_change)
-        self._candidacy = self._standing(member, names) or self._stand(member)
-        return line_of({*names, self._candidacy})
+    def _line(self, member: MemberId, names: list[str], may_stand: bool) -> list[str]:
+        """Return all candidacies in line, with mine; one that was deposed may stand again."""
+        self._candidacy = self._standing(member, names)
+        if self._candidacy is None and may_stand:
+            self._candidacy = self._stand(member)
+        return line_of({*names, self._candidacy} if self._candidacy else names)
 
     def _standing(self, member: MemberId, names: Iterable[str]) -> str | None:
         """Return my candidacy, known or found; a request whose reply was lost may have made it.
@@ -154,54 +224,81 @@ class Leadership:
         created = self._connection.create(path, ephemeral=True, sequence=True)
         return created.rpartition("/")[2]
 
-    def _snapshot(self, weights: Mapping[int, int]) -> tuple[Snapshot, int]:
-        data, version = self._connection.get(self._tree.assignment)
-        assignment = Assignment.decode(data)
-        now = self._stamp()
-        snapshot = Snapshot(
-            assignment, self._members(), self._stamps, self._acks(assignment), weights, now
-        )
-        return snapshot, version
+    def _snapshot(
+        self,
+        assignment: Assignment | None,
+        weights: Mapping[int, int],
+        names: _Names,
+        hold: Hold,
+    ) -> Snapshot:
+        """Read what stands behind the names; releases only of those asked to release."""
+        tree, members = self._tree, names.members
+        table = assignment or Assignment(0, ())
+        asked = sorted({slot.owner for slot in table.slots if slot.next and slot.owner})
+        asks: list[Ask] = [(tree.member(member), None) for member in members]
+        asks += [(tree.ack(member), self._on_change) for member in asked]
+        extra: list[Found | None] = []
+        now = self._stamp(names.leases, hold, asks, extra)
+        records = self._reader.records(dict(zip(members, extra, strict=False)))
+        acks = self._reader.acks(dict(zip(asked, extra[len(members) :], strict=True)))
+        return Snapshot(table, _registered(members, records), self._stamps, acks, weights, now)
 
-    def _stamp(self, members: Collection[MemberId] | None = None) -> float:
-        """Look at the leases of these or all; return the time that their versions were seen at.
+    def _stamp(
+        self,
+        members: Sequence[MemberId],
+        hold: Hold,
+        asks: Sequence[Ask] = (),
+        extra: list[Found | None] | None = None,
+    ) -> float:
+        """Look at these leases; return the time that their versions were seen at.
 
         The clock is read after the leases: read before, a version could seem older than its
-        renewal is. If I could not look for long, nobody could show me a renewal (ZooKeeper was
-        away, the machine slept), so all ages start anew.
+        renewal is.
+
+        Args:
+            asks: what else to read with them, in the same round trip.
+            extra: gets the answers to that.
         """
-        versions = self._versions(members)
+        leases: list[Ask] = [(self._tree.lease(member), None) for member in members]
+        data = self._connection.look([*leases, *asks]).data
         now = self._clock()
-        blind = now - self._looked > self._rules.lease / 2
-        self._stamps = observe({} if blind else self._stamps, versions, now)
+        found = {member: lease for member, lease in zip(members, data, strict=False) if lease}
+        versions = {member: version for member, (_, version) in found.items()}
+        told = {member: load.lease for member, load in self._reader.loads(found).items()}
+        self._stamps = observe(self._counted(now, hold), versions, now, told)
         self._looked = now
+        if extra is not None:
+            extra.extend(data[len(members) :])
         return now
 
-    def _versions(self, members: Collection[MemberId] | None) -> dict[MemberId, int]:
-        if members is None:
-            members = list(map(MemberId.parse, self._connection.children(self._tree.leases)))
-        found = self._connection.find_all([self._tree.lease(member) for member in members])
-        return {member: lease[1] for member, lease in zip(members, found, strict=True) if lease}
+    def _counted(self, now: float, hold: Hold) -> Mapping[MemberId, Stamp]:
+        """Return the stamps without the time in which nobody could have shown me a renewal.
 
-    def _members(self) -> dict[MemberId, Member]:
-        return read_members(self._connection, self._tree, self._on_change)
-
-    def _acks(self, assignment: Assignment) -> dict[MemberId, dict[int, int]]:
-        """Read the releases of those asked to release, and of nobody else."""
-        asked = sorted({slot.owner for slot in assignment.slots if slot.next and slot.owner})
-        found = [self._connection.find(self._tree.ack(member), self._on_change) for member in asked]
-        return {
-            member: decode_acks(ack[0]) for member, ack in zip(asked, found, strict=True) if ack
-        }
+        If my own lease did not hold all the time since I looked last (ZooKeeper was away, the
+        machine slept) others could not renew either, so all ages start anew. If it did, a long
+        pause between two looks counts half a lease. But while nobody can read the assignment
+        nobody can renew, and ages are all that is looked at.
+        """
+        if not self._table.is_readable:
+            return self._stamps
+        if hold.since > self._looked or hold.until <= now:
+            return {}
+        return later(self._stamps, max(0.0, now - self._looked - self._rules.lease / 2))
 
     def _write(self, decision: Decision, version: int) -> None:
         """Write the assignment if I still lead and what it was judged by still holds."""
-        steps: list[Step] = [check(f"{self._tree.election}/{self._candidacy}")]
-        steps += [
+        steps = [
             check(self._tree.lease(member), lease) for member, lease in decision.checks.items()
         ]
-        steps.append(write(self._tree.assignment, decision.assignment.encode(), version))
-        self._connection.multi(*steps)
+        self._replace(decision.assignment, version, *steps)
+
+    def _replace(self, table: Assignment, version: int, *steps: Step) -> None:
+        self._connection.multi(
+            check(f"{self._tree.election}/{self._candidacy}"),
+            *steps,
+            write(self._tree.assignment, table.encode(), version),
+        )
+        self._table.wrote(table, version + 1)
 
     def _sweep(self, leases: Mapping[MemberId, int]) -> None:
         """Delete what nobody needs; a lease only if it still has the version that was judged."""
@@ -214,17 +311,11 @@ OUTDATED = (BadVersionError, NoNodeError)
 """What the world says to a leader's write that was decided on an older state of it."""
 
 
-def read_members(
-    connection: Connection, tree: Tree, watch: Watch | None = None
+def _registered(
+    members: Iterable[MemberId], records: Mapping[MemberId, Member]
 ) -> dict[MemberId, Member]:
-    """Return the members whose ephemeral node stands."""
-    members = list(map(MemberId.parse, connection.children(tree.members, watch)))
-    found = connection.find_all([tree.member(member) for member in members])
-    return {
-        member: Member.decode(record[0])
-        for member, record in zip(members, found, strict=True)
-        if record
-    }
+    """Return all members whose node stands; what one tells may have been overwritten by anybody."""
+    return {member: records.get(member, UNKNOWN) for member in members}
 
 
 def _log(moves: Moves) -> None:

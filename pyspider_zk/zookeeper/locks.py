@@ -1,7 +1,6 @@
 """Fair locks in ZooKeeper, exclusive and shared, whose holder learns that it lost them."""
 
 import threading
-import uuid
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType
@@ -9,10 +8,12 @@ from typing import Self
 
 from kazoo.exceptions import NodeExistsError, NoNodeError
 
-from pyspider_zk.core.locks import Entry, Kind, entry_before, entry_of, prefix_of
+from pyspider_zk.core.locks import Entry, Kind, entry_before, entry_of, prefix_of, read_line
 from pyspider_zk.errors import ClusterError, SessionLost, TimedOut, Unavailable
 from pyspider_zk.zookeeper.connection import Connection, check, create
-from pyspider_zk.zookeeper.session import Change, SessionWatch, is_alive
+from pyspider_zk.zookeeper.ephemeral import Tenure, begin
+from pyspider_zk.zookeeper.errands import Errands
+from pyspider_zk.zookeeper.session import Change
 from pyspider_zk.zookeeper.waiting import Waiting
 
 
@@ -39,13 +40,13 @@ class Lock:
         timeout: seconds that ``acquire`` waits; None for as long as it takes.
         guard: a znode of this session without which nothing is done; the path's parent must
             exist then. Without a guard the path is made as needed, and stays.
-        on_lost: called once if the lock is lost while held, on the session watch's thread.
+        on_lost: called once if the lock is lost while held, as one of the errands.
     """
 
     def __init__(
         self,
         connection: Connection,
-        watch: SessionWatch,
+        errands: Errands,
         path: str,
         kind: Kind = Kind.EXCLUSIVE,
         *,
@@ -54,7 +55,7 @@ class Lock:
         on_lost: Callable[[], object] | None = None,
     ) -> None:
         self._connection = connection
-        self._watch = watch
+        self._errands = errands
         self._path = path
         self._kind = kind
         self._timeout = timeout
@@ -63,8 +64,7 @@ class Lock:
         self._waiting = Waiting()
         self._in_use = threading.Lock()
         self._held = False
-        self._guid = ""
-        self._session: int | None = None
+        self._tenure: Tenure | None = None
         self._entry: Entry | None = None
         self._has_asked = False
         self.lost = threading.Event()
@@ -75,7 +75,7 @@ class Lock:
     @property
     def held(self) -> bool:
         """Whether the lock is held, as far as known here; ``check`` makes sure."""
-        return self._held and not self.lost.is_set()
+        return self._held and not self.lost.is_set() and not self._is_over()
 
     def acquire(self) -> None:
         """Wait for the lock; blocks. If it raises, the place in line is given up.
@@ -136,70 +136,86 @@ class Lock:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        held = self.held
         self.release()
-        if self.lost.is_set() and error is None:
+        if not held and error is None:
             raise SessionLost(f"{self!r} was lost while it was held")
 
+    def _is_over(self) -> bool:
+        return self._tenure is not None and self._tenure.lost
+
     def _refuse_if_lost(self) -> None:
+        if self._is_over():
+            self.lost.set()
         if self.lost.is_set():
             raise SessionLost(f"the session ended while waiting for {self!r}")
 
     def _begin(self) -> None:
         self.lost.clear()
-        self._guid, self._entry = uuid.uuid4().hex, None
+        self._tenure, self._entry = None, None
         self._has_asked = False
-        self._session = self._connection.session
-        self._watch.add(self._on_change)
+        self._connection.on_change(self._on_change)
 
     def _end(self) -> None:
         self._held = False
-        self._watch.remove(self._on_change)
-        leave = partial(self._leave, self._guid, self._entry is not None)
+        self._connection.forget(self._on_change)
+        try:
+            if self._tenure is not None:
+                self._give_place_up(self._tenure.id)
+        finally:
+            self._in_use.release()
+
+    def _give_place_up(self, guid: str) -> None:
+        leave = partial(self._leave, guid, self._entry is not None)
         try:
             leave()
         except (Unavailable, SessionLost):
-            self._watch.clear_up(leave)
-        finally:
-            self._in_use.release()
+            self._errands.do_until_done(leave)
 
     def _is_my_turn(self) -> bool:
         """Look whether nobody is before me; if somebody is, watch the last one only."""
         self._refuse_if_lost()
         self._connection.require()
+        tenure = self._tenure = self._tenure or begin(self._connection)
         while True:
-            names = self._line()
-            before = entry_before(names, self._mine(names))
+            line = self._line(tenure.id)
+            before = entry_before(line, self._mine(line, tenure))
             if before is None:
                 return True
             if self._connection.find(f"{self._path}/{before}", self._waiting.wake) is not None:
                 return False
 
-    def _line(self) -> list[str]:
-        """Return the names of all in line, with mine.
+    def _line(self, guid: str) -> list[Entry]:
+        """Return the entries of all in line, with mine.
 
         A request whose reply was lost may have made mine; it is found by its GUID, once the server
         that we reach now has heard of it.
         """
         if self._entry is None and self._has_asked:
             self._connection.sync(self._path)
-        names = self._connection.children(self._path)
-        if self._entry is None and entry_of(names, self._guid) is None:
+        line = self._read()
+        if self._entry is None and entry_of(line, guid) is None:
             self._has_asked = True
-            self._stand()
-            names = self._connection.children(self._path)
-        return names
+            self._stand(guid)
+            line = self._read()
+        return line
 
-    def _mine(self, names: list[str]) -> Entry:
-        if self._connection.session != self._session:
-            self.lost.set()
+    def _read(self) -> list[Entry]:
+        """Return the entries of all in line; whatever else stands there holds nobody up."""
+        entries, junk = read_line(self._connection.children(self._path))
+        for name in junk:
+            self._connection.unreadable.note(f"{self._path}/{name}", "it is no place in line")
+        return entries
+
+    def _mine(self, line: list[Entry], tenure: Tenure) -> Entry:
         self._refuse_if_lost()
-        self._entry = entry_of(names, self._guid)
+        self._entry = entry_of(line, tenure.id)
         if self._entry is None:
             raise SessionLost(f"the place in line for {self!r} is gone")
         return self._entry
 
-    def _stand(self) -> None:
-        path = f"{self._path}/{prefix_of(self._kind, self._guid)}"
+    def _stand(self, guid: str) -> None:
+        path = f"{self._path}/{prefix_of(self._kind, guid)}"
         step = create(path, b"", ephemeral=True, sequence=True)
         while True:
             try:
@@ -223,12 +239,12 @@ class Lock:
         self._connection.require()
         if not was_seen:  # the server may not have heard of it
             self._connection.sync(self._path)
-        for name in self._connection.children(self._path):
-            if Entry.parse(name).guid == guid:
-                self._connection.delete(f"{self._path}/{name}")
+        for entry in self._read():
+            if entry.guid == guid:
+                self._connection.delete(f"{self._path}/{entry}")
 
     def _on_change(self, change: Change) -> None:
-        if change is Change.LOST and not is_alive(self._connection, self._session):
+        if change is Change.LOST and self._is_over():
             self._lose()
         self._waiting.wake()
 
@@ -236,4 +252,4 @@ class Lock:
         if not self.lost.is_set():
             self.lost.set()
             if self._held and self._on_lost is not None:
-                self._on_lost()
+                self._errands.do(self._on_lost)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from kazoo.exceptions import BadVersionError, NoNodeError
 
 from pyspider_zk.core.names import Tree
-from pyspider_zk.core.ownership import NOTHING, Rules, View, still_released, view_of
+from pyspider_zk.core.ownership import NOTHING, Hold, Rules, View, still_released, view_of
 from pyspider_zk.core.records import Assignment, Load, Member, MemberId, encode_acks
 from pyspider_zk.errors import SessionLost
 from pyspider_zk.zookeeper.connection import (
@@ -20,6 +20,7 @@ from pyspider_zk.zookeeper.connection import (
     delete,
     write,
 )
+from pyspider_zk.zookeeper.reading import Table
 from pyspider_zk.zookeeper.roster import Roster
 
 logger = logging.getLogger("pyspider_zk.membership")
@@ -29,6 +30,10 @@ class Membership:
     """One incarnation of a member: from joining until leaving or the loss of its session.
 
     Threads: one thread calls the methods; ``view`` may be read from any.
+
+    Attributes:
+        view: what it owns, as far as it knows.
+        hold: from when to when its lease holds.
     """
 
     def __init__(
@@ -38,6 +43,7 @@ class Membership:
         rules: Rules,
         clock: Callable[[], float],
         on_assignment: Watch,
+        table: Table,
     ) -> None:
         self._connection = connection
         self._tree = tree
@@ -45,7 +51,9 @@ class Membership:
         self._rules = rules
         self._clock = clock
         self._on_assignment = on_assignment
+        self._table = table
         self._session: int | None = None
+        self._patience_ends: float | None = None
         self._assignment: tuple[Assignment, int] | None = None
         self._incarnation = uuid.uuid4().hex[:12]
         self._released: dict[int, int] = {}
@@ -53,11 +61,25 @@ class Membership:
         self._record: Member | None = None
         self.id: MemberId | None = None
         self.view: View = NOTHING
+        self.hold = Hold()
 
     @property
     def lost(self) -> bool:
         """Whether the session that this incarnation belongs to has ended."""
         return self._session is not None and self._connection.session != self._session
+
+    def awaits_former_self(self, name: str) -> bool:
+        """Tell whether the number of that name shall be waited for before joining.
+
+        One that was killed is registered until its session ends. If it is started again at once it
+        waits for that, and gets its number back. It waits no longer: another may bear its name.
+        """
+        if not name or self._standing() is not None:
+            return False
+        now = self._clock()
+        if self._patience_ends is None:
+            self._patience_ends = now + self._connection.times.end
+        return now < self._patience_ends and self._roster.is_named(name, self._on_assignment)
 
     def join(self, record: Member) -> MemberId:
         """Take a number and register; nothing is owned until it is granted.
@@ -80,27 +102,34 @@ class Membership:
 
         The lease counts from before the sending: its reply may have been on its way for long.
 
+        If nobody can read the assignment nothing is renewed, and the lease runs on to its end too:
+        whoever wrote that may have written over a table that we do not know.
+
         Raises:
             SessionLost: the member's node is gone; another incarnation must join.
             Unavailable: no answer; the lease simply runs on to its end.
         """
         member = self._me()
-        while True:
-            _, version = self._assignment or self._read_assignment()
+        while (known := self._assignment or self._read_assignment()) is not None:
+            version = known[1]
             before = self._clock()
             try:
                 self._connection.multi(
                     check(self._tree.member(member)),
                     check(self._tree.assignment, version),
-                    write(self._tree.lease(member), load.encode()),
+                    write(self._tree.lease(member), self._lease(load)),
+                    *self._told_again(),
                 )
             except BadVersionError:
                 self._connection.sync(self._tree.assignment)
-                self._read_assignment()
+                if self._read_assignment() is None:
+                    return
                 continue
             except NoNodeError as error:
                 raise SessionLost(f"member {member} is not registered any more") from error
-            self.view = self.view.renewed(before + self._rules.open_for)
+            since = self.hold.since if before < self.hold.until else before
+            self.hold = Hold(since, before + self._rules.open_for)
+            self.view = self.view.renewed(self.hold.until)
             return
 
     def refresh(self) -> None:
@@ -118,6 +147,12 @@ class Membership:
             told = dict(self._released)
             self._connection.set(self._tree.ack(self._me()), encode_acks(told))
             self._told = told
+
+    def _told_again(self) -> list[Step]:
+        """Return the step that tells of open releases again: anybody may have overwritten it."""
+        if not self._released:
+            return []
+        return [write(self._tree.ack(self._me()), encode_acks(self._released))]
 
     def drain(self) -> None:
         """Ask for all slots to be moved away."""
@@ -158,13 +193,24 @@ class Membership:
     def _nodes(self, member: MemberId, record: Member) -> list[Step]:
         return [
             create(self._tree.member(member), record.encode(), ephemeral=True),
-            create(self._tree.lease(member), Load().encode()),
+            create(self._tree.lease(member), self._lease(Load())),
             create(self._tree.ack(member), encode_acks({})),
         ]
 
-    def _read_assignment(self) -> tuple[Assignment, int]:
+    def _lease(self, load: Load) -> bytes:
+        """Return the lease's data: whoever judges it must know how long my gate stays open."""
+        return replace(load, lease=self._rules.lease).encode()
+
+    def _read_assignment(self) -> tuple[Assignment, int] | None:
+        """Return the assignment that stands there, None if nobody can read it.
+
+        Then we keep to the last one that we could read for as long as our lease holds.
+        """
         data, version = self._connection.get(self._tree.assignment, self._on_assignment)
-        self._assignment = (Assignment.decode(data), version)
+        table = self._table.take(data, version)
+        if table is None:
+            return None
+        self._assignment = (table, version)
         self._show()
         return self._assignment
 

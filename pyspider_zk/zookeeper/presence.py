@@ -2,17 +2,15 @@
 
 import logging
 import threading
-import uuid
 from types import TracebackType
 from typing import Self
-
-from kazoo.exceptions import NodeExistsError
 
 from pyspider_zk.config import Settings
 from pyspider_zk.core.names import Tree
 from pyspider_zk.core.records import Component, ComponentKind, Meta
 from pyspider_zk.errors import SessionLost, Unavailable
 from pyspider_zk.zookeeper.connection import Connection
+from pyspider_zk.zookeeper.ephemeral import Ephemeral
 from pyspider_zk.zookeeper.meta import ensure_meta
 
 logger = logging.getLogger("pyspider_zk.presence")
@@ -31,10 +29,9 @@ class Presence:
         self._connection = Connection(settings)
         self._tree = Tree(settings.root)
         self._meta = Meta(settings.slots)
-        self._path = self._tree.component(kind, uuid.uuid4().hex[:12])
-        self._record = record
+        parent = f"{self._tree.components}/{kind}"
+        self._node = Ephemeral(self._connection, parent, record.encode())
         self._interval = settings.renewal
-        self._session: int | None = None
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="presence", daemon=True)
@@ -54,7 +51,7 @@ class Presence:
         self._connection.start()
         try:
             ensure_meta(self._connection, self._tree, self._meta)
-            self._register()
+            self._node.stand()
         except BaseException:
             self._connection.stop()
             raise
@@ -79,18 +76,10 @@ class Presence:
     def _run(self) -> None:
         while not self._stopping.is_set():
             try:
-                if self._connection.connected and self._connection.session != self._session:
-                    self._register()
+                self._connection.require()
+                self._node.stand()
                 self._wake.wait()
             except (Unavailable, SessionLost) as error:
                 logger.info("presence is not registered yet: %s", error)
                 self._wake.wait(self._interval)
             self._wake.clear()
-
-    def _register(self) -> None:
-        session = self._connection.session
-        try:
-            self._connection.create(self._path, self._record.encode(), ephemeral=True)
-        except NodeExistsError:
-            logger.debug("%s stands already", self._path)
-        self._session = session

@@ -1,12 +1,16 @@
 """Numbers and registrations in ZooKeeper: whoever needs a small stable number takes it here."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 from kazoo.exceptions import BadVersionError, NodeExistsError
 
 from pyspider_zk.core.numbers import choose_number
 from pyspider_zk.core.records import MemberId
+from pyspider_zk.errors import BadMessage
 from pyspider_zk.zookeeper.connection import Connection, Step, Watch, create, write
+
+NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
 
 Steps = Callable[[MemberId], Sequence[Step]]
 """The steps that register a number's new holder, its ephemeral node first of all."""
@@ -28,14 +32,18 @@ class Roster:
 
     def running(self, watch: Watch | None = None) -> list[MemberId]:
         """Return those that run."""
-        return sorted(map(MemberId.parse, self._connection.children(self._members, watch)))
+        names = self._connection.children(self._members, watch)
+        return sorted(filter(None, map(self._read_member, names)))
 
     def holders(self) -> dict[int, str]:
         """Return the name that each number was last given to, empty for none."""
-        numbers = sorted(int(number) for number in self._connection.children(self._ids))
+        read = map(self._read_number, self._connection.children(self._ids))
+        numbers = sorted(number for number in read if number is not None)
         found = self._connection.find_all([self._id(number) for number in numbers])
         return {
-            number: data[0].decode() for number, data in zip(numbers, found, strict=True) if data
+            number: self._read_name(number, data[0])
+            for number, data in zip(numbers, found, strict=True)
+            if data
         }
 
     def standing(self, incarnation: str) -> MemberId | None:
@@ -69,11 +77,40 @@ class Roster:
             return None
         return member
 
+    def is_named(self, name: str, watch: Watch) -> bool:
+        """Tell whether one that runs has the number of that name."""
+        running = {member.number for member in self.running(watch)}
+        return any(number in running for number, holder in self.holders().items() if holder == name)
+
     def is_held(self, number: int, name: str, watch: Watch) -> bool:
         """Tell whether one of that name runs under that number."""
         holder = self._connection.find(self._id(number))
         running = {member.number for member in self.running(watch)}
         return holder is not None and holder[0] == name.encode() and number in running
+
+    def _read_member(self, name: str) -> MemberId | None:
+        """Return who a znode stands for, None if nobody can bear that name."""
+        try:
+            member = MemberId.parse(name)
+        except (ValueError, BadMessage):
+            member = None
+        if member is None or str(member) != name or member.number < 0 or not member.incarnation:
+            self._connection.unreadable.note(f"{self._members}/{name}", "its name is no member's")
+            return None
+        return member
+
+    def _read_number(self, name: str) -> int | None:
+        if NUMBER.fullmatch(name):
+            return int(name)
+        self._connection.unreadable.note(f"{self._ids}/{name}", "its name is no number")
+        return None
+
+    def _read_name(self, number: int, data: bytes) -> str:
+        try:
+            return data.decode()
+        except UnicodeDecodeError as fault:
+            self._connection.unreadable.note(self._id(number), fault)
+            return ""
 
     def _claim(self, number: int, name: str) -> list[Step]:
         """Return the step that claims a number.

@@ -2,6 +2,8 @@
 
 from pyspider_zk.config import Settings
 from pyspider_zk.core.names import Tree
+from pyspider_zk.core.records import decode_scale
+from pyspider_zk.errors import BadMessage
 from pyspider_zk.zookeeper.connection import Connection
 
 
@@ -28,9 +30,15 @@ class ScaleNode:
         self._connection.stop()
 
     def get(self) -> int | None:
-        """Return the number asked for, None if nobody asked."""
+        """Return the number asked for, None if nobody asked for one that can be read."""
         found = self._connection.find(self._path)
-        return int(found[0]) if found else None
+        try:
+            number = None if found is None else decode_scale(found[0])
+        except BadMessage as error:
+            self._connection.unreadable.note(self._path, error)
+            return None
+        self._connection.unreadable.forget(self._path)
+        return number
 
     def set(self, schedulers: int) -> None:
         """Ask for a number of schedulers."""

@@ -1,20 +1,19 @@
-"""Telling what happens to a session: suspended, back, lost."""
+"""A connection's session: its id, what the server granted, and until when it surely lives."""
 
 import logging
 import queue
 import threading
 from collections.abc import Callable
 from enum import StrEnum
+from typing import Any
 
 from kazoo.client import KazooState
+from kazoo.exceptions import SessionExpiredError
 
-from pyspider_zk.errors import SessionLost, Unavailable
-from pyspider_zk.zookeeper.clock import boottime
-from pyspider_zk.zookeeper.connection import Connection
+from pyspider_zk.core.sessions import Times
+from pyspider_zk.zookeeper.wire import Wire
 
 logger = logging.getLogger("pyspider_zk.session")
-
-RETRY_PAUSE = 0.2  # seconds
 
 
 class Change(StrEnum):
@@ -30,131 +29,156 @@ class Change(StrEnum):
     LOST = "lost"
 
 
-Listener = Callable[[Change], object]
+class Session:
+    """Session that is over here before it can be over at the server.
 
+    kazoo is not asked: it takes everything that is sent for a sign of life. What counts is when
+    the last request was sent that was answered. If that is too long ago, the link is severed, so
+    that kazoo tries the next server with the same session. If it is longer ago still, the session
+    is given up for good: its id is never shown again, and kazoo is made to begin another one.
 
-def is_alive(connection: Connection, session: int | None) -> bool:
-    """Tell whether that session is the present one and known to be connected."""
-    return connection.connected and connection.session == session
-
-
-class SessionWatch:
-    """Tells listeners what happens to a connection's session, and clears up behind it.
-
-    ZooKeeper tells the end of a session only to those that reach it. kazoo finds out within two
-    thirds of the session timeout that nobody answers, so a session is taken for lost after one
-    third more: before the server can give what it held to others.
-
-    Threads: a daemon thread of its own calls the listeners one after the other. They may block
-    and may talk to ZooKeeper; what they raise is logged. All methods may be called from any
-    thread but kazoo's own; ``stop`` not from a listener.
+    Threads: any; nothing blocks.
 
     Args:
-        timeout: seconds of session that were asked for; the server must not have given less.
+        asked: seconds of session to ask for; what counts is what the server grants.
+        clock: seconds on a clock that never jumps and counts suspension.
+        resumes: never give up, but go on in the same session for as long as the server lets us,
+            however long nobody answered. Only for those that hold nothing by the session alone.
+        alone: there is one server only: one that is slow to begin is better than none.
+
+    Attributes:
+        changes: what happened, in order; read by one thread.
     """
 
     def __init__(
-        self, connection: Connection, timeout: float, clock: Callable[[], float] = boottime
+        self,
+        asked: float,
+        clock: Callable[[], float],
+        *,
+        resumes: bool = False,
+        alone: bool = False,
     ) -> None:
-        self._connection = connection
-        self._patience = timeout / 3
+        self._asked = asked
         self._clock = clock
-        self._states: queue.SimpleQueue[object] = queue.SimpleQueue()
-        self._listeners: list[Listener] = []
-        self._chores: list[Callable[[], None]] = []
+        self._resumes = resumes
+        self._alone = alone
         self._lock = threading.Lock()
-        self._suspended_at: float | None = None
-        self._told = Change.BACK
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="session-watch", daemon=True)
+        self._id: int | None = None
+        self._answered = float("-inf")
+        self._given_up = False
+        self._has_warned = False
+        self._wire: Wire | None = None
+        self.times = Times(asked)
+        self.changes: queue.SimpleQueue[Change | None] = queue.SimpleQueue()
 
-    def start(self) -> None:
-        """Begin to watch a connection that is started."""
-        self._connection.on_change(self._post)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Tell nothing any more. To be called before the connection is stopped."""
-        self._connection.forget(self._post)
-        self._stopping.set()
-        self._states.put(None)
-        if self._thread.is_alive():
-            self._thread.join()
-
-    def add(self, listener: Listener) -> None:
-        """Tell this listener too."""
+    @property
+    def id(self) -> int | None:
+        """The session's id, None before the first and after its end."""
         with self._lock:
-            self._listeners.append(listener)
+            self._give_up_if_due()
+            return self._id
 
-    def remove(self, listener: Listener) -> None:
-        """Tell this listener no more."""
+    @property
+    def unanswered(self) -> float:
+        """Seconds since the last answered request was sent."""
+        return self._clock() - self._answered
+
+    def now(self) -> float:
+        """Return the time, to be noted before a request is sent."""
+        return self._clock()
+
+    def answered(self, sent: float) -> None:
+        """Note that a request was answered that was sent at that time."""
         with self._lock:
-            self._listeners.remove(listener)
+            self._give_up_if_due()
+            self._answered = max(self._answered, sent)
 
-    def clear_up(self, chore: Callable[[], None]) -> None:
-        """Do something that ZooKeeper does not let us do now; try until it does.
+    def look(self) -> None:
+        """Sever a link that is silent, give a session up that may be over."""
+        with self._lock:
+            self._give_up_if_due()
+            wire = self._wire
+            if wire is not None and not wire.closed and self._clock() > self._end_of(wire):
+                logger.info("no server answers on this link: another one is tried")
+                self._sever()
 
-        Args:
-            chore: raises ``Unavailable`` if it must be tried again; may be done twice.
+    def connect(self, within: Callable[[float], Any]) -> Wire:
+        """Connect for kazoo, on its thread.
+
+        Raises:
+            SessionExpiredError: the session was given up, so kazoo must begin another one.
         """
+        self._refuse_if_given_up()
+        began = self._clock()
+        wire = Wire(within(self._patience()), began)
         with self._lock:
-            self._chores.append(chore)
-        self._states.put(None)
+            self._wire = wire
+            if self._given_up:
+                self._sever()
+        return wire
 
-    def _post(self, state: object) -> None:
-        self._states.put(state)
-
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                self._note(self._states.get(timeout=self._pause()))
-            except queue.Empty:
-                self._look_at_the_clock()
-            self._do_chores()
-
-    def _pause(self) -> float | None:
-        if self._chores:
-            return RETRY_PAUSE
-        if self._suspended_at is not None:
-            return max(0.0, self._suspended_at + self._patience - self._clock())
-        return None
-
-    def _note(self, state: object) -> None:
-        if state == KazooState.SUSPENDED:
-            self._suspended_at = self._clock()
-            self._tell(Change.SUSPENDED)
+    def on_state(self, state: object, session: int | None) -> None:
+        """Note what kazoo believes; on its thread, before it sends anything in a new session."""
+        if state == KazooState.CONNECTED:
+            self._on_connected(session)
         elif state == KazooState.LOST:
-            self._suspended_at = None
-            self._tell(Change.LOST)
-        elif state == KazooState.CONNECTED:
-            self._suspended_at = None
-            self._tell(Change.BACK)
-
-    def _look_at_the_clock(self) -> None:
-        began = self._suspended_at
-        if began is not None and self._clock() - began >= self._patience:
-            self._suspended_at = None
-            self._tell(Change.LOST)
-
-    def _tell(self, change: Change) -> None:
-        if change is self._told:
-            return  # taken for lost before it was known to be
-        self._told = change
-        with self._lock:
-            listeners = list(self._listeners)
-        for listener in listeners:
-            try:
-                listener(change)
-            except Exception:
-                logger.exception("a listener failed on %s", change)
-
-    def _do_chores(self) -> None:
-        """Do what is left to do; what fails again stays."""
-        while self._chores and self._connection.connected:
-            try:
-                self._chores[0]()
-            except (Unavailable, SessionLost) as error:
-                logger.debug("clearing up waits: %s", error)
-                return
             with self._lock:
-                self._chores.pop(0)
+                self._id, self._given_up = None, False
+            self.changes.put(Change.LOST)
+        else:
+            self.changes.put(Change.SUSPENDED)
+
+    def _on_connected(self, session: int | None) -> None:
+        with self._lock:
+            self._give_up_if_due()
+            wire = self._wire
+            if self._given_up or wire is None:  # the link is severed: kazoo is about to see that
+                return
+            if session != self._id:
+                self._answered = wire.began
+            self._id, self._answered = session, max(self._answered, wire.began)
+            self.times = Times(wire.granted or self._asked)
+        self._warn()
+        self.changes.put(Change.BACK)
+
+    def _warn(self) -> None:
+        """Say once that the server keeps sessions for another time than was asked for."""
+        if self.times.granted != self._asked and not self._has_warned:
+            self._has_warned = True
+            logger.warning(
+                "a session of %g s was asked for, ZooKeeper grants %g s and that counts: set"
+                " session to it, or change minSessionTimeout or maxSessionTimeout of the server",
+                self._asked,
+                self.times.granted,
+            )
+
+    def _give_up_if_due(self) -> None:
+        if self._id is None or self._resumes:
+            return
+        if self._clock() - self._answered >= self.times.life:
+            logger.warning("nobody answered for %g s: the session is given up", self.times.life)
+            self._id, self._given_up = None, True
+            self._sever()
+            self.changes.put(Change.LOST)
+
+    def _refuse_if_given_up(self) -> None:
+        with self._lock:
+            self._give_up_if_due()
+            if self._given_up:
+                raise SessionExpiredError
+
+    def _patience(self) -> float:
+        """Return how long a server may take to answer; it is short while a session is at stake."""
+        has_time = self._id is None or self._alone
+        return self._asked if has_time else self.times.connecting
+
+    def _end_of(self, wire: Wire) -> float:
+        """Return when a link is taken for dead."""
+        if wire.granted is None:
+            return wire.began + self._patience()
+        return max(self._answered, wire.began) + self.times.severing
+
+    def _sever(self) -> None:
+        wire, self._wire = self._wire, None
+        if wire is not None:
+            wire.sever()

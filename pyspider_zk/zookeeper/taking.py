@@ -2,29 +2,34 @@
 
 import logging
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Iterator
 
-from pyspider_zk.core.job_moves import claim_steps, return_steps
+from pyspider_zk.core.job_moves import Step, claim_steps, return_steps
 from pyspider_zk.core.job_rules import Concern, after_death, claimed, concern_of, is_due, place_of
 from pyspider_zk.core.jobs import BatchRecord, Claim, Claimant, JobName, JobRules, JobState
 from pyspider_zk.errors import SessionLost
 from pyspider_zk.zookeeper.batches import Batches
 from pyspider_zk.zookeeper.connection import Watch
+from pyspider_zk.zookeeper.hands import Hands, Turn
 from pyspider_zk.zookeeper.job_store import Found, JobStore
 
 logger = logging.getLogger("pyspider_zk.jobs")
 
 LOOKED_AT = 64  # pending jobs that are read in one go
 
-Mine = Callable[[str], bool]
-"""Whether jobs of a project may be taken by who asks."""
+Mine = Callable[[str], int]
+"""The fence at which who asks may take a project's jobs, as their slot's epoch; 0: not at all.
+
+Who has a higher fence takes over the running jobs of who has a lower one. Where owners do not
+change, ``True`` and ``False`` serve: then jobs are taken over from the dead only.
+"""
 
 
 class Taking:
     """The way of jobs into claimants' hands; threads and errors as in ``JobQueue``.
 
-    It remembers which claims it handed out, so that a claim whose reply was lost is known from
-    one that somebody works on; and which it tried for without an answer, to look for them.
+    Several threads may take at once. Whatever ends a take, its claims are handed out or come
+    back: those that it does not return are found by the next one.
     """
 
     def __init__(
@@ -34,28 +39,34 @@ class Taking:
         self._batches = batches
         self._rules = rules
         self._clock = clock
+        self._hands = Hands()
         self._lock = threading.Lock()
-        self._held: set[tuple[str, JobName, int]] = set()
-        self._tried: set[JobName] = set()
         self._behind: dict[JobName, None] = {}
         self.on_change: Watch | None = None
 
     def take(self, claimant: Claimant, mine: Mine, room: int) -> list[Claim]:
         """Give back and claim jobs; see ``JobQueue.take``."""
         self._store.ensure()
-        with self._lock:
-            doubtful = frozenset(self._tried)
-        claims = self._look_after_running(claimant, mine, doubtful)
-        claims += self._claim_pending(claimant, mine, room - len(claims))
-        with self._lock:
-            self._tried -= doubtful.union(claim.name for claim in claims)
-            self._held.update(map(_key, claims))
+        doubtful = self._hands.doubtful()
+        claims: list[Claim] = []
+        try:
+            for claim in self._adopt(claimant, mine, doubtful):
+                claims.append(claim)
+            for claim in self._claim_pending(claimant, mine, room - len(claims)):
+                claims.append(claim)
+        except BaseException:
+            self.put_down(claims)
+            raise
+        self._hands.settle(doubtful)
         return claims
 
     def let_go(self, claim: Claim) -> None:
         """Forget a claim that was handed out."""
-        with self._lock:
-            self._held.discard(_key(claim))
+        self._hands.let_go(Turn.of(claim))
+
+    def put_down(self, claims: Iterable[Claim]) -> None:
+        """Have claims that nobody began handed out again; see ``JobQueue.put_down``."""
+        self._hands.doubt(map(Turn.of, claims))
 
     def put_behind(self, name: JobName) -> None:
         """Take this job again only after all others."""
@@ -63,49 +74,63 @@ class Taking:
             self._behind.pop(name, None)
             self._behind[name] = None
 
-    def _look_after_running(
-        self, claimant: Claimant, mine: Mine, doubtful: Collection[JobName]
-    ) -> list[Claim]:
-        """Give back the jobs of the dead; return those that I hold without knowing it."""
-        adopted = []
-        for claim, concern in self._running(claimant, mine, doubtful):
-            if concern is Concern.ADOPTED:
-                adopted.append(claim)
-            elif concern is Concern.ORPHAN and mine(claim.name.project):
-                self._give_back_for(claim)
-        return adopted
+    def _adopt(self, claimant: Claimant, mine: Mine, doubtful: Collection[Turn]) -> Iterator[Claim]:
+        """Give back the jobs of the dead; yield those that I hold without knowing it."""
+        with self._hands.looking() as known:
+            for claim, concern in self._running(claimant, mine, doubtful, known):
+                if concern is Concern.ADOPTED and self._hands.take(Turn.of(claim), known):
+                    yield claim
+                elif concern in (Concern.ORPHAN, Concern.OUTRUN):
+                    self._give_back_for(claim, concern)
 
     def _running(
-        self, claimant: Claimant, mine: Mine, doubtful: Collection[JobName]
+        self,
+        claimant: Claimant,
+        mine: Mine,
+        doubtful: Collection[Turn],
+        known: Collection[Turn],
     ) -> list[tuple[Claim, Concern]]:
         if doubtful:
             self._store.catch_up()
+        in_doubt = {turn.name for turn in doubtful}
         names = self._store.names(JobState.RUNNING)
-        wanted = [name for name in names if name in doubtful or mine(name.project)]
+        fences = {name: int(mine(name.project)) for name in names}
+        wanted = [name for name in names if fences[name] or name in in_doubt]
         claims = [Claim(*found) for found in self._store.read(JobState.RUNNING, wanted)]
-        parents = {claimant.parent, *(Claimant(claim.job.claimant).parent for claim in claims)}
+        standing = self._standing(claimant, claims)
+        return [
+            (
+                claim,
+                concern_of(claim, claimant, Turn.of(claim) in known, standing, fences[claim.name]),
+            )
+            for claim in claims
+        ]
+
+    def _standing(self, claimant: Claimant, claims: Collection[Claim]) -> set[str]:
+        """Return which claimants stand, mine among them."""
+        holders = [Claimant(claim.job.claimant) for claim in claims]
+        parents = {claimant.parent, *(each.parent for each in holders if each.is_path)}
         standing = self._store.standing(parents, self.on_change)
         if claimant.path not in standing:
             self._require(claimant)
-        with self._lock:
-            held = frozenset(self._held)
-        return [
-            (claim, concern_of(claim, claimant, _key(claim) in held, standing)) for claim in claims
-        ]
+            standing.add(claimant.path)
+        self._hands.forget_the_gone(claimant.parent, standing)
+        return standing
 
-    def _give_back_for(self, claim: Claim) -> None:
+    def _give_back_for(self, claim: Claim, concern: Concern) -> None:
         job = after_death(claim.job, self._clock(), self._rules)
-        if self._store.do_if_current(return_steps(self._store.tree, claim, job)):
-            logger.info("job %s is %s: its claimant is gone", claim.name, place_of(job))
+        steps = return_steps(self._store.tree, claim, job)
+        if self._store.move_if_current(JobState.RUNNING, claim.name, steps):
+            logger.info("job %s is %s: %s", claim.name, place_of(job), concern)
 
-    def _claim_pending(self, claimant: Claimant, mine: Mine, room: int) -> list[Claim]:
+    def _claim_pending(self, claimant: Claimant, mine: Mine, room: int) -> Iterator[Claim]:
         names = self._store.names(JobState.PENDING, self.on_change)
         wanted = [name for name in self._in_turn(names) if mine(name.project)]
-        claims: list[Claim] = []
-        while wanted and len(claims) < room:
+        while wanted and room > 0:
             part, wanted = wanted[:LOOKED_AT], wanted[LOOKED_AT:]
-            claims += self._claim_some(claimant, part, room - len(claims))
-        return claims
+            for claim in self._claim_some(claimant, mine, part, room):
+                yield claim
+                room -= 1
 
     def _in_turn(self, names: list[JobName]) -> list[JobName]:
         """Return pending jobs in the order to claim them: those put behind last."""
@@ -114,38 +139,55 @@ class Taking:
             self._behind = {name: None for name in self._behind if name in there}
             return [name for name in names if name not in self._behind] + list(self._behind)
 
-    def _claim_some(self, claimant: Claimant, names: list[JobName], room: int) -> list[Claim]:
+    def _claim_some(
+        self, claimant: Claimant, mine: Mine, names: list[JobName], room: int
+    ) -> Iterator[Claim]:
         now = self._clock()
-        found = self._store.read(JobState.PENDING, names)
-        due = [one for one in found if is_due(one.job, now)]
-        batches = self._store.batches({one.name.group for one in due})
-        claims: list[Claim] = []
-        for one in due:
-            if len(claims) == room:
+        batches = self._store.batches({name.group for name in names})
+        for one in self._store.read(JobState.PENDING, names):
+            if room == 0:
                 break
-            claim = self._claim(claimant, one, batches.get(one.name.group))
-            claims += [claim] if claim else []
-        return claims
+            if not is_due(one.job, now):
+                continue
+            fence = int(mine(one.name.project))
+            claim = self._claim(claimant, fence, one, batches.get(one.name.group))
+            if claim:
+                yield claim
+                room -= 1
 
     def _claim(
-        self, claimant: Claimant, found: Found, batch: tuple[BatchRecord, int] | None
+        self,
+        claimant: Claimant,
+        fence: int,
+        found: Found,
+        batch: tuple[BatchRecord, int] | None,
     ) -> Claim | None:
         """Claim a job unless another was quicker, or it was cancelled with its batch."""
         cancelled = bool(batch and batch[0].cancelled)
         if cancelled and not found.job.untidy:
             self._batches.end_cancelled(found)
             return None
-        with self._lock:
-            self._tried.add(found.name)
-        pending = (found.job, found.version)
+        turn = Turn.next(claimant, found.name, found.job)
+        if not fence or not self._hands.take(turn):
+            return None
+        job = claimed(found.job, claimant, fence, cancelled)
         version = batch[1] if batch else None
-        steps = claim_steps(self._store.tree, found.name, pending, claimant, version, cancelled)
-        if self._store.do_if_current(steps):
-            return Claim(found.name, claimed(found.job, claimant, cancelled), 0)
-        with self._lock:
-            self._tried.discard(found.name)
+        steps = claim_steps(self._store.tree, found.name, (found.job, found.version), job, version)
+        if self._ask_for(turn, steps):
+            return Claim(found.name, job, 0)
         self._require(claimant)
         return None
+
+    def _ask_for(self, turn: Turn, steps: list[Step]) -> bool:
+        """Claim a job that is in hand already; who does not get it has it in hand no longer."""
+        try:
+            has_claimed = self._store.move_if_current(JobState.PENDING, turn.name, steps)
+        except BaseException:
+            self._hands.doubt([turn])
+            raise
+        if not has_claimed:
+            self._hands.let_go(turn)
+        return has_claimed
 
     def _require(self, claimant: Claimant) -> None:
         """Make sure that the claimant stands.
@@ -156,7 +198,3 @@ class Taking:
         self._store.catch_up()
         if not self._store.stands(claimant.path):
             raise SessionLost(f"claimant {claimant.path} is gone")
-
-
-def _key(claim: Claim) -> tuple[str, JobName, int]:
-    return claim.job.claimant, claim.name, claim.job.claims

@@ -115,6 +115,12 @@ class Web:
         row = {"status": "TODO", "script": "", "group": "", "comments": "", "rate": 10, "burst": 10}
         self._database("projectdb").insert(name, {**row, **fields})
 
+    def change_project(self, name: str, **fields: Any) -> None:
+        self._database("projectdb").update(name, fields)
+
+    def drop_project(self, name: str) -> None:
+        self._database("projectdb").drop(name)
+
     def results(self, name: str) -> int:
         resultdb = self._database("resultdb")
         return resultdb.count(name) if name in resultdb.projects else 0

@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
+from kazoo.client import KazooClient
 from playwright.sync_api import Locator, Page, expect
 
 from tests.conftest import Faults
 
-from .cluster_page import confirm, dialog, forgive, open_page, row
+from .cluster_page import check_accessibility, confirm, dialog, forgive, open_page, row
 from .conftest import Cluster, Watch, Web
 
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
@@ -44,6 +46,18 @@ def whole(web: Web, cluster: Cluster, eventually: Eventually) -> Iterator[None]:
     eventually(is_whole, within=90)
 
 
+@contextmanager
+def zookeeper_of(cluster: Cluster) -> Iterator[KazooClient]:
+    """Give a client of the cluster's ZooKeeper."""
+    client = KazooClient(cluster.zookeeper.address)
+    client.start()
+    try:
+        yield client
+    finally:
+        client.stop()
+        client.close()
+
+
 def alert(page: Page, text: str | re.Pattern[str]) -> Locator:
     return page.locator("#alerts li", has_text=text)
 
@@ -70,6 +84,32 @@ def test_what_would_move_is_shown_and_nothing_is_changed(
     assert "change=joins" in page.url
     picture(page, "joins")
     assert cluster.ask("assignment")["items"] == before
+
+
+def test_what_is_at_fault_is_shown_with_the_reason_and_mended(
+    page: Page, cluster: Cluster, picture: Picture
+) -> None:
+    cluster.web.add_project("broken", status="RUNNING", rate="fast")
+    cluster.look()
+    stray = "/pages/members/note"
+    with zookeeper_of(cluster) as client:
+        client.create(stray, b"")
+        open_page(page, "")
+        quarantine, unreadable = page.locator("#quarantine"), page.locator("#unreadable")
+        expect(quarantine).to_contain_text("rate must be a number", timeout=LONG)
+        expect(alert(page, "1 project in quarantine: broken")).to_be_visible()
+        expect(unreadable).to_contain_text(stray)
+        expect(alert(page, "passed over as unreadable")).to_be_visible()
+        check_accessibility(page)
+        picture(page)
+        client.delete(stray)
+    cluster.web.change_project("broken", rate=1)
+    cluster.look()
+    expect(quarantine).to_be_hidden(timeout=LONG)
+    expect(unreadable).to_be_hidden()
+    expect(alert(page, WELL)).to_be_visible()
+    cluster.web.drop_project("broken")
+    cluster.look()
 
 
 def test_a_member_is_drained(page: Page, cluster: Cluster, picture: Picture) -> None:
@@ -121,7 +161,7 @@ def test_without_zookeeper_the_page_says_so_and_shows_what_it_knows(
         missing = page.locator("#missing")
         expect(missing).to_contain_text("ZooKeeper at 127.0.0.1", timeout=LONG)
         expect(page.locator("#members tbody tr")).to_have_count(2)
-        expect(page.locator("#queues tbody tr")).to_have_count(6)
+        expect(page.locator("#queues tbody tr")).to_have_count(7)
         expect(page.locator("#freshness")).to_contain_text("in part")
         expect(alert(page, WELL)).to_have_count(0)
         picture(page, "overview")
@@ -146,11 +186,11 @@ def test_without_redis_the_page_says_so_and_comes_back(
     page: Page, cluster: Cluster, picture: Picture
 ) -> None:
     open_page(page, "")
-    expect(page.locator("#queues tbody tr")).to_have_count(6)
+    expect(page.locator("#queues tbody tr")).to_have_count(7)
     cluster.redis.stop()
     try:
         expect(page.locator("#missing")).to_contain_text("Redis at 127.0.0.1", timeout=LONG)
-        expect(page.locator("#queues tbody tr")).to_have_count(6)
+        expect(page.locator("#queues tbody tr")).to_have_count(7)
         expect(page.locator("#members tbody tr")).to_have_count(2)
         picture(page)
     finally:

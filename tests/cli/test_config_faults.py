@@ -109,7 +109,18 @@ def test_the_option_is_checked_like_the_section(run: Run) -> None:
 def test_a_message_queue_that_no_cluster_can_use_is_refused(run: Run) -> None:
     result = run("--message-queue", "beanstalk://u:secret@host/", "processor")
     assert result.exit_code == 2
-    assert "beanstalk is not supported" in result.stderr
+    assert "beanstalk:// is not supported" in result.stderr
+
+
+def test_a_rabbitmq_of_a_linked_container_is_refused_by_its_name(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RABBITMQ_NAME", "x")
+    monkeypatch.setenv("RABBITMQ_PORT_5672_TCP_ADDR", "host")
+    monkeypatch.setenv("RABBITMQ_PORT_5672_TCP_PORT", "5672")
+    result = run("processor")
+    assert result.exit_code == 2
+    assert "amqp:// is not supported, redis:// is" in result.stderr
 
 
 def test_passwords_are_never_shown(run: Run) -> None:

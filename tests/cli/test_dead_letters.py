@@ -11,6 +11,7 @@ import redis
 from pyspider_zk.core.names import Kind
 from pyspider_zk.local.folder import Running, announce, claimed
 from pyspider_zk.queues.api import Message, SlotQueues
+from pyspider_zk.queues.codec import encode
 from pyspider_zk.queues.connect import connect
 from tests.cli.conftest import Run
 
@@ -52,7 +53,9 @@ def test_json_tells_all_of_a_letter(run: Run, redis_url: str, queues: SlotQueues
     (letter,) = found["letters"]
     assert found["total"] == 1
     assert letter.pop("time") > 1_600_000_000
+    assert letter.pop("bytes") == len(encode(body))
     assert letter == {
+        "cut": False,
         "tag": tag,
         "queue": "newtask_queue:3",
         "reason": "a task needs taskid",

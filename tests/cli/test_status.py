@@ -187,7 +187,16 @@ def test_the_picture_shows_who_leads_drains_and_moves() -> None:
     assert "aaaaaaaa " in leader
     assert "1:01:01" in leader
     assert "draining" in draining
-    assert "1 slot has no running owner" in text
+    assert "1 slot without a running owner" in text
+
+
+def test_the_picture_tells_what_is_away_in_quarantine_and_unreadable() -> None:
+    loads = {MemberId(1, "bbbbbbbbbbbb"): Load(quarantined=2, away=("taskdb",))}
+    text = picture(a_cluster(loads=loads, unreadable={"/crawl/members/x": "no Member"}), {})
+    assert "taskdb does not answer member 1" in text
+    assert "draining without taskdb" in text
+    assert "2 projects in quarantine" in text
+    assert "1 znode passed over as unreadable: /crawl/members/x (no Member)" in text
 
 
 def test_the_picture_of_an_empty_cluster_says_so() -> None:

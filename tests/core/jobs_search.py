@@ -18,12 +18,14 @@ from jobs_states import (
 )
 from jobs_world import (
     begin,
+    fence_of,
     judge,
     move,
     orphans,
     plan_steps,
     plan_with,
     rejoin,
+    seize,
     set_worker,
     steps,
     want,
@@ -109,7 +111,7 @@ def fault_of_holds(state: State) -> str | None:
 def may_act(state: State, place: int, worker: Worker, hold: Hold) -> bool:
     """Tell whether the gate, or without slots the claimant's znode, lets a claim have effects."""
     let = state.owner == place or (state.owner == -1 and worker.path in standing(state))
-    return let and not hold.leaving
+    return let and not worker.hangs and not hold.leaving
 
 
 def is_running_by(state: State, worker: Worker, hold: Hold) -> bool:
@@ -202,14 +204,19 @@ def calm(state: State) -> State:
     state = state._replace(faults=0, fails=0, reports=0)
     if not any(asker.wants == "put" for asker in state.askers):
         state = state._replace(askers=(*state.askers, Asker("put")))
-    if not any(state.workers):
+    if all(worker is None or worker.hangs for worker in state.workers):
         path = f"/c/w{state.lives}"
         workers = (*state.workers, Worker(path))
         state = with_node(state._replace(lives=state.lives + 1, workers=workers), path)
-    if state.owner >= 0 and state.workers[state.owner] is None:
-        heir = next(place for place, worker in enumerate(state.workers) if worker)
-        state = move(state, heir)
+    if state.owner >= 0 and not is_at_work(state, state.owner):
+        heir = next(p for p, _ in enumerate(state.workers) if is_at_work(state, p))
+        state = seize(state, heir) if state.workers[state.owner] else move(state, heir)
     return state
+
+
+def is_at_work(state: State, place: int) -> bool:
+    worker = state.workers[place]
+    return worker is not None and not worker.hangs
 
 
 def a_round(state: State) -> State:
@@ -218,8 +225,8 @@ def a_round(state: State) -> State:
         state = without_node(state, path)
     for place in range(len(state.askers)):
         state = ask(state, place)
-    for place, worker in enumerate(state.workers):
-        if worker is not None:
+    for place in range(len(state.workers)):
+        if is_at_work(state, place):
             state = work(state, place)
     return state
 
@@ -244,7 +251,7 @@ def work(state: State, place: int) -> State:
         worker = state.workers[place]
         assert worker is not None
         state = settle(set_worker(state, place, worker._replace(looked=seen)), place)
-    if state.owner in (-1, place):
+    if fence_of(state, place):
         for seen in below(state, JobState.PENDING):
             worker = state.workers[place]
             assert worker is not None

@@ -8,7 +8,15 @@ from functools import cache
 from typing import NamedTuple
 
 from pyspider_zk.core.job_moves import Check, Create, Delete, JobTree, Step, Write
-from pyspider_zk.core.jobs import BatchRecord, Job, JobName, JobRules, JobState, name_prefix
+from pyspider_zk.core.jobs import (
+    NO_FENCE,
+    BatchRecord,
+    Job,
+    JobName,
+    JobRules,
+    JobState,
+    name_prefix,
+)
 
 NOW = 0.0
 TREE = JobTree("/q")
@@ -43,7 +51,7 @@ class Worker(NamedTuple):
     """A process that claims jobs, in one of its sessions.
 
     ``looked``: a running job that it read, before it looks who stands. ``stood``: who stood, if it
-    looked at that first, which is wrong.
+    looked at that first, which is wrong. ``hangs``: its loop does nothing, its session lives on.
     """
 
     path: str
@@ -51,6 +59,7 @@ class Worker(NamedTuple):
     plan: Plan | None = None
     looked: Seen | None = None
     stood: tuple[str, ...] | None = None
+    hangs: bool = False
 
 
 class Asker(NamedTuple):
@@ -69,7 +78,7 @@ class State(NamedTuple):
     """The whole world.
 
     ``owner``: whose slot it is, by its place among the workers; -1: everybody may take
-    everything. ``lives``: sessions so far.
+    everything. ``epoch``: of the slot. ``lives``: sessions so far.
     """
 
     jobs: int
@@ -83,6 +92,7 @@ class State(NamedTuple):
     reports: int
     lives: int
     is_cancelled: bool = False
+    epoch: int = NO_FENCE
 
 
 def birth(

@@ -37,6 +37,7 @@ from pyspider_zk.errors import JobLost
 
 Next = tuple[str, State]
 WRONG_ORDER = "who stands is read first"
+ANY_EPOCH = "a claim outlasts the loss of its slot"
 LEAVING = ("finish", "fail", "give back")
 
 
@@ -63,6 +64,8 @@ def faults(state: State) -> Iterator[Next]:
             yield f"{worker.path} loses its session", without_node(state, worker.path)
         if state.owner not in (-1, place):
             yield f"the slot moves to {worker.path}", move(state, place)
+            if state.workers[state.owner] is not None:
+                yield f"the owner hangs, its slot goes to {worker.path}", seize(state, place)
     for place, asker in enumerate(state.askers):
         askers = (*state.askers[:place], *state.askers[place + 1 :])
         yield f"who wanted to {asker.wants} crashes", state._replace(askers=askers)
@@ -74,7 +77,27 @@ def move(state: State, place: int) -> State:
     if before is not None:
         holds = tuple(h._replace(leaving=h.leaving or "give back") for h in before.holds)
         state = set_worker(state, state.owner, before._replace(holds=holds))
-    return state._replace(owner=place)
+    return state._replace(owner=place, epoch=state.epoch + 1)
+
+
+def seize(state: State, place: int) -> State:
+    """Give the slot of one whose loop hangs to another; it knows of nothing."""
+    hung = state.workers[state.owner]
+    assert hung is not None
+    state = set_worker(state, state.owner, hung._replace(hangs=True))
+    return state._replace(owner=place, epoch=state.epoch + 1)
+
+
+def wake(state: State, place: int, worker: Worker, broken: str) -> State:
+    """Let a loop go on: it parts with what it claimed before its slot went away."""
+    epoch = fence_of(state, place)
+    holds = tuple(
+        hold
+        if broken == ANY_EPOCH or job_rules.is_at(job_of(hold.data), epoch)
+        else hold._replace(leaving=hold.leaving or "give back")
+        for hold in worker.holds
+    )
+    return set_worker(state, place, worker._replace(holds=holds, hangs=False))
 
 
 def orphans(state: State) -> list[str]:
@@ -87,8 +110,14 @@ def set_worker(state: State, place: int, worker: Worker | None) -> State:
     return state._replace(workers=put_in(state.workers, place, worker))
 
 
-def is_mine(state: State, place: int) -> bool:
-    return state.owner in (-1, place)
+def fence_of(state: State, place: int) -> int:
+    """Return the fence at which somebody may take jobs; 0: not at all."""
+    return state.epoch if state.owner in (-1, place) else 0
+
+
+def leaving_at(state: State, place: int, job: Job) -> str:
+    """Return how a claim that comes just now is parted with; empty: it is worked on."""
+    return "" if job_rules.is_at(job, fence_of(state, place)) else "give back"
 
 
 # --- a worker -----------------------------------------------------------------------------------
@@ -103,19 +132,30 @@ def worker_steps(state: State, place: int, worker: Worker, broken: str) -> Itera
     if worker.looked is not None:
         yield f"{worker.path} looks who stands", judge(state, place, worker, broken)
         return
+    if worker.hangs:
+        yield f"{worker.path} goes on", wake(state, place, worker, broken)
+        yield from tell_of(state, worker, place, ("report",))
+        return
     if broken == WRONG_ORDER and worker.stood is None:
         early = worker._replace(stood=standing(state))
         yield f"{worker.path} looks who stands", set_worker(state, place, early)
     for seen in below(state, JobState.RUNNING):
         after = worker._replace(looked=seen)
         yield f"{worker.path} looks at running {seen[0]}", set_worker(state, place, after)
-    if is_mine(state, place):
+    if fence_of(state, place):
         for seen in below(state, JobState.PENDING):
             yield f"{worker.path} looks at pending {seen[0]}", want(state, place, worker, seen)
+    yield from tell_of(state, worker, place)
+
+
+def tell_of(
+    state: State, worker: Worker, place: int, only: tuple[str, ...] = ("report", *LEAVING)
+) -> Iterator[Next]:
     for hold in worker.holds:
         for kind in what_next(state, hold):
-            plan = plan_with(hold, kind)
-            yield f"{worker.path} wants to {kind} {hold.name}", begin(state, place, plan)
+            if kind in only:
+                plan = plan_with(hold, kind)
+                yield f"{worker.path} wants to {kind} {hold.name}", begin(state, place, plan)
 
 
 def rejoin(state: State, place: int) -> State:
@@ -136,11 +176,12 @@ def judge(state: State, place: int, worker: Worker, broken: str) -> State:
     held = any(
         hold.name == name and job_of(hold.data).claims == claim.job.claims for hold in worker.holds
     )
-    concern = job_rules.concern_of(claim, Claimant(worker.path), held, there)
+    fence = fence_of(state, place)
+    concern = job_rules.concern_of(claim, Claimant(worker.path), held, there, fence)
     if concern is Concern.ADOPTED:
-        leaving = "" if is_mine(state, place) else "give back"
+        leaving = leaving_at(state, place, claim.job)
         worker = worker._replace(holds=(*worker.holds, Hold(name, data, version, leaving)))
-    elif concern is Concern.ORPHAN and is_mine(state, place):
+    elif concern in (Concern.ORPHAN, Concern.OUTRUN):
         job = job_rules.after_death(claim.job, NOW, RULES)
         moves = job_moves.return_steps(TREE, claim, job)
         worker = worker._replace(plan=Plan("give back for", name, tuple(moves), job.encode()))
@@ -155,9 +196,8 @@ def want(state: State, place: int, worker: Worker, seen: Seen) -> State:
         moves = job_moves.cancel_pending_steps(TREE, name, pending, NOW)
         plan = Plan("end", name, tuple(moves))
     else:
-        claimant = Claimant(worker.path)
-        moves = job_moves.claim_steps(TREE, name, pending, claimant, batch and batch[1])
-        after = job_rules.claimed(pending[0], claimant)
+        after = job_rules.claimed(pending[0], Claimant(worker.path), fence_of(state, place))
+        moves = job_moves.claim_steps(TREE, name, pending, after, batch and batch[1])
         plan = Plan("claim", name, tuple(moves), after.encode())
     return set_worker(state, place, worker._replace(plan=plan))
 
@@ -234,7 +274,7 @@ def reply(state: State, place: int, worker: Worker, plan: Plan) -> State:
     holds = worker.holds
     if plan.kind == "claim":
         assert plan.name is not None
-        leaving = "" if is_mine(state, place) else "give back"
+        leaving = leaving_at(state, place, job_of(plan.after))
         holds = (*holds, Hold(plan.name, plan.after, 0, leaving))
     elif plan.kind == "report":
         assert plan.hold is not None

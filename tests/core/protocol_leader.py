@@ -7,7 +7,6 @@ from itertools import product
 from protocol_states import (
     LEADER_TICK,
     NOW,
-    OLD,
     RULES,
     Ages,
     Leader,
@@ -16,6 +15,8 @@ from protocol_states import (
     Rows,
     State,
     Write,
+    lease_of,
+    old,
     without,
     written,
 )
@@ -195,11 +196,17 @@ def _judgements(rows: Rows, ages: Ages, members, acks) -> tuple[Judgement, ...]:
 
 
 def _stamps(ages: Ages, memory: tuple[int, ...]) -> dict[MemberId, Stamp]:
+    told = {member: float(lease_of(member)) for member, _ in ages}
     known = {
-        member: Stamp(version, -LEADER_TICK * (age if version == READ else OLD))
+        member: _stamp(member, age, version)
         for (member, age), version in zip(ages, memory, strict=True)
     }
-    return observe(known, {member: READ for member, _ in ages}, NOW)
+    return observe(known, {member: READ for member, _ in ages}, NOW, told)
+
+
+def _stamp(member: MemberId, age: int, version: int) -> Stamp:
+    ticks = age if version == READ else old(member)
+    return Stamp(version, -LEADER_TICK * ticks, lease_of(member))
 
 
 def _outcome(snapshot: Snapshot) -> tuple[Rows | None, Members, Members]:

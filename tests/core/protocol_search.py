@@ -1,6 +1,6 @@
 """A search through all states of a small cluster, and what must hold in each."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from protocol_leader import Step, lead
 from protocol_states import State, birth, tidy
@@ -96,9 +96,9 @@ def _is_tidy(before: State, after: State) -> bool:
     return after.nodes is before.nodes and after.acks is before.acks and after.rows is before.rows
 
 
-def settled(members: int, slots: int) -> State:
+def settled(members: int, slots: int, longer: Collection[int] = ()) -> State:
     """Return a cluster at rest: every slot is served, every lease was just renewed."""
-    state = birth(members, slots)
+    state = birth(members, slots, longer)
     for _ in range(4):
         state = a_round(state)
     return tidy(lead(follow(state)))
@@ -141,14 +141,22 @@ class Recovery:
         self.rounds = 0
 
     def check(self, state: State) -> None:
-        """Raise ``AssertionError`` if some slot stays without an open gate."""
+        """Raise ``AssertionError`` if a slot stays without an open gate, or a drain has no end."""
         way, state = [], as_recovery_begins(state)
-        while state not in self._good and not is_served(state):
-            assert len(way) < ROUNDS, f"not served after {ROUNDS} rounds: {state}"
+        while state not in self._good and not (is_served(state) and is_drained(state)):
+            assert len(way) < ROUNDS, f"not served, or drained, after {ROUNDS} rounds: {state}"
             way.append(state)
             state = a_round(state)
         self.rounds = max(self.rounds, len(way))
         self._good.update(way)
+
+
+def is_drained(state: State) -> bool:
+    """Tell whether who drains has no slots left, or there is nobody who could take them."""
+    draining = {member for member, drains in state.members if drains}
+    if {node.id for node in state.nodes} <= draining:
+        return True
+    return not any(row.owner in draining for row in state.rows)
 
 
 def is_served(state: State) -> bool:

@@ -8,6 +8,7 @@ need no numbers: what was read of a lease either still stands or does not. So th
 enough to visit all of them.
 """
 
+from collections.abc import Collection
 from functools import cache
 from itertools import groupby
 from typing import NamedTuple
@@ -18,9 +19,9 @@ from pyspider_zk.core.records import MemberId, Slot
 NOW = 0.0
 MEMBER_TICK, LEADER_TICK = 4, 6
 RULES = Rules(lease=5.0, drift=0.5, margin=0.0, budget=0.0)
-LEASE = int(RULES.lease)
+LEASE, LONGER_LEASE = int(RULES.lease), 9  # two ticks, three ticks
+LONGER = "long"  # begins the incarnation of a member that has a longer lease
 OLD_ACKS = "old acks are kept"  # for ``broken``: a simplification to leave out
-OLD = 2  # ticks: an age that no rule tells from a greater one
 
 Rows = tuple[Slot, ...]
 Releases = tuple[tuple[int, int], ...]  # slot and epoch, sorted
@@ -86,9 +87,19 @@ class State(NamedTuple):
     joined: int = 0  # how many came later
 
 
-def birth(members: int, slots: int) -> State:
+def lease_of(member: MemberId) -> int:
+    """Return how long a member's lease lasts, which it tells all others."""
+    return LONGER_LEASE if member.incarnation.startswith(LONGER) else LEASE
+
+
+def old(member: MemberId) -> int:
+    """Return the age of a lease, in ticks, that no rule tells from a greater one."""
+    return 3 if member.incarnation.startswith(LONGER) else 2
+
+
+def birth(members: int, slots: int, longer: Collection[int] = ()) -> State:
     """Return a cluster whose members just joined, with its first leader."""
-    ids = [MemberId(number, "0") for number in range(members)]
+    ids = [MemberId(number, LONGER if number in longer else "0") for number in range(members)]
     nothing = (Slot(),) * slots
     return State(
         rows=nothing,

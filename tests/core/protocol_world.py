@@ -18,16 +18,16 @@ from protocol_leader import (
     steps_of_leader,
 )
 from protocol_states import (
-    LEASE,
     MEMBER_TICK,
     NOW,
-    OLD,
     Ages,
     Leader,
     Node,
     Releases,
     Rows,
     State,
+    lease_of,
+    old,
     own_rows,
     put,
     without,
@@ -94,7 +94,7 @@ def time_passes(state: State) -> State:
 
 
 def _older(ages: Ages) -> Ages:
-    return tuple((member, min(OLD, age + 1)) for member, age in ages)
+    return tuple((member, min(old(member), age + 1)) for member, age in ages)
 
 
 def _later_node(node: Node) -> Node:
@@ -155,13 +155,14 @@ def renew(state: State, node: Node, broken: str = "") -> State:
     what is left of its lease, and only its gates depend on it. A shorter lease can do nothing that
     a longer one cannot, so the reply is there at once.
     """
-    state = change(state, node, **({"reply": LEASE} if broken in SLOW else {"lease": LEASE}))
+    kept = "reply" if broken in SLOW else "lease"
+    state = change(state, node, **{kept: lease_of(node.id)})
     state = state._replace(leases=put(state.leases, node.id, 0))
     return leases_changed(state, (node.id,), broken)
 
 
 def receive(state: State, node: Node, broken: str = "") -> State:
-    lease = LEASE if broken == "lease from the reply" else node.reply
+    lease = lease_of(node.id) if broken == "lease from the reply" else node.reply
     return change(state, node, reply=0, lease=lease)
 
 

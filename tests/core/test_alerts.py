@@ -9,6 +9,7 @@ from pyspider_zk.core.records import (
     Cluster,
     Component,
     ComponentKind,
+    Load,
     Member,
     MemberId,
     Meta,
@@ -85,3 +86,37 @@ def test_the_worst_comes_first():
     found = alerts(Sight(replace(WELL, leader=None), dead_letters=1, unreachable=(1,)))
     assert [alert.severity.value for alert in found] == ["serious", "warning", "warning"]
     assert found[-1].text.startswith("1 dead letter:")
+
+
+def test_a_database_that_is_away_is_told_once_with_the_members_that_miss_it():
+    loads = {A: Load(away=("taskdb",)), B: Load(away=("projectdb", "taskdb"))}
+    found = alerts(Sight(replace(WELL, loads=loads)))
+    assert [(alert.kind, alert.severity) for alert in found] == [
+        (AlertKind.AWAY, Severity.SERIOUS)
+    ] * 2
+    assert found[0].text.startswith("projectdb does not answer member 1:")
+    assert found[1].text.startswith("taskdb does not answer members 0, 1:")
+
+
+def test_projects_in_quarantine_are_counted_and_named_with_their_reasons():
+    loads = {A: Load(quarantined=2)}
+    reasons = {"shop": "rate is no number"}
+    alert = only(Sight(replace(WELL, loads=loads), quarantine=reasons))
+    assert (alert.kind, alert.severity) == (AlertKind.QUARANTINE, Severity.WARNING)
+    assert alert.text == "2 projects in quarantine: shop (rate is no number)"
+
+
+def test_what_cannot_be_read_is_told_by_path_and_key():
+    znodes = {f"/crawl/members/junk{n}": "this is no Member" for n in range(6)}
+    keys = {"newtask_queue:3": "is a string"}
+    znode, key = alerts(Sight(replace(WELL, unreadable=znodes), unreadable=keys))
+    assert znode.text.startswith("6 znodes passed over as unreadable: /crawl/members/junk0 (")
+    assert znode.text.endswith("; ...")
+    assert key.text == "1 key passed over as unreadable: newtask_queue:3 (is a string)"
+    assert {znode.kind, key.kind} == {AlertKind.UNREADABLE}
+
+
+def test_a_parking_lot_that_is_full_is_serious():
+    alert = only(Sight(WELL, full=(1,)))
+    assert (alert.kind, alert.severity) == (AlertKind.PARKED, Severity.SERIOUS)
+    assert alert.text.startswith("no more messages can be parked for 1 slot (1):")

@@ -1,10 +1,15 @@
 """Events survive, stand in order, and tell what changed in the cluster once."""
 
+import zlib
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyspider_zk.core.encoding import plain
 from pyspider_zk.core.events import (
+    LARGEST,
     Event,
     EventKind,
     Roll,
@@ -33,7 +38,30 @@ def test_an_event_survives(event):
     assert Event.decode(event.encode()) == event
 
 
-@given(st.builds(Roll, st.text(), st.lists(st.text()), st.integers(0, 10**9)))
+@pytest.mark.parametrize("field", ["text", "who", "data"])
+def test_an_event_that_is_too_long_is_cut_and_says_so(field):
+    long = {"text": "x" * 10**6, "who": "y" * 10**6, "data": {"note": "z" * 10**6, "batch": "b"}}
+    event = Event("batch", "it was asked for", NOW, "ann", {"batch": "b"})
+
+    told = Event.decode(replace(event, **{field: long[field]}).encode())
+
+    assert len(plain(told)) <= LARGEST
+    assert told.text.endswith("(cut: it was too long)")
+    assert told.data == {"cut": True, "batch": "b"}
+
+
+def test_an_event_that_inflates_is_refused():
+    text = b'{"kind": "a", "text": "b", "at": 1' + b" " * 10**6 + b"}"
+
+    for data in (text, zlib.compress(text)):
+        with pytest.raises(BadMessage):
+            Event.decode(data)
+
+
+members = st.builds(lambda number: str(MemberId(number, "a1b2")), st.integers(0, 999))
+
+
+@given(st.builds(Roll, st.text(), st.lists(members), st.integers(0, 10**9)))
 def test_a_roll_survives(roll):
     assert Roll.decode(roll.encode()) == roll
 

@@ -33,7 +33,6 @@ from pyspider_zk.core.jobs import (
     check_batch_id,
     check_priority,
     name_prefix,
-    parse_names,
     quoted_whole,
     unquoted,
 )
@@ -146,9 +145,9 @@ def test_the_highest_priority_comes_first_then_the_oldest():
         JobName(500, "a", "p", -1),
         JobName(0, "a", "p", 0),
     ]
-    texts = [*map(str, expected), "something else"]
+    texts = map(str, reversed(expected))
 
-    assert parse_names(reversed(texts)) == expected
+    assert sorted(map(JobName.parse, texts), key=lambda name: name.rank) == expected
 
 
 @given(sequences.filter(lambda number: number != -1))

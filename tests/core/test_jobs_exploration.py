@@ -53,7 +53,7 @@ def test_in_no_state_a_job_is_lost_and_all_end(name, start, at_least, capsys):
         print(f"\n{name}: {found}")  # noqa: T201 - the figure
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("name", "start", "at_least"), LARGE, ids=name_of)
 def test_in_no_state_of_a_larger_search(name, start, at_least, capsys):
@@ -89,6 +89,7 @@ BROKEN_STEPS = [
     ("give back for without version", CANCELLED_BY_TWO),
     ("nobody is seen", OPEN),
     ("who stands is read first", OPEN),
+    ("a claim outlasts the loss of its slot", birth(1, 2, PUT, faults=2)),
     ("put without batch", TWICE),
     ("put without version", TWICE),
     ("mark without version", CANCELLED),
@@ -105,17 +106,26 @@ def any_claim_of_the_claimant(job, claim):
     return job.claimant == claim.job.claimant
 
 
-def lost_claims_are_known(claim, me, _held, standing, rule=job_rules.concern_of):
-    return rule(claim, me, True, standing)
+def lost_claims_are_known(claim, me, _held, standing, fence, rule=job_rules.concern_of):
+    return rule(claim, me, True, standing, fence)
 
 
-def known_claims_are_lost(claim, me, _held, standing, rule=job_rules.concern_of):
-    return rule(claim, me, False, standing)
+def known_claims_are_lost(claim, me, _held, standing, fence, rule=job_rules.concern_of):
+    return rule(claim, me, False, standing, fence)
 
 
-def the_dead_keep_their_jobs(claim, me, held, standing, rule=job_rules.concern_of):
-    concern = rule(claim, me, held, standing)
+def the_dead_keep_their_jobs(claim, me, held, standing, fence, rule=job_rules.concern_of):
+    concern = rule(claim, me, held, standing, fence)
     return Concern.OTHERS if concern is Concern.ORPHAN else concern
+
+
+def the_hung_keep_their_jobs(claim, me, held, standing, fence, rule=job_rules.concern_of):
+    concern = rule(claim, me, held, standing, fence)
+    return Concern.OTHERS if concern is Concern.OUTRUN else concern
+
+
+def an_equal_fence_is_enough(claim, me, held, standing, fence, rule=job_rules.concern_of):
+    return rule(claim, me, held, standing, fence + 1 if fence else 0)
 
 
 @pytest.mark.parametrize(("broken", "start"), BROKEN_STEPS, ids=name_of)
@@ -131,6 +141,8 @@ BROKEN_RULES = [
     ("concern_of", known_claims_are_lost, SLOT),
     ("concern_of", lost_claims_are_known, SLOT),
     ("concern_of", the_dead_keep_their_jobs, OPEN),
+    ("concern_of", the_hung_keep_their_jobs, SLOT),
+    ("concern_of", an_equal_fence_is_enough, OPEN),
     ("is_same_claim", any_claim_of_the_claimant, birth(1, 1, PUT, faults=0, fails=1, reports=1)),
 ]
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspider_zk.core.locks import Entry, Kind, entry_before, entry_of, line_of
+from pyspider_zk.core.locks import Entry, Kind, entry_before, entry_of, line_of, read_line
 
 X, S = Kind.EXCLUSIVE, Kind.SHARED
 
@@ -17,7 +17,7 @@ def _signed(number: int) -> int:
 
 
 def before(line: list[Entry], place: int) -> Entry | None:
-    return entry_before(map(str, reversed(line)), line[place])
+    return entry_before(line[::-1], line[place])
 
 
 def test_the_first_in_line_holds_the_lock():
@@ -41,8 +41,15 @@ def test_a_reader_waits_for_the_last_writer_before_it_and_for_no_reader():
 def test_an_entry_is_found_by_its_guid():
     line = entries(X, S)
 
-    assert entry_of(map(str, line), "guid1") == line[1]
-    assert entry_of(map(str, line), "guid2") is None
+    assert entry_of(line, "guid1") == line[1]
+    assert entry_of(line, "guid2") is None
+
+
+def test_names_are_read_and_what_is_no_entry_is_told_apart():
+    line = [*entries(X, S), Entry(X, "guid", -(2**31))]
+    junk = ["", "note", "exclusive-a", "other-a-0000000001", "shared-a-1", "shared-a-+000000001"]
+
+    assert read_line([*map(str, line), *junk]) == (line, junk)
 
 
 def test_a_line_of_nobody_is_empty():
@@ -56,10 +63,10 @@ def test_a_line_of_nobody_is_empty():
 )
 def test_the_order_holds_where_numbers_run_over(kinds, first, random):
     line = entries(*kinds, first=first)
-    names = [str(entry) for entry in line]
-    random.shuffle(names)
+    shuffled = list(line)
+    random.shuffle(shuffled)
 
-    assert line_of(names) == line
+    assert line_of(shuffled) == line
 
 
 @given(st.lists(st.sampled_from([X, S]), min_size=1, max_size=8))

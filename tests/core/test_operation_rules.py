@@ -1,14 +1,25 @@
 """What can be asked for, for which projects, and what a batch amounts to."""
 
 import math
+import random
 import re
+import string
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspider_zk.core.jobs import Batch, BatchRecord, Job, JobName, JobState, Outcome
+from pyspider_zk.core import batch_events
+from pyspider_zk.core.jobs import (
+    TRANSACTION_LIMIT,
+    Batch,
+    BatchRecord,
+    Job,
+    JobName,
+    JobState,
+    Outcome,
+)
 from pyspider_zk.core.operations import (
     Operation,
     check_arguments,
@@ -17,6 +28,7 @@ from pyspider_zk.core.operations import (
     with_delete,
 )
 from pyspider_zk.core.progress import (
+    CUT,
     ERRORS_SHOWN,
     REASON_LIMIT,
     Progress,
@@ -24,6 +36,8 @@ from pyspider_zk.core.progress import (
     brief,
     done,
     failures,
+    outcome_dict,
+    progress_of,
 )
 from pyspider_zk.core.selection import Selection
 from pyspider_zk.errors import BadRequest
@@ -208,6 +222,59 @@ def test_a_job_that_failed_as_a_whole_failed_for_all_that_it_had_not_done() -> N
 def test_a_reason_is_one_short_line() -> None:
     assert brief(" a\n b ") == "a b"
     assert len(brief("x" * 999)) == REASON_LIMIT
+
+
+@pytest.mark.parametrize("letter", ["x", "\U0001f577", "\x00"])
+def test_any_report_fits_a_transaction_and_what_was_cut_says_so(letter: str) -> None:
+    rng = random.Random(1)  # noqa: S311 - no secret
+    names = ["".join(rng.choices(string.ascii_letters, k=64)) for _ in range(2000)]
+    reasons = ["".join(rng.choices(letter + "\u4e00\u4e01\u0001", k=REASON_LIMIT)) for _ in names]
+    progress = Progress(
+        0, len(names), {}, dict(zip(names, reasons, strict=True)), {n: rng.random() for n in names}
+    )
+    work = {"operation": "delete", "arguments": {}, "projects": names}
+
+    job = Job(work, 0.0, progress=progress.as_dict())
+
+    assert len(job.encode()) <= TRANSACTION_LIMIT
+    assert Job.decode(job.encode()) == job
+    assert all(reason.endswith(CUT) for reason in progress_of(job).errors.values())
+    assert list(progress_of(job).errors) == names
+
+
+def test_short_reasons_are_kept_beside_long_ones() -> None:
+    errors = {**{f"p{i}": "x" * 200 for i in range(2000)}, "short": "gone"}
+
+    told = Progress(errors=errors).as_dict()["errors"]
+
+    assert told["short"] == "gone"
+    assert told["p7"].endswith(CUT)
+    assert Progress(errors={"p": "x" * 200}).as_dict()["errors"] == {"p": "x" * 200}
+
+
+def test_a_reason_that_was_cut_or_that_is_no_text_can_be_told() -> None:
+    assert brief("x" * 999).endswith(CUT)
+    assert brief("a\ud800b") == "a?b"
+
+
+@pytest.mark.parametrize(
+    "note", [{}, {"total": "many"}, {"total": 2, "arguments": None}, {"user": 7}, {"asked": []}]
+)
+def test_a_batch_whose_note_or_jobs_are_none_is_told_all_the_same(note: dict[str, Any]) -> None:
+    jobs = [
+        Job(work, 0.0, progress=progress, outcome=outcome)
+        for work in ({}, {"projects": 7}, {**STOP, "arguments": None}, {**STOP, "projects": [1]})
+        for progress in ({}, {"at": "far"}, {"later": 7}, {"errors": {"a": None}})
+        for outcome in (Outcome.DONE, Outcome.FAILED)
+    ]
+    places: dict[JobState, dict[JobName, Job]] = {state: {} for state in JobState}
+    places[JobState.DONE] = {JobName(500, "b", "p", n): job for n, job in enumerate(jobs)}
+    batch = Batch("b", BatchRecord(note, 5.0, len(jobs), len(jobs)), places)
+
+    assert batch_dict(batch)["id"] == "b"
+    assert batch_events.ended(batch, 1.0).encode()
+    for name, job in places[JobState.DONE].items():
+        assert outcome_dict(name, job)["batch"] == "b"
 
 
 # --- batches ------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspider_zk.core.ownership import (
+    LONGEST_LEASE,
     NOTHING,
     Decision,
     Rules,
@@ -223,9 +224,42 @@ def test_leftovers_are_dead_gone_and_own_nothing():
 
 
 def test_a_version_seen_before_keeps_its_time():
-    stamps = observe({A: Stamp(3, 5.0), B: Stamp(4, 5.0), C: Stamp(1, 5.0)}, {A: 3, B: 5}, 9.0)
+    known = {A: Stamp(3, 5.0, 4.0), B: Stamp(4, 5.0, 4.0), C: Stamp(1, 5.0, 4.0)}
 
-    assert stamps == {A: Stamp(3, 5.0), B: Stamp(5, 9.0)}
+    stamps = observe(known, {A: 3, B: 5}, 9.0, {A: 4.0, B: 4.0})
+
+    assert stamps == {A: Stamp(3, 5.0, 4.0), B: Stamp(5, 9.0, 4.0)}
+
+
+@pytest.mark.parametrize(
+    ("known", "told", "lease"),
+    [
+        ({}, {A: 2.5}, 2.5),
+        ({}, {}, LONGEST_LEASE),  # nobody can tell how long its gate may be open
+        ({}, {A: 0.0}, LONGEST_LEASE),
+        ({}, {A: -3.0}, LONGEST_LEASE),
+        ({}, {A: 1e9}, LONGEST_LEASE),  # what is no length must not keep slots for ever
+        ({A: Stamp(3, 5.0, 2.5)}, {}, 2.5),  # a member has one length all its life
+        ({A: Stamp(3, 5.0, LONGEST_LEASE)}, {A: 2.5}, 2.5),
+    ],
+)
+@pytest.mark.parametrize("version", [3, 4])
+def test_a_lease_lasts_as_long_as_it_tells_or_as_long_as_any_may(known, told, lease, version):
+    assert observe(known, {A: version}, 9.0, told)[A].lease == lease
+
+
+def test_a_member_is_judged_by_the_length_of_its_own_lease():
+    longer = cluster(Slot(A, 1), Slot(B, 1), stamps={A: Stamp(7, LONG_AGO, 2 * RULES.lease)})
+    shorter = cluster(Slot(A, 1), Slot(B, 1), stamps={A: Stamp(7, NOW - 2.5, 2.0)})
+
+    assert decide(longer, RULES) is None
+    assert rows_after(shorter) == (Slot(B, 2), Slot(B, 1))
+
+
+def test_the_next_death_goes_by_the_length_of_each_lease():
+    stamps = [Stamp(1, NOW - 1, 4.0), Stamp(1, NOW, 2.0)]
+
+    assert next_death(stamps, NOW, RULES) == pytest.approx(NOW + 2.22)
 
 
 def test_a_lease_outlasts_neither_drift_nor_margin():

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from protocol_search import Recovery, Search, Violated, settled
-from protocol_states import OLD_ACKS, State, birth, tidy
+from protocol_states import OLD_ACKS, RULES, State, birth, tidy
 from protocol_world import ALL, SLOW, faults_in, steps
 
 from pyspider_zk.core import ownership
@@ -17,6 +17,7 @@ TO_THE_END = 999  # steps: such a search comes to an end by itself, with any num
 AT_HOME = ("crash", "leave", "drain")
 IN_PLACE = ("election", *AT_HOME)
 TWO, TWO_BY_TWO = settled(2, 1), settled(2, 2)
+UNEQUAL = {owner: settled(2, 1, longer=[owner]) for owner in (0, 1)}  # 0 or 1 has a longer lease
 
 
 def after(state: State, *labels: str, broken: str = "") -> State:
@@ -43,6 +44,8 @@ SMALL = [
     ("one is born, two may join", birth(1, 1), 2, ("join", "crash"), TO_THE_END, 1_000),
     ("two at rest, one slot, any one fault", TWO, 1, ALL, TO_THE_END, 20_000),
     ("two at rest, two slots, one of three faults", TWO_BY_TWO, 1, AT_HOME, TO_THE_END, 21_000),
+    ("the owner has a longer lease, one fault", UNEQUAL[0], 1, AT_HOME, TO_THE_END, 4_000),
+    ("the other has a longer lease, one fault", UNEQUAL[1], 1, AT_HOME, TO_THE_END, 4_000),
     ("a leader was stopped, any one fault", STOPPED_LEADER, 1, ALL, TO_THE_END, 42_000),
     ("three at rest, any one fault", settled(3, 2), 1, ALL, 4, 27_000),
 ]
@@ -81,7 +84,7 @@ def test_in_no_state_ownership_overlaps_and_all_recover(
         print(f"\n{name}: {found}")  # noqa: T201 - the figure
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(FIELDS, LARGE, ids=name_of)
 def test_in_no_state_of_a_larger_search(name, start, faults, kinds, depth, at_least, capsys):
@@ -114,7 +117,7 @@ def test_a_stamp_is_of_the_version_read_and_no_older_than_it(events):
         if renews:
             version, made = version + 1, now
         else:
-            stamps = observe(stamps, {member: version}, now)
+            stamps = observe(stamps, {member: version}, now, {member: 5.0})
             assert stamps[member].version == version
             assert stamps[member].first_seen >= made
 
@@ -154,9 +157,9 @@ def same_epoch_again(slot, freed, target, rule=ownership._next_row):
     return rule(slot, freed, target)._replace(epoch=max(1, slot.epoch))
 
 
-def age_of_any_version(stamps, versions, now):
+def age_of_any_version(stamps, versions, now, told):
     return {
-        member: Stamp(version, stamps[member].first_seen if member in stamps else now)
+        member: Stamp(version, stamps[member].first_seen if member in stamps else now, told[member])
         for member, version in versions.items()
     }
 
@@ -181,7 +184,7 @@ def test_without_a_rule_of_the_writes_a_violation_is_found(broken, start, faults
     print(way_to_violation(start, broken, faults, kinds))  # noqa: T201 - the counterexample
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(600)
 def test_without_the_check_of_the_sweep_a_violation_is_found_from_rest():
     print(way_to_violation(TWO, "sweep whatever stands", 2, ("expiry", "election")))  # noqa: T201
@@ -205,6 +208,27 @@ def test_an_ack_of_an_older_epoch_that_counts_is_found(monkeypatch):
     monkeypatch.setattr(ownership, "_freed_by", any_epoch_acked)
 
     print(way_to_violation(TWO_BY_TWO, OLD_ACKS, 0, ()))  # noqa: T201 - the counterexample
+
+
+@pytest.mark.parametrize("owner", UNEQUAL)
+def test_a_lease_that_is_judged_by_another_length_is_found(owner, monkeypatch):
+    monkeypatch.setattr(protocol_leader, "lease_of", lambda _: RULES.lease)
+
+    print(way_to_violation(UNEQUAL[owner], "", 1, AT_HOME))  # noqa: T201 - the counterexample
+
+
+def draining_members_too(snapshot, rules):
+    return {
+        member
+        for member in snapshot.members
+        if snapshot.standing(member, rules) is ownership.Standing.ALIVE
+    }
+
+
+def test_a_drain_that_never_ends_is_found(monkeypatch):
+    monkeypatch.setattr(ownership, "eligible", draining_members_too)
+    with pytest.raises(AssertionError, match="drained"):
+        look_at_all(TWO, 1, ("drain",), TO_THE_END, 1)
 
 
 def way_to_violation(start: State, broken: str, faults: int, kinds: tuple) -> Violated:

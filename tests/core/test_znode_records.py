@@ -22,6 +22,7 @@ from pyspider_zk.core.records import (
     encode_acks,
 )
 from pyspider_zk.core.slots import slot_of
+from pyspider_zk.errors import BadMessage
 
 A, B = MemberId(0, "aaa"), MemberId(1, "bbb")
 MEMBER = Member("10.0.0.1:23333", "host", 12, "0.1.0", 1.5, "name", draining=True)
@@ -33,7 +34,9 @@ RECORDS = [
 ]
 
 members = st.builds(MemberId, st.integers(0, 200), st.text("0123456789abcdef", min_size=1))
-rows = st.builds(Slot, st.none() | members, st.integers(0, 10**9), st.none() | members)
+rows = st.builds(Slot, members, st.integers(0, 10**9), st.none() | members) | st.builds(
+    Slot, st.none(), st.integers(0, 10**9), st.none()
+)
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: type(record).__name__)
@@ -51,6 +54,50 @@ def test_keys_of_a_newer_version_are_ignored(record):
 @given(members)
 def test_a_member_id_survives(member):
     assert MemberId.parse(str(member)) == member
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "note", "-1-a", "1-", "01-a", "1", "1-a b", "1-a/b", "\u0661-a", "1-\0", "9" * 10 + "-a"],
+)
+def test_what_is_no_member_id_is_refused(text):
+    with pytest.raises(BadMessage):
+        MemberId.parse(text)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"junk",
+        b"[]",
+        b"[" * 9999,
+        b'{"epoch": 1, "members": [], "slots": [[-1, 0, -1]]}',
+        b'{"epoch": -1, "members": [], "slots": [[-1, 0, -1], [-1, 0, -1]]}',
+        b'{"epoch": 1, "members": ["x"], "slots": [[0, 1, -1], [0, 1, -1]]}',
+        b'{"epoch": 1, "members": ["0-a"], "slots": [[1, 1, -1], [0, 1, -1]]}',
+        b'{"epoch": 1, "members": ["0-a"], "slots": [[-2, 1, -1], [0, 1, -1]]}',
+        b'{"epoch": 1, "members": ["0-a"], "slots": [[0, -1, -1], [0, 1, -1]]}',
+        b'{"epoch": 1, "members": ["0-a"], "slots": [[0, 1e300, -1], [0, 1, -1]]}',
+        b'{"epoch": 1, "members": ["0-a"], "slots": [[0, 1], [0, 1, -1]]}',
+        b'{"epoch": 1, "members": ["0-a"], "slots": [[-1, 1, 0], [0, 1, -1]]}',
+    ],
+)
+def test_what_is_no_table_of_the_cluster_is_refused(data):
+    with pytest.raises(BadMessage):
+        Assignment.decode(data, 2)
+
+
+@pytest.mark.parametrize("data", [b"junk", b"[]", b'{"x": 1}', b'{"1": "x"}', b'{"1": null}'])
+def test_what_is_no_acks_is_refused(data):
+    with pytest.raises(BadMessage):
+        decode_acks(data)
+
+
+@pytest.mark.parametrize("slots", [0, -1, 16385, 10**15])
+def test_values_that_no_cluster_is_born_with_are_refused(slots):
+    with pytest.raises(BadMessage):
+        Meta.decode(Meta(slots).encode())
 
 
 def test_members_are_ordered_by_number_not_by_text():

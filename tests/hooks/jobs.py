@@ -1,6 +1,7 @@
 """Jobs laid on a scheduler's desk by hand, as the job thread does."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyspider_zk.core.jobs import Claim, Job, JobName, Outcome
@@ -37,10 +38,17 @@ def a_claim(
 
 
 def lay(scheduler: SlotScheduler, claim: Claim, clock: Clock | None = None) -> JobWork:
-    """Lay a claim on the scheduler's desk."""
+    """Lay a claim on the scheduler's desk, made at the epoch that it has its slots at."""
     if clock is not None:
         scheduler.desk._clock = clock
-    return scheduler.desk.lay(claim)
+    return scheduler.desk.lay(replace(claim, job=replace(claim.job, fence=epoch_of(scheduler))))
+
+
+def epoch_of(scheduler: SlotScheduler) -> int:
+    """Return the epoch at which a scheduler was granted all its slots."""
+    assert scheduler.gate.ownership is not None
+    (epoch,) = set(scheduler.gate.ownership.view.owned.values())
+    return epoch
 
 
 def confirm(works: Iterable[JobWork]) -> None:

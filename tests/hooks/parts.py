@@ -47,7 +47,7 @@ def faulty(broker: MemoryBroker, slots: int, limit: int = 0) -> tuple[Queues, Fa
     """Return the queues of one more process, and those of them that can go away."""
     whole = broker.queues(slots, limit)
     slot_queues = FaultySlotQueues(broker, limit)
-    return Queues(slot_queues, whole.inbox, whole.records), slot_queues
+    return Queues(slot_queues, whole.inbox, whole.records, whole.parking_lot), slot_queues
 
 
 def read_all(queues: SlotQueues, slots: int) -> list[Delivery]:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -94,3 +95,38 @@ def test_every_project_stands_in_its_slot_once(table: Any) -> None:
     catalogue.refresh(rows(table))
     listed = [(slot, name) for slot in range(SLOTS) for name in catalogue.names(slot)]
     assert sorted(listed) == sorted((slot_of(name, SLOTS), name) for name in table)
+
+
+def test_columns_of_any_type_are_compared_and_change_once() -> None:
+    catalogue = Catalogue(SLOTS)
+    odd = [{**row("a", updatetime=float("nan")), "rate": [1, float("nan")], "status": b"RUNNING"}]
+    catalogue.refresh(odd)
+
+    assert catalogue.refresh([{**odd[0], "updatetime": float("nan")}]).changed == set()
+    assert catalogue.refresh([{**odd[0], "rate": [2]}]).changed == {"a"}
+
+
+def test_another_rate_is_a_change_though_nobody_touched_the_time() -> None:
+    catalogue = Catalogue(SLOTS)
+    catalogue.refresh([{**row("a"), "rate": None}])
+    assert catalogue.refresh([{**row("a"), "rate": 1}]).changed == {"a"}
+
+
+def test_a_row_without_a_name_is_told_of_and_costs_no_other() -> None:
+    catalogue = Catalogue(SLOTS)
+    strange = [row(name) for name in (None, 5, "", b"x", [], "\udc80")]  # type: ignore[arg-type]
+    assert catalogue.refresh([*strange, row("a")]).changed == {"a"}
+    assert len(catalogue.nameless) == len(strange)
+
+
+def test_a_look_that_fails_half_way_changes_nothing() -> None:
+    catalogue = Catalogue(SLOTS)
+    catalogue.refresh([row("a"), row("b")])
+
+    def broken() -> Any:
+        yield row("a")
+        raise OSError("away")
+
+    with pytest.raises(OSError, match="away"):
+        catalogue.refresh(broken())
+    assert catalogue.refresh([row("b")]).gone == {"a"}

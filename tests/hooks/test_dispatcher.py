@@ -211,7 +211,7 @@ def test_a_slot_of_very_many_projects_has_several_jobs_that_fit(
             return [{**row, "name": name} for name in names]
 
     dispatcher = Dispatcher(Rows(), jobs, events, cluster, slots=1)
-    assert dispatcher.plan("delete", ALL)["jobs"] == 3
+    assert dispatcher.plan("delete", ALL)["jobs"] == 5, "128 KiB of names each"
 
     dispatcher.submit("delete", ALL, batch="mine")
 

@@ -16,7 +16,7 @@ from pyspider.libs.utils import Get, ObjectDict
 from pyspider_zk.config import Settings
 from pyspider_zk.hooks import ClusterProcessor, ClusterResultWorker
 from pyspider_zk.hooks.existing import FRESH, Existing
-from pyspider_zk.hooks.existing_projects import TIDYING, ExistingProjects
+from pyspider_zk.hooks.existing_projects import AGAIN, TIDYING, ExistingProjects, Tidied
 from pyspider_zk.queues.memory import MemoryBroker
 
 from .jobs import Clock
@@ -254,3 +254,25 @@ def test_a_database_that_is_away_makes_no_script_forgotten(projectdb: Any) -> No
     clock.now += TIDYING
     manager.tidy()
     assert set(manager.projects) == {"p"}
+
+
+def test_a_reader_that_fails_for_ever_rests_each_time() -> None:
+    rests: list[float] = []
+
+    def fail() -> None:
+        raise OSError("the working folder is gone")
+
+    tidied = Tidied(queue.Queue(), fail, rests.append)
+
+    for _ in range(3):
+        with pytest.raises(OSError, match="working folder"):
+            tidied.get(timeout=0)
+    assert rests == [AGAIN] * 3
+
+
+def test_a_reader_that_finds_nothing_does_not_rest() -> None:
+    rests: list[float] = []
+
+    with pytest.raises(queue.Empty):
+        Tidied(queue.Queue(), lambda: None, rests.append).get(block=False)
+    assert rests == []

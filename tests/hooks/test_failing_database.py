@@ -10,7 +10,8 @@ from pyspider.database.sqlite.taskdb import TaskDB
 
 from pyspider_zk.core.names import Kind
 from pyspider_zk.core.slots import slot_of
-from pyspider_zk.hooks import agenda, intake
+from pyspider_zk.errors import DatabaseAway
+from pyspider_zk.hooks import agenda, breaker, intake, quarantine
 from pyspider_zk.hooks.slot_projects import ZOMBIE_WINDOW
 from pyspider_zk.hooks.slot_scheduler import SlotScheduler
 from pyspider_zk.testing import SoleOwner
@@ -25,6 +26,9 @@ ACTIVE, SUCCESS, FAILED = TaskDB.ACTIVE, TaskDB.SUCCESS, TaskDB.FAILED
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let what failed be tried again in the next round."""
     monkeypatch.setattr(agenda, "PAUSES", (0.0,))
+    monkeypatch.setattr(quarantine, "PAUSES", (0.0,))
+    monkeypatch.setattr(breaker, "FIRST_PAUSE", 1e-9)
+    monkeypatch.setattr(breaker, "LONGEST_PAUSE", 1e-9)
     monkeypatch.setattr(intake.Intake.__init__, "__defaults__", ((0, 0, 0, 0),))
 
 
@@ -262,7 +266,7 @@ def _of_the_same_slot(name: str, count: int) -> list[str]:
 def _rounds(scheduler: SlotScheduler, count: int) -> None:
     """Run rounds; one that fails is not the last, as in the scheduler's loop."""
     for _ in range(count):
-        with suppress(sqlite3.Error):
+        with suppress(sqlite3.Error, DatabaseAway):
             scheduler.run_once()
 
 

@@ -285,7 +285,7 @@ def test_a_record_that_could_not_be_saved_is_saved_when_the_gate_opens(
 ) -> None:
     crawling._last_dump_cnt = time.time()  # the minute's own records are far away
     world.script_is_known("p", min_tick=7)
-    crawling._check_task_done()
+    crawling._take_in()
     crawling.gate.ownership.lose_lease()
     crawling.run_once()
     crawling.gate.ownership.renew_lease()
@@ -520,6 +520,56 @@ def _unavailable(*_: object) -> None:
 
 def _is_tick(task: dict[str, Any]) -> bool:
     return bool(task["taskid"] == "_on_cronjob")
+
+
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_a_slot_that_passes_through_an_owner_that_never_took_it_is_handed_on(
+    world: World, crawling: SlotScheduler, rounds: int
+) -> None:
+    crawling.run_once()
+    sent = world.dispatched()
+    _release_all(crawling)
+    between = world.scheduler(granted(epoch=2))
+    between.gate.ownership.ask_back(range(SLOTS))
+    for _ in range(rounds):
+        between.run_once()
+    assert between.gate.ownership.given_up == dict.fromkeys(range(SLOTS), 2)
+    after = world.scheduler(granted(epoch=3))
+
+    after.run_once()
+
+    assert [each["taskid"] for each in sent] == ["a", "b", "c"]
+    assert world.dispatched() == []
+    assert not after.projects["p"].waiting_get_info
+
+
+def test_a_slot_that_passes_through_is_not_released_before_it_is_handed_on(
+    world: World, crawling: SlotScheduler
+) -> None:
+    _release_all(crawling)
+    between = world.scheduler(granted(epoch=2))
+    between.gate.ownership.ask_back(range(SLOTS))
+    between.gate.ownership.lose_lease()
+
+    between.run_once()
+
+    assert between.gate.ownership.given_up == {}
+    between.gate.ownership.renew_lease()
+    between.run_once()
+    assert between.gate.ownership.given_up == dict.fromkeys(range(SLOTS), 2)
+
+
+def test_what_an_owner_that_died_left_stays_what_it_was(
+    world: World, crawling: SlotScheduler
+) -> None:
+    crawling._dump_cnt()
+    between = world.scheduler(granted(epoch=2))
+    between.gate.ownership.ask_back(range(SLOTS))
+
+    between.run_once()
+
+    records = world.queues.records.load_many(range(SLOTS)).values()
+    assert [(record["epoch"], record["clean"]) for record in records] == [(1, False)]
 
 
 def _release_all(scheduler: SlotScheduler) -> None:

@@ -6,7 +6,9 @@ import pytest
 
 from pyspider_zk.core.names import Kind
 from pyspider_zk.errors import BadMessage, GateClosed, Unavailable
-from pyspider_zk.hooks.intake import Entry, Intake
+from pyspider_zk.hooks.entry import Entry
+from pyspider_zk.hooks.intake import PAUSES, Apply, Intake
+from pyspider_zk.hooks.parking import Parking
 from pyspider_zk.queues.api import Delivery, Message, Queues
 from pyspider_zk.queues.memory import MemoryBroker, MemorySlotQueues
 
@@ -56,9 +58,18 @@ def send(queues: Queues) -> Callable[..., None]:
 
 
 def intake_of(queues: Queues, pauses: tuple[int, ...] = (0, 0)) -> Intake:
-    made = Intake(queues.slot_queues, pauses)
+    made = Intake(queues.slot_queues, Parking(queues.parking_lot), pauses)
     made.take(range(SLOTS))
     return made
+
+
+def round_of(intake: Intake, apply: Apply, limit: int = LIMIT, kind: Kind = Kind.STATUS) -> int:
+    """Read, run and settle; return how many messages are done."""
+    intake.read(limit)
+    done = intake.run_parked(lambda _: True, dict.fromkeys(Kind, apply))
+    done += intake.run(kind, apply)
+    intake.settle()
+    return done
 
 
 def left(queues: Queues) -> int:
@@ -69,7 +80,7 @@ def test_messages_are_applied_in_order_and_acknowledged(
     queues: Queues, table: Table, send: Callable[..., None]
 ) -> None:
     send("a", "b", "c")
-    assert intake_of(queues).run(Kind.STATUS, LIMIT, table.apply) == 3
+    assert round_of(intake_of(queues), table.apply) == 3
     assert table.applied == ["a", "b", "c"]
     assert left(queues) == 0
 
@@ -81,16 +92,16 @@ def test_what_must_wait_is_tried_again_before_what_is_new(
     intake = intake_of(queues)
     send("a", "b", "c", "d")
     table.waits = {"a", "c"}
-    intake.run(Kind.STATUS, LIMIT, table.apply)
+    round_of(intake, table.apply)
     assert table.applied == ["b", "d"]
     assert left(queues) == 2
     # when
     send("e")
     table.waits = {"a"}
-    intake.run(Kind.STATUS, LIMIT, table.apply)
+    round_of(intake, table.apply)
     table.waits = set()
     send("f")
-    intake.run(Kind.STATUS, LIMIT, table.apply)
+    round_of(intake, table.apply)
     # then
     assert table.applied == ["b", "d", "c", "e", "a", "f"]
     assert left(queues) == 0
@@ -102,12 +113,12 @@ def test_what_waits_counts_against_the_limit(
     intake = intake_of(queues)
     send("a", "b", "c")
     table.waits = {"a", "b"}
-    intake.run(Kind.STATUS, 2, table.apply)
-    assert intake.run(Kind.STATUS, 2, table.apply) == 0
+    round_of(intake, table.apply, 2)
+    assert round_of(intake, table.apply, 2) == 0
     assert table.applied == []
     table.waits = set()
-    assert intake.run(Kind.STATUS, 2, table.apply) == 2
-    assert intake.run(Kind.STATUS, 2, table.apply) == 1
+    assert round_of(intake, table.apply, 2) == 2
+    assert round_of(intake, table.apply, 2) == 1
     assert table.applied == ["a", "b", "c"]
 
 
@@ -116,7 +127,7 @@ def test_a_message_that_is_no_task_is_buried_at_once(
 ) -> None:
     send("a", "b")
     table.raises["a"] = BadMessage("is no task")
-    intake_of(queues).run(Kind.STATUS, LIMIT, table.apply)
+    round_of(intake_of(queues), table.apply)
     (letter,) = queues.slot_queues.dead_letters(9)
     assert (letter.reason, letter.slot) == ("is no task", 0)
     assert table.applied == ["b"]
@@ -132,12 +143,12 @@ def test_a_message_that_fails_again_and_again_is_buried_with_the_reason(
     table.raises["a"] = KeyError("track")
     # when
     for _ in range(2):
-        intake.run(Kind.STATUS, LIMIT, table.apply)
+        round_of(intake, table.apply)
     # then it is still there
     assert table.applied == ["b"]
     assert left(queues) == 1
     # when
-    intake.run(Kind.STATUS, LIMIT, table.apply)
+    round_of(intake, table.apply)
     # then
     (letter,) = queues.slot_queues.dead_letters(9)
     assert letter.reason == "failed 3 times: KeyError('track')"
@@ -154,17 +165,17 @@ def test_a_message_that_cannot_be_buried_now_holds_up_no_other(
                 raise Unavailable("out of memory")
             super().bury(delivery, reason)
 
-    intake = Intake(OutOfMemory(broker))
+    intake = Intake(OutOfMemory(broker), Parking(queues.parking_lot))
     intake.take(range(SLOTS))
     send("a", "b", "c")
     table.raises["a"] = BadMessage("is no task")
     # when
-    intake.run(Kind.STATUS, LIMIT, table.apply)
+    round_of(intake, table.apply)
     # then
     assert table.applied == ["b", "c"]
     assert (left(queues), queues.slot_queues.dead()) == (1, 0)
     # and
-    intake.run(Kind.STATUS, LIMIT, table.apply)
+    round_of(intake, table.apply)
     assert (left(queues), queues.slot_queues.dead()) == (0, 1)
 
 
@@ -185,7 +196,7 @@ def test_a_message_that_failed_is_left_alone_for_longer_and_longer(
 
     # when
     for at in range(10):
-        intake.run(Kind.STATUS, LIMIT, failing(at))
+        round_of(intake, failing(at))
     # then
     assert tries == [0, 2, 6]
 
@@ -195,16 +206,15 @@ def test_a_database_that_is_away_for_half_a_minute_makes_no_dead_letters(
 ) -> None:
     # given
     rounds_per_second = 10
-    intake = Intake(queues.slot_queues)
-    intake.take([0])
+    intake = intake_of(queues, PAUSES)
     send("a", "b", "c")
     table.raises = dict.fromkeys("abc", OSError("the database is away"))
     for _ in range(30 * rounds_per_second):
-        intake.run(Kind.STATUS, LIMIT, table.apply)
+        round_of(intake, table.apply)
     # when it is back
     table.raises = {}
     for _ in range(64 * rounds_per_second):
-        intake.run(Kind.STATUS, LIMIT, table.apply)
+        round_of(intake, table.apply)
     # then
     assert sorted(map(str, table.applied)) == ["a", "b", "c"]
     assert queues.slot_queues.dead() == 0
@@ -221,13 +231,13 @@ def test_a_closed_gate_leaves_the_rest_waiting_and_acknowledges_what_is_done(
     table.raises["c"] = error
     # when
     with pytest.raises(type(error)):
-        intake.run(Kind.STATUS, LIMIT, table.apply)
+        round_of(intake, table.apply)
     # then
     assert table.applied == ["b"]
     assert left(queues) == 3
     # when
     table.waits, table.raises = set(), {}
-    intake.run(Kind.STATUS, LIMIT, table.apply)
+    round_of(intake, table.apply)
     # then
     assert table.applied == ["b", "a", "c", "d"]
     assert left(queues) == 0
@@ -241,9 +251,9 @@ def test_a_closed_gate_is_no_failure_of_the_message(
     table.raises["a"] = GateClosed("not ours")
     for _ in range(3):
         with pytest.raises(GateClosed):
-            intake.run(Kind.STATUS, LIMIT, table.apply)
+            round_of(intake, table.apply)
     table.raises = {}
-    assert intake.run(Kind.STATUS, LIMIT, table.apply) == 1
+    assert round_of(intake, table.apply) == 1
     assert queues.slot_queues.dead() == 0
 
 
@@ -255,17 +265,20 @@ def test_what_waits_of_a_dropped_slot_is_the_next_owners(
     send("a", slot=0)
     send("b", slot=1)
     table.waits = {"a", "b"}
-    intake.run(Kind.STATUS, LIMIT, table.apply)
+    round_of(intake, table.apply)
     # when
     intake.drop([0])
     table.waits = set()
-    intake.run(Kind.STATUS, LIMIT, table.apply)
+    round_of(intake, table.apply)
     # then
     assert table.applied == ["b"]
     # and
-    successor, applied = Intake(broker.queues(SLOTS).slot_queues), Table()
+    successor, applied = (
+        Intake(broker.queues(SLOTS).slot_queues, Parking(queues.parking_lot)),
+        Table(),
+    )
     successor.take([0])
-    successor.run(Kind.STATUS, LIMIT, applied.apply)
+    round_of(successor, applied.apply)
     assert applied.applied == ["a"]
 
 
@@ -275,11 +288,11 @@ def test_a_slot_that_comes_back_is_read_from_its_oldest_message(
     intake = intake_of(queues)
     send("a", "b")
     table.waits = {"a"}
-    intake.run(Kind.STATUS, LIMIT, table.apply)
+    round_of(intake, table.apply)
     intake.drop([0])
     intake.take([0])
     table.waits = set()
-    intake.run(Kind.STATUS, LIMIT, table.apply)
+    round_of(intake, table.apply)
     assert table.applied == ["b", "a"]
 
 
@@ -288,6 +301,6 @@ def test_the_kinds_wait_apart(queues: Queues, table: Table, send: Callable[..., 
     send("a")
     queues.slot_queues.publish([Message(Kind.NEWTASK, 0, "n")])
     table.waits = {"a"}
-    intake.run(Kind.STATUS, LIMIT, table.apply)
-    intake.run(Kind.NEWTASK, LIMIT, table.apply)
+    round_of(intake, table.apply)
+    round_of(intake, table.apply, kind=Kind.NEWTASK)
     assert table.applied == ["n"]

@@ -5,7 +5,7 @@ import threading
 import time
 import xmlrpc.client
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -15,10 +15,13 @@ from pyspider_zk.config import Settings
 from pyspider_zk.core.jobs import Claim, Claimant, JobRules, JobState, Outcome
 from pyspider_zk.core.names import Tree
 from pyspider_zk.core.selection import Selection
-from pyspider_zk.errors import Unavailable
+from pyspider_zk.core.slots import slot_of
+from pyspider_zk.errors import DatabaseAway, Unavailable
 from pyspider_zk.hooks import ClusterScheduler, job_runner
 from pyspider_zk.hooks.dispatcher import Dispatcher
+from pyspider_zk.hooks.job_desk import JobDesk
 from pyspider_zk.hooks.job_runner import ROOM, JobRunner
+from pyspider_zk.hooks.job_work import JobWork
 from pyspider_zk.hooks.router import call
 from pyspider_zk.testing import SoleOwner
 from pyspider_zk.zookeeper.connection import Connection
@@ -59,6 +62,18 @@ class Away(JobQueue):
             raise Unavailable("ZooKeeper does not answer")
 
 
+def refusing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function, failing the first time as if ZooKeeper did not answer."""
+    calls = iter((True,))
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if next(calls, False):
+            raise Unavailable("ZooKeeper does not answer")
+        return function(*args, **kwargs)
+
+    return call
+
+
 class Worker:
     """A scheduler with its job thread; the test's thread is its loop."""
 
@@ -90,6 +105,19 @@ class Worker:
         while not holds():
             assert time.monotonic() < deadline
             self.scheduler.run_once()
+            time.sleep(0.01)
+
+    def until_away(self, holds: Callable[[], object]) -> None:
+        """Run rounds though a database is away until something holds, as the scheduler does."""
+
+        def round_holds() -> object:
+            with suppress(Unavailable):
+                self.scheduler.run_once()
+            return holds()
+
+        deadline = time.monotonic() + DEADLINE
+        while not round_holds():
+            assert time.monotonic() < deadline
             time.sleep(0.01)
 
     def stop(self) -> None:
@@ -323,14 +351,70 @@ def test_work_goes_on_while_zookeeper_is_away_and_that_is_said_once(
     caplog.set_level(logging.INFO, "pyspider_zk.jobs")
     made = names(world, 20)
     worker = cluster.worker()
+    worker.until(lambda: len(worker.scheduler.gate.held) == SLOTS)
+    worker.scheduler.desk._share = 0
     cluster.dispatcher.submit("stop", ALL, batch="mine")
-    worker.until(lambda: worker.scheduler.desk.works())
+    jobs = sum(cluster.batch()["jobs"].values())
+    worker.until(lambda: len(worker.scheduler.desk.works()) == jobs)
     worker.jobs.away = True
     worker.until(lambda: stopped(world) == set(made) and worker.jobs.refused > 2)
     worker.jobs.away = False
     worker.until(lambda: cluster.state() == "done" and "answers again" in caplog.text)
 
     assert len([r for r in caplog.records if "answer" in r.message]) == 2
+
+
+def test_jobs_outlast_ten_minutes_without_zookeeper(
+    cluster: Cluster, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = names(world, 20)
+    worker = cluster.worker()
+    worker.until(lambda: len(worker.scheduler.gate.held) == SLOTS)
+    worker.scheduler.desk._share = 0
+    cluster.dispatcher.submit("stop", ALL, batch="mine")
+    worker.until(lambda: worker.scheduler.desk.works())
+    begun = len(worker.scheduler.desk.works())
+    worker.jobs.away = True
+    monkeypatch.setattr(job_runner, "REPORT", 0.001)  # 10 minutes of looks, one a second
+    worker.until(lambda: worker.jobs.refused > 600)
+    assert len(worker.scheduler.desk.works()) >= begun
+
+    worker.jobs.away = False
+    worker.until(lambda: cluster.state() == "done")
+
+    assert stopped(world) == set(made)
+    done = cluster.jobs.batch("mine").jobs[JobState.DONE].values()  # type: ignore[union-attr]
+    assert {(job.attempts, job.deaths) for job in done} == {(0, 0)}
+
+
+def test_a_job_waits_for_a_database_and_is_reported_meanwhile(
+    cluster: Cluster, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_runner, "CANCEL", 0.05)
+    made = names(world, 20)
+    worker = cluster.worker()
+    worker.until(lambda: len(worker.scheduler.gate.held) == SLOTS)
+    update = worker.scheduler.projectdb.update
+    away = [True]
+
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        if away:
+            raise DatabaseAway("projectdb does not answer")
+        return update(*args, **kwargs)
+
+    monkeypatch.setattr(worker.scheduler.projectdb, "update", refuse)
+    cluster.dispatcher.submit("stop", ALL, batch="mine")
+    worker.until_away(lambda: worker.scheduler.desk.works())
+    work = worker.scheduler.desk.works()[0]
+    before = work.reported
+    worker.until_away(lambda: work.reported > before)
+    assert work.verdict is None
+
+    away.clear()
+    worker.until(lambda: cluster.state() == "done")
+    assert stopped(world) == set(made)
+    done = cluster.jobs.batch("mine").jobs[JobState.DONE].values()  # type: ignore[union-attr]
+    assert {(job.attempts, job.deaths) for job in done} == {(0, 0)}
 
 
 def test_a_delete_is_marked_before_it_deletes(cluster: Cluster, world: World) -> None:
@@ -369,6 +453,89 @@ def test_a_cancelled_delete_is_swept_by_who_comes_after_its_claimant(
     after.until(lambda: cluster.batch()["jobs"]["done"])
 
     assert "p" not in world.database("result").projects
+
+
+def test_a_job_that_cannot_be_laid_down_holds_up_no_other_and_fails(
+    cluster: Cluster, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody may end up holding what nobody works on."""
+    made = names(world, 20)
+    worker = cluster.worker()
+    lay, poison = JobDesk.lay, slot_of("p0", SLOTS)
+
+    def fails_for_one(desk: JobDesk, claim: Claim) -> JobWork:
+        if slot_of(claim.name.project, SLOTS) == poison:
+            raise RuntimeError("no room on the desk")
+        return lay(desk, claim)
+
+    monkeypatch.setattr(JobDesk, "lay", fails_for_one)
+    cluster.dispatcher.submit("stop", ALL, batch="mine")
+    worker.until(lambda: cluster.state() == "failed")
+
+    unlaid = {name for name in made if slot_of(name, SLOTS) == poison}
+    assert stopped(world) == set(made) - unlaid
+    assert set(cluster.batch()["errors"]) == unlaid
+    assert "no room on the desk" in cluster.batch()["errors"]["p0"]
+
+
+def test_what_was_claimed_when_the_job_thread_stumbled_is_begun_at_its_next_look(
+    cluster: Cluster, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = names(world, 20)
+    worker = cluster.worker()
+    lay, stumbled = JobDesk.lay, threading.Event()
+
+    def stumble(desk: JobDesk, claim: Claim) -> JobWork:
+        if not stumbled.is_set():
+            stumbled.set()
+            raise RuntimeError("no room on the desk")
+        return lay(desk, claim)
+
+    monkeypatch.setattr(JobDesk, "lay", stumble)
+    monkeypatch.setattr(worker.jobs, "give_back", refusing(worker.jobs.give_back))
+    cluster.dispatcher.submit("stop", ALL, batch="mine")
+    worker.until(lambda: cluster.state() == "done")
+
+    assert stumbled.is_set()
+    assert stopped(world) == set(made)
+
+
+def test_a_hung_loop_loses_its_jobs_with_its_slots(cluster: Cluster, world: World) -> None:
+    """Its process lives and so does its session; only its lease has ended."""
+    made = names(world, 20)
+    hung = cluster.worker(epoch=1)
+    hung.scheduler.desk._share = 0
+    cluster.dispatcher.submit("stop", ALL, batch="mine")
+    hung.until(lambda: len(stopped(world)) >= 3)
+    hung.owner.lose_lease()
+
+    after = cluster.worker(epoch=2)
+    after.until(lambda: cluster.state() == "done")
+    hung.runner.wake()
+
+    deadline = time.monotonic() + DEADLINE
+    while hung.scheduler.desk.works():  # without any round: its loop hangs still
+        assert time.monotonic() < deadline
+    assert stopped(world) == set(made)
+    assert cluster.batch()["done"] == 20
+
+
+def test_who_gets_its_slot_back_does_not_go_on_where_another_has_been(
+    cluster: Cluster, world: World
+) -> None:
+    names(world, 20)
+    worker = cluster.worker(epoch=1)
+    worker.scheduler.desk._share = 0
+    cluster.dispatcher.submit("stop", ALL, batch="mine")
+    worker.until(lambda: stopped(world))
+    former = worker.scheduler.desk.works()
+    assert former
+
+    worker.owner.grant(range(SLOTS), 3)
+    worker.scheduler.run_once()
+
+    assert all(work.verdict is not None for work in former)
+    worker.until(lambda: cluster.state() == "done")
 
 
 # --- jobs that wait -----------------------------------------------------------------------------

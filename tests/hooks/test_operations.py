@@ -1,6 +1,7 @@
 """What operations do to projects, once and when they are repeated."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,9 +11,11 @@ from pyspider_zk.core.jobs import Outcome
 from pyspider_zk.core.names import Kind
 from pyspider_zk.core.operations import ACTIVE, STATUSES
 from pyspider_zk.core.progress import Progress
+from pyspider_zk.core.requests import PROJECTS_LIMIT
 from pyspider_zk.core.slots import slot_of
-from pyspider_zk.errors import ClusterError, GateClosed
-from pyspider_zk.hooks.job_work import JobWork
+from pyspider_zk.errors import ClusterError, DatabaseAway, GateClosed, Unavailable
+from pyspider_zk.hooks.job_work import TRIES, JobWork
+from pyspider_zk.hooks.quarantine import AtFault
 from pyspider_zk.hooks.rpc_functions import LocalAnswers
 from pyspider_zk.hooks.slot_scheduler import SlotScheduler
 from pyspider_zk.testing import SoleOwner
@@ -619,8 +622,9 @@ def test_a_project_deleted_elsewhere_and_made_anew_can_be_loaded(world: World) -
 class Failing:
     """A database that fails for some projects."""
 
-    def __init__(self, inner: Any, projects: set[str]) -> None:
+    def __init__(self, inner: Any, projects: set[str], error: Exception | None = None) -> None:
         self._inner = inner
+        self._error = error or OSError("disk full")
         self.projects_that_fail = projects
         self.tried: list[str] = []
 
@@ -630,7 +634,7 @@ class Failing:
     def update(self, name: str, *args: Any, **kwargs: Any) -> Any:
         self.tried.append(name)
         if name in self.projects_that_fail:
-            raise OSError("disk full")
+            raise self._error
         return self._inner.update(name, *args, **kwargs)
 
 
@@ -655,16 +659,142 @@ def test_a_project_that_fails_holds_up_no_other_and_is_tried_again(world: World)
     assert status(world, "p1") == "STOP"
 
 
-def test_a_database_that_is_away_is_not_asked_for_every_project(world: World) -> None:
+def test_a_database_that_is_away_costs_no_try_and_is_not_asked_for_every_project(
+    world: World,
+) -> None:
     names = [f"p{number}" for number in range(20)]
     for name in names:
         world.project(name)
-    failing = Failing(world.database("project"), set(names))
+    failing = Failing(world.database("project"), set(names), DatabaseAway("projectdb is away"))
+    scheduler = world.scheduler(projectdb=failing)
+    work = lay(scheduler, a_claim("stop", names))
+
+    for _ in range(5):
+        with pytest.raises(Unavailable):
+            scheduler.run_once()
+    assert work.verdict is None
+    assert failing.tried == names[:1] * 5
+    assert work.progress()[0] == Progress()
+
+    failing.projects_that_fail = set()
+    rounds(scheduler, len(names))  # a round does one at least, however slow the machine is
+    assert done(work)
+
+
+def test_however_many_projects_in_a_row_fail_the_others_are_done(world: World) -> None:
+    names = [f"p{number:02}" for number in range(20)]
+    for name in names:
+        world.project(name)
+    failing = Failing(world.database("project"), set(names[:19]))
 
     work = carry_out(world.scheduler(projectdb=failing), a_claim("stop", names))
 
-    assert work.verdict == (None, "OSError('disk full')")
-    assert len(failing.tried) == 3
+    assert status(world, "p19") == "STOP"
+    assert set(work.progress()[0].later) == set(names[:19])
+
+
+def test_a_project_that_cannot_be_marked_keeps_no_other_from_being_deleted(world: World) -> None:
+    names = ["p0", "p1", "p2"]
+    for name in names:
+        world.project(name)
+    failing = Failing(world.database("project"), {"p1"})
+    scheduler = world.scheduler(projectdb=failing)
+
+    work = carry_out(scheduler, a_claim("delete", names))
+
+    assert [row["name"] for row in world.projectdb.get_all()] == ["p1"]
+    assert work.verdict is not None
+    assert work.verdict.outcome is Outcome.DONE
+    assert work.progress()[0].errors == {"p1": "OSError('disk full')"}
+    assert failing.tried.count("p1") == TRIES
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        {},
+        {"operation": 7, "arguments": {}, "projects": ["p"]},
+        {"operation": "stop", "arguments": [], "projects": ["p"]},
+        {"operation": "stop", "arguments": {}, "projects": "pp"},
+        {"operation": "stop", "arguments": {}, "projects": {"p": 1}},
+        {"operation": "stop", "arguments": {}, "projects": ["p", None]},
+        {"operation": "stop", "arguments": {}, "projects": ["p"] * (PROJECTS_LIMIT + 1)},
+        {"operation": "delete", "projects": ["p"], "arguments": None},
+    ],
+)
+def test_a_job_whose_work_is_none_fails_with_the_reason(world: World, work: dict[str, Any]) -> None:
+    world.project("p")
+    claim = a_claim("stop", ["p"])
+    claim = replace(claim, job=replace(claim.job, work=work))
+
+    over = carry_out(world.scheduler(), claim)
+
+    assert over.verdict is not None
+    assert over.verdict.outcome is Outcome.FAILED
+    assert over.verdict.reason
+    assert status(world, "p") == "RUNNING"
+
+
+@pytest.mark.parametrize(
+    "progress",
+    [
+        {"stage": "far"},
+        {"at": -1},
+        {"stage": -1},
+        {"later": ["p"]},
+        {"errors": {"p": 1}},
+        {"marks": {"p": "x"}},
+        {"later": None},
+    ],
+)
+def test_a_job_whose_progress_is_none_fails_with_the_reason(
+    world: World, progress: dict[str, Any]
+) -> None:
+    world.project("p")
+    claim = a_claim("delete", ["p"])
+    claim = replace(claim, job=replace(claim.job, progress=progress))
+
+    over = carry_out(world.scheduler(), claim)
+
+    assert over.verdict is not None
+    assert over.verdict.outcome is Outcome.FAILED
+    assert "Progress" in over.verdict.reason or "progress" in over.verdict.reason
+    assert status(world, "p") == "RUNNING"
+
+
+def test_a_project_of_another_slot_fails_alone(world: World) -> None:
+    """A job that was made by hand must not shut the gate in each round before all others."""
+    for name in ("p0", "p1", "p2"):
+        world.project(name)
+    foreign = slot_of("p1", SLOTS)
+    assert foreign not in {slot_of("p0", SLOTS), slot_of("p2", SLOTS)}
+    scheduler = world.scheduler(SoleOwner(SLOTS, set(range(SLOTS)) - {foreign}))
+
+    work = carry_out(scheduler, a_claim("stop", ["p0", "p1", "p2"]))
+
+    assert work.verdict is not None
+    assert work.verdict.outcome is Outcome.DONE
+    assert list(work.progress()[0].errors) == ["p1"]
+    assert [status(world, name) for name in ("p0", "p1", "p2")] == ["STOP", "RUNNING", "STOP"]
+
+
+@pytest.mark.parametrize(("operation", "is_done"), [("run", False), ("stop", True)])
+def test_a_project_in_quarantine_is_told_with_the_reason_and_can_be_changed(
+    world: World, operation: str, is_done: bool
+) -> None:
+    for name in ("p", "q"):
+        world.project(name)
+    scheduler = world.scheduler()
+    rounds(scheduler)
+    with scheduler.isolating("p"):
+        raise AtFault("its row is odd")
+
+    work = carry_out(scheduler, a_claim(operation, ["p", "q"]))
+
+    errors = {} if is_done else {"p": "it is in quarantine: its row is odd"}
+    assert work.progress()[0].errors == errors
+    assert work.verdict is not None
+    assert work.verdict.outcome is Outcome.DONE
 
 
 @pytest.mark.parametrize("name", ["a-b", "x" * 65, "a b", "ü:ö"])

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from pyspider.database import connect_database
+from pyspider.processor.processor import Processor
 from umsgpack import PackException  # type: ignore[import-untyped]
 
 from pyspider_zk.config import Settings
@@ -101,7 +102,7 @@ def make(
             enable_projects_import=False,
             process_time_limit=0,
             settings=settings or Settings(slots=SLOTS),
-            queues=Queues(slot_queues, whole.inbox, whole.records),
+            queues=Queues(slot_queues, whole.inbox, whole.records, whole.parking_lot),
         )
 
     return make
@@ -300,7 +301,7 @@ def test_a_message_queue_that_goes_away_ends_no_processor_and_is_said_once(
     fetched.away = True
     # when
     with running(processor.run):
-        eventually(lambda: fetched.asked > processor.EXCEPTION_LIMIT)
+        eventually(lambda: fetched.asked > Processor.EXCEPTION_LIMIT)
         fetched.away = False
         task = a_task("on_start")
         fetched.put((task, response(task)))

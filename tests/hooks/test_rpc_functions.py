@@ -7,6 +7,7 @@ import threading
 import time
 import xmlrpc.client
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -350,6 +351,7 @@ def test_every_function_of_pyspider_is_served_for_the_cluster_and_for_one(
         "get_active_tasks",
         "get_projects_pause_status",
         "webui_update",
+        "quarantine",
     }
     numbers = {"local_project_numbers", "local_project_history", "local_throughput"}
     assert rpc_functions(scheduler, Router(nobody)).keys() == (
@@ -375,3 +377,74 @@ def test_a_scheduler_that_has_not_joined_knows_no_other(world: World) -> None:
 
     with pytest.raises(OSError, match="no scheduler"):
         scheduler._router.size()
+
+
+# -- junk ------------------------------------------------------------------------------------
+
+JUNK = [None, 7, 7.5, True, "x", b"x", [], ["x"], [[1]], {}, {"a": 1}, {"project": "p"}, 2**70]
+ANSWERED = (
+    "counter",
+    "newtask",
+    "send_task",
+    "get_active_tasks",
+    "project_history",
+    "size",
+    "webui_update",
+)
+
+
+def test_whatever_is_handed_over_the_next_round_is_as_ever(
+    world: World, scheduler: SlotScheduler, task: MakeTask
+) -> None:
+    # given
+    world.script_is_known("p")
+    functions = rpc_functions(scheduler, Router(lambda: Cluster(None, None)))  # type: ignore[arg-type]
+    before = len(scheduler._send_buffer), scheduler.out_queue.qsize()
+    # when
+    for name in ANSWERED:
+        for args in [(), *((one,) for one in JUNK), *((one, one) for one in JUNK)]:
+            with suppress(xmlrpc.client.Fault, TypeError):
+                functions[f"local_{name}"](*args)
+    # then
+    assert (len(scheduler._send_buffer), scheduler.out_queue.qsize()) == before
+    world.new(task("p", "good"))
+    scheduler.run_once()
+    scheduler.run_once()
+    assert [each["taskid"] for each in world.dispatched()] == ["good"]
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "words"),
+    [
+        ("send_task", ({"project": "p"},), "a task needs taskid, url"),
+        ("get_active_tasks", ("p", "x"), "limit must be a whole number"),
+        ("get_active_tasks", (["p"],), "project must be a name"),
+        ("project_history", (7,), "names must be a list"),
+        ("project_history", ([[1]],), "names must be a list"),
+    ],
+)
+def test_what_is_wrong_with_an_argument_is_said(
+    scheduler: SlotScheduler, name: str, args: tuple[Any, ...], words: str
+) -> None:
+    functions = rpc_functions(scheduler, Router(lambda: Cluster(None, None)))  # type: ignore[arg-type]
+    with pytest.raises(xmlrpc.client.Fault, match=words):
+        functions[f"local_{name}"](*args)
+
+
+def test_a_task_that_cannot_be_sent_is_not_kept_for_later(
+    scheduler: SlotScheduler, answers: LocalAnswers, task: MakeTask
+) -> None:
+    with pytest.raises(BadMessage):
+        answers.send_task(task("p", fetch={"timeout": 2**70}))
+    assert len(scheduler._send_buffer) == 0
+
+
+def test_a_project_database_without_a_second_connection_serves(
+    world: World, scheduler: SlotScheduler, answers: LocalAnswers, task: MakeTask
+) -> None:
+    class Plain:
+        def get(self, *args: Any, **kwargs: Any) -> Any:
+            return world.projectdb.get(*args, **kwargs)
+
+    scheduler.projectdb = Plain()
+    assert answers.newtask(task("p")) is True

@@ -193,7 +193,7 @@ class Crawl:
     def _config(self) -> Path:
         section = {
             key: getattr(self._settings, key)
-            for key in ("hosts", "root", "renewal", "lease", "session", "drain")
+            for key in ("hosts", "root", "renewal", "lease", "hang", "session", "drain")
         }
         config: dict[str, Any] = {f"{k}db": self._database_url(k) for k in _DATABASES}
         config |= {"zookeeper": section, "message_queue": self._queue_url}

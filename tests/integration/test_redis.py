@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 NAMES = [f"p{number}" for number in range(6)]
 OUTAGE = 5.0  # seconds; more than a lease
 COMPONENTS = ("fetcher", "processor", "result-worker")
+RETRIED = 120.0  # seconds; a page that failed once in the burst is tried again after thirty
 BACK = "the message queue answers again"
 
 
@@ -112,7 +113,7 @@ def test_a_crawl_goes_on_while_redis_is_restarted_twice(
     # then everything is crawled by the very same processes
     crawl.wait_for(1, site)
     assert crawl.crawled() == dict.fromkeys(NAMES, site.pages)
-    eventually(lambda: crawl.finished(site))
+    eventually(lambda: crawl.finished(site), within=RETRIED)
     assert [child.poll() for child in processes] == [None] * len(processes)
     # and each said of each outage that it began and that it ended, and no more
     assert set(crawl.said(own_redis.address).values()) == {2}

@@ -10,6 +10,7 @@ import pytest
 
 from pyspider_zk.local.child import tail
 from pyspider_zk.local.folder import running_in
+from pyspider_zk.local.ports import any_free
 
 pytestmark = [
     pytest.mark.zk,
@@ -33,7 +34,7 @@ class Up:
     def start(self, *options: str) -> None:
         with (self.folder / "out.txt").open("ab") as out:
             self.process = subprocess.Popen(
-                [*PROGRAM, "up", *options],
+                [*PROGRAM, "up", "--webui-port", str(any_free()), *options],
                 cwd=self.folder,
                 stdout=out,
                 stderr=out,

@@ -24,6 +24,19 @@ def test_a_queue_that_processes_cannot_share_names_the_remedy(url: str | None) -
 
 
 @pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("amqp://u:secret@host/", "amqp:// is not supported, redis:// is"),
+        ("beanstalk://h", "beanstalk:// is not supported, redis:// is"),
+        ("host:6379", "its URL has no scheme, redis:// is supported"),
+    ],
+)
+def test_a_scheme_that_is_not_supported_is_named_with_the_one_that_is(url: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        connect(url, limit=100, slots=256)
+
+
+@pytest.mark.parametrize(
     ("url", "fault"),
     [
         ("redis://", "host is missing"),

@@ -11,9 +11,9 @@ import redis
 import umsgpack  # type: ignore[import-untyped]
 from pyspider.message_queue import connect_message_queue
 
-from pyspider_zk.errors import Unavailable
+from pyspider_zk.errors import BadMessage, Unavailable
 from pyspider_zk.local.services import RedisServer
-from pyspider_zk.queues import redis_link
+from pyspider_zk.queues import caps, redis_link
 from pyspider_zk.queues.patience import Patience
 from pyspider_zk.queues.patient import Backlog, PatientQueue
 from tests.hooks.parts import running
@@ -349,3 +349,53 @@ def test_a_former_master_is_left_for_whoever_answers_at_its_name(
     with link.client() as client:
         assert client.client_id() != before
     link.close()
+
+
+# -- junk ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pages(redis_backend: RedisBackend) -> PatientQueue:
+    """Give a queue between components, in a real Redis."""
+    return patient(connect_message_queue("fetcher2processor", redis_backend.url))
+
+
+@pytest.mark.redis
+@pytest.mark.parametrize(
+    "raw",
+    [b"", b"\xc1", b"\xdb\xff", b"\x91" * 100_000, b"\x81" * 100_000, b"\xd9\x02\xc3\x28"],
+    ids=["empty", "unused", "short", "lists", "mappings", "text"],
+)
+def test_what_is_no_message_is_dropped_and_the_next_one_taken(
+    redis_backend: RedisBackend, pages: PatientQueue, raw: bytes
+) -> None:
+    redis_backend.client.rpush("fetcher2processor", raw)
+    pages.put_nowait(1)
+    with pytest.raises(queue.Empty):
+        pages.get_nowait()
+    assert pages.get_nowait() == 1
+
+
+@pytest.mark.redis
+def test_a_key_of_another_type_is_moved_out_of_the_way(
+    redis_backend: RedisBackend, pages: PatientQueue
+) -> None:
+    redis_backend.client.set("fetcher2processor", "x")
+    pages.put_nowait(1)
+    assert (pages.qsize(), pages.full(), pages.get_nowait()) == (1, False, 1)
+
+
+@pytest.mark.redis
+def test_a_message_that_is_too_large_is_neither_sent_nor_fetched(
+    redis_backend: RedisBackend,
+    pages: PatientQueue,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(caps, "PAGE", 100)
+    redis_backend.client.rpush("fetcher2processor", b"x" * 101)
+    pages.put_nowait(1)
+    with pytest.raises(BadMessage, match="limit is 100"):
+        pages.put_nowait("x" * 101)
+    assert pages.get_nowait() == 1
+    assert "101 bytes" in caplog.text

@@ -49,7 +49,7 @@ def test_behind_a_silent_link_the_number_is_given_up_and_can_be_had_again(
     settings: Settings, cable: Cable
 ):
     changes: queue.SimpleQueue[Change] = queue.SimpleQueue()
-    far = replace(settings, hosts=cable.address, session=20.0)
+    far = replace(settings, hosts=cable.address, session=4.0)
     with WorkerController(far, "crawl", name="a") as me:
         me.listen(changes.put)
         cable.cut()

@@ -9,14 +9,19 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 import pytest
+from zk_groups import together
 from zk_harness import Crew, OpenTimes, eventually
 
 from pyspider_zk.config import Settings
+from pyspider_zk.controller import WorkerController
+from pyspider_zk.errors import MissingService
 from pyspider_zk.local.services import ZooKeeperServer
+from pyspider_zk.zookeeper.clock import boottime
 from tests.chaos.network import HUB_ADDRESS, Network, NotPermitted
 
 pytestmark = [pytest.mark.zk, pytest.mark.slow]
@@ -29,12 +34,12 @@ table inet silence {
 """
 
 
-class FarMember:
-    """A member in another process and network, whose link can be made silent."""
+class FarProcess:
+    """A process in another network, whose link can be made silent."""
 
-    def __init__(self, network: Network, settings: Settings) -> None:
+    def __init__(self, network: Network, name: str, settings: Settings) -> None:
         self._inside = network.inside("far")
-        script = Path(__file__).with_name("far_member.py")
+        script = Path(__file__).with_name(name)
         command = [*self._inside, sys.executable, str(script), json.dumps(asdict(settings))]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -70,6 +75,10 @@ def network() -> Iterator[Network]:
         if os.environ.get("CI") and os.geteuid() == 0:
             raise
         pytest.skip(str(reason))
+    except MissingService as missing:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(missing))
     yield network
     network.__exit__(None, None, None)
 
@@ -91,14 +100,22 @@ def settings(
 
 
 @pytest.fixture
-def far(network: Network, settings: Settings) -> Iterator[FarMember]:
+def far(network: Network, settings: Settings) -> Iterator[FarProcess]:
     """Give a member at the other end of a link of its own."""
-    far = FarMember(network, settings)
+    far = FarProcess(network, "far_member.py", settings)
     yield far
     far.kill()
 
 
-def test_a_dead_link_that_kazoo_believes_in_costs_the_member_its_slots(crew: Crew, far: FarMember):
+@pytest.fixture
+def holder(network: Network, settings: Settings) -> Iterator[FarProcess]:
+    """Give a participant with a number and a lock at the other end of a link of its own."""
+    far = FarProcess(network, "far_holder.py", replace(settings, session=6.0))
+    yield far
+    far.kill()
+
+
+def test_a_dead_link_that_kazoo_believes_in_costs_the_member_its_slots(crew: Crew, far: FarProcess):
     near = crew.start("near")
     times = OpenTimes(near)
     times.start()
@@ -118,6 +135,31 @@ def test_a_dead_link_that_kazoo_believes_in_costs_the_member_its_slots(crew: Cre
     assert believes
     assert all(epoch > before.get(slot, 0) for slot, epoch in after["open"])
     assert overlaps(times.as_list(), after["times"]) == []
+
+
+def test_number_and_lock_are_given_up_behind_a_dead_link_before_others_can_have_them(
+    settings: Settings, holder: FarProcess
+):
+    eventually(lambda: holder.ask()["lock"], "the lock is held")
+    got: dict[str, float] = {}
+
+    def take_lock(me: WorkerController) -> None:
+        with me.lock("one", timeout=60):
+            got["lock"] = boottime()
+
+    def take_number() -> None:
+        with WorkerController(settings, "work", name="a") as another:
+            got["number"] = boottime()
+            assert another.number == 0
+
+    with WorkerController(settings, "work", name="b") as near:
+        holder.silence()
+        together(partial(take_lock, near), take_number)
+    last = holder.ask()
+
+    assert last["lost"]
+    assert last["lock"] < got["lock"]
+    assert last["number"] < got["number"]
 
 
 def overlaps(near: list, far: list) -> list:

@@ -90,3 +90,22 @@ def watchers(scheduler: Scheduler) -> int:
     client = scheduler.coordinator._connection._client
     tables = (client._data_watchers, client._child_watchers)
     return sum(len(found) for table in tables for found in list(table.values()))
+
+
+@pytest.mark.parametrize(("members", "hung"), [(2, 2), (4, 2)])
+def test_members_whose_loops_hang_do_not_depose_each_other_for_ever(
+    crew: Crew, zookeeper_writes, monkeypatch, members, hung
+):
+    team = crew.start_and_share(members)
+    for member in team[:hung]:
+        member.hang()
+    eventually(lambda: not any(member.open for member in team[:hung]))
+    if members > hung:
+        crew.shared_by(*team[hung:])
+    steps = [count_steps(member, monkeypatch) for member in team]
+    first = zookeeper_writes()
+
+    eventually(lambda: all(len(taken) >= 30 for taken in steps))
+
+    renewals = sum(len(taken) for taken in steps[hung:])
+    assert zookeeper_writes() - first <= 1.2 * renewals + 6

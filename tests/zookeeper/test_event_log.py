@@ -11,7 +11,7 @@ from pyspider_zk.core.events import Event, Moves
 from pyspider_zk.core.job_moves import JobTree
 from pyspider_zk.core.jobs import BatchRecord
 from pyspider_zk.core.names import Tree
-from pyspider_zk.core.ownership import Rules
+from pyspider_zk.core.ownership import Hold, Rules
 from pyspider_zk.core.records import MemberId, Meta
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.zookeeper.chronicle import Chronicle
@@ -20,6 +20,8 @@ from pyspider_zk.zookeeper.connection import Connection, create
 from pyspider_zk.zookeeper.events import Events
 from pyspider_zk.zookeeper.leadership import Leadership
 from pyspider_zk.zookeeper.meta import ensure_cluster
+from pyspider_zk.zookeeper.reading import Reader, Table
+from pyspider_zk.zookeeper.unreadable import Unreadable
 
 pytestmark = pytest.mark.zk
 
@@ -171,20 +173,29 @@ def test_a_cluster_tells_its_story(crew: Crew, events: Events):
     assert len(moved) == len({(data["from"], data["to"], data["epoch"]) for data in moved})
 
 
+ALWAYS = Hold(float("-inf"), float("inf"))
+
+
+def leadership(connection: Connection, tree: Tree, slots: int) -> Leadership:
+    unreadable = Unreadable()
+    table, reader = Table(tree.assignment, slots, unreadable), Reader(tree, unreadable)
+    return Leadership(connection, tree, Rules(), boottime, lambda _: None, table, reader)
+
+
 def test_who_leads_again_tells_so_again(
     connection: Connection, settings: Settings, tree: Tree, events: Events
 ):
     ensure_cluster(connection, tree, Meta(settings.slots))
     connection.ensure([tree.lease(A), tree.lease(B)])
-    one, other = (Leadership(connection, tree, Rules(), boottime, lambda _: None) for _ in range(2))
-    one.lead(A, dict)
-    other.lead(B, dict)
+    one, other = (leadership(connection, tree, settings.slots) for _ in range(2))
+    one.lead(A, dict, ALWAYS)
+    other.lead(B, dict, ALWAYS)
     connection.delete(f"{tree.election}/{one._candidacy}")
-    other.lead(B, dict)
-    one.lead(A, dict)
+    other.lead(B, dict, ALWAYS)
+    one.lead(A, dict, ALWAYS)
     other.withdraw()
 
-    one.lead(A, dict)
+    one.lead(A, dict, ALWAYS)
 
     assert told(events) == [("leader", str(A)), ("leader", str(B)), ("leader", str(A))]
 

@@ -2,6 +2,7 @@
 
 import string
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ from zk_faults import Lossy
 from zk_harness import eventually, expire
 
 from pyspider_zk.config import Settings
+from pyspider_zk.core.job_moves import Create
 from pyspider_zk.core.jobs import (
     Claim,
     Claimant,
@@ -255,6 +257,63 @@ def test_competing_claimants_get_each_job_once(one: Side, other: Side):
     assert sorted(taken) == sorted(f"p{i}" for i in range(60))
 
 
+def test_threads_of_one_claimant_get_each_job_once(one: Side):
+    count = 120
+    one.queue.put("b", [(f"p{i}", {}) for i in range(count)])
+    taken: list[str] = []
+
+    def take_all() -> None:
+        while one.places() != [0, 0, count]:
+            for claim in one.take(room=3):
+                taken.append(claim.name.project)
+                one.queue.finish(claim, Outcome.DONE, {})
+
+    threads = [threading.Thread(target=take_all) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(taken) == sorted(f"p{i}" for i in range(count))
+
+
+def test_a_job_that_ends_while_another_thread_looks_is_not_given_to_it(one: Side):
+    """The other thread claims and finishes between this one's look at the jobs and at memory."""
+    one.queue.put("b", [("a", {})])
+    claims: list[Claim] = []
+    standing = one.queue._store.standing
+
+    def slow(*args: object) -> set[str]:
+        found = standing(*args)
+        for claim in claims:
+            one.queue.finish(claim, Outcome.DONE, {})
+        return found
+
+    def look_late(*args: object) -> list[JobName]:
+        one.queue._store.names = names
+        claims.extend(one.take())
+        one.queue._store.standing = slow
+        return names(*args)
+
+    names = one.queue._store.names
+    one.queue._store.names = look_late
+
+    assert one.take() == []
+    assert len(claims) == 1
+
+
+def test_claims_that_nobody_began_are_returned_again(one: Side):
+    one.queue.put("b", TWO)
+    first, second = one.take()
+
+    one.queue.put_down([second])
+
+    assert one.take() == [second]
+    assert one.take() == []
+    one.queue.finish(first, Outcome.DONE, {})
+    one.queue.finish(second, Outcome.DONE, {})
+
+
 def test_who_was_slower_goes_on_without(one: Side, other: Side):
     one.queue.put("b", TWO)
     one.link.before = other.take
@@ -337,6 +396,124 @@ def test_data_that_is_no_job_is_passed_over(one: Side):
     assert [claim.name.project for claim in one.take()] == ["b"]
 
 
+DEEP = b'{"work": ' + b"[" * 50_000 + b"]" * 50_000 + b', "created": 1}'
+BOMB = zlib.compress(b'{"work": {}, "created": 1' + b" " * 60_000_000 + b"}")
+JUNK = {
+    "text": b"?",
+    "too deep": DEEP,
+    "inflates": BOMB,
+    "wrong type": b'{"work": {}, "created": 1, "attempts": "many"}',
+    "negative": b'{"work": {}, "created": 1, "attempts": -9}',
+    "no outcome": b'{"work": {}, "created": 1, "outcome": "perhaps"}',
+    "not a number": b'{"work": {}, "created": NaN}',
+    "utf-16": "{}".encode("utf-16"),
+    "nothing": b"",
+}
+
+
+@pytest.mark.parametrize("junk", JUNK.values(), ids=JUNK.keys())
+@pytest.mark.parametrize("state", ALL)
+def test_a_record_that_is_no_job_keeps_no_other_from_anything(
+    one: Side, other: Side, caplog: pytest.LogCaptureFixture, junk: bytes, state: JobState
+):
+    one.queue.put("b", [("a", {}), ("b", {}), ("c", {})])
+    name, claim = one.queue.names(JobState.PENDING)[0], None
+    if state is not JobState.PENDING:
+        claim = one.take_one()
+    if state is JobState.DONE:
+        one.queue.finish(claim, Outcome.DONE, {})
+    path = one.queue._tree.job(state, name)
+    one.link.set(path, junk)
+
+    taken = other.take()
+    other.take()
+    (told,) = other.queue.shown(["b"]).values()
+    assert [each.name.project for each in taken] == ["b", "c"]
+    assert list(other.queue.unreadable) == [path]
+    assert len([record for record in caplog.records if path in record.message]) == 1
+    assert list(told.unreadable) == [name]
+    assert told.is_whole
+    assert other.queue.find(name) is None
+    if state is JobState.RUNNING:
+        with pytest.raises(JobLost):
+            one.queue.report(claim, {})
+    for each in taken:
+        other.queue.finish(each, Outcome.DONE, {})
+
+    other.queue.cancel("b")
+    if state is not JobState.DONE:
+        assert other.queue.batch("b").ended
+        assert other.queue.find(name)[1].outcome is Outcome.CANCELLED
+        assert not other.queue.unreadable
+
+
+@pytest.mark.parametrize(
+    "child", ["stranger", "entry-500-%ff:p-0000000001", "entry-500-b:%ED%A0%80-0000000001", "%ff"]
+)
+@pytest.mark.parametrize("place", ["pending", "running", "done", "batches"])
+def test_a_name_that_is_no_name_keeps_nobody_from_anything(one: Side, place: str, child: str):
+    one.queue.put("b", TWO)
+    path = f"{one.queue._tree.root}/{place}/{child}"
+    one.link.create(path, b"junk")
+
+    assert len(one.take(mine=lambda project: len(project.encode()))) == 2
+    assert one.queue.batches() == ["b"]
+    assert one.queue.unclosed(set()) == []
+    assert one.queue.trim() == 0
+    assert one.queue.cancel("b") == 2
+    assert list(one.queue.unreadable) == [path]
+
+    one.link.delete(path)
+    one.queue.batches()
+    one.take()
+    one.queue.batch("b")
+    assert not one.queue.unreadable
+
+
+@pytest.mark.parametrize("junk", JUNK.values(), ids=JUNK.keys())
+def test_a_batch_that_cannot_be_read_is_named_and_the_others_go_on(one: Side, junk: bytes):
+    one.queue.put("b", TWO)
+    one.queue.put("c", [("c", {})])
+    path = one.queue._tree.batch("b")
+    one.link.set(path, junk)
+
+    assert one.queue.batches() == ["c"]
+    assert one.queue.batch("b") is None
+    assert list(one.queue.unreadable) == [path]
+    for ask in (lambda: one.queue.cancel("b"), lambda: one.queue.put("b", TWO)):
+        with pytest.raises(BadMessage, match=path):
+            ask()
+    assert one.queue.cancel("c") == 1
+    assert len(one.take()) == 2
+
+
+@pytest.mark.parametrize(
+    "claimant", ["", "x", "/", "//", "/a//b", "/a/../b", "relative/x", "/a\x00b", "/" + "x" * 9999]
+)
+def test_a_job_whose_claimant_is_no_znode_at_all_is_given_back(one: Side, claimant: str):
+    one.queue.put("b", TWO)
+    claim = one.take_one()
+    running = one.queue._tree.job(JobState.RUNNING, claim.name)
+    one.link.set(running, replace(claim.job, claimant=claimant).encode())
+
+    assert {each.name.project for each in one.take()} == {"a", "b"}
+
+
+@pytest.mark.parametrize("child", ["stranger", "7", "-1", "01"])
+def test_a_child_that_does_not_belong_below_a_job_does_not_hold_it(one: Side, child: str):
+    one.queue.put("b", TWO)
+    pending = one.queue._tree.job(JobState.PENDING, one.queue.names(JobState.PENDING)[0])
+    one.link.create(f"{pending}/{child}")
+    claims = {claim.name.project: claim for claim in [*one.take(), *one.take()]}
+    running = one.queue._tree.job(JobState.RUNNING, claims["b"].name)
+    one.link.create(f"{running}/{child}")
+
+    for claim in claims.values():
+        one.queue.finish(claim, Outcome.DONE, {})
+
+    assert one.places() == [0, 0, 2]
+
+
 # --- report, finish, give back ------------------------------------------------------------------
 
 
@@ -375,6 +552,21 @@ def test_a_step_whose_reply_was_lost_is_found_done(one: Side, step):
     LAST_STEPS[step](one, claim)
 
     assert one.queue.find(claim.name) == before
+
+
+def test_a_progress_that_no_znode_takes_is_refused_before_it_is_sent(one: Side):
+    """ZooKeeper would drop the connection, and the claimant with it."""
+    one.queue.put("b", [("a", {})])
+    claim = one.take_one()
+
+    for large in (noise(1, 1_200_000), "x" * 5_000_000):
+        with pytest.raises(BadMessage, match="progress"):
+            one.queue.report(claim, {"text": large})
+        with pytest.raises(BadMessage, match="progress"):
+            one.queue.finish(claim, Outcome.DONE, {"text": large})
+
+    one.queue.finish(claim, Outcome.FAILED, {}, noise(2, 900_000))
+    assert one.places() == [0, 0, 1]
 
 
 def test_a_report_whose_reply_was_lost_is_made_again(one: Side):
@@ -516,18 +708,10 @@ def test_a_claimant_registers_anew_in_each_session(one: Side):
 
 def test_a_session_whose_id_is_not_known_yet_is_waited_for(one: Side, monkeypatch):
     one.registration.leave()
-    session, find = one.link.session, one.link.find
-
-    def know(*args):
-        one.link._session = session
-        return find(*args)
-
-    monkeypatch.setattr(one.link, "_session", None)
-    monkeypatch.setattr(one.link, "find", know)
-    create = one.link.create
-    monkeypatch.setattr(
-        one.link, "create", lambda *args, **options: (know(args[0]), create(*args, **options))[1]
-    )
+    session = one.link.session
+    known = []
+    monkeypatch.setattr(Lossy, "session", property(lambda _: session if known else None))
+    monkeypatch.setattr(one.link, "sync", known.append)
 
     assert one.registration.claimant() == one.registration.claimant()
 
@@ -649,6 +833,51 @@ def test_jobs_that_another_ends_meanwhile_do_not_keep_the_rest(one: Side, other:
     assert other.queue.cancel("b") == 2
 
     assert one.places() == [0, 0, 3]
+
+
+def test_threads_that_claim_cancel_and_close_one_batch_leave_each_job_ended_once(
+    one: Side, other: Side
+):
+    event = Create(f"{one.queue._tree.root}-events/event-", b"", sequence=True)
+    count = 40
+    one.queue.put("b", [(f"p{i}", {}) for i in range(count)], event=event)
+    counted: list[int] = []
+    finished: list[str] = []
+    go = threading.Event()
+
+    def work(side: Side) -> None:
+        while not side.queue.batch("b").ended:
+            for claim in side.take(room=2):
+                go.set()
+                side.queue.finish(claim, Outcome.DONE, {})
+                finished.append(claim.name.project)
+
+    def cancel(side: Side) -> None:
+        go.wait(30)
+        counted.append(side.queue.cancel("b", event))
+
+    def close(side: Side) -> None:
+        while side.queue.batch("b").record.to_close:
+            for batch in side.queue.unclosed(set()):
+                side.queue.close(batch.id, event)
+
+    threads = [
+        threading.Thread(target=do, args=(side,))
+        for do in (work, cancel, close)
+        for side in (one, other)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+
+    done = one.queue.batch("b").jobs[JobState.DONE].values()
+    outcomes = [job.outcome for job in done]
+    assert len(finished) == len(set(finished)) == outcomes.count(Outcome.DONE)
+    assert outcomes.count(Outcome.CANCELLED) == count - len(finished)
+    assert sum(counted) >= outcomes.count(Outcome.CANCELLED)
+    assert len(one.link.children(f"{one.queue._tree.root}-events")) == 3, "asked, cancelled, closed"
 
 
 def test_large_jobs_are_cancelled_in_several_transactions(one: Side):

@@ -12,8 +12,8 @@ from pyspider_zk.config import Settings
 from pyspider_zk.core.locks import Kind, prefix_of
 from pyspider_zk.errors import ClusterError, SessionLost, TimedOut, Unavailable
 from pyspider_zk.zookeeper.connection import Connection
+from pyspider_zk.zookeeper.errands import Errands
 from pyspider_zk.zookeeper.locks import Lock
-from pyspider_zk.zookeeper.session import SessionWatch
 
 pytestmark = pytest.mark.zk
 
@@ -24,14 +24,14 @@ class Party:
     def __init__(self, settings: Settings, path: str, log: list[str]) -> None:
         self.connection = Lossy(settings)
         self.connection.start()
-        self.watch = SessionWatch(self.connection, settings.session)
-        self.watch.start()
+        self.errands = Errands()
+        self.errands.start()
         self._path = path
         self._log = log
         self._threads: list[threading.Thread] = []
 
     def lock(self, kind: Kind = Kind.EXCLUSIVE, **options: object) -> Lock:
-        return Lock(self.connection, self.watch, self._path, kind, **options)
+        return Lock(self.connection, self.errands, self._path, kind, **options)
 
     def queue(self, name: str, kind: Kind = Kind.EXCLUSIVE) -> threading.Event:
         """Get in line in a thread and wait until we stand; return what makes it release."""
@@ -55,7 +55,7 @@ class Party:
         for thread in self._threads:
             thread.join(60)
             assert not thread.is_alive()
-        self.watch.stop()
+        self.errands.stop()
         self.connection.stop()
 
 
@@ -389,7 +389,6 @@ def test_a_place_that_came_to_stand_in_the_next_session_is_left(parties: Parties
     party = parties.make()
     party.connection.create(party._path)
     session = party.connection.session
-    untold = SessionWatch(party.connection, 4.0)
 
     def begin_another() -> None:
         expire(party.connection)
@@ -397,7 +396,7 @@ def test_a_place_that_came_to_stand_in_the_next_session_is_left(parties: Parties
 
     party.connection.before = begin_another
     with pytest.raises(SessionLost):
-        Lock(party.connection, untold, party._path, timeout=30).acquire()
+        party.lock(timeout=30).acquire()
 
     assert party.line() == []
 

@@ -10,7 +10,6 @@ import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import partial
 
 import pytest
 from kazoo.exceptions import BadVersionError, NoNodeError
@@ -25,6 +24,8 @@ from pyspider_zk.zookeeper.connection import Connection, Step
 from pyspider_zk.zookeeper.leadership import Leadership
 from pyspider_zk.zookeeper.membership import Membership
 from pyspider_zk.zookeeper.meta import ensure_cluster
+from pyspider_zk.zookeeper.reading import Reader, Table
+from pyspider_zk.zookeeper.unreadable import Unreadable
 
 pytestmark = pytest.mark.zk
 
@@ -37,7 +38,7 @@ class Hooked(Connection):
 
     before: Callable[[], object] | None = None
     after: Callable[[], object] | None = None
-    before_find_all: Callable[[], object] | None = None
+    before_leases: Callable[[], object] | None = None
 
     def multi(self, *steps: Step) -> list[object]:
         hook, self.before = self.before, None
@@ -49,11 +50,12 @@ class Hooked(Connection):
             hook()
         return results
 
-    def find_all(self, paths):
-        hook, self.before_find_all = self.before_find_all, None
-        if hook:
-            hook()
-        return super().find_all(paths)
+    def look(self, znodes, parents=()):
+        if any("/leases/" in path for path, _ in znodes):
+            hook, self.before_leases = self.before_leases, None
+            if hook:
+                hook()
+        return super().look(znodes, parents)
 
 
 class Bench:
@@ -67,17 +69,27 @@ class Bench:
             link.start()
         ensure_cluster(self.links[0], self.tree, Meta(settings.slots))
         self.a, self.b = (self._member(link) for link in self.links)
-        self.leader = Leadership(self.links[1], self.tree, TIMES, lambda: self.now, lambda _: None)
+        self.leader = self._leadership(self.links[1])
         for member in (self.a, self.b):
             member.join(record())
+        self.b.renew(Load())
         self.lead()
 
+    def _table(self) -> Table:
+        return Table(self.tree.assignment, 2, Unreadable())
+
+    def _leadership(self, link: Connection) -> Leadership:
+        reader = Reader(self.tree, Unreadable())
+        return Leadership(
+            link, self.tree, TIMES, lambda: self.now, lambda _: None, self._table(), reader
+        )
+
     def _member(self, link: Connection) -> Membership:
-        return Membership(link, self.tree, TIMES, lambda: self.now, lambda _: None)
+        return Membership(link, self.tree, TIMES, lambda: self.now, lambda _: None, self._table())
 
     def lead(self) -> None:
         assert self.b.id is not None
-        self.leader.lead(self.b.id, dict)
+        self.leader.lead(self.b.id, dict, self.b.hold)
 
     def let_pass(self, seconds: float) -> None:
         self.now += seconds
@@ -101,12 +113,17 @@ class Bench:
 
     def make_a_next_in_line(self) -> Callable[[], None]:
         """Let A watch B until B is nearly dead; return A's next step."""
-        line = Leadership(self.links[0], self.tree, TIMES, lambda: self.now, lambda _: None)
-        assert self.a.id is not None
-        step = partial(line.lead, self.a.id, dict)
+        line = self._leadership(self.links[0])
+
+        def step() -> None:
+            assert self.a.id is not None
+            line.lead(self.a.id, dict, self.a.hold)
+
         for _ in range(5):
+            self.a.renew(Load())
             step()
             self.let_pass(LEASE / 4)
+        self.a.renew(Load())
         self.let_pass(LEASE / 8)
         return step
 
@@ -166,7 +183,7 @@ def a_renewal_is_seen_in_the_version_of_the_lease(bench: Bench) -> None:
 
     data, version = bench.links[0].get(bench.tree.lease(bench.a.id))
     assert version == before + 1
-    assert Load.decode(data) == Load(3, 4)
+    assert Load.decode(data) == Load(3, 4, lease=LEASE)
 
 
 def a_member_that_renews_in_time_for_the_write_keeps_its_slots(bench: Bench) -> None:
@@ -176,6 +193,28 @@ def a_member_that_renews_in_time_for_the_write_keeps_its_slots(bench: Bench) -> 
 
     with raises(BadVersionError):
         bench.lead()
+
+    assert bench.table() == before
+
+
+def a_lease_tells_how_long_it_lasts(bench: Bench) -> None:
+    new = bench._member(bench.links[0])
+    new.join(record())
+    bench.a.renew(Load())
+
+    for member in (bench.a, new):
+        data, _ = bench.links[0].get(bench.tree.lease(member.id))
+        assert Load.decode(data).lease == LEASE
+
+
+def a_member_of_a_longer_lease_is_judged_by_its_own(bench: Bench) -> None:
+    bench.a._rules = replace(TIMES, lease=2 * LEASE)
+    bench.a.renew(Load())
+    bench.lead()
+    bench.until_a_is_nearly_dead()
+    before = bench.table()
+
+    bench.lead()
 
     assert bench.table() == before
 
@@ -193,7 +232,7 @@ def a_version_is_stamped_after_it_was_read(bench: Bench) -> None:
         bench.let_pass(LEASE / 4)
         bench.a.renew(Load())
 
-    bench.links[1].before_find_all = slow
+    bench.links[1].before_leases = slow
     bench.lead()
 
     assert bench.a.id is not None
@@ -228,6 +267,72 @@ def a_leader_that_does_not_renew_is_deposed(bench: Bench) -> None:
 
     assert bench.leader._candidacy != before
     assert not bench.leader.leading
+
+
+def who_has_no_lease_does_not_depose(bench: Bench) -> None:
+    next_in_line = bench.make_a_next_in_line()
+    bench.links[1].delete(bench.tree.lease(bench.b.id))
+    bench.let_pass(LEASE)
+    line = bench.links[0].children(bench.tree.election)
+
+    next_in_line()
+
+    assert bench.links[0].children(bench.tree.election) == line
+
+
+def who_has_no_lease_does_not_stand_again(bench: Bench) -> None:
+    bench.links[0].delete(f"{bench.tree.election}/{bench.leader._candidacy}")
+    bench.let_pass(LEASE)
+
+    bench.lead()
+
+    assert bench.links[0].children(bench.tree.election) == []
+
+
+def time_counts_while_the_leaders_own_lease_holds(bench: Bench) -> None:
+    bench.lead()
+    for _ in range(4):
+        for _ in range(3):
+            bench.let_pass(LEASE / 4)
+            bench.b.renew(Load())
+        bench.lead()
+
+    assert {row.owner for row in bench.table()[0].slots} == {bench.b.id}
+
+
+def one_look_counts_half_a_lease_at_most(bench: Bench) -> None:
+    bench.lead()
+    before = bench.table()
+    for _ in range(4):
+        bench.let_pass(LEASE / 2)
+        bench.b.renew(Load())
+
+    bench.lead()
+
+    assert bench.table() == before
+
+
+def nothing_is_renewed_against_a_table_that_cannot_be_read(bench: Bench) -> None:
+    bench.a.renew(Load())
+    before = bench.a.view
+    bench.links[1].set(bench.tree.assignment, b"junk")
+    bench.let_pass(LEASE / 4)
+
+    bench.a.renew(Load())
+
+    assert bench.a.view == before
+
+
+def an_open_release_is_told_with_each_renewal(bench: Bench) -> None:
+    bench.write_table(slots=(Slot(bench.a.id, 9, bench.b.id), Slot(bench.a.id, 8)))
+    bench.a.renew(Load())
+    bench.a.release({0: 9})
+    bench.a.acknowledge()
+    bench.links[1].set(bench.tree.ack(bench.a.id), b"junk")
+
+    bench.a.renew(Load())
+
+    assert bench.links[0].get(bench.tree.ack(bench.a.id))[0] == b'{"0": 9}'
 
 
 def who_stands_twice_leads_from_the_place_in_front(bench: Bench) -> None:
@@ -280,18 +385,11 @@ def a_leader_overwrites_nothing_it_has_not_read_even_at_version_zero(bench: Benc
 def a_lease_that_was_renewed_before_the_sweep_stays(bench: Bench) -> None:
     link, sleeper = bench.links[1], bench._member(bench.links[0])
     sleeper.join(record())
-    bench.leader._stamp()
-    bench.until_a_is_nearly_dead()
-    bench.a.renew(Load())
+    judged = link.get(bench.tree.lease(sleeper.id))[1]
+    sleeper.renew(Load())
 
-    def meanwhile() -> None:
-        sleeper.renew(Load())
-        bench.links[0].delete(bench.tree.member(sleeper.id))
-
-    # first the leases are read, then the members: it wakes up and loses its session in between
-    link.before_find_all = lambda: setattr(link, "before_find_all", meanwhile)
     with suppress(BadVersionError):
-        bench.lead()
+        bench.leader._sweep({sleeper.id: judged})
 
     assert link.find(bench.tree.lease(sleeper.id)) is not None
 
@@ -325,11 +423,19 @@ RULES = [
     a_renewal_needs_the_members_own_node,
     a_renewal_is_seen_in_the_version_of_the_lease,
     a_member_that_renews_in_time_for_the_write_keeps_its_slots,
+    a_lease_tells_how_long_it_lasts,
+    a_member_of_a_longer_lease_is_judged_by_its_own,
     a_member_that_does_not_renew_loses_its_slots,
     a_version_is_stamped_after_it_was_read,
     a_leader_that_could_not_look_for_long_takes_nobody_for_dead,
     a_leader_that_renews_in_time_is_not_deposed,
     a_leader_that_does_not_renew_is_deposed,
+    who_has_no_lease_does_not_depose,
+    who_has_no_lease_does_not_stand_again,
+    time_counts_while_the_leaders_own_lease_holds,
+    one_look_counts_half_a_lease_at_most,
+    nothing_is_renewed_against_a_table_that_cannot_be_read,
+    an_open_release_is_told_with_each_renewal,
     who_stands_twice_leads_from_the_place_in_front,
     who_leads_no_more_writes_nothing,
     a_leader_overwrites_nothing_it_has_not_read,
@@ -357,17 +463,29 @@ MUTATIONS = [
         (Leadership, "_write", "in decision.checks.items()", "in ()"),
     ),
     (
+        a_lease_tells_how_long_it_lasts,
+        (Membership, "renew", "self._lease(load)", "load.encode()"),
+    ),
+    (
+        a_lease_tells_how_long_it_lasts,
+        (Membership, "_nodes", "self._lease(Load())", "Load().encode()"),
+    ),
+    (
+        a_member_of_a_longer_lease_is_judged_by_its_own,
+        (Leadership, "_stamp", "load.lease for", "self._rules.lease for"),
+    ),
+    (
         a_version_is_stamped_after_it_was_read,
         (
             Leadership,
             "_stamp",
-            "versions = self._versions(members)\n    now = self._clock()",
-            "now = self._clock()\n    versions = self._versions(members)",
+            "data = self._connection.look([*leases, *asks]).data\n    now = self._clock()",
+            "now = self._clock()\n    data = self._connection.look([*leases, *asks]).data",
         ),
     ),
     (
         a_leader_that_could_not_look_for_long_takes_nobody_for_dead,
-        (Leadership, "_stamp", "{} if blind else self._stamps", "self._stamps"),
+        (Leadership, "_counted", "return {}", "return self._stamps"),
     ),
     (
         a_leader_that_renews_in_time_is_not_deposed,
@@ -379,6 +497,26 @@ MUTATIONS = [
         ),
     ),
     (
+        who_has_no_lease_does_not_depose,
+        (Leadership, "lead", "elif place and holds", "elif place"),
+    ),
+    (
+        who_has_no_lease_does_not_stand_again,
+        (Leadership, "_line", "is None and may_stand", "is None"),
+    ),
+    (
+        time_counts_while_the_leaders_own_lease_holds,
+        (Leadership, "_counted", "hold.since > self._looked", "now - self._looked > 2.0"),
+    ),
+    (
+        one_look_counts_half_a_lease_at_most,
+        (Leadership, "_counted", "now - self._looked - self._rules.lease / 2", "0.0"),
+    ),
+    (
+        an_open_release_is_told_with_each_renewal,
+        (Membership, "renew", "*self._told_again(),", ""),
+    ),
+    (
         who_stands_twice_leads_from_the_place_in_front,
         (Leadership, "_standing", "mine[0] if mine", "mine[-1] if mine"),
     ),
@@ -386,18 +524,18 @@ MUTATIONS = [
         who_leads_no_more_writes_nothing,
         (
             Leadership,
-            "_write",
-            '[check(f"{self._tree.election}/{self._candidacy}")]',
-            "[]",
+            "_replace",
+            'check(f"{self._tree.election}/{self._candidacy}"),',
+            "",
         ),
     ),
     (
         a_leader_overwrites_nothing_it_has_not_read_even_at_version_zero,
-        (Leadership, "_write", ".encode(), version)", ".encode(), version or -1)"),
+        (Leadership, "_replace", ".encode(), version)", ".encode(), version or -1)"),
     ),
     (
         a_leader_overwrites_nothing_it_has_not_read,
-        (Leadership, "_write", ".encode(), version)", ".encode())"),
+        (Leadership, "_replace", ".encode(), version)", ".encode())"),
     ),
     (
         a_lease_that_was_renewed_before_the_sweep_stays,

@@ -1,113 +1,275 @@
-"""What happens to a session is told, in order, on a thread that may block."""
+"""A session is over here before it can be over at the server, and what happens to it is told."""
 
 import queue
+import socket
+import struct
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
 import pytest
 from kazoo.client import KazooState
+from kazoo.exceptions import SessionExpiredError
 from zk_harness import Cable, eventually, expire
 
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.zookeeper.connection import Connection
-from pyspider_zk.zookeeper.session import Change, SessionWatch
+from pyspider_zk.zookeeper.errands import Errands
+from pyspider_zk.zookeeper.session import Change, Session
+from pyspider_zk.zookeeper.wire import Wire
 
 SESSION = 6.0
+ID, ANOTHER = 7, 8
 
 
+@dataclass
+class Clock:
+    """A clock that the test sets."""
+
+    time: float = 1000.0
+
+    def __call__(self) -> float:
+        return self.time
+
+
+@dataclass
 class Line:
-    """A connection that does what the test says."""
+    """A session, and the server's ends of the sockets that it made."""
 
-    connected = False
+    asked: float = 12.0
+    resumes: bool = False
+    alone: bool = False
+    clock: Clock = field(default_factory=Clock)
+    far: list[socket.socket] = field(default_factory=list)
+    wires: list[Wire] = field(default_factory=list)
 
-    def on_change(self, callback: Callable[[object], None]) -> None:
-        self.tell = callback
+    def __post_init__(self) -> None:
+        options = {"resumes": self.resumes, "alone": self.alone}
+        self.session = Session(self.asked, self.clock, **options)
 
-    def forget(self, callback: Callable[[object], None]) -> None:
-        assert callback == self.tell
+    def open(self) -> Wire:
+        def within(_: float) -> socket.socket:
+            near, far = socket.socketpair()
+            near.settimeout(0.01)
+            self.far.append(far)
+            return near
+
+        self.wires.append(self.session.connect(within))
+        return self.wires[-1]
+
+    def connect(self, session: int = ID, granted: float | None = None) -> Wire:
+        """Connect, and let kazoo read what the server says."""
+        wire = self.open()
+        milliseconds = int((granted or self.asked) * 1000)
+        self.far[-1].sendall(struct.pack(">iiiq", 37, 0, milliseconds, session))
+        wire.recv(4)
+        wire.recv(16)
+        self.session.on_state(KazooState.CONNECTED, session)
+        return wire
+
+    def after(self, seconds: float) -> "Session":
+        self.clock.time += seconds
+        self.session.look()
+        return self.session
+
+    @property
+    def changes(self) -> list[Change | None]:
+        changes = self.session.changes
+        return [changes.get() for _ in range(changes.qsize())]
+
+    def stop(self) -> None:
+        for end in [*self.far, *self.wires]:
+            end.close()
+
+
+@pytest.fixture
+def make() -> Iterator[Callable[..., Line]]:
+    lines: list[Line] = []
+
+    def make(**options: object) -> Line:
+        lines.append(Line(**options))
+        return lines[-1]
+
+    yield make
+    for line in lines:
+        line.stop()
+
+
+def is_severed(wire: Wire) -> bool:
+    try:
+        return wire.recv(1) == b""
+    except TimeoutError:
+        return False
+
+
+def test_a_session_that_nobody_answers_in_is_given_up_before_the_server_can_end_it(make):
+    line = make(asked=12.0)
+    wire = line.connect()
+
+    assert line.after(10.7).id == ID
+    assert line.after(0.2).id is None
+    assert line.changes == [Change.BACK, Change.LOST]
+    assert is_severed(wire)
+
+
+def test_the_time_counts_from_the_sending_of_what_was_answered(make):
+    line = make(asked=12.0)
+    line.connect()
+    sent = line.session.now()
+    line.clock.time += 5
+    line.session.answered(sent)
+
+    assert line.after(6).id is None
+
+
+def test_asking_for_the_id_is_enough_to_know(make):
+    line = make()
+    line.connect()
+    line.clock.time += 60
+
+    assert line.session.id is None
+
+
+def test_an_answer_that_comes_too_late_brings_nothing_back(make):
+    line = make(asked=12.0)
+    line.connect()
+    line.clock.time += 5
+    sent = line.session.now()
+    line.clock.time += 6
+
+    line.session.answered(sent)
+
+    assert line.session.id is None
+
+
+def test_what_was_given_up_never_comes_back_and_another_begins(make):
+    line = make()
+    line.connect()
+    line.after(60)
+
+    line.session.on_state(KazooState.CONNECTED, ID)
+    assert line.session.id is None
+    with pytest.raises(SessionExpiredError):
+        line.open()
+
+    line.session.on_state(KazooState.LOST, None)
+    line.connect(ANOTHER)
+    assert line.session.id == ANOTHER
+
+
+def test_a_session_given_up_while_connecting_is_given_up(make):
+    line = make()
+    line.connect()
+    far: list[socket.socket] = []
+
+    def slowly(_: float) -> socket.socket:
+        line.after(60)
+        near, other = socket.socketpair()
+        far.append(other)
+        return near
+
+    wire = line.session.connect(slowly)
+
+    assert is_severed(wire)
+    wire.close()
+    far[0].close()
+
+
+def test_what_is_bounded_otherwise_goes_on_in_the_same_session(make):
+    line = make(resumes=True)
+    line.connect()
+    line.session.on_state(KazooState.SUSPENDED, None)
+
+    assert line.after(3600).id == ID
+    line.connect(ID)
+    assert line.session.id == ID
+
+
+def test_a_silent_link_is_severed_so_that_another_server_is_tried(make):
+    line = make(asked=12.0)
+    wire = line.connect()
+
+    line.after(7.9)
+    assert not is_severed(wire)
+    line.after(0.2)
+    assert is_severed(wire)
+    assert line.session.id == ID
+
+
+def test_answers_keep_the_link(make):
+    line = make(asked=12.0)
+    wire = line.connect()
+    for _ in range(20):
+        line.after(7)
+        line.session.answered(line.session.now())
+
+    assert not is_severed(wire)
+    assert line.session.id == ID
+
+
+def test_a_server_that_does_not_take_the_session_over_is_left_soon(make):
+    line = make(asked=12.0)
+    line.connect()
+    line.after(8.1)
+    deaf = line.open()
+
+    line.after(1.9)
+    assert not is_severed(deaf)
+    line.after(0.2)
+    assert is_severed(deaf)
+    assert line.session.id == ID
+
+
+def test_the_only_server_may_take_its_time_to_begin(make):
+    line = make(asked=12.0, resumes=True, alone=True)
+    line.connect()
+    line.after(8.1)
+    slow = line.open()
+
+    line.after(11)
+
+    assert not is_severed(slow)
+
+
+@pytest.mark.parametrize("granted", [4.0, 40.0])
+def test_what_the_server_grants_counts_and_is_said_once(make, granted, caplog):
+    line = make(asked=12.0)
+    line.connect(granted=granted)
+    line.connect(granted=granted)
+
+    assert line.session.times.granted == granted
+    assert line.after(granted * 0.8).id == ID
+    assert line.after(granted * 0.15).id is None
+    told = [one.getMessage() for one in caplog.records if "was asked for" in one.getMessage()]
+    assert len(told) == 1
+    assert f"grants {granted:g} s" in told[0]
 
 
 class Told:
-    """A watch over a connection, and what it told."""
+    """What a connection tells."""
 
-    def __init__(self, connection, timeout: float = SESSION) -> None:
+    def __init__(self, connection: Connection) -> None:
         self.changes: queue.SimpleQueue[Change] = queue.SimpleQueue()
-        self.watch = SessionWatch(connection, timeout)
-        self.watch.add(self.changes.put)
-        self.watch.start()
+        connection.on_change(self.changes.put)
 
     def next(self) -> Change:
         return self.changes.get(timeout=30)
 
-
-@pytest.fixture
-def line() -> Line:
-    return Line()
-
-
-@pytest.fixture
-def told(line: Line) -> Iterator[Told]:
-    told = Told(line, timeout=0.3)
-    yield told
-    told.watch.stop()
+    def until(self, last: Change) -> list[Change]:
+        changes = [self.next()]
+        while changes[-1] is not last:
+            changes.append(self.next())
+        return changes
 
 
 @pytest.fixture
 def far(cable: Cable) -> Iterator[tuple[Connection, Told]]:
     connection = Connection(Settings(hosts=cable.address, session=SESSION))
     connection.start()
-    told = Told(connection)
-    yield connection, told
+    yield connection, Told(connection)
     cable.mend()
-    told.watch.stop()
     connection.stop()
-
-
-def test_a_long_suspension_is_taken_for_the_end_which_is_told_once(line: Line, told: Told):
-    line.tell(KazooState.SUSPENDED)
-    assert [told.next(), told.next()] == [Change.SUSPENDED, Change.LOST]
-
-    line.tell(KazooState.LOST)
-    line.tell(KazooState.CONNECTED)
-    assert told.next() is Change.BACK
-
-
-def test_a_listener_that_fails_does_not_keep_others_from_being_told(line: Line, told: Told):
-    told.watch.add(lambda _: 1 / 0)
-    others: queue.SimpleQueue[Change] = queue.SimpleQueue()
-    told.watch.add(others.put)
-
-    line.tell(KazooState.LOST)
-
-    assert others.get(timeout=30) is Change.LOST
-
-
-def test_a_listener_that_was_removed_is_told_nothing(line: Line, told: Told):
-    removed: list[Change] = []
-    told.watch.add(removed.append)
-    told.watch.remove(removed.append)
-
-    line.tell(KazooState.LOST)
-
-    assert told.next() is Change.LOST
-    assert removed == []
-
-
-def test_what_cannot_be_cleared_up_now_is_done_once_zookeeper_is_back(line: Line, told: Told):
-    tries: queue.SimpleQueue[int] = queue.SimpleQueue()
-    done = threading.Event()
-
-    def second_time() -> None:
-        tries.put(1)
-        if tries.qsize() < 2:
-            raise Unavailable("away")
-        done.set()
-
-    told.watch.clear_up(second_time)
-    line.connected = True
-
-    assert done.wait(30)
 
 
 @pytest.mark.zk
@@ -127,27 +289,85 @@ def test_an_expired_session_is_lost(far):
 
     expire(connection)
 
-    changes = [told.next()]
-    while changes[-1] is not Change.BACK:
-        changes.append(told.next())
-    assert changes[-2:] == [Change.LOST, Change.BACK]
+    assert told.until(Change.BACK)[-2:] == [Change.LOST, Change.BACK]
 
 
 @pytest.mark.zk
-def test_a_listener_may_talk_to_zookeeper(far, cable: Cable):
+def test_a_listener_that_fails_does_not_keep_others_from_being_told(far):
+    connection, _ = far
+    connection.on_change(lambda _: 1 / 0)
+    others = Told(connection)
+
+    expire(connection)
+
+    assert Change.LOST in others.until(Change.BACK)
+
+
+@pytest.mark.zk
+def test_behind_a_silent_link_the_session_is_lost_once_and_another_begins(far, cable: Cable):
     connection, told = far
-    found: list[list[str]] = []
-    told.watch.add(lambda change: change is Change.BACK and found.append(connection.children("/")))
-
-    cable.drop()
-
-    eventually(lambda: found)
-
-
-@pytest.mark.zk
-def test_behind_a_silent_link_the_session_is_taken_for_lost(far, cable: Cable):
-    _, told = far
+    session = connection.session
 
     cable.cut()
 
     assert [told.next(), told.next()] == [Change.SUSPENDED, Change.LOST]
+    assert connection.session is None
+    assert not connection.connected
+    cable.mend()
+    assert told.next() is Change.BACK
+    assert connection.session not in (None, session)
+
+
+@pytest.mark.zk
+def test_a_link_that_is_used_by_nobody_keeps_its_session(settings: Settings):
+    connection = Connection(Settings(hosts=settings.hosts, session=1.0))
+    connection.start()
+    told = Told(connection)
+    session, begun = connection.session, connection._session.now()
+
+    eventually(lambda: connection._session.now() - begun > 3)
+
+    assert connection.session == session
+    assert told.changes.empty()
+    connection.stop()
+
+
+@pytest.mark.zk
+def test_more_than_the_server_grants_is_not_counted_on(settings: Settings):
+    greedy = Connection(Settings(hosts=settings.hosts, session=100.0))
+    greedy.start()
+
+    assert greedy.times.granted == 40.0
+    greedy.stop()
+
+
+@pytest.fixture
+def errands() -> Iterator[Errands]:
+    errands = Errands()
+    errands.start()
+    yield errands
+    errands.stop()
+
+
+def test_what_cannot_be_done_now_is_done_once_it_can_be(errands: Errands):
+    tries: list[int] = []
+    done = threading.Event()
+
+    def second_time() -> None:
+        tries.append(1)
+        if len(tries) < 2:
+            raise Unavailable("away")
+        done.set()
+
+    errands.do_until_done(second_time)
+
+    assert done.wait(30)
+
+
+def test_an_errand_that_fails_keeps_no_other_from_being_done(errands: Errands):
+    done = threading.Event()
+    errands.do(lambda: 1 / 0)
+    errands.do_until_done(lambda: 1 / 0)
+    errands.do(done.set)
+
+    assert done.wait(30)

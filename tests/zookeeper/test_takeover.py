@@ -167,7 +167,7 @@ def test_zookeeper_away_longer_than_the_lease_moves_nothing(tmp_path: Path, zk_r
     server = ZooKeeperServer(tmp_path)
     server.start()
     settings = Settings(
-        hosts=server.address, root=zk_root, slots=12, renewal=0.2, lease=1.0, session=20.0
+        hosts=server.address, root=zk_root, slots=12, renewal=0.5, lease=3.0, session=20.0
     )
     crew = Crew(settings)
     try:

@@ -14,7 +14,7 @@ from pyspider_zk.core.records import Cluster
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.hooks.dispatcher import Dispatcher
 from pyspider_zk.hooks.router import Router
-from pyspider_zk.queues.api import SlotQueues
+from pyspider_zk.queues.api import ParkingLot, SlotQueues
 from pyspider_zk.webui.watch import LeaseWatch
 from pyspider_zk.zookeeper.events import Events
 
@@ -33,6 +33,7 @@ class Backend:
         dispatcher: does what is asked for.
         events: the event log.
         slot_queues: the cluster's queues.
+        parking_lot: what waits beside them.
         rpc: asks all members.
         leases: knows how old they are.
         settings: of this process.
@@ -44,6 +45,7 @@ class Backend:
     dispatcher: Dispatcher
     events: Events
     slot_queues: SlotQueues
+    parking_lot: ParkingLot
     rpc: Router
     leases: LeaseWatch
     settings: Settings

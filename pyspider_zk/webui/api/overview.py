@@ -1,7 +1,7 @@
 """Everything at one look; what cannot be asked is named and left out."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict
 from typing import Any, TypeVar
 
@@ -9,12 +9,16 @@ from pyspider_zk.core.alerts import Sight, Waiting, alerts
 from pyspider_zk.core.names import Kind
 from pyspider_zk.core.records import Cluster, MemberId
 from pyspider_zk.errors import ClusterError
+from pyspider_zk.hooks.parking import PARKED_LIMIT
 from pyspider_zk.webui.api.backend import backend
 from pyspider_zk.webui.api.blueprint import Part
 from pyspider_zk.webui.api.schemas import Overview
 from pyspider_zk.webui.lengths import DEAD_LETTERS
 
 blueprint = Part("overview", __name__, description="Everything at one look")
+
+PARKED = "parked"
+SHOWN = 100  # of the projects in quarantine, and of what cannot be read
 
 Backlog = Mapping[tuple[Kind, int], Waiting]
 T = TypeVar("T")
@@ -33,16 +37,31 @@ def get_overview() -> dict[str, Any]:
     ages = backend().leases.ages(cluster) if cluster else {}
     lengths = _or_none(backend().queues, missing)
     backlog = None if lengths is None else _or_none(backend().slot_queues.backlog, missing)
+    parked = None if lengths is None else _or_none(backend().parking_lot.waiting, missing)
     throughput, silent = _throughput(missing)
     dead = None if lengths is None else lengths[DEAD_LETTERS]
-    sight = Sight(cluster, ages, backend().settings.lease, backlog, dead, silent)
+    quarantine = _quarantine(cluster, silent)
+    keys = backend().slot_queues.unreadable()
+    sight = Sight(
+        cluster,
+        ages,
+        backend().settings.lease,
+        backlog,
+        dead,
+        tuple(sorted(member.number for member in silent)),
+        {each["project"]: each["reason"] for each in quarantine},
+        keys,
+        tuple(slot for slot, each in (parked or {}).items() if each.length >= PARKED_LIMIT),
+    )
     return {
         "at": time.time(),
         "missing": missing,
         "alerts": [asdict(alert) for alert in alerts(sight)],
         **_of_cluster(cluster, ages),
-        "queues": None if lengths is None else _queues(lengths, backlog or {}),
+        "queues": None if lengths is None else _queues(lengths, backlog or {}, parked or {}),
         "dead_letters": dead,
+        "quarantine": quarantine[:SHOWN],
+        "unreadable": _unreadable(cluster, keys)[:SHOWN],
         "throughput": throughput,
     }
 
@@ -55,22 +74,43 @@ def _or_none(ask: Callable[[], T], missing: list[str]) -> T | None:
         return None
 
 
-def _throughput(missing: list[str]) -> tuple[dict[str, list[int]] | None, tuple[int, ...]]:
-    """Return the sums over all members that answer, and the numbers of those that do not."""
+def _throughput(missing: list[str]) -> tuple[dict[str, list[int]] | None, list[MemberId]]:
+    """Return the sums over all members that answer, and those that do not."""
     try:
         answers, silent = backend().rpc.ask("local_throughput")
     except OSError as error:
         missing.append(f"the schedulers cannot be asked: {error}")
-        return None, ()
+        return None, []
     if not answers:
         missing.append("no scheduler answers: throughput and numbers of projects are unknown")
-        return None, tuple(member.number for member in silent)
+        return None, silent
     without = "does not answer: throughput is without it"
     missing += [f"member {member.number} {without}" for member in silent]
     events = next(iter(answers.values()))
     minutes = {event: [found[event] for found in answers.values()] for event in events}
     sums = {event: list(map(sum, zip(*each, strict=True))) for event, each in minutes.items()}
-    return sums, tuple(sorted(member.number for member in silent))
+    return sums, silent
+
+
+def _quarantine(cluster: Cluster | None, silent: Collection[MemberId]) -> list[dict[str, Any]]:
+    """Return the projects in quarantine, asking only the members that have some."""
+    if cluster is None:
+        return []
+    clean = {member for member in cluster.members if not cluster.load(member).quarantined}
+    if clean == cluster.members.keys():
+        return []
+    answers, _ = backend().rpc.ask("local_quarantine", past=clean.union(silent))
+    found = [
+        {"project": project, "member": member.number, **about}
+        for member, answer in answers.items()
+        for project, about in answer.items()
+    ]
+    return sorted(found, key=lambda each: str(each["project"]))
+
+
+def _unreadable(cluster: Cluster | None, keys: Mapping[str, str]) -> list[dict[str, str]]:
+    found = {**(cluster.unreadable if cluster else {}), **keys}
+    return [{"place": place, "reason": reason} for place, reason in sorted(found.items())]
 
 
 def _of_cluster(cluster: Cluster | None, ages: Mapping[MemberId, float]) -> dict[str, Any]:
@@ -79,11 +119,13 @@ def _of_cluster(cluster: Cluster | None, ages: Mapping[MemberId, float]) -> dict
             ("leader", "epoch", "slots", "moving", "unserved", "members"), None
         ) | {"components": None}
     told = cluster.as_dict()
-    half = backend().settings.lease / 2
+    mine = backend().settings.lease
+    halves = {member.number: cluster.lease_of(member, mine) / 2 for member in cluster.members}
     renewed = {member.number: ages.get(member, 0.0) for member in cluster.members}
     members = [
-        {**each, "lease_age": renewed[each["number"]], "suspect": renewed[each["number"]] > half}
+        {**each, "lease_age": renewed[number], "suspect": renewed[number] > halves[number]}
         for each in told["members"]
+        for number in [each["number"]]
     ]
     return {
         "leader": told["leader"],
@@ -96,13 +138,23 @@ def _of_cluster(cluster: Cluster | None, ages: Mapping[MemberId, float]) -> dict
     }
 
 
-def _queues(lengths: Mapping[str, int], backlog: Backlog) -> list[dict[str, Any]]:
+def _queues(
+    lengths: Mapping[str, int], backlog: Backlog, parked: Mapping[int, Waiting]
+) -> list[dict[str, Any]]:
     oldest = {
         kind.value: max(waiting.age for (its, _), waiting in backlog.items() if its is kind)
         for kind in {kind for kind, _ in backlog}
     }
+    waiting = {
+        "name": PARKED,
+        "length": sum(each.length for each in parked.values()),
+        "oldest": max((each.age for each in parked.values()), default=None),
+    }
     return [
-        {"name": name, "length": length, "oldest": oldest.get(name)}
-        for name, length in lengths.items()
-        if name != DEAD_LETTERS
+        *(
+            {"name": name, "length": length, "oldest": oldest.get(name)}
+            for name, length in lengths.items()
+            if name != DEAD_LETTERS
+        ),
+        waiting,
     ]

@@ -148,6 +148,11 @@ class Member(Schema):
     pending = _number("how many tasks it has in memory")
     tasks_per_s = _measure("tasks that ended per second, over the last seconds")
     cpu = _measure("share of one processor that its process used meanwhile")
+    lease = _measure("seconds that its lease lasts from one renewal", allow_none=True)
+    quarantined = _number("how many of its projects are in quarantine")
+    away = fields.List(
+        fields.String(), required=True, metadata=_about("databases that do not answer it")
+    )
 
 
 class Members(Schema):
@@ -284,6 +289,24 @@ class Queue(Schema):
     )
 
 
+class Quarantined(Schema):
+    """A project that is left alone because of its own fault."""
+
+    project = _text()
+    member = _owner("number of its owner")
+    reason = _text("what is wrong with it")
+    since = _time("when it came into quarantine, seconds since the epoch")
+    failures = _number("how often it was looked at in vain")
+    next_look = _measure("seconds until it is looked at again; sooner if its row changes")
+
+
+class Unreadable(Schema):
+    """Something that nobody can read, and that is passed over."""
+
+    place = _text("a znode's path, or a key of the message queue")
+    reason = _text("what is wrong with it")
+
+
 class Throughput(Schema):
     """Tries that ended in each of the last 60 minutes, the oldest first."""
 
@@ -312,6 +335,12 @@ class Overview(Schema):
     )
     queues = fields.List(fields.Nested(Queue), required=True, allow_none=True)
     dead_letters = _number("messages that nobody could use", allow_none=True)
+    quarantine = fields.List(
+        fields.Nested(Quarantined), required=True, metadata=_about("the first of them")
+    )
+    unreadable = fields.List(
+        fields.Nested(Unreadable), required=True, metadata=_about("the first of them")
+    )
     throughput = fields.Nested(Throughput, required=True, allow_none=True)
 
 
@@ -357,6 +386,9 @@ class Numbers(Schema):
     failed = _number("tasks in the database")
     hour = fields.Nested(Hour, required=True)
     rate_now = _measure("tries that ended per second, over five minutes")
+    quarantined = fields.String(
+        required=True, allow_none=True, metadata=_about("why it is in quarantine; null: it is not")
+    )
 
 
 class Workload(Project):
@@ -390,6 +422,11 @@ class DeadLetter(Schema):
     time = _time("when it was found, seconds since the epoch")
     reason = _text("what is wrong with it")
     message = fields.Raw(required=True, allow_none=True, metadata=_about("as JSON can hold it"))
+    bytes = _number("how long it is")
+    cut = fields.Boolean(
+        required=True,
+        metadata=_about("whether only the first bytes are told; it is replayed whole"),
+    )
 
 
 class DeadLetterPage(PageOf):

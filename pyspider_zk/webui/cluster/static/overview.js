@@ -38,11 +38,26 @@ const queues = new Table(byId("queues"), [
   { title: "Oldest", cls: "num", show: (each) => (each.oldest === null ? { text: "–", title: "nothing waits, or this queue does not tell" } : age(each.oldest)), about: "how long the oldest message has waited" },
 ], { key: (each) => each.name });
 
+const quarantine = new Table(byId("quarantine"), [
+  { title: "Project", cls: "first", show: (each) => ({ text: each.project, href: `/debug/${encodeURIComponent(each.project)}` }) },
+  { title: "Reason", cls: "full", show: (each) => each.reason },
+  { title: "Member", cls: "num", show: (each) => each.member },
+  { title: "Since", cls: "num", show: (each) => since(each.since, at) },
+  { title: "Next look", cls: "num", show: (each) => (each.next_look > 0 ? `in ${age(each.next_look)}` : "now"), about: "sooner if its row changes" },
+], { key: (each) => each.project });
+
+const unreadable = new Table(byId("unreadable"), [
+  { title: "Znode or key", cls: "first", show: (each) => each.place },
+  { title: "What is wrong with it", cls: "full", show: (each) => each.reason },
+], { key: (each) => each.place });
+
 function states(member) {
   return [
     member.leader && ["leader", "accent"],
     member.draining && ["draining", "warn"],
     member.suspect && ["suspect", "bad"],
+    ...member.away.map((name) => [`${name} is away`, "bad"]),
+    member.quarantined > 0 && [`${count(member.quarantined)} in quarantine`, "warn"],
     !member.draining && !member.suspect && ["alive", "good"],
   ].filter(Boolean);
 }
@@ -69,7 +84,15 @@ function show(data) {
   if (data.queues) {
     queues.show([...data.queues, { name: "dead letters", length: data.dead_letters, oldest: null }]);
   }
+  list(quarantine, data.quarantine);
+  list(unreadable, data.unreadable);
   if (data.throughput) throughput(data.throughput);
+}
+
+/** Show a panel's table, or hide the panel if there is nothing to tell. */
+function list(table, items) {
+  table.body.closest(".panel").hidden = items.length === 0;
+  table.show(items);
 }
 
 const lines = new Map(); // of alerts; they stay, and with them the focus on a link

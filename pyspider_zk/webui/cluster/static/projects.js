@@ -27,11 +27,17 @@ function owner({ owner }) {
   return last.missing.length ? { text: "–", title: "none, or unknown: see what is missing" } : { text: "none", cls: "bad" };
 }
 
+function status({ status, numbers }) {
+  const reason = numbers?.quarantined;
+  const more = [numbers?.paused && ["paused", "warn"], reason && ["quarantine", "bad"]].filter(Boolean);
+  return { ...badges([[status, COLOURS[status] ?? ""], ...more]), title: reason };
+}
+
 const table = new Table(byId("projects"), [
   selection.column((each) => each.name),
   { title: "Project", sort: "name", cls: "first", show: (each) => ({ text: each.name, href: `/debug/${encodeURIComponent(each.name)}` }) },
   { title: "Group", sort: "group", show: (each) => each.group || "–" },
-  { title: "Status", sort: "status", show: (each) => badges([[each.status, COLOURS[each.status] ?? ""], ...(each.numbers?.paused ? [["paused", "warn"]] : [])]) },
+  { title: "Status", sort: "status", show: status },
   { title: "Owner", sort: "owner", cls: "num", show: owner },
   { title: "Slot", sort: "slot", cls: "num", show: (each) => each.slot },
   { title: "Rate / limit", sort: "rate_now", cls: "num", about: "tries that ended per second over five minutes, and how many may be sent", show: (each) => `${each.numbers ? rate(each.numbers.rate_now) : "–"} / ${rate(each.rate)}` },

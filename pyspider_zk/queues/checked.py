@@ -1,0 +1,73 @@
+"""A queue whose reader gets nothing but what it can use."""
+
+import logging
+import queue
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pyspider_zk.core.packs import who
+from pyspider_zk.errors import BadMessage
+
+FOREVER = float("inf")
+IN_A_ROW = 1000  # bad messages that one look passes over
+
+
+class CheckedQueue:
+    """One of pyspider's queues; a message that its reader could do nothing with is passed over.
+
+    Threads: those that the queue itself allows.
+
+    Args:
+        inner: the queue.
+        check: raises ``BadMessage`` for one of no use.
+        logger: told of each, in one line.
+
+    Attributes:
+        passed_over: how many there were.
+    """
+
+    Empty, Full = queue.Empty, queue.Full
+
+    def __init__(self, inner: Any, check: Callable[[Any], None], logger: logging.Logger) -> None:
+        self._inner = inner
+        self._check = check
+        self._logger = logger
+        self.passed_over = 0
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        """Take the oldest message of use; see ``queue.Queue.get``."""
+        if not block:
+            return self.get_nowait()
+        until = time.monotonic() + (FOREVER if timeout is None else timeout)
+        while (left := until - time.monotonic()) > 0:
+            body = self._inner.get(timeout=None if timeout is None else left)
+            if self._is_good(body):
+                return body
+        raise queue.Empty
+
+    def get_nowait(self) -> Any:
+        """Take the oldest message of use; see ``queue.Queue.get_nowait``."""
+        for _ in range(IN_A_ROW):
+            body = self._inner.get_nowait()
+            if self._is_good(body):
+                return body
+        raise queue.Empty
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def _is_good(self, body: Any) -> bool:
+        try:
+            self._check(body)
+        except BadMessage as error:
+            self.passed_over += 1
+            self._logger.error(
+                "%s: passed over a message %s, the %d. of no use: %s",
+                self._inner,
+                who(body),
+                self.passed_over,
+                error,
+            )
+            return False
+        return True

@@ -1,0 +1,38 @@
+"""Names of what is parked, as they stand in the message queue. Pure."""
+
+from collections.abc import Iterable
+
+from pyspider_zk.core.names import Kind, is_project_name
+from pyspider_zk.errors import BadMessage
+from pyspider_zk.queues.api import Parked, published
+
+
+def name_of(parked: Parked) -> str:
+    """Return the name of what is parked, within its slot."""
+    return f"{parked.tag} {parked.kind.value} {parked.project} {parked.taskid}"
+
+
+def parked_of(slot: int, name: bytes) -> Parked:
+    """Return what a name says.
+
+    Raises:
+        BadMessage: it is no such name.
+    """
+    try:
+        tag, kind, project, taskid = name.decode().split(" ", 3)
+        published(tag)
+        if is_project_name(project):
+            return Parked(Kind(kind), slot, tag, project, taskid)
+    except ValueError:
+        pass
+    raise BadMessage(f"nothing that is parked is called {name!r:.80}")
+
+
+def in_order(parked: Iterable[Parked]) -> list[Parked]:
+    """Return what is parked in the order in which it was published, new tasks before packs."""
+    return sorted(parked, key=_place)
+
+
+def _place(parked: Parked) -> tuple[int, bool, int]:
+    _, _, number = parked.tag.partition("-")
+    return published(parked.tag), parked.kind is Kind.STATUS, int(number or 0)

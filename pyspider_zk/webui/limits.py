@@ -1,0 +1,59 @@
+"""Limits of what pyspider's pages take in."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from flask import Response, request
+
+from pyspider_zk.core.operations import Operation, check_arguments
+from pyspider_zk.errors import BadRequest
+
+MOST_BYTES = 16 * 2**20
+"""Of one request; a script or a task with its page is far smaller."""
+
+_OPERATIONS = {
+    "rate": Operation.RATE,
+    "group": Operation.GROUP,
+    "status": Operation.STATUS,
+}
+
+
+@contextmanager
+def limited(flask_app: Any) -> Iterator[None]:
+    """Refuse overlong requests, and values no project can have, while the block runs."""
+    before = flask_app.config.get("MAX_CONTENT_LENGTH")
+    flask_app.config["MAX_CONTENT_LENGTH"] = MOST_BYTES
+    checks = flask_app.before_request_funcs.setdefault(None, [])
+    checks.append(_check_update)
+    try:
+        yield
+    finally:
+        checks.remove(_check_update)
+        flask_app.config["MAX_CONTENT_LENGTH"] = before
+
+
+def _check_update() -> Response | None:
+    """Check what the dashboard writes into a project's row by the rules of operations.
+
+    A rate that is no number would keep the project from being scheduled.
+    """
+    if request.path != "/update" or request.method != "POST":
+        return None
+    name, value = request.form.get("name", ""), request.form.get("value", "")
+    try:
+        if name in _OPERATIONS:
+            check_arguments(_OPERATIONS[name], _arguments(name, value))
+    except BadRequest as error:
+        return Response(str(error), 400, mimetype="text/plain")
+    return None
+
+
+def _arguments(name: str, value: str) -> dict[str, Any]:
+    if name != "rate":
+        return {name: value}
+    rate, _, burst = value.partition("/")
+    try:
+        return {"rate": float(rate), "burst": float(burst)}
+    except ValueError:
+        raise BadRequest(f"rate must be two numbers, such as 1/3, not {value!r:.80}") from None

@@ -1,0 +1,98 @@
+"""What stands in ZooKeeper for as long as a session does, and never twice."""
+
+import threading
+import uuid
+from contextlib import suppress
+
+from kazoo.exceptions import NodeExistsError
+
+from pyspider_zk.errors import SessionLost
+from pyspider_zk.zookeeper.connection import Connection
+
+
+class Tenure:
+    """Unique id within one session, for whatever is made in it and ends with it.
+
+    A request whose reply was lost may have been carried out, so what it makes bears the id and is
+    looked for before it is made again. One that was sent in a session may be carried out in the
+    next, where nobody would take it away: so after the making comes ``settle``.
+
+    Threads: any.
+    """
+
+    def __init__(self, connection: Connection, session: int | None) -> None:
+        self._connection = connection
+        self._session = session
+        self.id = uuid.uuid4().hex[:12]
+
+    @property
+    def lost(self) -> bool:
+        """Whether the session ended, or must be taken for ended."""
+        return self._session is None or self._connection.session != self._session
+
+    def settle(self, path: str) -> None:
+        """Make sure that what was made at that path belongs to this session. Blocks.
+
+        Raises:
+            SessionLost: it does not, and is deleted.
+        """
+        if self.lost:
+            self._connection.delete(path)
+            raise SessionLost("the ZooKeeper session ended while registering")
+
+
+def begin(connection: Connection) -> Tenure:
+    """Return a tenure in the present session, whose id may follow a moment after the connection."""
+    if connection.session is None:
+        connection.sync("/")  # not answered before the id is known
+    return Tenure(connection, connection.session)
+
+
+class Ephemeral:
+    """Ephemeral znode that is made anew, under another name, in every session.
+
+    Threads: any; calls block for some seconds at most and raise ``Unavailable``.
+
+    Args:
+        parent: the znode below which it stands.
+    """
+
+    def __init__(self, connection: Connection, parent: str, data: bytes = b"") -> None:
+        self._connection = connection
+        self._parent = parent
+        self._data = data
+        self._lock = threading.Lock()
+        self._tenure: Tenure | None = None
+        self._stands = False
+
+    def stand(self) -> str:
+        """Make it stand in the present session, unless it does; return its path.
+
+        Raises:
+            SessionLost: the session ended meanwhile; ask again.
+        """
+        with self._lock:
+            tenure = self._tenure
+            if tenure is None or tenure.lost:
+                tenure = self._tenure = begin(self._connection)
+                self._stands = False
+            path = self._path(tenure)
+            if not self._stands:
+                self._make(tenure, path)
+                self._stands = True
+            return path
+
+    def leave(self) -> None:
+        """Delete it, if it was made."""
+        with self._lock:
+            tenure, self._tenure = self._tenure, None
+            if tenure is not None:
+                self._connection.delete(self._path(tenure))
+
+    def _make(self, tenure: Tenure, path: str) -> None:
+        with suppress(NodeExistsError):  # by an attempt whose reply was lost
+            self._connection.create(path, self._data, ephemeral=True)
+        tenure.settle(path)
+
+    def _path(self, tenure: Tenure) -> str:
+        return f"{self._parent}/{tenure.id}"

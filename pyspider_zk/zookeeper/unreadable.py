@@ -1,0 +1,58 @@
+"""Znodes that were passed over because nobody can read them."""
+
+import logging
+import threading
+from collections.abc import Mapping
+
+logger = logging.getLogger("pyspider_zk.unreadable")
+
+MOST = 1000  # paths that are remembered; whoever may write below the root could make any number
+LONGEST = 300  # characters of a reason that are kept
+
+
+class Unreadable:
+    """Register of the znodes that a reader passes over: said once each, shown while they stand.
+
+    Threads: any; nothing blocks.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._reasons: dict[str, str] = {}
+        self._is_full = False
+
+    def note(self, path: str, reason: object) -> None:
+        """Remember a znode that was passed over; log it unless that was said before.
+
+        Args:
+            path: the znode's path.
+            reason: what is wrong with it, for instance the ``BadMessage`` that said so.
+        """
+        told = str(reason)[:LONGEST]
+        with self._lock:
+            if self._reasons.get(path) == told or not self._has_room(path):
+                return
+            self._reasons[path] = told
+        logger.warning("%s is passed over: %s; delete it or write it anew", path, told)
+
+    def forget(self, *paths: str) -> None:
+        """Forget znodes that can be read by now, or are gone; those never noted are no fault."""
+        with self._lock:
+            for path in paths:
+                self._reasons.pop(path, None)
+            self._is_full = self._is_full and len(self._reasons) >= MOST
+
+    def mapping(self) -> Mapping[str, str]:
+        """Return what is wrong with each znode that is passed over, by path."""
+        with self._lock:
+            return dict(self._reasons)
+
+    def _has_room(self, path: str) -> bool:
+        if path in self._reasons or len(self._reasons) < MOST:
+            return True
+        if not self._is_full:
+            self._is_full = True
+            logger.warning(
+                "more than %d znodes cannot be read; no more are named, %s among them", MOST, path
+            )
+        return False

@@ -1,0 +1,118 @@
+"""A site of endless chains: every page has one link, so a lost page is never found again.
+
+A chain goes on until the test says that it is enough; then whatever was told of must be crawled.
+"""
+
+import json
+import re
+import threading
+import time
+from collections import defaultdict
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+CHAINS = 3
+_PAGE = re.compile(r"/(\w+)/(\d+)")
+
+_SCRIPT = """
+from pyspider.libs.base_handler import BaseHandler
+
+class Handler(BaseHandler):
+    def on_start(self):
+        for number in range({chains}):
+            self.crawl("{url}/{name}/%d" % number, callback=self.page)
+
+    def page(self, response):
+        for link in response.json["links"]:
+            self.crawl(link, callback=self.page)
+        return {{"url": response.url}}
+"""
+
+
+def chain_script(url: str, name: str) -> str:
+    """Return the handler script that crawls a project's chains."""
+    return _SCRIPT.format(chains=CHAINS, url=url, name=name)
+
+
+class ChainSite:
+    """Serves ``/<project>/<number>``, which links to the number three further on.
+
+    Threads: its own serve; the methods may be called from any.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._told: defaultdict[str, set[str]] = defaultdict(set)
+        self._served: defaultdict[str, int] = defaultdict(int)
+        self._times: list[float] = []
+        self._ended: set[str] = set()
+        self._server = _server(self._links)
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def __enter__(self) -> "ChainSite":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def told(self, project: str) -> set[str]:
+        """Return the pages that a project was told of."""
+        with self._lock:
+            return set(self._told[project])
+
+    def served(self) -> dict[str, int]:
+        """Return how many pages each project fetched."""
+        with self._lock:
+            return dict(self._served)
+
+    def last_served(self) -> float:
+        """Return when the latest page was fetched, on the monotonic clock."""
+        with self._lock:
+            return self._times[-1] if self._times else 0.0
+
+    def first_served_after(self, moment: float) -> float | None:
+        """Return when the first page after a moment was fetched."""
+        with self._lock:
+            return next((at for at in self._times if at > moment), None)
+
+    def end_chains(self, projects: list[str]) -> None:
+        """Link to nothing any more for these projects."""
+        with self._lock:
+            self._ended |= set(projects)
+
+    def _links(self, project: str, number: int) -> list[str]:
+        with self._lock:
+            self._times.append(time.monotonic())
+            self._served[project] += 1
+            self._told[project] |= {self._url(project, first) for first in range(CHAINS)}
+            if project in self._ended:
+                return []
+            following = self._url(project, number + CHAINS)
+            self._told[project].add(following)
+            return [following]
+
+    def _url(self, project: str, number: int) -> str:
+        return f"{self.url}/{project}/{number}"
+
+
+def _server(links: Any) -> ThreadingHTTPServer:
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found = _PAGE.fullmatch(self.path)
+            body = json.dumps({"links": links(found[1], int(found[2])) if found else []}).encode()
+            self.send_response(200 if found else 404)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    class Server(ThreadingHTTPServer):
+        request_queue_size = 256  # a burst must not wait for dropped connections
+
+    return Server(("127.0.0.1", 0), Page)

@@ -1,0 +1,40 @@
+"""What cannot be read is said once, shown while it stands, and bounded."""
+
+import pytest
+
+from pyspider_zk.errors import BadMessage
+from pyspider_zk.zookeeper.unreadable import LONGEST, MOST, Unreadable
+
+
+def test_each_path_and_reason_is_logged_once(caplog: pytest.LogCaptureFixture):
+    unreadable = Unreadable()
+    for reason in ("no number", "no number", "no name", "no name"):
+        unreadable.note("/ids/junk", BadMessage(reason))
+    told = [record.getMessage() for record in caplog.records]
+    assert [("/ids/junk" in text, "no number" in text) for text in told] == [
+        (True, True),
+        (True, False),
+    ]
+    assert unreadable.mapping() == {"/ids/junk": "no name"}
+
+
+def test_what_was_forgotten_is_told_again(caplog: pytest.LogCaptureFixture):
+    unreadable = Unreadable()
+    unreadable.note("/ids/junk", "no number")
+    unreadable.forget("/ids/junk", "/ids/never-noted")
+    assert unreadable.mapping() == {}
+    unreadable.note("/ids/junk", "no number")
+    assert len(caplog.records) == 2
+
+
+def test_neither_paths_nor_reasons_grow_without_end(caplog: pytest.LogCaptureFixture):
+    unreadable = Unreadable()
+    for number in range(MOST + 5):
+        unreadable.note(f"/ids/junk-{number}", "x" * 10_000)
+    mapping = unreadable.mapping()
+    assert len(mapping) == MOST
+    assert {len(reason) for reason in mapping.values()} == {LONGEST}
+    assert len(caplog.records) == MOST + 1
+    unreadable.forget("/ids/junk-0")
+    unreadable.note("/ids/late", "no number")
+    assert "/ids/late" in unreadable.mapping()
