@@ -14,9 +14,16 @@ from tests.chaos.mutations import MUTATIONS
 from tests.chaos.network import NotPermitted
 from tests.chaos.run import Plan, run
 
+NOT_PERMITTED = 77  # EX_NOPERM of sysexits.h
+MISSING = 69  # EX_UNAVAILABLE
+
 
 def main() -> int:
-    """Return 0 if nothing was lost, 1 if something was, 2 if this machine cannot run it."""
+    """Return 0 if all promises held, 1 if one did not.
+
+    ``NOT_PERMITTED`` if this machine permits no network namespaces, ``MISSING`` if a program is
+    not installed; 2 is a mistyped option.
+    """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is ended all the same
     options = _options()
     if options.check:
@@ -26,10 +33,13 @@ def main() -> int:
     try:
         kinds = tuple(options.only or Kind)
         plan = Plan(options.seconds, options.seed, options.output, options.keep, kinds)
-        return run(replace(plan, calm=options.calm))
-    except (NotPermitted, MissingService) as reason:
-        print(f"chaos cannot run here: {reason}", file=sys.stderr)  # noqa: T201
-        return 2
+        return run(replace(plan, calm=options.calm, leases=options.leases))
+    except NotPermitted as reason:
+        print(f"chaos is not permitted here: {reason}", file=sys.stderr)  # noqa: T201
+        return NOT_PERMITTED
+    except MissingService as missing:
+        print(f"chaos cannot run here: {missing}", file=sys.stderr)  # noqa: T201
+        return MISSING
 
 
 def _options() -> argparse.Namespace:
@@ -40,9 +50,14 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--keep", action="store_true", help="keep the folder of a run that passed")
     parser.add_argument("--only", nargs="+", type=Kind, metavar="KIND", help="only these faults")
     parser.add_argument("--calm", type=float, default=0.0, help="seconds between two faults")
+    parser.add_argument("--leases", type=_numbers, default=(), metavar="2,4,6", help="per seat")
     parser.add_argument("--without", choices=MUTATIONS, help="take a rule away: must be found out")
     parser.add_argument("--check", type=Path, metavar="FOLDER", help="only check a stored history")
     return parser.parse_args()
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    return tuple(float(each) for each in text.split(","))
 
 
 if __name__ == "__main__":

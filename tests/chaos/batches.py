@@ -2,6 +2,7 @@
 
 import itertools
 import threading
+import time
 import xmlrpc.client
 from contextlib import suppress
 from typing import Any, Self
@@ -20,6 +21,9 @@ GAP = 2
 
 PATIENCE = 0.3
 """Seconds until an ask that failed is repeated, at the next member."""
+
+LIMIT = 60.0
+"""Seconds that an ask is repeated for: longer than a cluster needs that somebody is left of."""
 
 UNAVAILABLE = 503  # the fault of a member that cannot reach ZooKeeper
 
@@ -40,6 +44,10 @@ def batches(seconds: int) -> dict[str, list[str]]:
     }
 
 
+class NobodyAnswersError(Exception):
+    """No scheduler is left to ask, or ZooKeeper has been away from all for too long."""
+
+
 class Starter:
     """Asks for one batch after the other, each until a member has accepted it.
 
@@ -51,8 +59,9 @@ class Starter:
     def __init__(self, settings: Settings, wanted: dict[str, list[str]]) -> None:
         self._directory = Directory(settings)
         self._wanted = wanted
-        self._accepted: dict[str, list[str]] = {}
+        self._asked: dict[str, list[str]] = {}
         self._known: list[Member] = []
+        self._deserted = False
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._ask_for_all, name="starter")
 
@@ -66,38 +75,65 @@ class Starter:
         self._directory.stop()
 
     def stop(self) -> None:
-        """Ask for nothing more; the batch at hand is accepted by then."""
+        """Ask for nothing more; the batch at hand is accepted by then, if anybody answers."""
         self._stopping.set()
         self._thread.join()
 
     def look(self) -> dict[str, dict[str, Any]]:
-        """Return what was accepted, as it stands."""
-        found = {}
-        for batch, projects in self._accepted.items():
-            now = self._call("get_batch", batch)
-            found[batch] = {"projects": projects, "state": now["state"], "errors": now["errors"]}
-        return found
+        """Return what was asked for, as it stands, also if nobody took it on or is left to tell."""
+        return {batch: self._look_at(batch, mine) for batch, mine in self._asked.items()}
+
+    def _look_at(self, batch: str, projects: list[str]) -> dict[str, Any]:
+        try:
+            now = self._call("get_batch", batch, limit=PATIENCE if self._deserted else LIMIT)
+        except NobodyAnswersError as nobody:
+            self._deserted = True
+            return {"projects": projects, "state": str(nobody), "errors": {}}
+        except xmlrpc.client.Fault as fault:  # it was never accepted
+            return {"projects": projects, "state": fault.faultString, "errors": {}}
+        self._deserted = False
+        return {"projects": projects, "state": now["state"], "errors": now["errors"]}
 
     def _ask_for_all(self) -> None:
         for batch, projects in self._wanted.items():
             if self._stopping.is_set():
                 return
-            self._call("submit_operation", "start", {"names": projects}, {}, "chaos", batch)
-            self._accepted[batch] = projects
+            self._asked[batch] = projects  # wanted from now on, whether somebody answers or not
+            with suppress(NobodyAnswersError):
+                self._call("submit_operation", "start", {"names": projects}, {}, "chaos", batch)
             self._stopping.wait(GAP)
 
-    def _call(self, method: str, *args: Any) -> Any:
-        """Ask one member after the other until one answers."""
+    def _call(self, method: str, *args: Any, limit: float = LIMIT) -> Any:
+        """Ask one member after the other until one answers.
+
+        Raises:
+            NobodyAnswersError: none did within the limit.
+        """
         pause = threading.Event()
+        deadline = time.monotonic() + limit
         for turn in itertools.count():
             with suppress(ClusterError):  # ZooKeeper is away: those known have to serve
                 self._known = list(self._directory.members().values()) or self._known
-            try:
-                return call(self._known[turn % len(self._known)], method, *args)
-            except OSError:
-                pause.wait(PATIENCE)
-            except xmlrpc.client.Fault as fault:
-                if fault.faultCode != UNAVAILABLE:
-                    raise
-                pause.wait(PATIENCE)
-        return None
+            if self._known:
+                with suppress(_Unanswered):
+                    return _ask(self._known[turn % len(self._known)], method, *args)
+            if time.monotonic() > deadline:
+                break
+            pause.wait(PATIENCE)
+        raise NobodyAnswersError(f"nobody answered {method} for {limit:g} s")
+
+
+class _Unanswered(Exception):
+    """A member cannot be reached, or cannot answer now."""
+
+
+def _ask(member: Member, method: str, *args: Any) -> Any:
+    """Ask one member once."""
+    try:
+        return call(member, method, *args)
+    except OSError as error:
+        raise _Unanswered from error
+    except xmlrpc.client.Fault as fault:
+        if fault.faultCode != UNAVAILABLE:
+            raise
+        raise _Unanswered from fault

@@ -4,7 +4,7 @@ import itertools
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -74,6 +74,15 @@ class Watcher:
         data = self._get(self._tree.member(candidate_of(first))) if first else None
         return Member.decode(data).pid if data else None
 
+    def address_of(self, pid: int) -> str | None:
+        """Return where the scheduler of a process id answers."""
+        for number in self._children(self._tree.members):
+            data = self._get(f"{self._tree.members}/{number}")
+            member = Member.decode(data) if data else None
+            if member is not None and member.pid == pid:
+                return member.address
+        return None
+
     def _assignment(self) -> Assignment | None:
         data = self._get(self._tree.assignment)
         return Assignment.decode(data) if data else None
@@ -95,10 +104,14 @@ class Cluster:
     Attributes:
         seated: the scheduler that was started last on each seat.
         leaving: labels of those that were told to end, or were ended by a fault.
+
+    Args:
+        leases: seconds, seat by seat and then again from the first; none: the product's default.
     """
 
-    def __init__(self, network: Network, folder: Path) -> None:
+    def __init__(self, network: Network, folder: Path, leases: Sequence[float] = ()) -> None:
         self.network = network
+        self._leases = dict(zip(SEATS, itertools.cycle(leases), strict=False))
         self.folder = folder
         self._logs = folder / "logs"
         data = folder / "data"
@@ -142,7 +155,8 @@ class Cluster:
     def seat(self, seat: str) -> Scheduler:
         """Start a scheduler on a seat."""
         label = f"{seat}-{next(self._numbers)}"
-        self.seated[seat] = Scheduler(label, seat, self.network, self.folder, self._logs)
+        lease = self._leases.get(seat)
+        self.seated[seat] = Scheduler(label, seat, self.network, self.folder, self._logs, lease)
         self._started.append(self.seated[seat])
         return self.seated[seat]
 

@@ -34,6 +34,7 @@ class Kind(StrEnum):
     DROP = "drop_both"
     DROP_IN = "drop_in"
     DROP_OUT = "drop_out"
+    DROP_BUSY = "drop_under_traffic"
     ZK_KILL = "zk_member_kill"
     ZK_LEADER_KILL = "zk_leader_kill"
     REDIS_RESTART = "redis_restart"
@@ -50,6 +51,7 @@ WEIGHTS = {
     Kind.DROP: 3,
     Kind.DROP_IN: 2,
     Kind.DROP_OUT: 2,
+    Kind.DROP_BUSY: 2,
     Kind.ZK_KILL: 3,
     Kind.ZK_LEADER_KILL: 3,
     Kind.REDIS_RESTART: 2,
@@ -65,6 +67,7 @@ _LASTS = {
     Kind.DROP: (4.8, 7.0),
     Kind.DROP_IN: (4.8, 7.0),
     Kind.DROP_OUT: (4.8, 7.0),
+    Kind.DROP_BUSY: (4.8, 7.0),
     Kind.ZK_KILL: (1.0, 3.0),
     Kind.ZK_LEADER_KILL: (1.0, 3.0),
     Kind.REDIS_RESTART: (0.3, 1.5),
@@ -81,15 +84,25 @@ _RECOVERY = {
     Kind.DROP: 1.0,
     Kind.DROP_IN: 1.0,
     Kind.DROP_OUT: 1.0,
+    Kind.DROP_BUSY: 1.0,
     Kind.ZK_KILL: 4.0,
     Kind.ZK_LEADER_KILL: 4.0,
     Kind.REDIS_RESTART: 4.0,
     Kind.LEADER_KILL: 4.0,
 }
 HITS_SCHEDULER = frozenset(
-    {Kind.KILL, Kind.STOP, Kind.DRAIN, Kind.DROP, Kind.DROP_IN, Kind.DROP_OUT, Kind.LEADER_KILL}
+    {
+        Kind.KILL,
+        Kind.STOP,
+        Kind.DRAIN,
+        Kind.DROP,
+        Kind.DROP_IN,
+        Kind.DROP_OUT,
+        Kind.DROP_BUSY,
+        Kind.LEADER_KILL,
+    }
 )
-DROPS = frozenset({Kind.DROP, Kind.DROP_IN, Kind.DROP_OUT})
+DROPS = frozenset({Kind.DROP, Kind.DROP_IN, Kind.DROP_OUT, Kind.DROP_BUSY})
 _HITS_ZOOKEEPER = frozenset({Kind.ZK_KILL, Kind.ZK_LEADER_KILL})
 _PAIRED = (Kind.KILL, Kind.STOP, Kind.DROP, Kind.DRAIN, Kind.ZK_LEADER_KILL, Kind.REDIS_RESTART)
 _JUMPS = (-45.0, -10.0, -3.0, 3.0, 10.0, 45.0)

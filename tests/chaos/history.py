@@ -1,15 +1,20 @@
 """What happened in a run, as values: read from its folder, or made by hand in a test."""
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from tests.chaos.recorder import read_lines
 
 EFFECTS = frozenset({"insert", "update", "send"})
 INFINITY = float("inf")
+
+States = Mapping[str, Mapping[str, Any]]
+"""What no database holds of each project of a slot; see ``scheduler.py``."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +25,9 @@ class Effect:
         member: the label of a scheduler process.
         end: when it was done; its start, if the process was killed before.
         outcome: done, refused (by the gate), failed, or unknown: killed before the end.
+        status: of an insert or update: the state that the task's row was given.
+        selected: of a dispatch: when it was decided on; it may have waited for gate or queue.
+        by_hand: asked for over XML-RPC, not by the scheduling loop.
     """
 
     member: str
@@ -33,6 +41,14 @@ class Effect:
     outcome: str = "done"
     tick: int | None = None
     url: str = ""
+    status: int | None = None
+    selected: float | None = None
+    by_hand: bool = False
+
+    @property
+    def path(self) -> str:
+        """The page, as the site knows it."""
+        return urlsplit(self.url).path
 
     @property
     def owner(self) -> tuple[str, int | None]:
@@ -49,6 +65,9 @@ class Tenure:
         left: when it was begun to be given up; None: never, the process ended or is the last.
         planned: the leader had asked for it, or the process ended in order.
         clean: the next owner was left all that no database holds.
+        received: it got all of that from the one before; None: the slot had no projects.
+        found: the state of each project once the slot was loaded.
+        given: the same when the slot was begun to be given up.
     """
 
     member: str
@@ -59,16 +78,34 @@ class Tenure:
     left: float | None = None
     planned: bool = False
     clean: bool = False
+    received: bool | None = None
+    found: States = field(default_factory=dict)
+    given: States = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Skip:
+    """A slot that a member was asked to release before it had taken it."""
+
+    member: str
+    slot: int
+    epoch: int
+    at: float
 
 
 @dataclass(frozen=True)
 class Hit:
-    """A fault that happened: to whom, from when until it was undone."""
+    """A fault that happened: to whom, from when until it was undone.
+
+    Attributes:
+        code: how a scheduler ended that was told to; None of others.
+    """
 
     kind: str
     target: str
     start: float
     end: float
+    code: int | None = None
 
 
 @dataclass(frozen=True)
@@ -93,6 +130,7 @@ class History:
     tenures: list[Tenure] = field(default_factory=list)
     hits: list[Hit] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
+    skips: list[Skip] = field(default_factory=list)
     remarks: list[Mapping[str, Any]] = field(default_factory=list)
     final: Mapping[str, Any] = field(default_factory=dict)
 
@@ -101,10 +139,12 @@ def load(folder: Path) -> History:
     """Read what a run left in its folder."""
     effects: list[Effect] = []
     tenures: list[Tenure] = []
+    skips: list[Skip] = []
     for path in sorted((folder / "history").glob("*.jsonl")):
         lines = read_lines(path)
         effects += effects_of(path.stem, lines)
         tenures += tenures_of(path.stem, lines)
+        skips += skips_of(path.stem, lines)
     faults = read_lines(folder / "faults.jsonl")
     final = json.loads((folder / "final.json").read_text(encoding="utf-8"))
     return History(
@@ -112,6 +152,7 @@ def load(folder: Path) -> History:
         tenures,
         hits_of(faults),
         [Request(x["t"], x["project"], x["path"]) for x in read_lines(folder / "requests.jsonl")],
+        skips,
         [line for line in faults if line["e"] not in ("fault", "healed")],
         final,
     )
@@ -126,14 +167,23 @@ def effects_of(member: str, lines: Iterable[Mapping[str, Any]]) -> Iterator[Effe
             end = ends.get(line["n"], {"t": line["t"], "outcome": "unknown"})
             about = {key: line[key] for key in ("slot", "epoch", "project", "task", "tick")}
             times = {"start": line["t"], "end": end["t"]}
-            url = line["url"] or ""
-            yield Effect(member, line["e"], **about, **times, outcome=end["outcome"], url=url)
+            more = {"status": line.get("status"), "by_hand": line.get("by_hand", False)}
+            more |= {
+                "selected": line.get("selected"),
+                "url": line["url"] or "",
+                "outcome": end["outcome"],
+            }
+            yield Effect(member, line["e"], **about, **times, **more)
 
 
 def tenures_of(member: str, lines: Iterable[Mapping[str, Any]]) -> Iterator[Tenure]:
     """Return the tenures in one process's events."""
     lines = list(lines)
-    ready = {(x["slot"], x["epoch"]): x["t"] for x in lines if x["e"] == "ready"}
+    ready = {(x["slot"], x["epoch"]): x for x in lines if x["e"] == "ready"}
+    late: dict[tuple[int, int], dict[str, Any]] = defaultdict(dict)
+    for line in lines:
+        if line["e"] == "loaded":
+            late[line["slot"], line["epoch"]] |= line["states"]
     left = {
         (int(slot), epoch): line
         for line in lines
@@ -145,15 +195,29 @@ def tenures_of(member: str, lines: Iterable[Mapping[str, Any]]) -> Iterator[Tenu
             key = line["slot"], line["epoch"]
             gone = left.get(key, {})
             how = {"planned": gone.get("planned", False), "clean": gone.get("clean", False)}
-            yield Tenure(member, *key, line["t"], ready.get(key), gone.get("t"), **how)
+            loaded = ready.get(key, {})
+            how["received"] = line.get("clean")
+            states = {"found": {**late[key], **loaded.get("states", {})}}
+            states["given"] = gone.get("states", {}).get(str(line["slot"]), {})
+            times = line["t"], loaded.get("t"), gone.get("t")
+            yield Tenure(member, *key, *times, **how, **states)
+
+
+def skips_of(member: str, lines: Iterable[Mapping[str, Any]]) -> Iterator[Skip]:
+    """Return the slots in one process's events that it never took."""
+    for line in lines:
+        if line["e"] == "skip":
+            yield Skip(member, line["slot"], line["epoch"], line["t"])
 
 
 def hits_of(lines: Iterable[Mapping[str, Any]]) -> list[Hit]:
     """Return the faults in the harness's events."""
     lines = list(lines)
-    ends = {line["n"]: line["t"] for line in lines if line["e"] == "healed"}
-    return [
-        Hit(line["kind"], line["target"], line["t"], ends.get(line["n"], INFINITY))
-        for line in lines
-        if line["e"] == "fault"
-    ]
+    healed = {line["n"]: line for line in lines if line["e"] == "healed"}
+    hits = []
+    for line in lines:
+        if line["e"] == "fault":
+            end = healed.get(line["n"], {})
+            times = line["t"], end.get("t", INFINITY)
+            hits.append(Hit(line["kind"], line["target"], *times, end.get("code")))
+    return hits

@@ -3,6 +3,7 @@
 import heapq
 import itertools
 import signal
+import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -12,6 +13,7 @@ from tests.chaos.faults import DROPS, LEAST, Fault, Kind
 from tests.chaos.network import Direction
 from tests.chaos.recorder import Recorder, boottime
 from tests.chaos.services import ENSEMBLE, Scheduler
+from tests.chaos.traffic import keep_asking
 
 REBALANCE_PATIENCE = 8.0
 DRAIN_PATIENCE = 45.0
@@ -20,6 +22,7 @@ _DIRECTIONS = {
     Kind.DROP: Direction.BOTH,
     Kind.DROP_IN: Direction.IN,
     Kind.DROP_OUT: Direction.OUT,
+    Kind.DROP_BUSY: Direction.BOTH,
 }
 _Any = TypeVar("_Any")
 
@@ -66,13 +69,19 @@ class Inflictor:
 
     def inflict(self, fault: Fault) -> None:
         """Let a fault happen, unless nothing is there that it could hit."""
-        self._look_after()
+        self.look_after()
         begun = [part for part in fault.parts or (fault,) if self._begin(part)]
         if fault.parts and len(begun) == len(fault.parts):
             self._count(fault.kind)
         else:
             for part in begun:
                 self._count(part.kind)
+
+    def look_after(self) -> None:
+        """Start anew whoever ended by himself; that is a fault of the product."""
+        for fallen in self._cluster.fallen():
+            self._log.note("fallen", target=fallen.label, code=fallen.child.code)
+            self._seat_another()
 
     def _count(self, kind: Kind) -> None:
         self.done[kind] = self.done.get(kind, 0) + 1
@@ -133,8 +142,12 @@ class Inflictor:
             return False
         healed = self._note(fault, victim.label)
         self._cluster.network.drop(victim.seat, ENSEMBLE, _DIRECTIONS[fault.kind])
+        quiet = threading.Event()
+        if fault.kind is Kind.DROP_BUSY:
+            self._keep_busy(victim, quiet)
 
         def heal() -> None:
+            quiet.set()
             self._cluster.network.heal(victim.seat)
             healed()
             self._hit.discard(victim.label)
@@ -142,6 +155,13 @@ class Inflictor:
         self._hit.add(victim.label)
         self._timeline.after(fault.lasts, heal)
         return True
+
+    def _keep_busy(self, victim: Scheduler, quiet: threading.Event) -> None:
+        """Hide from its ZooKeeper client that the link of a scheduler is dead."""
+        address = self._cluster.watcher.address_of(victim.child.pid)
+        self._log.note("traffic", target=victim.label, address=address)
+        if address is not None:
+            keep_asking(address, quiet)
 
     def _drain(self, fault: Fault) -> bool:
         victim = self._victim(fault)
@@ -195,7 +215,7 @@ class Inflictor:
     def _kill_in_rebalance(self, fault: Fault) -> bool:
         """Let somebody come or go, and kill the leader while slots are between two owners."""
         leader = self._cluster.leader()
-        others = [one for one in self._healthy() if one is not leader]
+        others = [one for one in self._healthy() if one is not leader and one.begun]
         if len(self._cluster.staying()) > LEAST and others:
             self._send_away(others[int(fault.choice * len(others))], _part(fault, Kind.DRAIN))
         elif self._seat_another() is None:
@@ -258,19 +278,18 @@ class Inflictor:
         return [one for one in self._cluster.staying() if one.label not in self._hit]
 
     def _victim(self, fault: Fault) -> Scheduler | None:
-        """Choose a scheduler, but not the last healthy one."""
+        """Choose a scheduler, but not the last healthy one that has slots.
+
+        Only such a one is told to end: SIGTERM would just end a Python that is starting.
+        """
         healthy = self._healthy()
-        return _chosen(healthy, fault) if len(healthy) > 1 else None
+        begun = [one for one in healthy if one.begun]
+        able = begun if fault.kind is Kind.DRAIN else healthy
+        return _chosen(able, fault) if len(begun) > 1 else None
 
     def _seat_another(self) -> Scheduler | None:
         seat = self._cluster.free_seat()
         return None if seat is None else self._cluster.seat(seat)
-
-    def _look_after(self) -> None:
-        """Start anew whoever ended by himself; that is a fault of the product."""
-        for fallen in self._cluster.fallen():
-            self._log.note("fallen", target=fallen.label, code=fallen.child.code)
-            self._seat_another()
 
     def _note(self, fault: Fault, target: str, **fields: Any) -> Callable[..., None]:
         number = next(self._numbers)

@@ -1,9 +1,19 @@
-"""Rules of the product taken away on purpose, to show that a run finds out."""
+"""Rules of the product taken away on purpose, to show that a run finds out.
 
+Each is handed the scheduler when it is made, before it has joined.
+"""
+
+import os
+import threading
+import zlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspider_zk.core.ownership import Rules
+from pyspider_zk.hooks import slot_projects
+
+ENDS_AFTER = 9.0
+"""Seconds until a scheduler that ends by itself does."""
 
 
 def _no_gate(scheduler: Any) -> None:
@@ -23,8 +33,71 @@ def _no_handoff(scheduler: Any) -> None:
     scheduler._holdings._save = lambda *_, **__: None
 
 
+def _no_state(_: Any) -> None:
+    """Take over neither rate nor pause nor counters."""
+    slot_projects.restore_state = lambda *_: None
+    slot_projects.load_windows = lambda *_: None
+
+
+def _no_tick_pages(scheduler: Any) -> None:
+    """Drop half of the pages that ticks ask for."""
+    _drop_tasks(scheduler, lambda task: "/tick/" in task["url"] and _share(task) < 50)
+
+
+def _no_tasks(scheduler: Any) -> None:
+    """Drop three of a hundred new tasks."""
+    _drop_tasks(scheduler, lambda task: task["url"].startswith("http") and _share(task) < 3)
+
+
+def _no_packs(scheduler: Any) -> None:
+    """Drop ten of a hundred status packs, each once."""
+    apply, dropped = scheduler.on_task_status, set()
+
+    def some(task: dict[str, Any]) -> Any:
+        key = task["project"], task["taskid"]
+        if task["url"].startswith("http") and _share(task) < 10 and key not in dropped:
+            dropped.add(key)
+            return None
+        return apply(task)
+
+    scheduler.on_task_status = some
+
+
+def _ticks_twice(scheduler: Any) -> None:
+    """Send every tick twice."""
+    send = scheduler._send_tick
+
+    def twice(project: str, tick: int) -> None:
+        send(project, tick)
+        send(project, tick)
+
+    scheduler._send_tick = twice
+
+
+def _ends(scheduler: Any) -> None:
+    """End by itself with code 7, one of the first schedulers."""
+    if scheduler.history.name == "s1-1":
+        threading.Timer(ENDS_AFTER, os._exit, (7,)).start()
+
+
+def _drop_tasks(scheduler: Any, is_meant: Callable[[dict[str, Any]], bool]) -> None:
+    apply = scheduler.apply_task
+    scheduler.apply_task = lambda task: True if is_meant(task) else apply(task)
+
+
+def _share(task: Mapping[str, Any]) -> int:
+    """Return a number below 100 that the project and its task decide on, the same in all runs."""
+    return zlib.crc32(f"{task['project']} {task['taskid']}".encode()) % 100
+
+
 MUTATIONS: Mapping[str, Callable[[Any], None]] = {
     "gate": _no_gate,
     "wait": _no_wait,
     "handoff": _no_handoff,
+    "state": _no_state,
+    "tick_pages": _no_tick_pages,
+    "tasks": _no_tasks,
+    "packs": _no_packs,
+    "single_ticks": _ticks_twice,
+    "long_life": _ends,
 }

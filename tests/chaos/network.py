@@ -16,6 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from pyspider_zk.errors import MissingService
+
 _NAMESPACES = Path("/run/netns")
 _CLONE_NEWNET = 0x40000000
 _OURS = re.compile(r"pzc(\d+)-\w+")
@@ -24,8 +26,11 @@ _CHAIN = "chain {hook}_ {{ type filter hook {hook} priority 0; ip {side} {{ {oth
 HUB_ADDRESS = f"{_PREFIX}.1"
 
 
+_REFUSED = ("Operation not permitted", "Permission denied")
+
+
 class NotPermitted(Exception):
-    """Namespaces or packet filters cannot be made on this machine."""
+    """This machine does not let us make namespaces or packet filters."""
 
 
 class Direction(StrEnum):
@@ -52,14 +57,14 @@ class Network:
         _require("ip", "iproute2")
         _require("nft", "nftables")
         _require("nsenter", "util-linux")
+        check_permission()
         sweep()
         try:
             self._make()
             _enter(os.open(_NAMESPACES / self._name("hub"), os.O_RDONLY))
-        except (subprocess.CalledProcessError, OSError) as error:
+        except BaseException:
             self._remove()
-            said = getattr(error, "stderr", "") or error
-            raise NotPermitted(f"no network namespaces (root is needed): {said}") from error
+            raise
         return self
 
     def __exit__(
@@ -121,6 +126,27 @@ class Network:
             _remove(self._name(node))
 
 
+def check_permission() -> None:
+    """Make one namespace with one packet filter, and remove it.
+
+    Raises:
+        NotPermitted: the kernel refused, or we are not root.
+        subprocess.CalledProcessError: a program failed for another reason; no excuse.
+    """
+    if os.geteuid() != 0:
+        raise NotPermitted("root is needed")
+    name = f"pzc{os.getpid()}-probe"
+    try:
+        _ip("netns", "add", name)
+        _run(["ip", "netns", "exec", name, "nft", "table inet chaos { }"])
+    except subprocess.CalledProcessError as error:
+        if any(word in error.stderr for word in _REFUSED):
+            raise NotPermitted(error.stderr.strip()) from error
+        raise
+    finally:
+        _remove(name)
+
+
 def sweep() -> None:
     """Remove the namespaces of runs whose process is gone, and what still runs in them."""
     names = sorted(path.name for path in _NAMESPACES.glob("pzc*"))
@@ -151,7 +177,7 @@ def _enter(namespace: int) -> None:
 
 def _require(program: str, package: str) -> None:
     if shutil.which(program) is None:
-        raise NotPermitted(f"{program} is missing; Debian/Ubuntu: apt install {package}")
+        raise MissingService(f"{program} is missing; Debian/Ubuntu: apt install {package}")
 
 
 def _ip(*arguments: str) -> None:
@@ -159,4 +185,8 @@ def _ip(*arguments: str) -> None:
 
 
 def _run(command: Sequence[str]) -> None:
-    subprocess.run(command, check=True, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        error = subprocess.CalledProcessError(done.returncode, command, done.stdout, done.stderr)
+        error.add_note(done.stderr.strip())
+        raise error

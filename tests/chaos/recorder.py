@@ -9,6 +9,9 @@ import time
 from pathlib import Path
 from typing import Any, Self
 
+PROCESSING_TIMEOUT = 20.0
+"""Seconds after which a scheduler of a run sends again what nothing came back of."""
+
 
 def boottime() -> float:
     """Return the seconds since boot; the same clock in all processes, never set."""
@@ -16,9 +19,14 @@ def boottime() -> float:
 
 
 class Recorder:
-    """Adds events to a file. Threads: any."""
+    """Adds events to a file. Threads: any.
+
+    Attributes:
+        name: whose events they are.
+    """
 
     def __init__(self, path: Path) -> None:
+        self.name = path.stem
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
     @classmethod

@@ -6,7 +6,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -24,7 +24,7 @@ from tests.chaos.cluster import Cluster, await_that
 from tests.chaos.faults import LEAST, Fault, Kind, schedule
 from tests.chaos.inflict import Inflictor, Timeline
 from tests.chaos.network import HUB_ADDRESS, Network
-from tests.chaos.recorder import Recorder, boottime
+from tests.chaos.recorder import PROCESSING_TIMEOUT, Recorder, boottime
 from tests.chaos.services import (
     CLIENT_PORT,
     ENSEMBLE,
@@ -32,10 +32,13 @@ from tests.chaos.services import (
     database_url,
     write_config,
 )
-from tests.chaos.site import Project, Site, projects
+from tests.chaos.site import Project, Site, failing, projects
 
-FINISH_PATIENCE = 120.0
+FINISH_PATIENCE = 240.0
 """Seconds that the crawl may go on once all faults are undone."""
+
+STANDSTILL = PROCESSING_TIMEOUT + 15
+"""Seconds without any change after which the crawl has come to rest, finished or not."""
 
 RATE = 2.0  # pages a second and project
 _SHARE = 0.6  # of what a crawl without faults would do in the time
@@ -50,6 +53,7 @@ class Plan:
         keep: keep that folder even if nothing was wrong.
         kinds: the faults that may happen.
         calm: seconds without a fault after each; 0 lets them overlap.
+        leases: how long the members' leases last, in seconds, seat by seat; none: by default.
     """
 
     seconds: int
@@ -58,6 +62,7 @@ class Plan:
     keep: bool = False
     kinds: tuple[Kind, ...] = tuple(Kind)
     calm: float = 0.0
+    leases: tuple[float, ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -85,7 +90,7 @@ def run(plan: Plan) -> int:
     with Network([*SEATS, *ENSEMBLE]) as network:
         write_config(plan.folder, network)
         with Site(HUB_ADDRESS, plan.pages, plan.folder / "requests.jsonl") as site:
-            cluster = Cluster(network, plan.folder)
+            cluster = Cluster(network, plan.folder, plan.leases)
             try:
                 cluster.start(LEAST)
                 _Crawl(plan, cluster, site).go(faults)
@@ -108,25 +113,28 @@ class _Crawl:
         self._pause = threading.Event()
         self._log = Recorder(plan.folder / "faults.jsonl")
         self._left: dict[str, Any] = {}  # what stood in the databases at the last look
+        self._progress = boottime()  # when that last changed
         self._batches = batches(plan.seconds)
 
     def go(self, faults: Sequence[Fault]) -> None:
         """Crawl while the faults happen, then let the crawl finish, and save what there is."""
         times = {"started": time.time(), "began": boottime()}
-        _start(self._projects, self._site, self._cluster)
+        _start([*self._projects, *failing()], self._site, self._cluster)
         self._prepare_batches()
         await_that("the first page is fetched", lambda: self._site.served > 0)
         with Starter(_settings(self._cluster.network), self._batches) as starter:
-            done = self._suffer(faults)
+            inflictor = self._suffer(faults)
+            done = {str(kind): count for kind, count in inflictor.done.items()}
             times |= {"healed": boottime(), "ended": time.time()}
             starter.stop()
-            finished = self._finish(starter, times["ended"])
+            finished = self._finish(starter, times)
+        inflictor.look_after()
         times["finished"] = boottime()
         final = {**asdict(self._plan), "output": "", "faults": done, "finished_in_time": finished}
         final |= {"pages": self._plan.pages, "times": times, **self._left}
         _write(self._folder / "final.json", final)
 
-    def _suffer(self, faults: Sequence[Fault]) -> dict[str, int]:
+    def _suffer(self, faults: Sequence[Fault]) -> Inflictor:
         timeline = Timeline()
         inflictor = Inflictor(self._cluster, timeline, self._log)
         began = boottime()
@@ -134,7 +142,8 @@ class _Crawl:
             timeline.at(began + fault.at, partial(inflictor.inflict, fault))
         timeline.at(began + self._plan.seconds, lambda: None)
         timeline.run(self._pause.wait)
-        return {str(kind): count for kind, count in inflictor.done.items()}
+        inflictor.look_after()
+        return inflictor
 
     def _prepare_batches(self) -> None:
         """Create the projects that batches will start."""
@@ -143,20 +152,27 @@ class _Crawl:
             for name in itertools.chain(*self._batches.values()):
                 projectdb.insert(name, {**row, "script": SCRIPT})
 
-    def _finish(self, starter: Starter, ended: float) -> bool:
-        """Wait until nothing is left to do; tell whether that came about in time."""
-        finished = partial(self._finished, starter, ended)
-        try:
-            await_that("the crawl finishes", finished, FINISH_PATIENCE)
-        except TimeoutError:
-            return False
-        return True
+    def _finish(self, starter: Starter, times: Mapping[str, float]) -> bool:
+        """Wait until nothing is left to do; tell whether that came about in time.
 
-    def _finished(self, starter: Starter, ended: float) -> bool:
-        self._pause.wait(1)  # the databases are busy enough
-        self._left = {**self._look(), "batches": starter.look()}
-        _write(self._folder / "final.json", {"pages": self._plan.pages, **self._left})
-        return report.complete(self._folder, self._left, ended)
+        It cannot any more if nothing has changed for a while; then the rest is not waited for.
+        """
+        self._progress = boottime()
+        deadline = self._progress + FINISH_PATIENCE
+        while boottime() < min(deadline, self._progress + STANDSTILL):
+            self._pause.wait(1)  # the databases are busy enough
+            if self._finished(starter, times):
+                return True
+        return False
+
+    def _finished(self, starter: Starter, times: Mapping[str, float]) -> bool:
+        left = {**self._look(), "batches": starter.look()}
+        if _without_ticks(left) != _without_ticks(self._left):
+            self._progress = boottime()
+        self._left = left
+        final = {"pages": self._plan.pages, "times": times, **left}
+        _write(self._folder / "final.json", final)
+        return report.complete(self._folder)
 
     def _look(self) -> dict[str, Any]:
         """Return what stands in the databases."""
@@ -206,6 +222,15 @@ def _rows(taskdb: Any, project: str) -> dict[str, int]:
         for status in (taskdb.ACTIVE, taskdb.SUCCESS, taskdb.FAILED, taskdb.BAD)
         for row in taskdb.load_tasks(status, project, fields)
     }
+
+
+def _without_ticks(left: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what stood in the databases, but for what comes with the time."""
+    rows = {
+        name: {url: status for url, status in found.items() if "/tick/" not in url}
+        for name, found in left.get("rows", {}).items()
+    }
+    return {"rows": rows, "batches": left.get("batches")}
 
 
 def _results(resultdb: Any, project: str) -> list[str]:

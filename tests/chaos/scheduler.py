@@ -11,17 +11,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from pyspider.scheduler.scheduler import Project
 from pyspider.scheduler.task_queue import TaskQueue
 
 from pyspider_zk.errors import GateClosed
 from pyspider_zk.hooks import ClusterScheduler
-from pyspider_zk.hooks.holdings import Holdings
+from pyspider_zk.hooks.ownership import Ownership
 from tests.chaos.mutations import MUTATIONS
-from tests.chaos.recorder import Recorder, boottime
+from tests.chaos.recorder import PROCESSING_TIMEOUT, Recorder, boottime
 
 # What a restarting Redis loses between pyspider's components is tried again after ten minutes;
 # a run of a minute cannot wait for that.
-TaskQueue.processing_timeout = 20
+TaskQueue.processing_timeout = PROCESSING_TIMEOUT
 
 
 class ChaosScheduler(ClusterScheduler):
@@ -29,20 +30,61 @@ class ChaosScheduler(ClusterScheduler):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._loading = False
         self.history = Recorder.from_environment()
         self._numbers = itertools.count()
         self._asked = threading.local()
-        self._holdings = _Holdings(self)
+        self._loop_thread = 0
+        self._selected: dict[tuple[str, str], float] = {}  # what was not sent yet, and since when
+        self._watch = _HoldingsWatch(self)
         self.out_queue: Any = _OutQueue(self.out_queue, self._sending)
         broken = os.environ.get("CHAOS_WITHOUT")
         if broken:
             MUTATIONS[broken](self)
 
+    def run(self) -> None:
+        self._loop_thread = threading.get_ident()
+        super().run()
+
     def load_slot(self, slot: int, parts: Mapping[str, Any]) -> None:
         epoch = self.gate.held.get(slot)
-        self.history.note("take", slot=slot, epoch=epoch)
-        super().load_slot(slot, parts)
-        self.history.note("ready", slot=slot, epoch=epoch)
+        clean = all(part.get("clean") for part in parts.values()) if parts else None
+        self.history.note("take", slot=slot, epoch=epoch, clean=clean)
+        self._loading = True
+        try:
+            super().load_slot(slot, parts)
+        finally:
+            self._loading = False
+        self.history.note("ready", slot=slot, epoch=epoch, states=self.states(slot))
+
+    def _update_project(self, project: dict[str, Any]) -> None:
+        """Note what comes into memory only after its slot: a database was locked meanwhile."""
+        name = project["name"]
+        is_late = name not in self.projects and not self._loading
+        super()._update_project(project)
+        if is_late:
+            slot = self.gate.slot(name)
+            state = {name: self._state(self.projects[name])}
+            self.history.note("loaded", slot=slot, epoch=self.gate.held.get(slot), states=state)
+
+    def states(self, slot: int) -> dict[str, Any]:
+        """Return what no database holds of the projects of a slot."""
+        mine = (one for one in list(self.projects.values()) if self.gate.slot(one.name) == slot)
+        return {one.name: self._state(one) for one in mine}
+
+    def _state(self, project: Project) -> dict[str, Any]:
+        tasks, hours = project.task_queue, self._cnt["1h"].counters
+        ends = (hours.get((project.name, event)) for event in ("success", "failed", "retry"))
+        return {
+            "bucket": tasks.bucket.bucket,
+            "rate": tasks.bucket.rate,
+            "burst": tasks.bucket.burst,
+            "paused": project._paused is True,
+            "counted": sum(counter.sum for counter in ends if counter is not None),
+            "known": not project.waiting_get_info,
+            "tick": self._ticks.last(project.name),
+            "processing": len(tasks.processing.queue_dict),
+        }
 
     def insert_task(self, task: dict[str, Any]) -> Any:
         with self._effect("insert", task, boottime()):
@@ -54,7 +96,13 @@ class ChaosScheduler(ClusterScheduler):
 
     def send_task(self, task: dict[str, Any], force: bool = True) -> None:
         self._asked.at = boottime()
+        self._selected.setdefault((task["project"], task["taskid"]), self._asked.at)
         super().send_task(task, force)
+
+    def forget_selected(self, slots: Mapping[int, int]) -> None:
+        """Forget what was selected of slots and not sent: the next owner selects anew."""
+        for key in [key for key in self._selected if self.gate.slot(key[0]) in slots]:
+            del self._selected[key]
 
     def _sending(self, task: dict[str, Any]) -> Any:
         return self._effect("send", task, getattr(self._asked, "at", boottime()))
@@ -64,6 +112,12 @@ class ChaosScheduler(ClusterScheduler):
         number = next(self._numbers)
         slot = self.gate.slot(task["project"])
         about = {"project": task["project"], "task": task["taskid"], "url": task.get("url")}
+        if kind == "send":
+            about["selected"] = self._selected.pop((task["project"], task["taskid"]), since)
+        else:
+            about["status"] = task.get("status")
+        if threading.get_ident() != self._loop_thread:
+            about["by_hand"] = True
         ticking = task["taskid"] == "_on_cronjob"
         tick = task["fetch"]["save"]["tick"] if ticking else None
         epoch = self.gate.held.get(slot)
@@ -82,21 +136,37 @@ class ChaosScheduler(ClusterScheduler):
             self.history.note("end", n=number, outcome=outcome)
 
 
-class _Holdings(Holdings):
+class _HoldingsWatch:
     """Tells when slots are given up, and whether their next owner gets a clean record."""
 
     def __init__(self, scheduler: ChaosScheduler) -> None:
-        queues = scheduler.queues
-        super().__init__(scheduler.gate, scheduler._intake, queues.records, scheduler)
         self._scheduler = scheduler
+        self._told: set[tuple[int, int]] = set()
+        self._left: set[tuple[int, int]] = set()
+        holdings = scheduler._holdings
+        self._follow, self._give_up = holdings.follow, holdings.give_up
+        holdings.follow, holdings.give_up = self.follow, self.give_up
+
+    def follow(self, ownership: Ownership) -> None:
+        view, held = ownership.view, self._scheduler.gate.held
+        for slot, epoch in view.releasing.items():
+            if slot not in held and (slot, epoch) not in self._told | self._left:
+                self._told.add((slot, epoch))
+                self._scheduler.history.note("skip", slot=slot, epoch=epoch)
+        self._follow(ownership)
 
     def give_up(self, slots: Mapping[int, int], *, planned: bool) -> None:
         slots = dict(slots)
         if slots:
+            self._left.update(slots.items())
             clean = planned and self._scheduler.gate.all_open()
-            self._scheduler.history.note("give_up", planned=planned, clean=clean, slots=slots)
-        super().give_up(slots, planned=planned)
+            about = {"planned": planned, "clean": clean, "slots": slots}
+            states = {slot: self._scheduler.states(slot) for slot in slots} if clean else {}
+            states = {slot: found for slot, found in states.items() if found}
+            self._scheduler.history.note("give_up", states=states, **about)
+        self._give_up(slots, planned=planned)
         if slots:
+            self._scheduler.forget_selected(slots)
             self._scheduler.history.note("gave_up", slots=slots)
 
 

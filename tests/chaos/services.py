@@ -109,32 +109,56 @@ class Scheduler:
     Attributes:
         label: the name of its history; no two processes of a run share one.
         clock: the file that its wall clock is shifted by.
+
+    Args:
+        lease: seconds that its lease lasts, if not as long as by default.
     """
 
-    def __init__(self, label: str, seat: str, network: Network, folder: Path, logs: Path) -> None:
+    def __init__(
+        self,
+        label: str,
+        seat: str,
+        network: Network,
+        folder: Path,
+        logs: Path,
+        lease: float | None = None,
+    ) -> None:
         self.label = label
         self.seat = seat
         self.clock = folder / "data" / f"{label}.clock"
         self.set_clock(0)
+        self._history = folder / "history" / f"{label}.jsonl"
         command = [*network.inside(seat), *component(folder)]
         command += ["scheduler", "--xmlrpc-host", network.address(seat), "--xmlrpc-port", "0"]
         command += ["--scheduler-cls", "tests.chaos.scheduler.ChaosScheduler"]
-        environ = _environ() | self._shim(folder)
+        environ = _environ() | self._shim() | _lease(lease)
         self.child = Child(label, command, logs / f"{label}.log", environ, folder)
         self.child.start()
+
+    @property
+    def begun(self) -> bool:
+        """Whether it has written anything down, which it does when it takes its first slots."""
+        return self._history.exists() and self._history.stat().st_size > 0
 
     def set_clock(self, shift: float) -> None:
         """Shift the wall clock by so many seconds from the true time, at once."""
         with self.clock.open("r+b" if self.clock.exists() else "wb") as file:
             file.write(struct.pack("d", shift))
 
-    def _shim(self, folder: Path) -> dict[str, str]:
+    def _shim(self) -> dict[str, str]:
         preload = Path(__file__).parent / "preload"
         return {
-            "CHAOS_HISTORY": str(folder / "history" / f"{self.label}.jsonl"),
+            "CHAOS_HISTORY": str(self._history),
             "CHAOS_CLOCK": str(self.clock),
             "PYTHONPATH": f"{preload}:{REPOSITORY}",
         }
+
+
+def _lease(lease: float | None) -> dict[str, str]:
+    """Return the settings of a lease that is not the default one: four renewals, as there."""
+    if lease is None:
+        return {}
+    return {"PYSPIDER_ZK_LEASE": f"{lease:g}", "PYSPIDER_ZK_RENEWAL": f"{lease / 4:g}"}
 
 
 def component(folder: Path) -> list[str]:

@@ -37,6 +37,27 @@ _CRON = """
 """
 
 
+_FAILING_SCRIPT = """
+from pyspider.libs.base_handler import BaseHandler
+
+class Handler(BaseHandler):
+    crawl_config = {{"headers": {{"X-Project": "{name}"}}, "retries": 0}}
+
+    def on_start(self):
+        for page in range(60):
+            self.crawl("{site}/failing/%d" % page, callback=self.page)
+
+    def page(self, response):
+        raise ValueError("every page fails")
+"""
+
+LINKED = "g4"
+"""The graph whose pages have several referrers."""
+
+FAILING = "failing"
+"""The graph of the projects that are paused."""
+
+
 @dataclass(frozen=True)
 class Project:
     """A project: which graph it crawls, how fast, and how often its callback is due.
@@ -53,6 +74,8 @@ class Project:
 
     def script(self, site: str) -> str:
         """Return what pyspider runs."""
+        if self.graph == FAILING:
+            return _FAILING_SCRIPT.format(name=self.name, site=site)
         cron = _CRON.format(every=self.every, site=site) if self.every else ""
         return _SCRIPT.format(name=self.name, site=site, graph=self.graph, cron=cron)
 
@@ -65,19 +88,29 @@ def projects(rate: float = 2.0) -> list[Project]:
     ]
 
 
+def failing(rate: float = 10.0) -> list[Project]:
+    """Return projects whose every page fails, so that pyspider pauses them."""
+    return [Project(f"failing{n}", FAILING, rate) for n in range(3)]
+
+
 def latency(page: int) -> float:
     """Return how many seconds a page takes: most are quick, some outlive a move or a takeover."""
     return 3.0 if page % 23 == 5 else 0.1 * (page % 5)
 
 
-def links(page: int, pages: int) -> list[int]:
-    """Return the pages that a page links to: its two children in a tree, and one far away."""
-    ahead = [2 * page + 1, 2 * page + 2]
-    return sorted({each for each in ahead if each < pages} | {(7 * page + 3) % pages})
+def links(graph: str, page: int, pages: int) -> list[int]:
+    """Return the pages that a page links to: its children in a tree, and one that is known already.
+
+    Each page has one referrer that can find it, so a task that is lost stays lost: the link more
+    is back to the page's own parent. Only the last graph has links to anywhere in their place.
+    """
+    children = [each for each in (2 * page + 1, 2 * page + 2) if each < pages]
+    more = (7 * page + 3) % pages if graph == LINKED else max(0, (page - 1) // 2)
+    return sorted({*children, more})
 
 
 class Site:
-    """Serves ``/<graph>/<page>`` and ``/tick/<n>``.
+    """Serves ``/<graph>/<page>``, ``/tick/<n>`` and ``/failing/<n>``.
 
     Threads: the server's own write the log; ``served`` may be read from any.
     """
@@ -120,9 +153,8 @@ def _handler(site: Site, pages: int) -> type[BaseHTTPRequestHandler]:
         def do_GET(self) -> None:
             site.note(self.headers.get("X-Project", ""), self.path)
             graph, page = self.path.strip("/").split("/")
-            ticked = graph == "tick"
-            time.sleep(0 if ticked else latency(int(page)))
-            found = [] if ticked else links(int(page), pages)
+            time.sleep(latency(int(page)) if graph.startswith("g") else 0)
+            found = links(graph, int(page), pages) if graph.startswith("g") else []
             body = json.dumps({"links": found}).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))

@@ -6,7 +6,19 @@ from typing import Any
 import pytest
 
 from tests.chaos import checker
-from tests.chaos.history import Effect, History, Hit, Request, Tenure, effects_of, tenures_of
+from tests.chaos.checks import handovers, jobs, members, owners, pages, repeats, ticks, times
+from tests.chaos.history import (
+    Effect,
+    History,
+    Hit,
+    Request,
+    Skip,
+    Tenure,
+    effects_of,
+    hits_of,
+    skips_of,
+    tenures_of,
+)
 
 PROJECT = {"name": "p", "graph": "g", "every": 2}
 PAGE = "http://site/g/0"
@@ -36,7 +48,7 @@ def fetched(*times: float) -> list[Request]:
 
 def final(**more: Any) -> dict[str, Any]:
     """Return the end of a run in which the one page was crawled."""
-    rows = {"p": {PAGE: checker.SUCCESS}}
+    rows = {"p": {PAGE: pages.SUCCESS}}
     return {"projects": [PROJECT], "pages": 1, "rows": rows, "results": {"p": [PAGE]}, **more}
 
 
@@ -44,7 +56,7 @@ def final(**more: Any) -> dict[str, Any]:
 
 
 def test_a_page_that_was_fetched_and_stands_as_done_is_not_lost() -> None:
-    assert checker.lost_urls(History(requests=fetched(1), final=final())) == []
+    assert pages.lost_urls(History(requests=fetched(1), final=final())) == []
 
 
 @pytest.mark.parametrize(
@@ -52,41 +64,46 @@ def test_a_page_that_was_fetched_and_stands_as_done_is_not_lost() -> None:
     [
         History(final=final()),
         History(requests=fetched(1), final=final(rows={"p": {}})),
-        History(requests=fetched(1), final=final(rows={"p": {PAGE: checker.ACTIVE}})),
+        History(requests=fetched(1), final=final(rows={"p": {PAGE: pages.ACTIVE}})),
         History(requests=fetched(1), final=final(results={"p": []})),
         History(requests=[Request(1, "other", "/g/0")], final=final()),
     ],
     ids=["not fetched", "no row", "not done", "no result", "fetched by another project"],
 )
 def test_a_page_is_lost(lost: History) -> None:
-    assert checker.lost_urls(lost) == ["p /g/0"]
+    assert pages.lost_urls(lost) == ["p /g/0"]
 
 
 def test_a_redis_that_restarted_may_have_lost_a_result_and_nothing_else() -> None:
     hits = [Hit("redis_restart", "redis", 0, 1)]
     without = History(hits=hits, requests=fetched(1), final=final(results={"p": []}))
 
-    assert checker.lost_urls(without) == []
-    assert checker.results_missing(without) == 1
-    assert checker.lost_urls(replace(without, requests=[])) == ["p /g/0"]
+    assert pages.lost_urls(without) == []
+    assert pages.results_missing(without) == 1
+    assert pages.lost_urls(replace(without, requests=[])) == ["p /g/0"]
 
 
 def test_an_active_row_is_stranded_unless_its_tick_came_after_the_end() -> None:
-    rows = {"p": {PAGE: checker.ACTIVE, "http://site/tick/101": checker.ACTIVE}}
+    rows = {"p": {PAGE: pages.ACTIVE, "http://site/tick/101": pages.ACTIVE}}
 
-    assert checker.stranded(final(rows=rows), 100) == [f"p {PAGE}"]
-    assert len(checker.stranded(final(rows=rows), 102)) == 2
+    def at(ended: float) -> History:
+        return History(final=final(rows=rows, times={"ended": ended}))
+
+    assert pages.stranded(at(100)) == [f"p {PAGE}"]
+    assert len(pages.stranded(at(102))) == 2
+    rows["p"] |= {PAGE: pages.SUCCESS, pages.ON_FINISHED: pages.ACTIVE}
+    assert pages.stranded(at(100)) == []
 
 
 # -- ownership ----------------------------------------------------------------------------------
 
 
 def test_effects_one_after_the_other_do_not_overlap() -> None:
-    assert checker.overlaps([effect("a", 1, 0, 1), effect("b", 2, 1.5, 2)]) == []
+    assert owners.overlaps([effect("a", 1, 0, 1), effect("b", 2, 1.5, 2)]) == []
 
 
 def test_effects_of_one_owner_may_overlap() -> None:
-    assert checker.overlaps([effect("a", 1, 0, 2), effect("a", 1, 1, 3)]) == []
+    assert owners.overlaps([effect("a", 1, 0, 2), effect("a", 1, 1, 3)]) == []
 
 
 @pytest.mark.parametrize(
@@ -101,71 +118,115 @@ def test_effects_of_one_owner_may_overlap() -> None:
     ids=["at once", "back in epoch", "old owner again", "long and short", "same epoch twice"],
 )
 def test_effects_overlap(effects: list[Effect]) -> None:
-    assert len(checker.overlaps(effects)) == 1
+    assert len(owners.overlaps(effects)) == 1
 
 
 def test_effects_on_different_slots_do_not_overlap() -> None:
-    assert checker.overlaps([effect("a", 1, 0, 2), effect("b", 1, 1, 3, slot=2)]) == []
+    assert owners.overlaps([effect("a", 1, 0, 2), effect("b", 1, 1, 3, slot=2)]) == []
 
 
 def test_what_the_gate_refused_and_what_was_asked_by_hand_count_for_nothing() -> None:
     refused = effect("a", 1, 4, 5, outcome="refused")
     by_hand = effect("a", None, 4, 5)
 
-    assert checker.overlaps([effect("b", 2, 2, 6), refused, by_hand]) == []
+    assert owners.overlaps([effect("b", 2, 2, 6), refused, by_hand]) == []
 
 
 def test_an_effect_that_a_stop_fell_into_is_the_documented_exception() -> None:
     effects = [effect("a", 1, 1, 9), effect("b", 2, 6, 7)]
     stop = Hit("stop", "a", 2, 8)
 
-    assert checker.overlaps(checker.without_paused(effects, [stop])) == []
-    assert len(checker.overlaps(effects)) == 1
+    assert owners.overlaps(owners.without_paused(effects, [stop])) == []
+    assert len(owners.overlaps(effects)) == 1
 
 
 @pytest.mark.parametrize("stop", [Hit("stop", "b", 2, 8), Hit("stop", "a", 0, 0.5)])
 def test_only_a_stop_of_that_process_in_that_time_excuses(stop: Hit) -> None:
     effects = [effect("a", 1, 1, 9), effect("b", 2, 6, 7)]
 
-    assert len(checker.overlaps(checker.without_paused(effects, [stop]))) == 1
+    assert len(owners.overlaps(owners.without_paused(effects, [stop]))) == 1
 
 
 def test_an_effect_that_started_after_the_stop_is_not_excused() -> None:
     effects = [effect("b", 2, 6, 7), effect("a", 1, 8.1, 8.2)]
 
-    assert len(checker.overlaps(checker.without_paused(effects, [Hit("stop", "a", 2, 8)]))) == 1
+    assert len(owners.overlaps(owners.without_paused(effects, [Hit("stop", "a", 2, 8)]))) == 1
+
+
+def test_an_effect_after_a_newer_owner_took_the_slot_is_late_whatever_that_one_did() -> None:
+    tenures = [tenure("a", 1, 0), tenure("b", 2, 5)]
+    early, at_once, after = effect("a", 1, 1, 2), effect("a", 1, 4, 6), effect("a", 1, 7, 8)
+
+    assert owners.late(History([early, at_once, after], tenures)) == [at_once, after]
+    assert owners.late(History([effect("b", 2, 6, 7)], tenures)) == []
+    assert owners.late(History([replace(after, outcome="refused")], tenures)) == []
+    assert owners.late(History([at_once], tenures, [Hit("stop", "a", 4.5, 9)])) == []
+
+
+def test_an_effect_without_an_epoch_was_asked_for_by_hand_or_is_a_fault() -> None:
+    stray = effect("a", None, 1, 2)
+
+    assert owners.unowned([stray, effect("a", 1, 1, 2)]) == [stray]
+    assert owners.unowned([replace(stray, by_hand=True), replace(stray, outcome="refused")]) == []
 
 
 # -- ticks --------------------------------------------------------------------------------------
 
 
-def ticks(*numbers: int, outcome: str = "done") -> list[Effect]:
+def ticked(*numbers: int, outcome: str = "done") -> list[Effect]:
     """Return ticks that were sent."""
     return [send("a", 1, n, task="_on_cronjob", tick=n, outcome=outcome) for n in numbers]
 
 
 def test_all_ticks_came() -> None:
-    assert checker.missed_ticks([PROJECT], ticks(4, 6, 8, 8, 10), 3, 11) == []
+    assert ticks.missed_ticks([PROJECT], ticked(4, 6, 8, 8, 10), 3, 11) == []
 
 
 def test_a_tick_in_the_middle_or_at_the_end_is_missed() -> None:
-    assert checker.missed_ticks([PROJECT], ticks(4, 8), 3, 11) == ["p 6", "p 10"]
+    assert ticks.missed_ticks([PROJECT], ticked(4, 8), 3, 11) == ["p 6", "p 10"]
 
 
 def test_a_tick_that_could_not_be_sent_is_missed() -> None:
-    sent = [*ticks(4), *ticks(6, outcome="failed: Redis"), *ticks(8)]
+    sent = [*ticked(4), *ticked(6, outcome="failed: Redis"), *ticked(8)]
 
-    assert checker.missed_ticks([PROJECT], sent, 3, 8) == ["p 6"]
+    assert ticks.missed_ticks([PROJECT], sent, 3, 8) == ["p 6"]
 
 
 def test_a_project_that_never_ticks_misses_those_after_its_start() -> None:
-    late = 100 + checker.START_PATIENCE
+    late = 100 + ticks.START_PATIENCE
 
-    assert checker.missed_ticks([PROJECT], [], 100, late + 3) == [f"p {late + 1}", f"p {late + 3}"]
+    assert ticks.missed_ticks([PROJECT], [], 100, late + 3) == [f"p {late + 1}", f"p {late + 3}"]
 
 
 def test_a_project_without_an_interval_misses_nothing() -> None:
-    assert checker.missed_ticks([{**PROJECT, "every": 0}], [], 0, 100) == []
+    assert ticks.missed_ticks([{**PROJECT, "every": 0}], [], 0, 100) == []
+
+
+def test_a_tick_is_sent_once() -> None:
+    tenures = [tenure("a", 1, 0, left=5), tenure("b", 2, 5.2)]
+    sent = [send("a", 1, 4, tick=4), send("b", 2, 6, tick=4), send("b", 2, 6, tick=6)]
+
+    assert ticks.ticks_twice(History(sent, tenures)) == ["p 4"]
+    assert ticks.ticks_twice(History(sent[1:], tenures)) == []
+
+
+def test_a_tick_is_sent_again_after_a_death_and_for_no_other_reason() -> None:
+    tenures = [tenure("a", 1, 0), tenure("b", 2, 9)]
+    history = History([send("a", 1, 4, tick=4), send("b", 2, 9.5, tick=4)], tenures)
+
+    assert ticks.ticks_twice(replace(history, hits=[Hit("kill", "a", 5, 6)])) == []
+    assert ticks.ticks_twice(replace(history, hits=[Hit("kill", "c", 5, 6)])) == ["p 4"]
+    assert ticks.ticks_twice(replace(history, hits=[Hit("clock_jump", "a", 5, 6)])) == ["p 4"]
+
+
+def test_the_page_of_a_tick_is_wanted_unless_redis_may_have_lost_the_tick() -> None:
+    sent = [send("a", 1, 50, task="_on_cronjob", tick=100)]
+    history = History(sent, requests=fetched(1), final=final(times={"ended": 101}))
+
+    assert pages.lost_urls(history) == ["p /tick/100"]
+    assert pages.lost_urls(replace(history, final=final(times={"ended": 99}))) == []
+    assert pages.lost_urls(replace(history, hits=[Hit("redis_restart", "redis", 55, 56)])) == []
+    assert pages.lost_urls(replace(history, hits=[Hit("redis_restart", "redis", 75, 76)]))
 
 
 # -- duplicates ---------------------------------------------------------------------------------
@@ -181,57 +242,116 @@ def twice(**more: Any) -> History:
 
 
 def test_a_page_fetched_twice_around_a_planned_move_is_a_fault() -> None:
-    assert checker.duplicates_planned(twice(tenures=MOVED)) == ["p /g/0"]
+    assert repeats.duplicates_planned(twice(tenures=MOVED)) == ["p /g/0"]
 
 
 def test_a_page_fetched_twice_by_one_owner_is_a_fault() -> None:
     sends = [send("a", 1, 4), send("a", 1, 9.5)]
 
-    assert checker.duplicates_planned(twice(effects=sends, tenures=[tenure("a", 1, 0)]))
+    assert repeats.duplicates_planned(twice(effects=sends, tenures=[tenure("a", 1, 0)]))
 
 
 def test_a_page_fetched_twice_because_its_owner_died_is_none() -> None:
-    assert checker.duplicates_planned(twice(tenures=DIED, hits=[Hit("kill", "a", 5, 6)])) == []
+    assert repeats.duplicates_planned(twice(tenures=DIED, hits=[Hit("kill", "a", 5, 6)])) == []
 
 
 def test_a_fault_that_hit_somebody_else_explains_nothing() -> None:
     elsewhere = [Hit("kill", "c", 5, 6)]
 
-    assert checker.duplicates_planned(twice(tenures=MOVED, hits=elsewhere)) == ["p /g/0"]
+    assert repeats.duplicates_planned(twice(tenures=MOVED, hits=elsewhere)) == ["p /g/0"]
 
 
 def test_a_fault_long_before_explains_nothing() -> None:
     before = [Hit("drop_both", "a", -20, -15)]
 
-    assert checker.duplicates_planned(twice(tenures=MOVED, hits=before)) == ["p /g/0"]
+    assert repeats.duplicates_planned(twice(tenures=MOVED, hits=before)) == ["p /g/0"]
 
 
 def test_a_handoff_that_was_not_clean_explains_it_only_if_a_fault_explains_the_handoff() -> None:
     unclean = [tenure("a", 1, 0, left=5, clean=False), tenure("b", 2, 5.2)]
     away = [Hit("zk_leader_kill", "zk1", 3, 4)]
 
-    assert checker.duplicates_planned(twice(tenures=unclean)) == ["p /g/0"]
-    assert checker.duplicates_planned(twice(tenures=unclean, hits=away)) == []
+    assert repeats.duplicates_planned(twice(tenures=unclean)) == ["p /g/0"]
+    assert repeats.duplicates_planned(twice(tenures=unclean, hits=away)) == []
 
 
 def test_a_redis_that_restarted_in_between_explains_it() -> None:
     restarted = [Hit("redis_restart", "redis", 5, 6)]
 
-    assert checker.duplicates_planned(twice(tenures=MOVED, hits=restarted)) == []
+    assert repeats.duplicates_planned(twice(tenures=MOVED, hits=restarted)) == []
 
 
 def test_a_page_fetched_twice_after_one_dispatch_is_a_fault() -> None:
-    assert checker.duplicates_planned(twice(effects=[send("a", 1, 4)], tenures=MOVED))
+    assert repeats.duplicates_planned(twice(effects=[send("a", 1, 4)], tenures=MOVED))
 
 
-def test_a_second_dispatch_that_was_never_fetched_is_no_duplicate_fetch() -> None:
-    assert checker.duplicates_planned(twice(tenures=MOVED, requests=fetched(4.5))) == []
+def test_a_second_dispatch_is_a_fault_whether_it_is_fetched_or_not() -> None:
+    assert repeats.duplicates_planned(twice(tenures=MOVED, requests=fetched(4.5))) == ["p /g/0"]
+
+
+def done(member: str, epoch: int, at: float, **more: Any) -> Effect:
+    """Return the write that stores the page as done."""
+    about = {"kind": "update", "url": PAGE, "status": pages.SUCCESS, **more}
+    return effect(member, epoch, at, at + 0.01, **about)
+
+
+def test_nothing_explains_that_a_page_is_sent_again_after_it_was_stored_as_done() -> None:
+    sends = [send("a", 1, 4), done("a", 1, 4.6), send("b", 2, 9.5)]
+    hits = [Hit("kill", "a", 5, 6), Hit("redis_restart", "redis", 5, 6)]
+
+    assert repeats.duplicates_planned(twice(effects=sends, tenures=DIED, hits=hits)) == ["p /g/0"]
+
+
+def test_but_a_late_write_of_a_process_that_was_stopped_may_have_undone_it() -> None:
+    late = effect("c", 1, 1, 9, url=PAGE, kind="insert", status=pages.ACTIVE)
+    sends = [late, send("a", 1, 4), done("a", 1, 4.6), send("b", 2, 9.5)]
+
+    assert repeats.duplicates_planned(twice(effects=sends, hits=[Hit("stop", "c", 2, 8)])) == []
+
+
+def test_what_was_not_heard_of_until_the_time_out_was_rescued() -> None:
+    sends = [send("a", 1, 4), send("a", 1, 24.1)]
+    history = twice(effects=sends, tenures=[tenure("a", 1, 0)], requests=fetched(24.5))
+
+    assert repeats.rescued(history) == ["p /g/0"]
+    assert repeats.duplicates_planned(history) == []
+    assert repeats.rescued(replace(history, hits=[Hit("clock_jump", "a", 5, 6)])) == []
+    assert repeats.rescued(replace(history, hits=[Hit("clock_jump", "b", 5, 6)])) == ["p /g/0"]
+
+
+def test_a_dispatch_that_waited_for_longer_than_the_time_out_is_followed_by_another() -> None:
+    first = replace(send("a", 1, 30), selected=9.9)
+    history = twice(effects=[first, send("a", 1, 31)], tenures=[tenure("a", 1, 0)])
+    soon = replace(history, effects=[replace(first, selected=29.0), history.effects[1]])
+
+    assert repeats.duplicates_planned(history) == []
+    assert repeats.duplicates_planned(soon) == ["p /g/0"]
+    assert repeats.duplicates_planned(replace(soon, hits=[Hit("clock_jump", "a", 29, 29.5)])) == []
+
+
+def test_a_drop_that_the_owner_survived_explains_nothing() -> None:
+    sends = [send("a", 1, 4), effect("a", 1, 7, 7.1, task="other"), send("b", 2, 9.5)]
+    dropped = [Hit("drop_in", "a", 5, 6)]
+
+    assert repeats.duplicates_planned(twice(effects=sends, tenures=DIED, hits=dropped))
+    del sends[1]
+    assert not repeats.duplicates_planned(twice(effects=sends, tenures=DIED, hits=dropped))
+
+
+def test_an_owner_that_was_passed_over_is_explained_only_by_a_death() -> None:
+    passed = [tenure("a", 1, 0, left=5), tenure("c", 3, 5.4)]
+    history = twice(tenures=passed)
+    killed = replace(history, hits=[Hit("kill", "b", 5.1, 6)])
+
+    assert repeats.duplicates_planned(history) == ["p /g/0"]
+    assert repeats.duplicates_planned(killed) == []
+    assert repeats.duplicates_planned(replace(killed, skips=[Skip("b", 1, 2, 5.2)]))
 
 
 def test_duplicates_are_counted_by_project() -> None:
     shared = [Request(1, "p", "/g/0"), Request(2, "q", "/g/0"), Request(3, "q", "/g/0")]
 
-    assert checker.duplicate_fetches(History(requests=shared)) == {("q", "/g/0"): 1}
+    assert repeats.duplicate_fetches(History(requests=shared)) == {("q", "/g/0"): 1}
 
 
 # -- jobs -----------------------------------------------------------------------------------------
@@ -250,8 +370,8 @@ def started(member: str, epoch: int, at: float, **more: Any) -> Effect:
 def test_a_batch_that_is_done_and_started_its_project_is_not_lost() -> None:
     history = History(effects=[started("a", 1, 1)], final=batch())
 
-    assert checker.jobs_lost(history) == []
-    assert checker.jobs_twice(history) == []
+    assert jobs.jobs_lost(history) == []
+    assert repeats.jobs_twice(history) == []
 
 
 @pytest.mark.parametrize(
@@ -265,14 +385,14 @@ def test_a_batch_that_is_done_and_started_its_project_is_not_lost() -> None:
     ids=["not started", "the gate was shut", "not done", "failed"],
 )
 def test_a_batch_that_did_not_do_what_was_asked_is_lost(history: History) -> None:
-    assert checker.jobs_lost(history) == ["b p"]
+    assert jobs.jobs_lost(history) == ["b p"]
 
 
 def test_a_project_that_is_started_twice_by_living_owners_is_found() -> None:
     effects = [started("a", 1, 1), started("b", 2, 5)]
     tenures = [tenure("a", 1, 0, 3), tenure("b", 2, 3.1)]
 
-    assert checker.jobs_twice(History(effects, tenures, final=batch())) == ["p"]
+    assert repeats.jobs_twice(History(effects, tenures, final=batch())) == ["p"]
 
 
 def test_a_project_that_is_started_again_after_its_owner_was_killed_is_explained() -> None:
@@ -280,14 +400,92 @@ def test_a_project_that_is_started_again_after_its_owner_was_killed_is_explained
     tenures = [tenure("a", 1, 0), tenure("b", 2, 7)]
     hits = [Hit("kill", "a", 2, 3)]
 
-    assert checker.jobs_twice(History(effects, tenures, hits, final=batch())) == []
+    assert repeats.jobs_twice(History(effects, tenures, hits, final=batch())) == []
+
+
+# -- handovers ----------------------------------------------------------------------------------
+
+STATE = {"bucket": 1.0, "rate": 2.0, "paused": True, "counted": 9, "known": True, "tick": 100}
+STATE |= {"processing": 3}
+
+
+def handed(found: dict[str, Any] | None, **how: Any) -> History:
+    """Return a planned move in which the next owner found this of the one project."""
+    states = {} if found is None else {"p": found}
+    new = replace(tenure("b", 2, 5.2), found=states, **how)
+    return History(tenures=[replace(tenure("a", 1, 0, left=5), given={"p": STATE}), new])
+
+
+def test_all_that_was_known_is_handed_over() -> None:
+    assert handovers.handovers(handed(STATE)) == []
+    more = {**STATE, "bucket": 1.5, "counted": 10, "tick": 102}
+    assert handovers.handovers(handed(more)) == []
+
+
+@pytest.mark.parametrize(
+    ("what", "value", "name"),
+    [
+        ("bucket", 3.0, "rate"),
+        ("paused", False, "pause"),
+        ("counted", 8, "counters"),
+        ("known", False, "script information"),
+        ("tick", 98, "tick"),
+        ("tick", None, "tick"),
+        ("processing", 2, "tasks under way"),
+    ],
+)
+def test_what_was_not_handed_over_is_named(what: str, value: Any, name: str) -> None:
+    assert handovers.handovers(handed({**STATE, what: value})) == [f"p epoch 2: {name}"]
+
+
+def test_a_project_that_is_gone_and_a_slot_that_came_late_are_faults() -> None:
+    assert handovers.handovers(handed(None)) == ["p epoch 2: all"]
+    assert handovers.handovers(handed(STATE, epoch=3)) == ["slot 1 epoch 1: nothing"]
+    assert handovers.handovers(handed(STATE, epoch=3, received=True)) == []
+
+
+def test_a_death_in_between_explains_that_nothing_came() -> None:
+    history = handed(STATE, epoch=3)
+
+    assert handovers.handovers(replace(history, hits=[Hit("kill", "c", 5.1, 6)])) == []
+    assert handovers.handovers(replace(history, hits=[Hit("drain", "c", 5.1, 6)]))
+
+
+# -- members ------------------------------------------------------------------------------------
+
+
+def test_a_scheduler_that_ends_by_itself_or_with_a_code_has_fallen() -> None:
+    by_itself = History(remarks=[{"e": "fallen", "target": "a", "code": 7}])
+    told = History(tenures=[tenure("a", 1, 0)], hits=[Hit("drain", "a", 1, 2, 7)])
+    well = History(tenures=[tenure("a", 1, 0)], hits=[Hit("drain", "a", 1, 2, 0)])
+
+    assert members.fallen(by_itself) == members.fallen(told) == ["a, code 7"]
+    assert members.fallen(well) == []
+
+
+def test_sigterm_ends_a_process_that_only_started_but_no_owner() -> None:
+    hits = [Hit("drain", "a", 1, 2, -15)]
+
+    assert members.fallen(History(hits=hits)) == []
+    assert members.fallen(History(tenures=[tenure("a", 1, 0)], hits=hits)) == ["a, code -15"]
+
+
+def test_a_scheduler_that_does_not_end_is_overdue() -> None:
+    assert members.overdue(History(remarks=[{"e": "overdue", "target": "a"}])) == ["a"]
+
+
+def test_every_promise_is_in_the_verdict() -> None:
+    times_ = {"started": 0, "ended": 1}
+    history = History(final=final(times=times_, batches={}, projects=[{**PROJECT, "every": 0}]))
+
+    assert {name for name, found in checker.findings(history).items() if found} == {"lost"}
 
 
 # -- times --------------------------------------------------------------------------------------
 
 
 def test_a_pause_lasts_from_giving_up_to_having_loaded() -> None:
-    ((seconds, disturbed),) = checker.pauses(History([effect("a", 1, 0, 1)], MOVED))
+    ((seconds, disturbed),) = times.pauses(History([effect("a", 1, 0, 1)], MOVED))
 
     assert seconds == pytest.approx(0.3)
     assert not disturbed
@@ -295,40 +493,40 @@ def test_a_pause_lasts_from_giving_up_to_having_loaded() -> None:
 
 def test_a_pause_in_which_a_fault_happened_is_told_apart() -> None:
     hits = [Hit("zk_member_kill", "zk1", 4, 5)]
-    (pause,) = checker.pauses(History([effect("a", 1, 0, 1)], MOVED, hits))
+    (pause,) = times.pauses(History([effect("a", 1, 0, 1)], MOVED, hits))
 
     assert pause[1]
 
 
 def test_a_death_is_no_planned_move() -> None:
-    assert checker.pauses(History(effects=[effect("a", 1, 0, 1)], tenures=DIED)) == []
+    assert times.pauses(History(effects=[effect("a", 1, 0, 1)], tenures=DIED)) == []
 
 
 def test_a_takeover_lasts_from_the_fault_to_having_loaded() -> None:
     history = History([effect("a", 1, 0, 1)], DIED, [Hit("kill", "a", 5, 6)])
 
-    assert checker.takeovers(history) == [pytest.approx(4.1)]
+    assert times.takeovers(history) == [pytest.approx(4.1)]
 
 
 def test_a_slot_that_its_owner_kept_was_not_taken_over() -> None:
     went_on = [effect("a", 1, 0, 1), effect("a", 1, 7, 7)]
 
-    assert checker.takeovers(History(went_on, DIED, [Hit("drop_in", "a", 5, 6)])) == []
+    assert times.takeovers(History(went_on, DIED, [Hit("drop_in", "a", 5, 6)])) == []
 
 
 def test_a_slot_given_up_before_the_fault_was_not_taken_over() -> None:
     history = History([effect("a", 1, 0, 1)], MOVED, [Hit("kill", "a", 5.1, 6)])
 
-    assert checker.takeovers(history) == []
+    assert times.takeovers(history) == []
 
 
 @pytest.mark.parametrize(("share", "found"), [(0.5, 3), (0.99, 4), (1, 4)])
 def test_percentiles(share: float, found: int) -> None:
-    assert checker.percentile([4, 1, 3, 2], share) == found
+    assert times.percentile([4, 1, 3, 2], share) == found
 
 
 def test_there_is_no_percentile_of_nothing() -> None:
-    assert checker.percentile([], 0.5) is None
+    assert times.percentile([], 0.5) is None
 
 
 # -- reading ------------------------------------------------------------------------------------
@@ -353,3 +551,25 @@ def test_a_tenure_ends_with_the_giving_up_of_its_own_epoch() -> None:
         Tenure("a", 1, 2, 1, 2, 3, planned=True, clean=True),
         Tenure("a", 1, 4, 4),
     ]
+
+
+def test_what_a_scheduler_tells_is_read() -> None:
+    lines: list[dict[str, Any]] = [
+        {"t": 1, "e": "take", "slot": 1, "epoch": 2, "clean": True},
+        {"t": 2, "e": "ready", "slot": 1, "epoch": 2, "states": {"p": STATE}},
+        {"t": 3, "e": "give_up", "slots": {"1": 2}, "states": {"1": {"p": STATE}}},
+        {"t": 4, "e": "skip", "slot": 1, "epoch": 4},
+    ]
+    (found,) = tenures_of("a", lines)
+
+    assert (found.received, found.found, found.given) == (True, {"p": STATE}, {"p": STATE})
+    assert list(skips_of("a", lines)) == [Skip("a", 1, 4, 4)]
+
+
+def test_how_a_scheduler_ended_is_read() -> None:
+    lines = [
+        {"t": 1, "e": "fault", "n": 0, "kind": "drain", "target": "a"},
+        {"t": 2, "e": "healed", "n": 0, "code": 7},
+    ]
+
+    assert hits_of(lines) == [Hit("drain", "a", 1, 2, 7)]

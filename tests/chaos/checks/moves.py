@@ -1,0 +1,107 @@
+"""How slots changed hands, and which fault explains that one was not handed over."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import NamedTuple
+
+from tests.chaos.checks.faults import HITS_ALL, HITS_LEASE, SETTLE, meets
+from tests.chaos.history import INFINITY, Effect, History, Hit, Tenure
+
+
+class Move(NamedTuple):
+    """A slot that went from one owner to the next; the first owner has no former one."""
+
+    old: Tenure
+    new: Tenure
+
+    @property
+    def asked(self) -> bool:
+        """Whether the old owner gave up in order, able to hand over."""
+        return self.old.left is not None and self.old.planned and self.old.clean
+
+    @property
+    def clean(self) -> bool:
+        """Whether the new owner got all from the old one."""
+        return self.asked and (self.new.epoch == self.old.epoch + 1 or bool(self.new.received))
+
+
+def moves(tenures: Iterable[Tenure]) -> list[Move]:
+    """Return each slot's changes of owner, in order."""
+    by_slot: dict[int, list[Tenure]] = defaultdict(list)
+    for tenure in tenures:
+        by_slot[tenure.slot].append(tenure)
+    return [
+        Move(*pair)
+        for mine in by_slot.values()
+        for pair in pairwise(sorted(mine, key=lambda one: (one.epoch, one.taken)))
+    ]
+
+
+class Moves:
+    """All moves of a history by slot, and the faults that explain those that were not clean."""
+
+    def __init__(self, history: History) -> None:
+        self._hits = history.hits
+        self._skips = {(skip.slot, skip.epoch) for skip in history.skips}
+        self._last_act = _last_acts(history.effects, history.tenures)
+        self._by_slot: dict[int, list[Move]] = defaultdict(list)
+        for move in moves(history.tenures):
+            self._by_slot[move.new.slot].append(move)
+
+    def between(self, slot: int, since: float, until: float) -> list[Move]:
+        """Return the moves of a slot whose new owner took it between two times."""
+        return [move for move in self._by_slot[slot] if since <= move.new.taken <= until]
+
+    def broken(self, slot: int, since: float, until: float) -> bool:
+        """Tell whether a fault broke a slot's chain of owners between two times."""
+        return any(
+            not move.clean and self.explained(move) for move in self.between(slot, since, until)
+        )
+
+    def explained(self, move: Move) -> bool:
+        """Tell whether a fault is there that can have kept a move from being clean.
+
+        The old owner was hit while it owned the slot, and did not come back in time; or Redis
+        or ZooKeeper was away from it. If it gave up in order, only what hit those in between
+        counts, who were granted the slot and did not live to take it.
+        """
+        if move.asked:
+            return self._died_between(move)
+        struck = any(self._took(hit, move) for hit in self._hits if hit.kind in HITS_LEASE)
+        lost = move.new.taken if move.old.left is None else move.old.left
+        return struck or self._all_hit(lost - SETTLE, move.new.taken)
+
+    def _died_between(self, move: Move) -> bool:
+        old, new = move
+        gap = range(old.epoch + 1, new.epoch)
+        if not gap or any((old.slot, epoch) in self._skips for epoch in gap):
+            return False
+        since = new.taken if old.left is None else old.left
+        struck = (hit for hit in self._hits if hit.kind in HITS_LEASE)
+        met = any(meets(hit, since, new.taken, SETTLE) for hit in struck)
+        return met or self._all_hit(since, new.taken)
+
+    def _all_hit(self, since: float, until: float) -> bool:
+        everybody = (hit for hit in self._hits if hit.kind in HITS_ALL)
+        return any(meets(hit, since, until, SETTLE) for hit in everybody)
+
+    def _took(self, hit: Hit, move: Move) -> bool:
+        """Tell whether a fault hit the old owner and cost it the slot."""
+        held = move.old.taken <= hit.end and hit.start <= move.new.taken
+        key = move.old.member, move.old.slot, move.old.epoch
+        kept = self._last_act.get(key, -INFINITY) > hit.end
+        return hit.target == move.old.member and held and not kept
+
+
+def _last_acts(
+    effects: Iterable[Effect], tenures: Iterable[Tenure]
+) -> dict[tuple[str, int, int], float]:
+    """Return when each owner last had an effect; what the gate refused is none."""
+    known = {(tenure.member, tenure.slot, tenure.epoch) for tenure in tenures}
+    last: dict[tuple[str, int, int], float] = {}
+    for effect in effects:
+        key = effect.member, effect.slot, effect.epoch
+        if key in known and effect.outcome == "done":
+            last[key] = max(effect.start, last.get(key, -INFINITY))
+    return last

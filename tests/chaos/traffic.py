@@ -1,0 +1,33 @@
+"""Steady questions to one scheduler that make its threads ask ZooKeeper.
+
+kazoo notices a dead link by a ping that comes back with no answer, and it pings only while
+nothing else is sent: whoever asks all the time hides it.
+"""
+
+import socket
+import threading
+import xmlrpc.client
+from contextlib import ExitStack, suppress
+
+GAP = 0.2
+"""Seconds between two questions."""
+
+_QUESTION = xmlrpc.client.dumps((0, 1), "list_events").encode()
+_HEAD = b"POST / HTTP/1.1\r\nHost: chaos\r\nContent-Type: text/xml\r\nContent-Length: %d\r\n\r\n"
+
+
+def keep_asking(address: str, quiet: threading.Event) -> threading.Thread:
+    """Ask a scheduler from now until an event is set; return the thread that does."""
+    thread = threading.Thread(target=_ask, args=(address, quiet), name=f"asks {address}")
+    thread.start()
+    return thread
+
+
+def _ask(address: str, quiet: threading.Event) -> None:
+    """Ask again and again; no answer is waited for, but each link stays until the end."""
+    host, _, port = address.rpartition(":")
+    with ExitStack() as links:
+        while not quiet.wait(GAP):
+            with suppress(OSError):  # it may have been killed meanwhile
+                link = links.enter_context(socket.create_connection((host, int(port)), 0.5))
+                link.sendall(_HEAD % len(_QUESTION) + _QUESTION)
