@@ -1,0 +1,1 @@
+"""Bad input into every surface of a running cluster."""

@@ -1,0 +1,55 @@
+"""``python -m tests.poison``: everything, or a sample, or each entry alone."""
+
+import argparse
+import logging
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.poison.catalogue import everything, groups, order, sample
+from tests.poison.run import culprits, run, say
+
+
+def main() -> int:
+    """Run; return 0 if nothing was wrong."""
+    asked = _arguments()
+    logging.getLogger("pyspider_zk").setLevel(logging.CRITICAL)  # it says what all others say
+    chance = order(asked.seed)
+    entries = [
+        entry
+        for entry in everything()
+        if asked.only in str(entry) and not any(text in str(entry) for text in asked.without)
+    ]
+    chosen = sample(entries, chance) if asked.short else entries
+    chance.shuffle(chosen)
+    grouped = groups([one for one in chosen if one.stage == "crawl"], asked.group)
+    visits = [one for one in chosen if one.stage == "visit"]
+    say(f"seed {asked.seed}: {len(chosen)} of {len(entries)} entries in {len(grouped)} groups")
+    began = time.monotonic()
+    folder = asked.folder or Path(tempfile.mkdtemp(prefix="poison-"))
+    verdict = run(folder, grouped, visits)
+    say("\n".join(verdict.lines()))
+    if asked.bisect:
+        for group, what in verdict.fatal:
+            for entry in culprits(folder, group):
+                say(f"CULPRIT: {entry}: {what}")
+    say(f"{'good' if verdict.good else 'BAD'} after {time.monotonic() - began:.0f} s; {folder}")
+    return 0 if verdict.good else 1
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.poison", description=__doc__)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
+    parser.add_argument("--short", action="store_true", help="a sample that covers every surface")
+    parser.add_argument("--only", default="", help="entries whose name holds this")
+    parser.add_argument("--without", action="append", default=[], help="and not this")
+    parser.add_argument("--group", type=int, default=40, help="how many are put in at once")
+    parser.add_argument("--bisect", action="store_true", help="name those that are fatal alone")
+    parser.add_argument("--folder", type=Path, help="where data and logs are left")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
