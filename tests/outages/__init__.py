@@ -1,0 +1,1 @@
+"""Databases, Redis and ZooKeeper away for a time, while a cluster crawls."""

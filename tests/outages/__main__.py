@@ -1,0 +1,48 @@
+"""``python -m tests.outages``: services away for a time, alone and in pairs."""
+
+import argparse
+import itertools
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.outages.run import QUICK_TIMES, run, say
+from tests.outages.ways import WAYS, listing, parse
+
+
+def main() -> int:
+    """Run; return 0 if nothing was wrong."""
+    asked = _arguments()
+    outages = list(map(parse, asked.what)) or _alone_and_in_pairs()
+    folder = asked.folder or Path(tempfile.mkdtemp(prefix="outages-"))
+    times = QUICK_TIMES if asked.quick_times else None
+    verdict = run(folder / "cluster", outages, asked.seconds, times)
+    say("\n".join(verdict.faults) or "good")
+    say(str(folder))
+    return 1 if verdict.faults else 0
+
+
+def _alone_and_in_pairs() -> list[dict[str, str]]:
+    alone = [{what: how} for what, ways in WAYS.items() for how in ways]
+    pairs = [
+        {what: next(iter(WAYS[what])) for what in pair} for pair in itertools.combinations(WAYS, 2)
+    ]
+    return alone + pairs
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.outages", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=15.0, help="how long each is away")
+    parser.add_argument(
+        "--what",
+        action="append",
+        default=[],
+        help=f"away together, such as taskdb,redis=killed; may be repeated; {listing()}",
+    )
+    parser.add_argument("--quick-times", action="store_true", help="a lease of 2 s instead of 4")
+    parser.add_argument("--folder", type=Path, help="where data and logs are left")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,194 @@
+"""One run: a cluster that crawls, outages one after the other, and what was seen."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import redis
+
+from tests.crawling_cluster import CrawlingCluster
+from tests.outages.ways import all_away
+
+PROMISE = 5.0  # seconds until it goes on after a return
+SLACK = 10.0  # more of them on a machine that does other things as well
+FINISH = 120.0  # seconds until all pages must be crawled at the end
+STEPS = 3  # pages of each project after a return: the first may have been under way
+STOPS_PAGES = {
+    ("taskdb", "locked"),
+    ("taskdb", "read-only"),
+    ("redis", "frozen"),
+    ("redis", "killed"),
+    ("redis", "cut"),
+    ("zookeeper", "frozen"),
+    ("zookeeper", "killed"),
+}
+"""What no page is fetched without; a file that was moved away is still open."""
+
+PROJECTS = [f"away_{letter}" for letter in "abcdefghi"]
+QUICK_TIMES: Mapping[str, float] = {"renewal": 0.5, "lease": 2.0, "session": 4.0}
+
+
+@dataclass
+class Outage:
+    """What was seen of one.
+
+    Attributes:
+        parts: what was away, and how.
+        seconds: how long.
+        resumed: seconds from the return until each project had crawled some pages, None if never.
+        stored: seconds from the return until a result was stored, None if never.
+        fallen: processes that ended meanwhile.
+        letters: dead letters afterwards.
+        meanwhile: pages that were fetched in its second half. While what they need is away there
+            are none, else it was not away.
+    """
+
+    parts: Mapping[str, str]
+    seconds: float
+    resumed: float | None = None
+    stored: float | None = None
+    fallen: list[str] = field(default_factory=list)
+    letters: int = 0
+    meanwhile: int = 0
+
+    @property
+    def name(self) -> str:
+        """Return what was away, in words."""
+        return " and ".join(f"{what} ({how})" for what, how in self.parts.items())
+
+    @property
+    def faults(self) -> list[str]:
+        """Return what is wrong with it."""
+        said = [f"{self.name}: {fallen}" for fallen in self.fallen]
+        for what, after in (("crawled on", self.resumed), ("stored results", self.stored)):
+            if after is None:
+                said.append(f"{self.name}: never {what} after the return")
+            elif after > PROMISE + SLACK:
+                said.append(f"{self.name}: {what} only {after:.1f} s after the return")
+        if self.meanwhile and STOPS_PAGES & set(self.parts.items()):
+            said.append(f"{self.name}: was not away, {self.meanwhile} pages were fetched meanwhile")
+        if self.letters:
+            said.append(f"{self.name}: {self.letters} dead letters")
+        return said
+
+    def line(self) -> str:
+        """Return it for people."""
+        told = {"crawled on": self.resumed, "stored results": self.stored}
+        figures = [
+            f"{what} after {after:.1f} s" if after is not None else f"never {what}"
+            for what, after in told.items()
+        ]
+        figures.append(f"{self.meanwhile} pages in the second half of it")
+        return f"{self.name}, away for {self.seconds:g} s: {', '.join(figures)}"
+
+
+@dataclass
+class Verdict:
+    """What was seen of all, and of the end."""
+
+    outages: list[Outage] = field(default_factory=list)
+    unfinished: list[str] = field(default_factory=list)
+
+    @property
+    def faults(self) -> list[str]:
+        """Return all that is wrong."""
+        return [*(fault for each in self.outages for fault in each.faults), *self.unfinished]
+
+
+def run(
+    folder: Path,
+    outages: Sequence[Mapping[str, str]],
+    seconds: float,
+    times: Mapping[str, float] | None = None,
+) -> Verdict:
+    """Have these outages happen one after the other to one cluster.
+
+    Args:
+        outages: what is away, and how, each time.
+        seconds: how long each lasts.
+        times: settings of the cluster; an outage shall outlast its lease and its session.
+    """
+    verdict = Verdict()
+    with CrawlingCluster(folder, times, relayed=True) as cluster:
+        cluster.crawl(PROJECTS, rate=20)
+        cluster.await_that(
+            "all projects crawl", lambda: len(cluster.site.served()) >= len(PROJECTS)
+        )
+        for parts in outages:
+            verdict.outages.append(_suffer(cluster, parts, seconds))
+            say(verdict.outages[-1].line())
+        cluster.site.end_chains(PROJECTS)
+        lossy = any("redis" in parts for parts in outages)
+        verdict.unfinished = _unfinished(cluster, results=not lossy)
+    return verdict
+
+
+def say(what: str) -> None:
+    """Print a line now."""
+    print(what, flush=True)  # noqa: T201
+
+
+def _suffer(cluster: CrawlingCluster, parts: Mapping[str, str], seconds: float) -> Outage:
+    outage = Outage(parts, seconds)
+    known = cluster.processes()
+    with all_away(parts, cluster):
+        time.sleep(seconds / 2)  # that is what an outage is
+        served = sum(cluster.site.served().values())
+        time.sleep(seconds / 2)
+        outage.meanwhile = sum(cluster.site.served().values()) - served
+    returned = time.monotonic()
+    crawled = _grows(cluster.site.served, PROJECTS, STEPS)
+    stored = _grows(lambda: _stored(cluster), PROJECTS[:1], 1)
+    deadline = returned + PROMISE + SLACK + seconds / 2
+    while time.monotonic() < deadline and None in (outage.resumed, outage.stored):
+        after = time.monotonic() - returned
+        if outage.resumed is None and crawled():
+            outage.resumed = after
+        if outage.stored is None and stored():
+            outage.stored = after
+        time.sleep(0.1)  # pages and rows are counted
+    outage.fallen = [
+        f"{name} (pid {pid}) ended"
+        for name, pid in known.items()
+        if cluster.processes().get(name) != pid
+    ]
+    outage.letters = _letters(cluster)
+    return outage
+
+
+def _grows(
+    count: Callable[[], Mapping[str, int]], names: Sequence[str], steps: int
+) -> Callable[[], bool]:
+    before = count()
+
+    def grown() -> bool:
+        now = count()
+        return all(now.get(name, 0) >= before.get(name, 0) + steps for name in names)
+
+    return grown
+
+
+def _stored(cluster: CrawlingCluster) -> dict[str, int]:
+    """Return how many results each project has."""
+    with cluster.open_database("result") as resultdb:
+        return {name: resultdb.count(name) if name in resultdb.projects else 0 for name in PROJECTS}
+
+
+def _letters(cluster: CrawlingCluster) -> int:
+    with redis.Redis.from_url(cluster.redis.url) as client:
+        return int(client.xlen("dead_letters"))
+
+
+def _unfinished(cluster: CrawlingCluster, *, results: bool) -> list[str]:
+    """Return what is not done in the end, the results included if they are promised.
+
+    A Redis that goes away may take with it what a component had just popped, for its reply is
+    lost. The scheduler tries a task again; of a result pyspider keeps no copy.
+    """
+    deadline = time.monotonic() + FINISH
+    while missing := cluster.missing(results=results):
+        if time.monotonic() > deadline:
+            return [f"{name} lost {pages[:3]}" for name, pages in missing.items()]
+        time.sleep(0.3)  # the databases are asked
+    return []

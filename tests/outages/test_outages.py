@@ -1,0 +1,56 @@
+"""Services away for a time: no process ends, nothing is buried or lost, and it soon goes on."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pyspider_zk.errors import MissingService
+from tests.outages.run import QUICK_TIMES, run
+from tests.outages.ways import WAYS, parse
+
+SECONDS = 8.0
+"""Longer than the lease and the session of these clusters, and than every pause between tries."""
+
+TOLD = (
+    "taskdb",
+    "projectdb",
+    "resultdb",
+    "redis=frozen",
+    "redis=killed",
+    "zookeeper=killed",
+    "taskdb,redis",
+    "projectdb,zookeeper",
+)
+"""Each alone, and those pairs of which one hides the other."""
+
+
+@pytest.mark.outage
+@pytest.mark.zk
+@pytest.mark.redis
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_crawl_goes_on_when_what_was_away_returns(tmp_path: Path) -> None:
+    try:
+        verdict = run(tmp_path / "cluster", list(map(parse, TOLD)), SECONDS, QUICK_TIMES)
+    except MissingService as missing:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(missing))
+
+    assert verdict.faults == []
+    assert len(verdict.outages) == len(TOLD)
+
+
+def test_what_is_away_is_told_in_words() -> None:
+    assert parse("taskdb, redis=killed") == {"taskdb": "locked", "redis": "killed"}
+
+
+@pytest.mark.parametrize("text", ["", "moon", "redis=locked", "taskdb,", "taskdb=killed"])
+def test_what_cannot_be_away_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="cannot be away"):
+        parse(text)
+
+
+def test_every_way_has_a_service() -> None:
+    assert set(WAYS) == {"taskdb", "projectdb", "resultdb", "redis", "zookeeper"}
