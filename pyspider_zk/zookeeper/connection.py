@@ -89,8 +89,7 @@ class Connection:
     ) -> None:
         self._settings = settings
         self._timeout = timeout
-        alone = "," not in settings.hosts
-        self._session = Session(settings.session, clock, resumes=resumes, alone=alone)
+        self._session = Session(settings.session, clock, resumes=resumes)
         self._pulse = Pulse(self._session, self._beat)
         self.unreadable = Unreadable()
         self._client = KazooClient(

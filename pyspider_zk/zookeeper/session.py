@@ -15,6 +15,8 @@ from pyspider_zk.zookeeper.wire import Wire
 
 logger = logging.getLogger("pyspider_zk.session")
 
+DOUBLINGS = 10  # of a server's time to answer, at most: an outage has no end of tries
+
 
 class Change(StrEnum):
     """What happened to the connection.
@@ -44,7 +46,6 @@ class Session:
         clock: seconds on a clock that never jumps and counts suspension.
         resumes: never give up, but go on in the same session for as long as the server lets us,
             however long nobody answered. Only for those that hold nothing by the session alone.
-        alone: there is one server only: one that is slow to begin is better than none.
 
     Attributes:
         changes: what happened, in order; read by one thread.
@@ -56,17 +57,16 @@ class Session:
         clock: Callable[[], float],
         *,
         resumes: bool = False,
-        alone: bool = False,
     ) -> None:
         self._asked = asked
         self._clock = clock
         self._resumes = resumes
-        self._alone = alone
         self._lock = threading.Lock()
         self._id: int | None = None
         self._answered = float("-inf")
         self._given_up = False
         self._has_warned = False
+        self._silent = 0  # tries since a server answered
         self._wire: Wire | None = None
         self.times = Times(asked)
         self.changes: queue.SimpleQueue[Change | None] = queue.SimpleQueue()
@@ -100,6 +100,7 @@ class Session:
             wire = self._wire
             if wire is not None and not wire.closed and self._clock() > self._end_of(wire):
                 logger.info("no server answers on this link: another one is tried")
+                self._silent += wire.granted is None
                 self._sever()
 
     def connect(self, within: Callable[[float], Any]) -> Wire:
@@ -109,8 +110,13 @@ class Session:
             SessionExpiredError: the session was given up, so kazoo must begin another one.
         """
         self._refuse_if_given_up()
-        began = self._clock()
-        wire = Wire(within(self._patience()), began)
+        began, patience = self._clock(), self._patience()
+        try:
+            link = within(patience)
+        except OSError:
+            self._silent += self._clock() - began >= patience
+            raise
+        wire = Wire(link, began, patience)
         with self._lock:
             self._wire = wire
             if self._given_up:
@@ -136,7 +142,7 @@ class Session:
                 return
             if session != self._id:
                 self._answered = wire.began
-            self._id, self._answered = session, max(self._answered, wire.began)
+            self._id, self._answered, self._silent = session, max(self._answered, wire.began), 0
             self.times = Times(wire.granted or self._asked)
         self._warn()
         self.changes.put(Change.BACK)
@@ -168,14 +174,20 @@ class Session:
                 raise SessionExpiredError
 
     def _patience(self) -> float:
-        """Return how long a server may take to answer; it is short while a session is at stake."""
-        has_time = self._id is None or self._alone
-        return self._asked if has_time else self.times.connecting
+        """Return how long a server may take to answer.
+
+        It is short while a session is at stake, but twice as long after each that kept silent: all
+        of them may be slow. One that refuses takes no time.
+        """
+        if self._id is None:
+            return self._asked
+        stretched: float = self.times.connecting * 2 ** min(self._silent, DOUBLINGS)
+        return min(self._asked, stretched)
 
     def _end_of(self, wire: Wire) -> float:
         """Return when a link is taken for dead."""
         if wire.granted is None:
-            return wire.began + self._patience()
+            return wire.began + wire.patience
         return max(self._answered, wire.began) + self.times.severing
 
     def _sever(self) -> None:

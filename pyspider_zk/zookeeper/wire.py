@@ -19,14 +19,16 @@ class Wire:
     Args:
         link: the socket, with or without TLS.
         began: when connecting began, on the session's clock.
+        patience: seconds that the server may take to answer.
 
     Attributes:
         granted: the session timeout in seconds that the server granted, once it said so.
         closed: whether kazoo is done with it.
     """
 
-    def __init__(self, link: Any, began: float) -> None:
+    def __init__(self, link: Any, began: float, patience: float) -> None:
         self.began = began
+        self.patience = patience
         self.granted: float | None = None
         self.closed = False
         self._link = link

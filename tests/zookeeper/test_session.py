@@ -39,14 +39,12 @@ class Line:
 
     asked: float = 12.0
     resumes: bool = False
-    alone: bool = False
     clock: Clock = field(default_factory=Clock)
     far: list[socket.socket] = field(default_factory=list)
     wires: list[Wire] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        options = {"resumes": self.resumes, "alone": self.alone}
-        self.session = Session(self.asked, self.clock, **options)
+        self.session = Session(self.asked, self.clock, resumes=self.resumes)
 
     def open(self) -> Wire:
         def within(_: float) -> socket.socket:
@@ -221,15 +219,67 @@ def test_a_server_that_does_not_take_the_session_over_is_left_soon(make):
     assert line.session.id == ID
 
 
-def test_the_only_server_may_take_its_time_to_begin(make):
-    line = make(asked=12.0, resumes=True, alone=True)
+def test_the_next_server_gets_twice_the_time(make):
+    line = make(asked=12.0, resumes=True)
+    line.connect()
+    patience = []
+    for _ in range(5):
+        deaf, began = line.open(), line.clock.time
+        while not is_severed(deaf):
+            line.after(0.5)
+        patience.append(line.clock.time - began - 0.5)
+
+    assert patience == [2.0, 4.0, 8.0, 12.0, 12.0]
+
+
+def test_servers_that_refuse_do_not_count_as_silent(make):
+    line = make(asked=12.0, resumes=True)
     line.connect()
     line.after(8.1)
-    slow = line.open()
 
-    line.after(11)
+    def refused(_: float) -> socket.socket:
+        raise ConnectionRefusedError
+
+    for _ in range(20):
+        with pytest.raises(ConnectionRefusedError):
+            line.session.connect(refused)
+    deaf = line.open()
+    line.after(2.1)
+
+    assert is_severed(deaf)
+
+
+def test_a_connection_that_is_not_made_in_time_counts_as_silent(make):
+    line = make(asked=12.0, resumes=True)
+    line.connect()
+    line.after(8.1)
+
+    def in_vain(patience: float) -> socket.socket:
+        line.clock.time += patience
+        raise TimeoutError
+
+    for _ in range(2000):
+        with pytest.raises(TimeoutError):
+            line.session.connect(in_vain)
+    slow = line.open()
+    line.after(11.9)
 
     assert not is_severed(slow)
+
+
+def test_after_an_answer_the_time_is_short_again(make):
+    line = make(asked=12.0, resumes=True)
+    line.connect()
+    line.after(8.1)
+    line.open()
+    line.after(2.1)
+    line.connect()
+    line.after(8.1)
+
+    deaf = line.open()
+    line.after(2.1)
+
+    assert is_severed(deaf)
 
 
 @pytest.mark.parametrize("granted", [4.0, 40.0])
