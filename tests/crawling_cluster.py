@@ -174,20 +174,13 @@ class CrawlingCluster:
                 assert caller.rpc.newtask({**task, "process": {"callback": "on_start"}})
         self.projects += names
 
-    def missing(
-        self, names: Sequence[str] | None = None, *, results: bool = True
-    ) -> dict[str, list[str]]:
+    def missing(self) -> dict[str, list[str]]:
         """Return for each project the pages that the site told of and that are not done.
 
-        Args:
-            names: by default all projects.
-            results: a page without its result is not done.
+        A page without its result is not done.
         """
-        wanted = self.projects if names is None else names
         with self.open_database("task") as taskdb, self.open_database("result") as resultdb:
-            left = {
-                name: self._left(taskdb, resultdb if results else None, name) for name in wanted
-            }
+            left = {name: self._left(taskdb, resultdb, name) for name in self.projects}
         return {name: pages for name, pages in left.items() if pages}
 
     def await_that(self, what: str, holds: Callable[[], bool], patience: float = PATIENCE) -> None:
@@ -237,8 +230,6 @@ class CrawlingCluster:
         done: set[str] = set()
         if name in taskdb.projects:
             done = {row["url"] for row in taskdb.load_tasks(taskdb.SUCCESS, name, ("url",))}
-        if resultdb is None:
-            return sorted(told - done) or ([] if told else ["on_start"])
         stored: set[str] = set()
         if name in resultdb.projects:
             stored = {row["url"] for row in resultdb.select(name, fields=("url",))}

@@ -29,6 +29,8 @@ class Relay:
         self._whole = threading.Event()
         self._whole.set()
         self._drop = threading.Event()
+        self._mute = threading.Event()
+        self._servers: set[socket.socket] = set()
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self.port = int(self._listener.getsockname()[1])
 
@@ -55,6 +57,16 @@ class Relay:
             self._drop.set()
             self._whole.set()
 
+    @contextmanager
+    def losing_replies(self) -> Iterator[None]:
+        """Pass on what clients say, and nothing that the server answers, while the block runs."""
+        self._mute.set()
+        try:
+            yield
+        finally:
+            self._drop.set()
+            self._mute.clear()
+
     def _serve(self) -> None:
         while not self._stopped.is_set():
             if not self._whole.is_set():
@@ -74,7 +86,8 @@ class Relay:
         try:
             data = key.fileobj.recv(_CHUNK)
             if data:
-                key.data.sendall(data)
+                if not (self._mute.is_set() and key.fileobj in self._servers):
+                    key.data.sendall(data)
                 return
         except OSError:
             pass  # either side is gone: so is the other
@@ -88,6 +101,7 @@ class Relay:
             client.close()
             return
         server.settimeout(None)
+        self._servers.add(server)
         self._selector.register(client, selectors.EVENT_READ, server)
         self._selector.register(server, selectors.EVENT_READ, client)
 
@@ -97,6 +111,7 @@ class Relay:
             self._close(key.fileobj, key.data)
 
     def _close(self, *ends: socket.socket) -> None:
+        self._servers.difference_update(ends)
         for end in ends:
             with suppress(KeyError, ValueError):
                 self._selector.unregister(end)

@@ -66,3 +66,25 @@ def test_afterwards_old_connections_are_gone_and_new_ones_work(relay: Relay) -> 
         new.sendall(b"word")
 
         assert new.recv(10) == b"word"
+
+
+def test_while_replies_are_lost_there_is_no_answer_and_then_no_connection(relay: Relay) -> None:
+    with _client(relay) as client:
+        client.sendall(b"before")
+        assert client.recv(10) == b"before"
+        with relay.losing_replies():
+            client.sendall(b"word")
+            client.settimeout(0.5)
+
+            with pytest.raises(TimeoutError):
+                client.recv(10)
+        client.settimeout(SOON)
+
+        assert _rest_of(client) == b""
+
+
+def _rest_of(client: socket.socket) -> bytes:
+    try:
+        return client.recv(10)
+    except ConnectionResetError:
+        return b""

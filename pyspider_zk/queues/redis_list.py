@@ -1,7 +1,10 @@
-"""A list in Redis as pyspider's queue uses it, which neither junk nor a huge message stops."""
+"""A list in Redis as pyspider's queue uses it, which neither junk nor a lost reply harms."""
 
 import logging
+import os
+from threading import Lock
 from typing import Any
+from uuid import uuid4
 
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.queues import caps
@@ -9,18 +12,46 @@ from pyspider_zk.queues.redis_aside import Aside
 
 log = logging.getLogger(__name__)
 
-# KEYS: list   ARGV: bytes of a message
+KEPT = 3600  # seconds that Redis remembers a caller
+
+# Each call has a number that grows. Redis remembers of each caller the last one that it answered,
+# and what it gave: a call that comes again, since its reply was lost, gets that again. Nobody waits
+# for the answer to an older one any more.
+# KEYS: list, caller   ARGV: number of the call, seconds to remember the caller, bytes of a message
 _POP = """
+local last = tonumber(redis.call('HGET', KEYS[2], 'popped') or 0) or 0
+local call = tonumber(ARGV[1])
+if last == call then return redis.call('HGET', KEYS[2], 'raw') end
+if last > call then return false end
 local raw = redis.call('LPOP', KEYS[1])
-if raw and #raw > tonumber(ARGV[1]) then return #raw end
+if raw and #raw > tonumber(ARGV[3]) then return #raw end
+if raw then
+  redis.call('HSET', KEYS[2], 'popped', ARGV[1], 'raw', raw)
+  redis.call('EXPIRE', KEYS[2], ARGV[2])
+elseif last > 0 then
+  redis.call('HDEL', KEYS[2], 'raw')
+end
 return raw
+"""
+
+# KEYS: list, caller   ARGV: number of the call, seconds to remember the caller, message
+_PUSH = """
+local last = tonumber(redis.call('HGET', KEYS[2], 'pushed') or 0) or 0
+if last >= tonumber(ARGV[1]) then return redis.call('LLEN', KEYS[1]) end
+local length = redis.call('RPUSH', KEYS[1], ARGV[3])
+redis.call('HSET', KEYS[2], 'pushed', ARGV[1])
+redis.call('EXPIRE', KEYS[2], ARGV[2])
+return length
 """
 
 
 class RedisList:
     """The three commands of redis-py that pyspider's queue sends.
 
-    A key of another type is moved out of the way, see `redis_aside`. Threads: any.
+    A message is taken and put once, also when Redis did it and its reply was lost: whoever asks
+    again is known. A key of another type is moved out of the way, see `redis_aside`.
+
+    Threads: any; one after the other.
 
     Args:
         aside: moves foreign keys out of the way.
@@ -28,6 +59,8 @@ class RedisList:
 
     def __init__(self, aside: Aside) -> None:
         self._aside = aside
+        self._lock = Lock()
+        self._caller = _Caller()
 
     def llen(self, name: str) -> int:
         """Return the number of messages."""
@@ -37,22 +70,59 @@ class RedisList:
     def rpush(self, name: str, raw: bytes) -> int:
         """Append a message; return the number of messages.
 
+        A message that comes again after a call that was not answered is the same message.
+
         Raises:
             BadMessage: it is larger than the one who takes it would take.
+            Unavailable: no answer; it may or may not be there.
         """
         check_size(raw)
-        length: Any = self._aside.run(lambda: {name: "list"}, lambda it: it.rpush(name, raw))
+        with self._lock:
+            caller = self._present_caller()
+            if raw != caller.unanswered:
+                caller.pushes += 1
+            caller.unanswered = raw
+            length = self._call(_PUSH, name, caller.pushes, raw)
+            caller.unanswered = None
         return int(length)
 
     def lpop(self, name: str) -> bytes | None:
-        """Take the oldest message; one that is too large is dropped by the server."""
+        """Take the oldest message; one that is too large is dropped by the server.
+
+        Raises:
+            Unavailable: no answer; what was taken comes with the next call.
+        """
         while True:
-            raw: Any = self._aside.run(
-                lambda: {name: "list"}, lambda it: it.eval(_POP, 1, name, str(caps.PAGE))
-            )
+            with self._lock:
+                caller = self._present_caller()
+                raw = self._call(_POP, name, caller.pops, caps.PAGE)
+                caller.pops += 1
             if not isinstance(raw, int):
                 return raw  # type: ignore[no-any-return]
             log.error("dropped a message of %s: %d bytes, the limit is %d", name, raw, caps.PAGE)
+
+    def _call(self, script: str, name: str, number: int, what: bytes | int) -> Any:
+        key = f"{name}:{self._caller.name}"
+        return self._aside.run(
+            lambda: {name: "list", key: "hash"},
+            lambda it: it.eval(script, 2, name, key, str(number), str(KEPT), what),
+        )
+
+    def _present_caller(self) -> "_Caller":
+        """Return who asks: a process that was forked off is another one."""
+        if self._caller.pid != os.getpid():
+            self._caller = _Caller()
+        return self._caller
+
+
+class _Caller:
+    """Process that asks, and how often it has been answered."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.name = uuid4().hex[:12]
+        self.pops, self.pushes = 1, 0
+        self.unanswered: bytes | None = None
 
 
 def check_size(raw: bytes) -> None:

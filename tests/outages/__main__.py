@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.outages.run import QUICK_TIMES, run, say
+from tests.outages.run import PATIENCE, QUICK_TIMES, run, say
 from tests.outages.ways import WAYS, listing, parse
 
 
@@ -17,9 +17,10 @@ def main() -> int:
     folder = asked.folder or Path(tempfile.mkdtemp(prefix="outages-"))
     times = QUICK_TIMES if asked.quick_times else None
     verdict = run(folder / "cluster", outages, asked.seconds, times)
-    say("\n".join(verdict.faults) or "good")
+    faults = verdict.faults(asked.within)
+    say("\n".join(faults) or "good")
     say(str(folder))
-    return 1 if verdict.faults else 0
+    return 1 if faults else 0
 
 
 def _alone_and_in_pairs() -> list[dict[str, str]]:
@@ -38,6 +39,9 @@ def _arguments() -> argparse.Namespace:
         action="append",
         default=[],
         help=f"away together, such as taskdb,redis=killed; may be repeated; {listing()}",
+    )
+    parser.add_argument(
+        "--within", type=float, default=PATIENCE, help="seconds in which it must go on afterwards"
     )
     parser.add_argument("--quick-times", action="store_true", help="a lease of 2 s instead of 4")
     parser.add_argument("--folder", type=Path, help="where data and logs are left")

@@ -38,7 +38,7 @@ def test_a_crawl_goes_on_when_what_was_away_returns(tmp_path: Path) -> None:
             raise
         pytest.skip(str(missing))
 
-    assert verdict.faults == []
+    assert verdict.faults() == []
     assert len(verdict.outages) == len(TOLD)
 
 

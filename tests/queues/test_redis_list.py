@@ -1,0 +1,169 @@
+"""What a list in Redis gives and takes once, also when Redis did it and its reply was lost."""
+
+import multiprocessing
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import redis
+
+from pyspider_zk.errors import Unavailable
+from pyspider_zk.local.services import RedisServer
+from pyspider_zk.queues import redis_link
+from pyspider_zk.queues.redis_aside import Aside
+from pyspider_zk.queues.redis_link import RedisLink
+from pyspider_zk.queues.redis_list import _POP, KEPT, RedisList
+from tests.relay import Relay
+
+pytestmark = pytest.mark.redis
+
+NAME = "fetcher2processor"
+SOON = 0.2  # seconds that an answer is waited for
+
+Make = Callable[[], RedisList]
+
+
+@pytest.fixture
+def relay(redis_server: RedisServer) -> Iterator[Relay]:
+    with Relay(redis_server.port) as relay:
+        yield relay
+
+
+@pytest.fixture
+def client(redis_url: str) -> Iterator[redis.Redis]:
+    with redis.Redis.from_url(redis_url) as client:
+        yield client
+
+
+@pytest.fixture
+def make(redis_url: str, relay: Relay, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
+    """Give what makes a list of one more process, behind the relay."""
+    monkeypatch.setattr(redis_link, "ANSWER_TIMEOUT", SOON)
+    links: list[RedisLink] = []
+
+    def make() -> RedisList:
+        database = redis_url.rpartition("/")[2]
+        links.append(RedisLink(f"redis://127.0.0.1:{relay.port}/{database}", retries=1))
+        return RedisList(Aside(links[-1]))
+
+    yield make
+    for link in links:
+        link.close()
+
+
+def caller_of(client: redis.Redis) -> str:
+    (key,) = client.scan_iter(f"{NAME}:*")
+    return key.decode()
+
+
+def test_a_message_whose_delivery_was_lost_comes_with_the_next_call(
+    make: Make, relay: Relay, client: redis.Redis
+) -> None:
+    ours = make()
+    client.rpush(NAME, b"one", b"two", b"three")
+    assert ours.lpop(NAME) == b"one"
+
+    with relay.losing_replies(), pytest.raises(Unavailable):
+        ours.lpop(NAME)
+    assert client.lrange(NAME, 0, -1) == [b"three"]  # Redis did it
+
+    assert [ours.lpop(NAME) for _ in range(3)] == [b"two", b"three", None]
+
+
+def test_another_process_does_not_get_it(make: Make, relay: Relay, client: redis.Redis) -> None:
+    ours, others = make(), make()
+    assert ours.lpop(NAME) is None  # it is connected
+    client.rpush(NAME, b"one", b"two")
+
+    with relay.losing_replies(), pytest.raises(Unavailable):
+        ours.lpop(NAME)
+
+    assert [others.lpop(NAME), others.lpop(NAME)] == [b"two", None]
+    assert ours.lpop(NAME) == b"one"
+
+
+def test_a_message_that_was_put_without_an_answer_is_put_once(
+    make: Make, relay: Relay, client: redis.Redis
+) -> None:
+    ours = make()
+    ours.rpush(NAME, b"one")
+
+    with relay.losing_replies(), pytest.raises(Unavailable):
+        ours.rpush(NAME, b"two")
+    assert client.llen(NAME) == 2  # Redis did it
+
+    assert [ours.rpush(NAME, b"two"), ours.rpush(NAME, b"three")] == [2, 3]
+    assert client.lrange(NAME, 0, -1) == [b"one", b"two", b"three"]
+
+
+def test_a_message_that_never_arrived_is_put(make: Make, relay: Relay, client: redis.Redis) -> None:
+    ours = make()
+    with relay.cut(), pytest.raises(Unavailable):
+        ours.rpush(NAME, b"one")
+
+    ours.rpush(NAME, b"one")
+
+    assert b"one" in client.lrange(NAME, 0, -1)
+
+
+def test_equal_messages_that_were_answered_are_two(make: Make, client: redis.Redis) -> None:
+    ours = make()
+
+    ours.rpush(NAME, b"one")
+    ours.rpush(NAME, b"one")
+
+    assert client.llen(NAME) == 2
+
+
+def test_a_call_that_arrives_late_takes_nothing(make: Make, client: redis.Redis) -> None:
+    ours = make()
+    client.rpush(NAME, b"one", b"two", b"three")
+    ours.lpop(NAME)
+    ours.lpop(NAME)
+
+    late: Any = client.eval(_POP, 2, NAME, caller_of(client), "1", str(KEPT), "1000")
+
+    assert late is None
+    assert ours.lpop(NAME) == b"three"
+
+
+def test_redis_keeps_no_message_of_an_idle_process(make: Make, client: redis.Redis) -> None:
+    ours = make()
+    client.rpush(NAME, b"one")
+
+    ours.lpop(NAME)
+    ours.lpop(NAME)
+
+    key = caller_of(client)
+    assert client.hkeys(key) == [b"popped"]
+    assert 0 < client.ttl(key) <= KEPT
+
+
+def test_a_process_that_was_forked_off_is_another_one(make: Make, client: redis.Redis) -> None:
+    ours = make()
+    client.rpush(NAME, b"one", b"two", b"three")
+    first = ours.lpop(NAME)
+    forked = multiprocessing.get_context("fork")
+    answers = forked.SimpleQueue()
+
+    child = forked.Process(target=lambda: answers.put(ours.lpop(NAME)))
+    child.start()
+    taken = [first, answers.get(), ours.lpop(NAME)]
+    child.join()
+
+    assert taken == [b"one", b"two", b"three"]
+
+
+def test_a_full_memory_lets_messages_out(own_redis: RedisServer) -> None:
+    ours = RedisList(Aside(RedisLink(own_redis.url)))
+    ours.rpush(NAME, b"one")
+    with redis.Redis.from_url(own_redis.url) as client:
+        client.config_set("maxmemory", 1)
+
+        with pytest.raises(Unavailable, match="maxmemory"):
+            ours.rpush(NAME, b"two")
+        taken = ours.lpop(NAME)
+        client.config_set("maxmemory", 0)
+
+    assert taken == b"one"
+    assert ours.lpop(NAME) is None
