@@ -16,7 +16,7 @@ def main() -> int:
     outages = list(map(parse, asked.what)) or _alone_and_in_pairs()
     folder = asked.folder or Path(tempfile.mkdtemp(prefix="outages-"))
     times = QUICK_TIMES if asked.quick_times else None
-    verdict = run(folder / "cluster", outages, asked.seconds, times)
+    verdict = run(folder / "cluster", outages, asked.seconds, times, asked.rate)
     faults = verdict.faults(asked.within)
     say("\n".join(faults) or "good")
     say(str(folder))
@@ -44,6 +44,7 @@ def _arguments() -> argparse.Namespace:
         "--within", type=float, default=PATIENCE, help="seconds in which it must go on afterwards"
     )
     parser.add_argument("--quick-times", action="store_true", help="a lease of 2 s instead of 4")
+    parser.add_argument("--rate", type=float, default=20.0, help="pages per second and project")
     parser.add_argument("--folder", type=Path, help="where data and logs are left")
     return parser.parse_args()
 

@@ -105,6 +105,7 @@ def run(
     outages: Sequence[Mapping[str, str]],
     seconds: float,
     times: Mapping[str, float] | None = None,
+    rate: float = 20.0,
 ) -> Verdict:
     """Have these outages happen one after the other to one cluster.
 
@@ -112,10 +113,11 @@ def run(
         outages: what is away, and how, each time.
         seconds: how long each lasts.
         times: settings of the cluster; an outage shall outlast its lease and its session.
+        rate: pages per second of each project, at most.
     """
     verdict = Verdict()
     with CrawlingCluster(folder, times, relayed=True) as cluster:
-        cluster.crawl(PROJECTS, rate=20)
+        cluster.crawl(PROJECTS, rate)
         cluster.await_that(
             "all projects crawl", lambda: len(cluster.site.served()) >= len(PROJECTS)
         )
