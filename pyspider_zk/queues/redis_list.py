@@ -2,6 +2,8 @@
 
 import logging
 import os
+from collections import deque
+from hashlib import blake2b
 from threading import Lock
 from typing import Any
 from uuid import uuid4
@@ -13,10 +15,12 @@ from pyspider_zk.queues.redis_aside import Aside
 log = logging.getLogger(__name__)
 
 KEPT = 3600  # seconds that Redis remembers a caller
+LATE = 100  # messages after which no earlier call arrives any more
+MOST = 1000  # messages of a process that Redis may have without having said so
 
-# Each call has a number that grows. Redis remembers of each caller the last one that it answered,
-# and what it gave: a call that comes again, since its reply was lost, gets that again. Nobody waits
-# for the answer to an older one any more.
+# A call that comes again, since its reply was lost, has the number that it had, and is done once.
+
+# Each pop has the next number. An older one than the last has nobody left who waits for it.
 # KEYS: list, caller   ARGV: number of the call, seconds to remember the caller, bytes of a message
 _POP = """
 local last = tonumber(redis.call('HGET', KEYS[2], 'popped') or 0) or 0
@@ -34,12 +38,14 @@ end
 return raw
 """
 
-# KEYS: list, caller   ARGV: number of the call, seconds to remember the caller, message
+# Others may come between a push and its repetition, so each is remembered until it was answered.
+# KEYS: list, caller   ARGV: number of the call, seconds to remember the caller, message, a number
+# to forget
 _PUSH = """
-local last = tonumber(redis.call('HGET', KEYS[2], 'pushed') or 0) or 0
-if last >= tonumber(ARGV[1]) then return redis.call('LLEN', KEYS[1]) end
+if redis.call('HEXISTS', KEYS[2], ARGV[1]) == 1 then return redis.call('LLEN', KEYS[1]) end
 local length = redis.call('RPUSH', KEYS[1], ARGV[3])
-redis.call('HSET', KEYS[2], 'pushed', ARGV[1])
+redis.call('HSET', KEYS[2], ARGV[1], '')
+redis.call('HDEL', KEYS[2], ARGV[4])
 redis.call('EXPIRE', KEYS[2], ARGV[2])
 return length
 """
@@ -78,12 +84,10 @@ class RedisList:
         """
         check_size(raw)
         with self._lock:
-            caller = self._present_caller()
-            if raw != caller.unanswered:
-                caller.pushes += 1
-            caller.unanswered = raw
-            length = self._call(_PUSH, name, caller.pushes, raw)
-            caller.unanswered = None
+            pushes = self._present_caller().pushes
+            number = pushes.number_of(raw)
+            length = self._call(_PUSH, name, number, raw, pushes.spare())
+            pushes.answered(raw, number)
         return int(length)
 
     def lpop(self, name: str) -> bytes | None:
@@ -101,11 +105,11 @@ class RedisList:
                 return raw  # type: ignore[no-any-return]
             log.error("dropped a message of %s: %d bytes, the limit is %d", name, raw, caps.PAGE)
 
-    def _call(self, script: str, name: str, number: int, what: bytes | int) -> Any:
+    def _call(self, script: str, name: str, number: int, *what: bytes | int) -> Any:
         key = f"{name}:{self._caller.name}"
         return self._aside.run(
             lambda: {name: "list", key: "hash"},
-            lambda it: it.eval(script, 2, name, key, str(number), str(KEPT), what),
+            lambda it: it.eval(script, 2, name, key, number, KEPT, *what),
         )
 
     def _present_caller(self) -> "_Caller":
@@ -121,8 +125,43 @@ class _Caller:
     def __init__(self) -> None:
         self.pid = os.getpid()
         self.name = uuid4().hex[:12]
-        self.pops, self.pushes = 1, 0
-        self.unanswered: bytes | None = None
+        self.pops = 1
+        self.pushes = _Pushes()
+
+
+class _Pushes:
+    """Numbers of the messages that a process puts; one that comes again has the one it had."""
+
+    def __init__(self) -> None:
+        self._last = 0
+        self._open: dict[bytes, int] = {}
+        self._answered: deque[int] = deque()
+
+    def number_of(self, raw: bytes) -> int:
+        """Return the number of a message that is about to be put."""
+        key = _digest(raw)
+        if key not in self._open:
+            self._last += 1
+            self._open[key] = self._last
+            if len(self._open) > MOST:
+                del self._open[next(iter(self._open))]
+        return self._open[key]
+
+    def answered(self, raw: bytes, number: int) -> None:
+        """Note that a message was put."""
+        del self._open[_digest(raw)]
+        self._answered.append(number)
+
+    def spare(self) -> int:
+        """Return a number that Redis need not remember, 0 if there is none.
+
+        A call may arrive after its repetition was answered, so some are remembered for longer.
+        """
+        return self._answered.popleft() if len(self._answered) >= LATE else 0
+
+
+def _digest(raw: bytes) -> bytes:
+    return blake2b(raw, digest_size=16).digest()
 
 
 def check_size(raw: bytes) -> None:

@@ -12,7 +12,7 @@ from pyspider_zk.local.services import RedisServer
 from pyspider_zk.queues import redis_link
 from pyspider_zk.queues.redis_aside import Aside
 from pyspider_zk.queues.redis_link import RedisLink
-from pyspider_zk.queues.redis_list import _POP, KEPT, RedisList
+from pyspider_zk.queues.redis_list import _POP, _PUSH, KEPT, LATE, RedisList
 from tests.relay import Relay
 
 pytestmark = pytest.mark.redis
@@ -92,7 +92,7 @@ def test_a_message_that_was_put_without_an_answer_is_put_once(
         ours.rpush(NAME, b"two")
     assert client.llen(NAME) == 2  # Redis did it
 
-    assert [ours.rpush(NAME, b"two"), ours.rpush(NAME, b"three")] == [2, 3]
+    assert [ours.rpush(NAME, b"three"), ours.rpush(NAME, b"two")] == [3, 3]
     assert client.lrange(NAME, 0, -1) == [b"one", b"two", b"three"]
 
 
@@ -115,13 +115,34 @@ def test_equal_messages_that_were_answered_are_two(make: Make, client: redis.Red
     assert client.llen(NAME) == 2
 
 
+def test_a_call_that_arrives_late_puts_nothing(make: Make, client: redis.Redis) -> None:
+    ours = make()
+    ours.rpush(NAME, b"one")
+    ours.rpush(NAME, b"two")
+
+    client.eval(_PUSH, 2, NAME, caller_of(client), 1, KEPT, b"one", 0)
+
+    assert client.lrange(NAME, 0, -1) == [b"one", b"two"]
+
+
+def test_redis_remembers_so_many_messages_of_a_process_and_no_more(
+    make: Make, client: redis.Redis
+) -> None:
+    ours = make()
+
+    for _ in range(3 * LATE):
+        ours.rpush(NAME, b"one")
+
+    assert client.hlen(caller_of(client)) == LATE
+
+
 def test_a_call_that_arrives_late_takes_nothing(make: Make, client: redis.Redis) -> None:
     ours = make()
     client.rpush(NAME, b"one", b"two", b"three")
     ours.lpop(NAME)
     ours.lpop(NAME)
 
-    late: Any = client.eval(_POP, 2, NAME, caller_of(client), "1", str(KEPT), "1000")
+    late: Any = client.eval(_POP, 2, NAME, caller_of(client), 1, KEPT, 1000)
 
     assert late is None
     assert ours.lpop(NAME) == b"three"
