@@ -39,27 +39,29 @@ class ClockJumps:
         return jump if jump >= LEAST else 0.0
 
 
-def move_project(project: Project, back: float) -> None:
-    """Let what a project counts by the wall clock have the age that it had.
+def trim_project(project: Project, now: float) -> None:
+    """Let nothing that a project counts by the wall clock lie in the future.
 
     Else its rate bucket would not fill, its pause not end, and no lost task be sent again until
-    the clock is where it was.
+    the clock is where it was. What was noted since the clock was set back stays as it is.
     """
-    project.task_queue.bucket.last_update -= back
-    project._paused_time -= back
-    for item in project.task_queue.processing.queue_dict.values():
-        item.exetime -= back  # all alike, so they stay in order
+    tasks = project.task_queue
+    tasks.bucket.last_update = min(tasks.bucket.last_update, now)
+    project._paused_time = min(project._paused_time, now)
+    latest = now + tasks.processing_timeout
+    for item in tasks.processing.queue_dict.values():
+        item.exetime = min(item.exetime, latest)  # so they stay in order
 
 
-def move_counters(counters: Iterable[BaseCounter], back: float) -> None:
-    """Let what counters hold have the age that it had."""
+def trim_counters(counters: Iterable[BaseCounter], now: float) -> None:
+    """Let nothing that counters hold lie in the future."""
     for counter in counters:
         state: dict[str, Any] = vars(counter)
         for name in ("cache_start", "_first_data_time"):
             if state.get(name):
-                state[name] -= back
+                state[name] = min(state[name], now)
         times = state.get("times")
         if times:
-            moved = [each - back for each in times]
+            trimmed = [min(each, now) for each in times]
             times.clear()
-            times.extend(moved)
+            times.extend(trimmed)

@@ -21,7 +21,7 @@ from pyspider_zk.hooks.active_rows import active_rows
 from pyspider_zk.hooks.agenda import Agenda
 from pyspider_zk.hooks.breaker import Breaker
 from pyspider_zk.hooks.catalogue import FIELDS, Catalogue
-from pyspider_zk.hooks.clock_jumps import ClockJumps, move_counters, move_project
+from pyspider_zk.hooks.clock_jumps import ClockJumps, trim_counters, trim_project
 from pyspider_zk.hooks.due_queue import DueQueue
 from pyspider_zk.hooks.gate import Gate
 from pyspider_zk.hooks.guarded import PATIENCE, Guarded
@@ -377,11 +377,12 @@ class SlotProjects(Scheduler):
         if not back:
             return
         logger.warning("the clock was set back by %.0f s", back)
+        now = time.time()
         for project in self.projects.values():
-            move_project(project, back)
+            trim_project(project, now)
         for manager in self._cnt.values():
-            move_counters(list(manager.counters.values()), back)
-        self._last_dump_cnt -= back
+            trim_counters(list(manager.counters.values()), now)
+        self._last_dump_cnt: float = min(self._last_dump_cnt, now)
 
     def _compare(self) -> None:
         self._force_update_project = False  # before reading, so that no later call is lost

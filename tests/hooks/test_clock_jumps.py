@@ -34,6 +34,7 @@ def test_a_project_with_a_rate_goes_on(world: World, task: Task, wall: Wall) -> 
     world.new(*(task("p", f"t{n}") for n in range(3)))
     scheduler = world.scheduler()
     scheduler.run_once()
+    wall.ahead += 10
     scheduler.run_once()
     wall.ahead = -HOUR
     scheduler.run_once()
@@ -46,9 +47,7 @@ def test_a_project_with_a_rate_goes_on(world: World, task: Task, wall: Wall) -> 
     assert {each["taskid"] for each in world.dispatched()} == {"t0", "t1", "t2"}
 
 
-def test_a_pause_after_failures_ends_when_it_would_have(
-    world: World, task: Task, wall: Wall
-) -> None:
+def test_a_pause_after_failures_ends(world: World, task: Task, wall: Wall) -> None:
     world.project("p")
     world.script_is_known("p")
     world.new(task("p"))
@@ -82,6 +81,26 @@ def test_a_task_that_was_lost_is_sent_again_in_its_time(
     scheduler.run_once()
 
     assert len(world.dispatched()) == 1
+
+
+def test_what_was_sent_before_the_jump_was_noticed_is_not_sent_again(
+    world: World, task: Task, wall: Wall
+) -> None:
+    world.project("p")
+    world.script_is_known("p")
+    scheduler = world.scheduler()
+    scheduler.run_once()
+    wall.ahead = -HOUR
+    world.new(task("p"))
+    scheduler._take_in()
+    scheduler._check_select()
+    assert len(world.dispatched()) == 1
+
+    scheduler.run_once()
+    wall.ahead += 1
+    scheduler.run_once()
+
+    assert world.dispatched() == []
 
 
 def test_a_clock_that_is_trimmed_or_goes_forward_is_left_alone() -> None:
