@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pyspider_zk.core.job_rules import is_at
 from pyspider_zk.core.jobs import Claim
 from pyspider_zk.core.progress import brief
-from pyspider_zk.errors import GateClosed, Unavailable
+from pyspider_zk.errors import DatabaseAway, GateClosed, Unavailable
 from pyspider_zk.hooks.gate import Gate
 from pyspider_zk.hooks.job_work import JobWork
 from pyspider_zk.hooks.operations import Operations
@@ -110,10 +110,13 @@ class JobDesk:
     def _advance(self, work: JobWork) -> bool:
         """Do the next thing of a job; one that raises is given back and has failed once more.
 
-        It must not end the scheduler: another would claim the job and end as well.
+        It must not end the scheduler: another would claim the job and end as well. One that needs
+        a database that is away waits for it; the next job may need another database.
         """
         try:
             return work.advance()
+        except DatabaseAway:
+            return False
         except (GateClosed, Unavailable):
             raise
         except Exception as error:

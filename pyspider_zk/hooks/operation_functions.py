@@ -6,7 +6,17 @@ from typing import Any
 from xmlrpc.client import Fault
 
 from pyspider_zk.core.selection import Selection
-from pyspider_zk.errors import BadRequest, ClusterError, Conflict, NotFound, Unavailable
+from pyspider_zk.errors import (
+    BadMessage,
+    BadRequest,
+    BatchTaken,
+    ClusterError,
+    Conflict,
+    Mismatch,
+    NotFound,
+    SessionLost,
+    Unavailable,
+)
 from pyspider_zk.hooks.dispatcher import Dispatcher
 from pyspider_zk.hooks.plain import plain
 from pyspider_zk.hooks.rpc import Functions
@@ -17,9 +27,13 @@ PAGE = 100
 
 FAULT_CODES: Mapping[type[ClusterError], int] = {
     Unavailable: 503,
+    SessionLost: 503,  # another one begins
+    Mismatch: 503,
     NotFound: 404,
     Conflict: 409,
+    BatchTaken: 409,
     BadRequest: 400,
+    BadMessage: 400,
 }
 """The fault that an error comes as; the text is the error's."""
 

@@ -5,7 +5,7 @@ import threading
 import time
 import xmlrpc.client
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -16,12 +16,13 @@ from pyspider_zk.core.jobs import Claim, Claimant, JobRules, JobState, Outcome
 from pyspider_zk.core.names import Tree
 from pyspider_zk.core.selection import Selection
 from pyspider_zk.core.slots import slot_of
-from pyspider_zk.errors import DatabaseAway, Unavailable
+from pyspider_zk.errors import DatabaseAway, SessionLost, Unavailable
 from pyspider_zk.hooks import ClusterScheduler, job_runner
 from pyspider_zk.hooks.dispatcher import Dispatcher
 from pyspider_zk.hooks.job_desk import JobDesk
 from pyspider_zk.hooks.job_runner import ROOM, JobRunner
 from pyspider_zk.hooks.job_work import JobWork
+from pyspider_zk.hooks.operation_functions import operation_functions
 from pyspider_zk.hooks.router import call
 from pyspider_zk.testing import SoleOwner
 from pyspider_zk.zookeeper.connection import Connection
@@ -105,19 +106,6 @@ class Worker:
         while not holds():
             assert time.monotonic() < deadline
             self.scheduler.run_once()
-            time.sleep(0.01)
-
-    def until_away(self, holds: Callable[[], object]) -> None:
-        """Run rounds though a database is away until something holds, as the scheduler does."""
-
-        def round_holds() -> object:
-            with suppress(Unavailable):
-                self.scheduler.run_once()
-            return holds()
-
-        deadline = time.monotonic() + DEADLINE
-        while not round_holds():
-            assert time.monotonic() < deadline
             time.sleep(0.01)
 
     def stop(self) -> None:
@@ -404,10 +392,10 @@ def test_a_job_waits_for_a_database_and_is_reported_meanwhile(
 
     monkeypatch.setattr(worker.scheduler.projectdb, "update", refuse)
     cluster.dispatcher.submit("stop", ALL, batch="mine")
-    worker.until_away(lambda: worker.scheduler.desk.works())
+    worker.until(lambda: worker.scheduler.desk.works())
     work = worker.scheduler.desk.works()[0]
     before = work.reported
-    worker.until_away(lambda: work.reported > before)
+    worker.until(lambda: work.reported > before)
     assert work.verdict is None
 
     away.clear()
@@ -415,6 +403,25 @@ def test_a_job_waits_for_a_database_and_is_reported_meanwhile(
     assert stopped(world) == set(made)
     done = cluster.jobs.batch("mine").jobs[JobState.DONE].values()  # type: ignore[union-attr]
     assert {(job.attempts, job.deaths) for job in done} == {(0, 0)}
+
+
+def test_a_job_that_waits_for_a_database_keeps_no_other_from_being_done(
+    cluster: Cluster, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting, other = names(world, 2)
+    worker = cluster.worker()
+
+    def refuse(_name: str) -> None:
+        raise DatabaseAway("projectdb does not answer")
+
+    monkeypatch.setattr(worker.scheduler.projectdb, "drop", refuse)
+    cluster.dispatcher.submit("delete", Selection(names=(waiting,)), batch="first", priority=999)
+    worker.until(lambda: worker.scheduler.desk.works())
+    cluster.dispatcher.submit("stop", Selection(names=(other,)), batch="mine")
+    worker.until(lambda: cluster.state() == "done")
+
+    assert other in stopped(world)
+    assert cluster.dispatcher.batch("first")["state"] == "running"
 
 
 def test_a_delete_is_marked_before_it_deletes(cluster: Cluster, world: World) -> None:
@@ -664,6 +671,17 @@ def test_what_cannot_be_done_comes_as_a_fault_with_its_code(
     with pytest.raises(xmlrpc.client.Fault, match=told) as found:
         asked(method, *args)
     assert found.value.faultCode == code
+
+
+def test_between_two_sessions_a_member_asks_for_patience() -> None:
+    def ended() -> Dispatcher:
+        raise SessionLost("the ZooKeeper session ended")
+
+    functions = operation_functions(ended, ended)
+
+    with pytest.raises(xmlrpc.client.Fault, match="session ended") as found:
+        functions["list_batches"]()
+    assert found.value.faultCode == 503
 
 
 def test_before_it_has_joined_a_member_says_so(world: World, cluster_settings: Settings) -> None:
