@@ -75,7 +75,7 @@ class Moves:
     def _died_between(self, move: Move) -> bool:
         old, new = move
         gap = range(old.epoch + 1, new.epoch)
-        if not gap or any((old.slot, epoch) in self._skips for epoch in gap):
+        if all((old.slot, epoch) in self._skips for epoch in gap):
             return False
         since = new.taken if old.left is None else old.left
         struck = (hit for hit in self._hits if hit.kind in HITS_LEASE)
