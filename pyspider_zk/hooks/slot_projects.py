@@ -294,12 +294,12 @@ class SlotProjects(Scheduler):
     def parts(self, slots: Collection[int], *, whole: bool) -> dict[str, Part]:
         """Return what no database holds of the projects of slots.
 
-        A project that was handed over and could not be loaded yet is passed on as it came.
+        What was left of a project that could not be loaded yet is passed on as it came.
 
         Args:
             whole: for the next owner in a planned move; else for whoever comes after a death.
         """
-        found = {name: part for name, part in self._parts.items() if part.get("clean")}
+        found = {name: part for name, part in self._parts.items() if part}
         unsent = _by_project(reversed(self._send_buffer))
         postponed = _by_project(self._postpone_request)
         for name, project in list(self.projects.items()):

@@ -1,6 +1,7 @@
 """A database that fails for a moment: nothing is left out, and no other project waits for it."""
 
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -69,6 +70,25 @@ def test_what_was_handed_over_while_the_tasks_are_locked_is_handed_on(
 
     assert world.dispatched() == []
     assert world.statuses("p") == {"t": SUCCESS}
+
+
+def test_what_a_dead_owner_left_is_handed_on_while_the_tasks_are_locked(world: World) -> None:
+    world.project("p")
+    world.script_is_known("p", min_tick=10)
+    before = world.scheduler(granted(1))
+    _rounds(before, 2)
+    last = int(time.time()) // 10 * 10 - 60
+    before._ticks.start("p", last)
+    assert before._holdings.save(range(SLOTS))
+    between = world.scheduler(granted(2))
+
+    with _locked(world, between):
+        between.run_once()
+        _release_all(between)
+    after = world.scheduler(granted(3))
+    _rounds(after, 2)
+
+    assert {*range(last + 10, last + 60, 10)} <= set(_ticks(world))
 
 
 def test_a_project_that_is_half_loaded_refuses_no_pack(world: World, task: Task) -> None:
@@ -222,6 +242,14 @@ def _locked(world: World, scheduler: SlotScheduler) -> Iterator[None]:
     locking._execute("BEGIN EXCLUSIVE")
     yield
     locking._execute("COMMIT")
+
+
+def _ticks(world: World) -> list[int]:
+    """Take what was dispatched; return the ticks among it."""
+    sent = []
+    while not world.fetcher.empty():
+        sent.append(world.fetcher.get_nowait())
+    return [task["fetch"]["save"]["tick"] for task in sent if task["taskid"] == "_on_cronjob"]
 
 
 def _fail(monkeypatch: pytest.MonkeyPatch, database: Any, method: str, times: int = 1) -> list[Any]:
