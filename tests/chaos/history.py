@@ -63,8 +63,9 @@ class Tenure:
     Attributes:
         ready: when the slot's projects were loaded; None: never.
         left: when it was begun to be given up; None: never, the process ended or is the last.
+        gone: when it had been given up to the end; None: never, something came between.
         planned: the leader had asked for it, or the process ended in order.
-        clean: the next owner was left all that no database holds.
+        clean: its gate was open then, so the next owner could be left what no database holds.
         received: it got all of that from the one before; None: the slot had no projects.
         found: the state of each project once the slot was loaded.
         given: the same when the slot was begun to be given up.
@@ -76,6 +77,7 @@ class Tenure:
     taken: float
     ready: float | None = None
     left: float | None = None
+    gone: float | None = None
     planned: bool = False
     clean: bool = False
     received: bool | None = None
@@ -190,17 +192,29 @@ def tenures_of(member: str, lines: Iterable[Mapping[str, Any]]) -> Iterator[Tenu
         if line["e"] == "give_up"
         for slot, epoch in line["slots"].items()
     }
+    gone_at = _given_up(lines)
     for line in lines:
         if line["e"] == "take":
             key = line["slot"], line["epoch"]
             gone = left.get(key, {})
             how = {"planned": gone.get("planned", False), "clean": gone.get("clean", False)}
+            how["gone"] = gone_at.get(key)
             loaded = ready.get(key, {})
             how["received"] = line.get("clean")
             states = {"found": {**late[key], **loaded.get("states", {})}}
             states["given"] = gone.get("states", {}).get(str(line["slot"]), {})
             times = line["t"], loaded.get("t"), gone.get("t")
             yield Tenure(member, *key, *times, **how, **states)
+
+
+def _given_up(lines: Iterable[Mapping[str, Any]]) -> dict[tuple[int, int], float]:
+    """Return when slots, with their epochs, had been given up to the end."""
+    return {
+        (int(slot), epoch): line["t"]
+        for line in lines
+        if line["e"] == "gave_up"
+        for slot, epoch in line["slots"].items()
+    }
 
 
 def skips_of(member: str, lines: Iterable[Mapping[str, Any]]) -> Iterator[Skip]:

@@ -30,7 +30,7 @@ class ChaosScheduler(ClusterScheduler):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._loading = False
+        self._loading: int | None = None  # the slot that is being taken
         self.history = Recorder.from_environment()
         self._numbers = itertools.count()
         self._asked = threading.local()
@@ -50,20 +50,20 @@ class ChaosScheduler(ClusterScheduler):
         epoch = self.gate.held.get(slot)
         clean = all(part.get("clean") for part in parts.values()) if parts else None
         self.history.note("take", slot=slot, epoch=epoch, clean=clean)
-        self._loading = True
+        self._loading = slot
         try:
             super().load_slot(slot, parts)
         finally:
-            self._loading = False
+            self._loading = None
         self.history.note("ready", slot=slot, epoch=epoch, states=self.states(slot))
 
     def _update_project(self, project: dict[str, Any]) -> None:
         """Note what comes into memory only after its slot: a database was locked meanwhile."""
         name = project["name"]
-        is_late = name not in self.projects and not self._loading
+        slot = self.gate.slot(name)
+        is_late = name not in self.projects and slot != self._loading
         super()._update_project(project)
         if is_late:
-            slot = self.gate.slot(name)
             state = {name: self._state(self.projects[name])}
             self.history.note("loaded", slot=slot, epoch=self.gate.held.get(slot), states=state)
 

@@ -37,7 +37,7 @@ def send(member: str, epoch: int, at: float, **more: Any) -> Effect:
 
 def tenure(member: str, epoch: int, taken: float, left: float | None = None, **how: Any) -> Tenure:
     """Return a tenure of slot 1; one that was left was handed over well."""
-    handed = {"planned": left is not None, "clean": left is not None, **how}
+    handed = {"planned": left is not None, "clean": left is not None, "gone": left, **how}
     return Tenure(member, 1, epoch, taken, taken + 0.1, left, **handed)
 
 
@@ -449,6 +449,38 @@ def test_a_death_in_between_explains_that_nothing_came() -> None:
 
     assert handovers.handovers(replace(history, hits=[Hit("kill", "c", 5.1, 6)])) == []
     assert handovers.handovers(replace(history, hits=[Hit("drain", "c", 5.1, 6)]))
+
+
+def test_what_was_not_given_up_to_the_end_in_time_was_not_handed_over() -> None:
+    new, stopped = tenure("b", 2, 5.2), Hit("stop", "a", 4.9, 6)
+    for gone in (None, 6.1):
+        old = replace(tenure("a", 1, 0, left=5, gone=gone), given={"p": STATE})
+
+        assert handovers.handovers(History(tenures=[old, new], hits=[stopped])) == []
+
+
+def test_who_could_not_load_a_project_must_pass_on_what_it_got() -> None:
+    old = replace(tenure("a", 1, 0, left=5), given={"p": STATE})
+    between = tenure("b", 2, 5.2, left=7)
+    for found, told in ((STATE, []), ({**STATE, "tick": 98}, ["p epoch 3: tick"])):
+        heir = replace(tenure("c", 3, 7.2), found={"p": found})
+
+        assert handovers.handovers(History(tenures=[old, between, heir])) == told
+
+
+def test_a_death_before_a_project_was_loaded_explains_that_it_came_to_nobody() -> None:
+    old = replace(tenure("a", 1, 0, left=5), given={"p": STATE})
+    history = History(tenures=[old, tenure("b", 2, 5.2), tenure("c", 3, 9)])
+
+    assert handovers.handovers(history) == []
+
+
+def test_of_two_in_between_the_one_that_died_explains_that_nothing_came() -> None:
+    old = replace(tenure("a", 1, 0, left=5), given={"p": STATE})
+    history = History(tenures=[old, tenure("d", 4, 9)], skips=[Skip("b", 1, 2, 5.3)])
+
+    assert handovers.handovers(history) == ["slot 1 epoch 1: nothing"]
+    assert handovers.handovers(replace(history, hits=[Hit("kill", "c", 5.5, 6)])) == []
 
 
 # -- members ------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tests.chaos.checks.moves import Move, Moves, moves
-from tests.chaos.history import History
+from tests.chaos.history import History, Tenure
 
 State = Mapping[str, Any]
 
@@ -22,19 +22,26 @@ def handovers(history: History) -> list[str]:
     for move in moves(history.tenures):
         if move.asked and move.old.given and move.new.ready is not None:
             if move.clean:
-                found += _lost(move)
+                found += _lost(move, known)
             elif not known.explained(move):
                 found.append(f"slot {move.old.slot} epoch {move.old.epoch}: nothing")
     return found
 
 
-def _lost(move: Move) -> Iterator[str]:
+def _lost(move: Move, known: Moves) -> Iterator[str]:
     """Name what each project of a slot lost in a clean move."""
-    waited = (move.new.ready or move.new.taken) - (move.old.left or 0.0)
-    for name, given in move.old.given.items():
-        found = move.new.found.get(name)
-        lost = ["all"] if found is None else list(_forgotten(given, found, waited))
-        yield from (f"{name} epoch {move.new.epoch}: {each}" for each in lost)
+    for name in move.old.given:
+        heir = known.heir(move, name)
+        if heir is not None:
+            yield from (f"{name} epoch {heir.epoch}: {each}" for each in _less(move, heir, name))
+
+
+def _less(move: Move, heir: Tenure, name: str) -> list[str]:
+    found = heir.found.get(name)
+    if found is None:
+        return ["all"]
+    waited = (heir.ready or heir.taken) - (move.old.left or 0.0)
+    return list(_forgotten(move.old.given[name], found, waited))
 
 
 def _forgotten(given: State, found: State, waited: float) -> Iterator[str]:

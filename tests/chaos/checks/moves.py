@@ -17,8 +17,9 @@ class Move(NamedTuple):
 
     @property
     def asked(self) -> bool:
-        """Whether the old owner gave up in order, able to hand over."""
-        return self.old.left is not None and self.old.planned and self.old.clean
+        """Whether the old owner gave up in order, able to hand over, before the new one took it."""
+        was_first = self.old.gone is not None and self.old.gone <= self.new.taken
+        return was_first and self.old.planned and self.old.clean
 
     @property
     def clean(self) -> bool:
@@ -58,6 +59,18 @@ class Moves:
         return any(
             not move.clean and self.explained(move) for move in self.between(slot, since, until)
         )
+
+    def heir(self, move: Move, name: str) -> Tenure | None:
+        """Return who first had a project in memory after a clean move; None if nobody could.
+
+        Who has to wait for a database may have to pass on what it got before it could load it.
+        """
+        followers = {id(one.old): one for one in self._by_slot[move.new.slot]}
+        while name not in move.new.found and id(move.new) in followers:
+            move = followers[id(move.new)]
+            if not move.clean:
+                return None
+        return move.new
 
     def explained(self, move: Move) -> bool:
         """Tell whether a fault is there that can have kept a move from being clean.
