@@ -10,8 +10,9 @@ from pyspider.result.result_worker import ResultWorker
 from pyspider_zk.config import Settings
 from pyspider_zk.core.packs import check_pair, check_result
 from pyspider_zk.core.records import ComponentKind
-from pyspider_zk.errors import BadMessage
+from pyspider_zk.errors import BadMessage, DatabaseAway
 from pyspider_zk.hooks.existing import Existing
+from pyspider_zk.hooks.guarded import guarded
 from pyspider_zk.hooks.identity import presence
 from pyspider_zk.hooks.signals import on_signals
 from pyspider_zk.hooks.tables import with_fresh_tables
@@ -37,6 +38,7 @@ class ClusterResultWorker(ResultWorker):
     """
 
     inqueue: Any
+    resultdb: Any
 
     def __init__(
         self,
@@ -47,6 +49,8 @@ class ClusterResultWorker(ResultWorker):
     ) -> None:
         super().__init__(*args, **kwargs)
         self.settings = settings or current_settings()
+        if self.resultdb is not None:
+            self.resultdb = guarded(self.resultdb, "resultdb")
         projectdb = current_projectdb() if projectdb is None else projectdb
         self._existing = None if projectdb is None else Existing(projectdb)
         results = PatientQueue(self.inqueue, Patience(logger, "results wait in it"))
@@ -76,31 +80,14 @@ class ClusterResultWorker(ResultWorker):
 
         One that the database refuses while it answers is at fault itself, and raises.
         """
-        away = False
         while True:
             try:
-                saved = with_fresh_tables(
+                return with_fresh_tables(
                     self.resultdb, lambda: super(ClusterResultWorker, self).on_result(task, result)
                 )
-            except Exception as error:  # each database has errors of its own
-                if self._answers(task):
-                    raise
-                if not away:
-                    logger.warning("the result database does not answer, results wait: %r", error)
-                away = True
-            else:
-                if away:
-                    logger.info("the result database answers again")
-                return saved
-            if self._ended.wait(PAUSE):
-                return self.inqueue.put([task, result], timeout=PATIENCE)
-
-    def _answers(self, task: dict[str, Any]) -> bool:
-        try:
-            self.resultdb.get(task["project"], task["taskid"])
-        except Exception:  # each database has errors of its own
-            return False
-        return True
+            except DatabaseAway:  # it was said
+                if self._ended.wait(PAUSE):
+                    return self.inqueue.put([task, result], timeout=PATIENCE)
 
     def run(self) -> None:
         """Work until ``quit``; SIGTERM ends after the result at hand.

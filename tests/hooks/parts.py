@@ -1,8 +1,11 @@
 """Helpers of the tests of components."""
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from pyspider_zk.core.names import Kind
@@ -11,6 +14,27 @@ from pyspider_zk.queues.api import Delivery, Message, Queues, SlotQueues
 from pyspider_zk.queues.memory import MemoryBroker, MemorySlotQueues
 
 DEADLINE = 20.0  # seconds that no test needs
+
+LOCKER = """
+import sqlite3, sys, time
+database = sqlite3.connect(sys.argv[1], isolation_level=None)
+database.execute("BEGIN EXCLUSIVE")
+print("locked", flush=True)
+time.sleep(float(sys.argv[2]))
+"""
+
+
+@contextmanager
+def locked(file: Path, seconds: float = 600) -> Iterator[None]:
+    """Let another process lock a database file, until the end of the block at the latest."""
+    command = [sys.executable, "-c", LOCKER, str(file), str(seconds)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"locked\n"
+        try:
+            yield
+        finally:
+            process.kill()
 
 
 class FaultySlotQueues(MemorySlotQueues):

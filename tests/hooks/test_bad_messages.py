@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from pyspider_zk.hooks import ClusterFetcher, ClusterProcessor, ClusterResultWor
 from pyspider_zk.queues.memory import MemoryBroker
 from tests.queues.away import AwayQueue
 
-from .parts import read_all, running
+from .parts import locked, read_all, running
 from .test_fetcher import Site
 
 SLOTS = 8
@@ -289,9 +290,13 @@ def test_a_result_without_a_wire_form_is_a_failed_one(fetcher: ClusterFetcher) -
 # -- result worker --------------------------------------------------------------------------------
 
 
+def opened(folder: Path) -> Any:
+    return connect_database(f"sqlite+resultdb:///{folder}/result.db")
+
+
 @pytest.fixture
 def resultdb(tmp_path: Path) -> Any:
-    return connect_database(f"sqlite+resultdb:///{tmp_path}/result.db")
+    return opened(tmp_path)
 
 
 @pytest.fixture
@@ -316,67 +321,54 @@ def test_a_result_worker_saves_the_next_one_whatever_came_before(
     assert resultdb.get("p", "bad") is None
 
 
-class Away:
-    """A result database that can go away."""
-
-    def __init__(self, inner: Any) -> None:
-        self.inner, self.away, self.asked = inner, True, 0
-
-    def save(self, *args: Any, **kwargs: Any) -> Any:
-        self._answer()
-        return self.inner.save(*args, **kwargs)
-
-    def get(self, *args: Any, **kwargs: Any) -> Any:
-        self._answer()
-        return self.inner.get(*args, **kwargs)
-
-    def _answer(self) -> None:
-        self.asked += 1
-        if self.away:
-            raise ConnectionError("nobody listens")
-
-
-def test_results_wait_for_a_database_that_is_away(
+def test_results_wait_for_a_database_that_another_process_has_locked(
     worker: ClusterResultWorker,
-    resultdb: Any,
+    tmp_path: Path,
     eventually: Eventually,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    caplog.set_level(logging.INFO, "result")
-    worker.resultdb = away = Away(resultdb)
+    caplog.set_level(logging.INFO, "pyspider_zk.databases")
     for number in range(3):
         worker.inqueue.put([task(str(number)), {"a": number}])
-    with running(worker.run):
-        eventually(lambda: away.asked > 10)
-        away.away = False
-        eventually(lambda: all(resultdb.get("p", str(number)) for number in range(3)))
-        worker.quit()
-    said = [r.levelno for r in caplog.records if "result database" in r.message]
+    stored = opened(tmp_path)
+    with ExitStack() as lock:
+        lock.enter_context(locked(tmp_path / "result.db"))
+        with running(worker.run):
+            eventually(lambda: "resultdb is away" in caplog.text)
+            lock.close()
+            eventually(lambda: all(stored.get("p", str(number)) for number in range(3)))
+            worker.quit()
+    said = [record.levelno for record in caplog.records if "resultdb" in record.message]
     assert said == [logging.WARNING, logging.INFO]
 
 
 def test_what_waits_at_the_end_goes_back(
-    worker: ClusterResultWorker, resultdb: Any, eventually: Eventually
+    worker: ClusterResultWorker,
+    tmp_path: Path,
+    eventually: Eventually,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    worker.resultdb = away = Away(resultdb)
     worker.inqueue.put([task(), {"a": 1}])
-    with running(worker.run):
-        eventually(lambda: away.asked > 2)
+    with locked(tmp_path / "result.db"), running(worker.run):
+        eventually(lambda: "resultdb is away" in caplog.text)
         worker.quit()
     assert worker.inqueue.get_nowait() == [task(), {"a": 1}]
 
 
 def test_a_result_that_only_the_database_refuses_holds_up_no_other(
-    worker: ClusterResultWorker, resultdb: Any, eventually: Eventually
+    worker: ClusterResultWorker,
+    resultdb: Any,
+    eventually: Eventually,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    class Picky(Away):
-        def save(self, project: str, taskid: str, **kwargs: Any) -> Any:
-            if taskid == "bad":
-                raise ValueError("too long")
-            return self.inner.save(project, taskid, **kwargs)
+    save = resultdb.save
 
-    worker.resultdb = picky = Picky(resultdb)
-    picky.away = False
+    def picky(project: str, taskid: str, **kwargs: Any) -> Any:
+        if taskid == "bad":
+            raise ValueError("too long")
+        return save(project, taskid, **kwargs)
+
+    monkeypatch.setattr(resultdb, "save", picky)
     worker.inqueue.put([task("bad"), {"a": 1}])
     worker.inqueue.put([task("good"), {"a": 1}])
     with running(worker.run):

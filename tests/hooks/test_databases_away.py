@@ -3,8 +3,6 @@
 import os
 import shutil
 import sqlite3
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -26,31 +24,10 @@ from pyspider_zk.testing import SoleOwner
 from pyspider_zk.zookeeper.clock import boottime
 
 from .conftest import SLOTS, World, granted
-from .parts import running
+from .parts import locked, running
 
 Task = Callable[..., dict[str, Any]]
 ACTIVE, SUCCESS = TaskDB.ACTIVE, TaskDB.SUCCESS
-
-LOCKER = """
-import sqlite3, sys, time
-database = sqlite3.connect(sys.argv[1], isolation_level=None)
-database.execute("BEGIN EXCLUSIVE")
-print("locked", flush=True)
-time.sleep(float(sys.argv[2]))
-"""
-
-
-@contextmanager
-def locked(file: Path, seconds: float = 600) -> Iterator[None]:
-    """Let another process lock a database file, until the end of the block at the latest."""
-    command = [sys.executable, "-c", LOCKER, str(file), str(seconds)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"locked\n"
-        try:
-            yield
-        finally:
-            process.kill()
 
 
 @contextmanager
