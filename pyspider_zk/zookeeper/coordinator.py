@@ -27,6 +27,7 @@ logger = logging.getLogger("pyspider_zk.coordinator")
 
 RETRY_PAUSE = 0.05  # seconds, after something changed under our hands
 AFTER = 0.001  # seconds after the last moment of a lease
+FOUNDING = 60.0  # seconds that a ZooKeeper may be away which answered at the start
 JITTER = 0.1  # of the renewal: members that started at once shall not renew at once for ever
 
 
@@ -97,7 +98,10 @@ class Coordinator:
         self._failure: Exception | None = None
 
     def start(self, patience: float = 10.0) -> None:
-        """Connect, found or join the cluster; blocks up to ``patience`` seconds for ZooKeeper.
+        """Connect, found or join the cluster.
+
+        Blocks up to ``patience`` seconds until ZooKeeper answers; there may be none. If it did and
+        stops again, it is worth a minute.
 
         Raises:
             Unavailable: no ZooKeeper at the addresses.
@@ -105,7 +109,7 @@ class Coordinator:
         """
         self._connection.start(patience)
         try:
-            if not Waiting(self._clock).until(self._is_founded, patience):
+            if not Waiting(self._clock).until(self._is_founded, max(patience, FOUNDING)):
                 raise Unavailable(f"ZooKeeper at {self._settings.hosts} stopped answering")
         except BaseException:
             self._connection.stop()

@@ -1,5 +1,6 @@
 """One that was killed and is started again at once gets its own number."""
 
+import itertools
 import json
 import subprocess
 import sys
@@ -9,8 +10,11 @@ from pathlib import Path
 import pytest
 from zk_harness import Crew
 
+from pyspider_zk.config import Settings
+from pyspider_zk.core.records import Load, Member
 from pyspider_zk.errors import Unavailable
-from pyspider_zk.zookeeper import coordinator
+from pyspider_zk.zookeeper import coordinator, waiting
+from pyspider_zk.zookeeper.coordinator import Coordinator
 from pyspider_zk.zookeeper.meta import ensure_cluster
 
 pytestmark = pytest.mark.zk
@@ -71,3 +75,20 @@ def test_a_zookeeper_that_stops_answering_while_a_member_starts_ends_nobody(
     monkeypatch.setattr(coordinator, "ensure_cluster", founded)
 
     crew.shared_by(crew.start())
+
+
+def test_a_zookeeper_that_stops_answering_while_a_member_starts_is_waited_for(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+):
+    seconds, answers = itertools.count(), itertools.chain([False] * 20, itertools.repeat(True))
+
+    def founded(*_: object) -> None:
+        if not next(answers):
+            raise Unavailable("ZooKeeper does not answer")
+
+    monkeypatch.setattr(coordinator, "ensure_cluster", founded)
+    monkeypatch.setattr(waiting, "RETRY_PAUSE", 0.0)
+    member = Coordinator(settings, Member("", "", 0, "", 0.0), dict, Load, lambda: next(seconds))
+
+    member.start()
+    member.stop()
