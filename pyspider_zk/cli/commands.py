@@ -20,6 +20,7 @@ from pyspider_zk.cli.group import CONFIG_FILE
 from pyspider_zk.cli.operations import OPERATIONS
 from pyspider_zk.cli.overview import Observer, Overview
 from pyspider_zk.cli.projects import projects, route
+from pyspider_zk.cli.protect import protect
 from pyspider_zk.cli.status import headline, render
 from pyspider_zk.cli.target import Target, also_here, names_zookeeper, settings_of, target
 from pyspider_zk.errors import ConfigError, Unavailable
@@ -120,7 +121,10 @@ def demo(site: Path | None, start_url: str | None) -> None:
         raise SystemExit(1)
 
 
-OWN = [status, up, scale, demo, dead_letters, *OPERATIONS, jobs, job, projects, route, events]
+OWN = [
+    *(status, up, scale, demo, dead_letters, protect),
+    *(*OPERATIONS, jobs, job, projects, route, events),
+]
 
 
 def _print_json(overview: Overview) -> None:
