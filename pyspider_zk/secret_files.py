@@ -1,9 +1,9 @@
-"""Secrets that stand in files: a variable or setting ``X_FILE`` names the file that holds X.
+"""Secrets that stand in files and URLs: a variable or setting ``X_FILE`` names the file of X.
 
 A command line can be read by every user of a machine, a file or an environment cannot.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, MutableMapping
 from pathlib import Path
 
 from pyspider_zk.errors import ConfigError
@@ -30,27 +30,40 @@ def read_secret(path: object) -> str:
     return _text(path, held)
 
 
-def with_files(environ: Mapping[str, str], variables: Iterable[str]) -> dict[str, str]:
-    """Return those variables whose values stand in files, with their values.
+def take_from_files(environ: MutableMapping[str, str], variables: Iterable[str]) -> None:
+    """Set those variables whose values stand in files, in place of the files' own.
 
     Raises:
         ConfigError: with every file that cannot be used, and every value that is given twice.
     """
-    found: dict[str, str] = {}
     faults: list[str] = []
     for name in variables:
-        path = environ.get(f"{name}_FILE")
+        path = environ.pop(f"{name}_FILE", "")
         if not path:
             continue
-        try:
-            found[name] = read_secret(path)
-        except ValueError as error:
-            faults.append(f"environment, {name}_FILE: {error}")
         if environ.get(name):
             faults.append(f"environment: give {name} or {name}_FILE, not both")
+        try:
+            environ[name] = read_secret(path)
+        except ValueError as error:
+            faults.append(f"environment, {name}_FILE: {error}")
     if faults:
         raise ConfigError(faults)
-    return found
+
+
+def without_password(url: str) -> str:
+    """Return a URL without its password, and with no other options than those of TLS.
+
+    Everything up to the last @ may be the password: one that is not %-encoded may hold any
+    character.
+    """
+    scheme, separator, rest = url.partition("://")
+    if not separator or rest.startswith("/"):  # a file's path, which has no login
+        return url
+    rest, _, options = rest.partition("?") if "@" not in rest.partition("?")[2] else (rest, "", "")
+    login, at, place = rest.rpartition("@")
+    kept = "&".join(option for option in options.split("&") if option.startswith("ssl_"))
+    return f"{scheme}://{login.partition(':')[0]}{at}{place}{'?' if kept else ''}{kept}"
 
 
 def _text(path: str, held: bytes) -> str:
