@@ -23,7 +23,7 @@ from tests.secured_servers import Authority, authority, tls_redis
 USER = "crawl@er"
 PASSWORD = "p@ss:w/rd?#%41 "  # noqa: S105 - of a server that lives for a test
 WRONG = PASSWORD.upper()
-RULES = ["~*", "+@all", "-@admin", "-@dangerous", "+info"]
+RULES = ["~*", "+@all", "-@admin", "-@dangerous"]
 """What the guide says that the user needs."""
 
 
