@@ -242,16 +242,18 @@ def _parse(url: str) -> Target:
 
 def _tls(scheme: str, query: str) -> Tls | None:
     options = dict(parse_qsl(query, keep_blank_values=True))
+    if scheme != "rediss":
+        if any(name.startswith("ssl_") for name in options):
+            raise _fault(f"{', '.join(options)}: TLS needs rediss://")
+        return None  # pyspider ignores other options, too
     for name, file in options.items():
         if name not in _TLS_FILES:
             raise _fault(f"there is no option {name!r}, known are {', '.join(_TLS_FILES)}")
         if not Path(file).is_file():
             raise _fault(f"{name}: there is no file {file!r}")
-    if scheme != "rediss" and options:
-        raise _fault(f"{', '.join(options)}: TLS needs rediss://")
     if ("ssl_certfile" in options) != ("ssl_keyfile" in options):
         raise _fault("ssl_certfile and ssl_keyfile: give both or none")
-    return Tls(*map(options.get, _TLS_FILES)) if scheme == "rediss" else None
+    return Tls(*map(options.get, _TLS_FILES))
 
 
 def _fault(what: str) -> ConfigError:

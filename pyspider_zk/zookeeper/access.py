@@ -69,7 +69,7 @@ class Admission:
     kazoo ends for good when a login is refused, even if only the link broke meanwhile. Here it goes
     on trying, as after any lost connection, and why it was refused is remembered.
 
-    Threads: `load` and `refused` any; all else runs on kazoo's.
+    Threads: `secure` runs on kazoo's, and what `guard` wraps; all else on any.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -91,11 +91,10 @@ class Admission:
         Raises:
             OSError: the server's certificate is not valid for that name, or it speaks no TLS.
         """
-        if self._context is None:
+        if not self._settings.tls:
             return link
-        tls = self._context.wrap_socket(
-            link, server_hostname=hostname, do_handshake_on_connect=False
-        )
+        context = self._context or _tls_context(self._settings)
+        tls = context.wrap_socket(link, server_hostname=hostname, do_handshake_on_connect=False)
         try:
             tls.settimeout(seconds)
             tls.do_handshake()

@@ -109,6 +109,7 @@ def test_a_user_who_may_not_do_it_is_told_so(guarded: str, own_redis: RedisServe
         ("redis://:a%2Fb%40c@h:1/2", Target("h", 1, 2, None, "a/b@c")),
         ("redis://cr%20awl:p%25@h", Target("h", 6379, 0, "cr awl", "p%")),
         ("redis://:50%off@h", Target("h", 6379, 0, None, "50%off")),
+        ("redis://h/1?ignored=x", Target("h", 6379, 1, None, None)),
         ("rediss://u:p@h", Target("h", 6379, 0, "u", "p", Tls())),
     ],
 )
