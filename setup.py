@@ -31,18 +31,21 @@ setup(
         "webargs>=8.6,<9",
     ],
     extras_require={
+        "sasl": ["pure-sasl>=0.6.2,<1"],  # only for a ZooKeeper that wants it
         "dev": [
             "axe-playwright-python>=0.1.4,<1",
             "hypothesis>=6.100,<7",
             "import-linter>=2.0,<3",
             "mypy>=1.10,<3",
             "playwright>=1.50,<2",
+            "pure-sasl>=0.6.2,<1",
             "pytest>=8,<10",
             "pytest-randomly>=3.15,<6",
             "pytest-timeout>=2.3,<3",
             "pytest-xdist>=3.6,<4",
             "ruff>=0.6,<1",
             "schemathesis>=4,<5",
+            "trustme>=1.1,<2",
         ],
     },
     entry_points={"console_scripts": ["pyspider-zk=pyspider_zk.cli.main:main"]},

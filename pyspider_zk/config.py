@@ -1,8 +1,8 @@
 """Settings of the cluster: where they come from, what they may be.
 
 Later sources win: defaults, the ``"zookeeper"`` section of config.json, the environment
-(``PYSPIDER_ZK_HOSTS``, ``PYSPIDER_ZK_LEASE``, ...), the option ``--zookeeper``. All faults are
-reported at once, by name.
+(``PYSPIDER_ZK_HOSTS``, ``PYSPIDER_ZK_LEASE``, ...), the option ``--zookeeper``. A secret may
+stand in a file that ``<setting>_file`` names. All faults are reported at once, by name.
 """
 
 import difflib
@@ -14,14 +14,17 @@ from typing import Any
 from pyspider_zk.core.ownership import LONGEST_LEASE
 from pyspider_zk.core.slots import DEFAULT_SLOTS, MOST_SLOTS
 from pyspider_zk.errors import ConfigError
+from pyspider_zk.secret_files import read_secret
 
 HANG = 30.0  # seconds
 
 ENV_PREFIX = "PYSPIDER_ZK_"
 SECTION = "zookeeper"
+DIGEST, SASL = "digest", "sasl"
 
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+)(:(?P<port>\d{1,5}))?")
 _ORIGIN = re.compile(r"https?://(\[[0-9a-fA-F:.]+\]|[\w.-]+)(:\d{1,5})?")
+_READER = re.compile(r"digest:[^:,\s]+:[A-Za-z0-9+/]{27}=|sasl:[^:@/,\s]+")
 _ROOT = re.compile(r"(/(?!\.{1,2}(/|$))[^/\s]+)+")
 
 
@@ -49,6 +52,14 @@ class Settings:
         viewer_username: of a second login to the web UI, which may look and change nothing.
         viewer_password: of that login.
         trusted_origins: whose pages may change things through the web UI, beside its own.
+        username: of the login to ZooKeeper; with one, what is made there belongs to it alone.
+        password: of that login.
+        scheme: how to log in: ``digest``, or ``sasl`` with DIGEST-MD5.
+        readers: who else may read what is made, as ZooKeeper's ``scheme:id``.
+        tls: encrypt, and talk to servers only whose certificate is valid for the name in ``hosts``.
+        tls_ca: file of the authorities whose certificates are believed; empty: the system's.
+        tls_certificate: file of the certificate that this process shows; empty: none.
+        tls_key: file of its private key.
     """
 
     hosts: str = "127.0.0.1:2181"
@@ -67,6 +78,14 @@ class Settings:
     login_to_change: bool = False
     viewer_username: str = ""
     viewer_password: str = field(default="", repr=False)
+    username: str = ""
+    password: str = field(default="", repr=False)
+    scheme: str = DIGEST
+    readers: tuple[str, ...] = ()
+    tls: bool = False
+    tls_ca: str = ""
+    tls_certificate: str = ""
+    tls_key: str = ""
 
 
 def settings_from(
@@ -109,7 +128,12 @@ _TYPES: Mapping[str, Callable[[object], object]] = {
     "trusted_origins": lambda value: _origins(value),
     "login_to_change": lambda value: _yes_or_no(value),
     "viewer_password": lambda value: _secret(value),
+    "password": lambda value: _secret(value),
+    "readers": lambda value: _readers(value),
+    "tls": lambda value: _yes_or_no(value),
 }
+_FILES = {f"{name}_file": name for name in ("password", "viewer_password")}
+_KNOWN = (*_NAMES, *_FILES)
 
 
 def unknown(name: str, place: str, known: list[str]) -> str:
@@ -128,8 +152,9 @@ def _from_section(section: object, faults: list[str]) -> _Given:
     if not isinstance(section, Mapping):
         faults.append(f"{place}: must be an object or the addresses as a string")
         return {}
-    faults.extend(unknown(str(key), place, list(_NAMES)) for key in section if key not in _NAMES)
-    return {key: (value, f"{place}, {key}") for key, value in section.items() if key in _NAMES}
+    faults.extend(unknown(str(key), place, list(_NAMES)) for key in section if key not in _KNOWN)
+    known = {key: (value, f"{place}, {key}") for key, value in section.items() if key in _KNOWN}
+    return _from_files(known, faults)
 
 
 def _from_environ(environ: Mapping[str, str], faults: list[str]) -> _Given:
@@ -138,11 +163,27 @@ def _from_environ(environ: Mapping[str, str], faults: list[str]) -> _Given:
         if not variable.startswith(ENV_PREFIX):
             continue
         name = variable.removeprefix(ENV_PREFIX).lower()
-        if name in _NAMES:
+        if name in _KNOWN:
             given[name] = (value, variable)
         else:
             faults.append(unknown(name, f"environment, {variable}", list(_NAMES)))
-    return given
+    return _from_files(given, faults)
+
+
+def _from_files(given: _Given, faults: list[str]) -> _Given:
+    """Put the secrets in place of the files that hold them."""
+    found = {name: each for name, each in given.items() if name not in _FILES}
+    for name, secret in _FILES.items():
+        if name not in given:
+            continue
+        path, place = given[name]
+        if secret in found:
+            faults.append(f"{place}: give {secret} or {name}, not both")
+        try:
+            found[secret] = (read_secret(path), place)
+        except ValueError as error:
+            faults.append(f"{place}: {error}")
+    return found
 
 
 def _split_root(given: _Given, faults: list[str]) -> _Given:
@@ -211,6 +252,20 @@ def _origins(value: object) -> tuple[str, ...]:
     return origins
 
 
+def _readers(value: object) -> tuple[str, ...]:
+    """Read a list, or a text with commas."""
+    given = value.split(",") if isinstance(value, str) else value
+    if not isinstance(given, list | tuple):
+        raise ValueError(f"must be a list of identities, not {value!r}")
+    readers = tuple(str(each).strip() for each in given if each != "")
+    for reader in readers:
+        if not _READER.fullmatch(reader):
+            raise ValueError(
+                f"{reader!r} must be digest:NAME:HASH or sasl:NAME, as in ZooKeeper's ACLs"
+            )
+    return readers
+
+
 def _check(settings: Settings, faulty: set[str]) -> list[str]:
     """Return what is wrong with the values, those apart that are no values at all."""
     addresses = settings.hosts.split(",")
@@ -266,8 +321,46 @@ def _check(settings: Settings, faulty: set[str]) -> list[str]:
             ":" not in settings.viewer_username,
             "viewer_username: must have no colon",
         ),
+        *_access_rules(settings),
     ]
     return [fault for names, holds, fault in rules if not holds and not names & faulty]
+
+
+def _access_rules(settings: Settings) -> list[tuple[set[str], bool, str]]:
+    """Return the rules of login and TLS, each with the settings that it is about."""
+    files = {"tls_ca", "tls_certificate", "tls_key"}
+    return [
+        (
+            {"username", "password"},
+            bool(settings.username) == bool(settings.password),
+            "username and password: give both or none; password_file may stand for password",
+        ),
+        (
+            {"username"},
+            not set(settings.username) & set(":@/,"),
+            "username: must have none of : @ / and comma",
+        ),
+        (
+            {"scheme"},
+            settings.scheme in (DIGEST, SASL),
+            f"scheme: {settings.scheme!r} must be {DIGEST} or {SASL}",
+        ),
+        (
+            {"readers", "username"},
+            bool(settings.username) or not settings.readers,
+            "readers: need username and password; without a login everybody may read",
+        ),
+        (
+            {"tls", *files},
+            settings.tls or not any(getattr(settings, name) for name in files),
+            "tls_ca, tls_certificate and tls_key: need tls, which is false",
+        ),
+        (
+            {"tls_certificate", "tls_key"},
+            bool(settings.tls_certificate) == bool(settings.tls_key),
+            "tls_certificate and tls_key: give both or none",
+        ),
+    ]
 
 
 def _is_address(text: str) -> bool:

@@ -5,7 +5,8 @@
     ClusterError                 every error of this package; exit code 1
     ├── ConfigError              settings that cannot work, all of them at once; exit code 2
     ├── Unavailable              ZooKeeper or the message queue does not answer; exit code 3
-    │   └── DatabaseAway         a database does not answer; its breaker is open
+    │   ├── DatabaseAway         a database does not answer; its breaker is open
+    │   └── Refused              it answers, but not to our login; exit code 6
     ├── Mismatch                 the cluster was born with other values; exit code 4
     ├── MissingService           a program that must be installed first; exit code 5
     ├── BadMessage               a queue message that is no task
@@ -52,6 +53,15 @@ class Unavailable(ClusterError):
 
 class DatabaseAway(Unavailable):
     """A database does not answer; what needs it waits, and nothing is at fault for that."""
+
+
+class Refused(Unavailable):
+    """ZooKeeper or the message queue refuses our login, or we its certificate.
+
+    To what runs it is as if nobody answered, and may mend itself; what starts ends.
+    """
+
+    exit_code = 6
 
 
 class Mismatch(ClusterError):

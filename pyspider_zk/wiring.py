@@ -18,6 +18,7 @@ import click
 from pyspider_zk.config import SECTION, Settings, settings_from
 from pyspider_zk.core.names import Tree
 from pyspider_zk.core.records import Meta
+from pyspider_zk.errors import Refused, Unavailable
 from pyspider_zk.queues.api import Queues
 from pyspider_zk.queues.connect import connect
 from pyspider_zk.zookeeper.connection import Connection
@@ -84,6 +85,24 @@ def check_services() -> None:
         opened.callback(connection.stop)
         connection.start(PATIENCE)
         ensure_meta(connection, Tree(settings.root), Meta(settings.slots))
+
+
+def check_login(url: str | None) -> None:
+    """Ask the message queue whether it lets us in; what is away is waited for later.
+
+    Blocks for some seconds at most.
+
+    Raises:
+        ConfigError: there is no message queue, or one that no cluster can use.
+        Refused: it does not.
+    """
+    with closing(connect(url, 0, 1)) as queues:
+        try:
+            queues.inbox.lengths()
+        except Refused:
+            raise
+        except Unavailable:
+            return
 
 
 def _asked() -> Mapping[str, Any]:

@@ -163,3 +163,55 @@ def test_a_viewer_has_a_name_and_a_password_that_stands_nowhere_else():
     assert "viewer_username" in faults({"viewer_password": "s3cret"})[0]
     assert "colon" in faults({**given, "viewer_username": "e:ve"})[0]
     assert "1234" not in "".join(faults({**given, "viewer_password": 1234}))
+
+
+def test_a_secret_may_stand_in_a_file(tmp_path):
+    file = tmp_path / "password"
+    file.write_text("s3cret: with spaces \n", encoding="utf-8")
+
+    from_section = settings_from({"username": "crawl", "password_file": str(file)})
+    from_environ = settings_from(
+        {"password": "other"},
+        {"PYSPIDER_ZK_USERNAME": "crawl", "PYSPIDER_ZK_PASSWORD_FILE": str(file)},
+    )
+
+    assert {from_section.password, from_environ.password} == {"s3cret: with spaces "}
+    assert "s3cret" not in repr(from_section)
+
+
+def test_a_file_that_holds_no_secret_is_named_and_not_quoted(tmp_path):
+    (tmp_path / "key").write_text("-----BEGIN\nHIDDEN\n-----END\n", encoding="utf-8")
+    (tmp_path / "empty").touch()
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe HIDDEN")
+    (tmp_path / "large").write_text("HIDDEN" * 20_000, encoding="utf-8")
+
+    for name in ("key", "empty", "bytes", "large", "missing", "."):
+        environ = {"PYSPIDER_ZK_PASSWORD_FILE": str(tmp_path / name), "PYSPIDER_ZK_USERNAME": "u"}
+        (found,) = (each for each in faults(None, environ) if "PASSWORD_FILE" in each)
+        assert str(tmp_path / name) in found
+        assert "HIDDEN" not in found
+
+
+def test_a_secret_and_its_file_are_one_too_many(tmp_path):
+    (tmp_path / "password").write_text("x", encoding="utf-8")
+    section = {"username": "u", "password": "x", "password_file": str(tmp_path / "password")}
+
+    assert "not both" in faults(section)[0]
+
+
+@pytest.mark.parametrize(
+    ("section", "told"),
+    [
+        ({"username": "crawl"}, "username and password: give both"),
+        ({"password": "x"}, "username and password: give both"),
+        ({"username": "a:b", "password": "x"}, "username: must have none of"),
+        ({"scheme": "kerberos"}, "scheme: 'kerberos' must be digest or sasl"),
+        ({"readers": ["sasl:ann"]}, "readers: need username"),
+        ({"readers": ["world:anyone"], "username": "u", "password": "x"}, "'world:anyone' must be"),
+        ({"tls_ca": "ca.pem"}, "need tls"),
+        ({"tls": True, "tls_key": "key.pem"}, "tls_certificate and tls_key: give both"),
+        ({"tls": "perhaps"}, "must be true or false"),
+    ],
+)
+def test_a_login_that_cannot_work_says_why(section, told):
+    assert told in "\n".join(faults(section))

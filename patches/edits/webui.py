@@ -139,6 +139,12 @@ EDITS = (
         "class AnonymousUser(login.AnonymousUserMixin):\n    is_viewer = False\n",
         _VIEWER,
     ),
+    Edit(
+        _LOGIN,
+        "app.logger.error('wrong api key: %r, %r', api_key, e)",
+        "app.logger.error('an Authorization header that cannot be read: %s', type(e).__name__)",
+        "what somebody presents as a login may be one, and so may what an error quotes",
+    ),
     Edit(_LOGIN, "login.current_user.is_active()", "login.current_user.is_active", _PROPERTY),
     Edit(_LOGIN, "return self.is_authenticated()", "return self.is_authenticated", _PROPERTY),
     Edit(

@@ -20,8 +20,10 @@ from pyspider_zk.cli.group import CONFIG_FILE
 from pyspider_zk.cli.operations import OPERATIONS
 from pyspider_zk.cli.overview import Observer, Overview
 from pyspider_zk.cli.projects import projects, route
+from pyspider_zk.cli.protect import protect
 from pyspider_zk.cli.status import headline, render
 from pyspider_zk.cli.target import Target, also_here, names_zookeeper, settings_of, target
+from pyspider_zk.config import SASL, Settings
 from pyspider_zk.errors import ConfigError, Unavailable
 from pyspider_zk.local.plan import Addresses, Plan
 from pyspider_zk.zookeeper.directory import Directory
@@ -120,7 +122,10 @@ def demo(site: Path | None, start_url: str | None) -> None:
         raise SystemExit(1)
 
 
-OWN = [status, up, scale, demo, dead_letters, *OPERATIONS, jobs, job, projects, route, events]
+OWN = [
+    *(status, up, scale, demo, dead_letters, protect),
+    *(*OPERATIONS, jobs, job, projects, route, events),
+]
 
 
 def _print_json(overview: Overview) -> None:
@@ -190,15 +195,32 @@ def _plan(ctx: click.Context, **given: Any) -> Plan:
     config = ctx.meta.get(CONFIG_FILE)
     if config == "<stdin>":
         raise ConfigError(["--config: `up` needs a file, because its processes read it again"])
+    _check_own_zookeeper(asked, settings)
     return Plan(
         folder=Path(asked["data_path"]),
         zookeeper=f"{settings.hosts}{settings.root}" if names_zookeeper(asked) else None,
         message_queue=asked["message_queue"],
         config=Path(config) if config else None,
         drain=settings.drain,
+        settings=settings,
         **{name: asked[name] for name in _DATABASES},
         **given,
     )
+
+
+def _check_own_zookeeper(asked: dict[str, Any], settings: Settings) -> None:
+    """Refuse to start a ZooKeeper that could not do what the settings ask of it.
+
+    Raises:
+        ConfigError: naming the setting.
+    """
+    if not names_zookeeper(asked) and (settings.tls or settings.scheme == SASL):
+        raise ConfigError(
+            [
+                "tls, scheme: the ZooKeeper that `up` starts has neither TLS nor SASL; leave them"
+                " out, or name another ZooKeeper with --zookeeper"
+            ]
+        )
 
 
 def _ask_for(where: Target, schedulers: int) -> None:

@@ -1,11 +1,16 @@
 """The command ``pyspider-zk``: pyspider's own commands on the cluster's classes, and our own."""
 
+import os
+
 import click
 
 from pyspider_zk.cli.commands import OWN
+from pyspider_zk.cli.failure import Failure
 from pyspider_zk.cli.group import ClusterGroup, options, prepare
 from pyspider_zk.cli.message import addressed
 from pyspider_zk.cli.stock import adopted
+from pyspider_zk.errors import ConfigError
+from pyspider_zk.secret_files import URL_VARIABLES, take_from_files
 
 
 def commands() -> list[click.Command]:
@@ -32,6 +37,12 @@ cli = ClusterGroup(
 
 def main() -> None:
     """Run the command."""
+    try:
+        take_from_files(os.environ, URL_VARIABLES)
+    except ConfigError as error:
+        failure = Failure(error)
+        failure.show()
+        raise SystemExit(failure.exit_code) from error
     cli.main(prog_name="pyspider-zk")
 
 

@@ -18,7 +18,7 @@ from pyspider_zk.cli.checks import section_of
 from pyspider_zk.cli.failure import Failure
 from pyspider_zk.errors import ClusterError, ConfigError
 from pyspider_zk.hooks.connecting import make_patient
-from pyspider_zk.wiring import check_services
+from pyspider_zk.wiring import check_login, check_services, current_message_queue
 
 # command -> the option that chooses what it runs, and our choice
 CLUSTER_CLASSES = {
@@ -187,6 +187,8 @@ def _visible(name: str, function: Function) -> Function:
         _unmute()
         make_patient(click.get_current_context().obj or {})
         try:
+            if current_message_queue():
+                check_login(current_message_queue())
             return function(*args, **kwargs)
         except ClusterError as error:
             if not _is_aside():

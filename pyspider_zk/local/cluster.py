@@ -20,6 +20,7 @@ from pyspider_zk.local.plan import (
 )
 from pyspider_zk.local.services import RedisServer, Server, ZooKeeperServer
 from pyspider_zk.local.supervisor import Report, Supervisor
+from pyspider_zk.wiring import check_login
 
 USUAL_WEBUI_PORT = 5000
 DRAIN_MARGIN = 5.0  # seconds on top of a scheduler's own drain
@@ -154,6 +155,7 @@ class LocalCluster:
             redis = held.enter_context(self._server(RedisServer))
             servers.append(redis)
             message_queue = redis.url
+        check_login(message_queue)
         addresses = Addresses(
             zookeeper=with_root(zookeeper),
             message_queue=message_queue,

@@ -9,14 +9,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pyspider_zk.errors import ClusterError
+from pyspider_zk.secret_files import without_password
 
 _LOCK = "up.lock"
 _NOTE = "up.json"
+_OURS = 0o600
 
 
 @dataclass(frozen=True)
 class Running:
-    """A cluster that ``pyspider-zk up`` runs: the contents of ``up.json``.
+    """A cluster that ``pyspider-zk up`` runs: the contents of ``up.json``, without passwords.
 
     Attributes:
         pid: the process of ``up``.
@@ -60,10 +62,20 @@ def claimed(folder: Path) -> Iterator[None]:
 
 
 def announce(folder: Path, running: Running) -> None:
-    """Write ``up.json``; a reader sees the old one or the new one and nothing between."""
+    """Write ``up.json``, for ourselves only and without the passwords of the URLs.
+
+    A reader sees the old one or the new one and nothing between.
+    """
+    told = {name: _told(value) for name, value in asdict(running).items()}
     draft = folder / f"{_NOTE}.new"
-    draft.write_text(json.dumps(asdict(running), indent=2) + "\n", encoding="utf-8")
+    draft.unlink(missing_ok=True)
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OURS), "w") as file:
+        file.write(json.dumps(told, indent=2) + "\n")
     draft.replace(folder / _NOTE)
+
+
+def _told(value: object) -> object:
+    return without_password(value) if isinstance(value, str) else value
 
 
 def withdraw(folder: Path) -> None:
@@ -75,6 +87,9 @@ def running_in(folder: Path) -> Running | None:
     """Return the cluster that runs in the folder; None if none does or it is not ready yet.
 
     An ``up`` that was killed leaves its note behind, so the lock decides.
+
+    Raises:
+        ClusterError: it is another user's.
     """
     note = folder / _NOTE
     if not note.exists() or not _is_claimed(folder):
@@ -83,6 +98,11 @@ def running_in(folder: Path) -> Running | None:
         return Running(**json.loads(note.read_text(encoding="utf-8")))
     except FileNotFoundError:  # it just ended
         return None
+    except PermissionError:
+        raise ClusterError(
+            f"the cluster in {folder.resolve()} is another user's: name its ZooKeeper with"
+            " --zookeeper and its message queue with --message-queue"
+        ) from None
 
 
 def _is_claimed(folder: Path) -> bool:

@@ -5,7 +5,7 @@ Pure: nothing here starts, reads or writes anything.
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -14,6 +14,13 @@ from pyspider_zk.config import Settings
 PROGRAM = (sys.executable, "-m", "pyspider_zk.cli.main")
 NAME_VARIABLE = "PYSPIDER_ZK_NAME"
 SCHEDULER_NAME = "up-{number}"
+URL_VARIABLES = {
+    "taskdb": "TASKDB",
+    "projectdb": "PROJECTDB",
+    "resultdb": "RESULTDB",
+    "message_queue": "AMQP_URL",
+}
+"""pyspider's variables of what may hold a password: every user of a machine sees its arguments."""
 LOOPBACK = "127.0.0.1"
 
 
@@ -36,6 +43,7 @@ class Plan:
         config: a config.json for all processes.
         drain: seconds that a scheduler may take to hand over its slots; it gets a little more
             before it is killed.
+        settings: what connections of `up` itself are set to, but for hosts and root.
     """
 
     folder: Path = Path("data")
@@ -44,13 +52,14 @@ class Plan:
     fetchers: int = 1
     processors: int = 2
     zookeeper: str | None = None
-    message_queue: str | None = None
-    taskdb: str | None = None
-    projectdb: str | None = None
-    resultdb: str | None = None
+    message_queue: str | None = field(default=None, repr=False)
+    taskdb: str | None = field(default=None, repr=False)
+    projectdb: str | None = field(default=None, repr=False)
+    resultdb: str | None = field(default=None, repr=False)
     webui_port: int | None = None
     config: Path | None = None
     drain: float = Settings.drain
+    settings: Settings = field(default_factory=Settings)
 
     @property
     def logs(self) -> Path:
@@ -72,11 +81,16 @@ class Addresses:
     """
 
     zookeeper: str
-    message_queue: str
-    taskdb: str
-    projectdb: str
-    resultdb: str
+    message_queue: str = field(repr=False)
+    taskdb: str = field(repr=False)
+    projectdb: str = field(repr=False)
+    resultdb: str = field(repr=False)
     webui_port: int
+
+    def settings(self, plan: Plan) -> Settings:
+        """Return what a connection to this cluster's ZooKeeper is set to."""
+        hosts, _, root = self.zookeeper.partition("/")
+        return replace(plan.settings, hosts=hosts, root=f"/{root}")
 
     @property
     def webui(self) -> str:
@@ -96,7 +110,7 @@ class Command:
 
     name: str
     line: tuple[str, ...]
-    environ: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    environ: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
 
 
 def database_files(plan: Plan) -> dict[str, Path]:
@@ -130,30 +144,27 @@ def scheduler_command(plan: Plan, addresses: Addresses, number: int) -> Command:
     return Command(
         f"scheduler-{name}",
         (*_base(plan, addresses), "scheduler", "--xmlrpc-port", "0"),
-        MappingProxyType({NAME_VARIABLE: name}),
+        MappingProxyType({NAME_VARIABLE: name, **_urls(addresses)}),
     )
 
 
 def component_commands(plan: Plan, addresses: Addresses) -> list[Command]:
     """Return the commands of everything that is no scheduler."""
-    base = _base(plan, addresses)
-    webui = ("webui", "--host", LOOPBACK, "--port", str(addresses.webui_port))
-    return [
-        *(Command(f"fetcher-{n}", (*base, "fetcher")) for n in range(plan.fetchers)),
-        *(Command(f"processor-{n}", (*base, "processor")) for n in range(plan.processors)),
-        Command("result-worker", (*base, "result-worker")),
-        Command("webui", (*base, *webui)),
-    ]
+    lines = {
+        **{f"fetcher-{n}": ("fetcher",) for n in range(plan.fetchers)},
+        **{f"processor-{n}": ("processor",) for n in range(plan.processors)},
+        "result-worker": ("result-worker",),
+        "webui": ("webui", "--host", LOOPBACK, "--port", str(addresses.webui_port)),
+    }
+    base, urls = _base(plan, addresses), MappingProxyType(_urls(addresses))
+    return [Command(name, (*base, *line), urls) for name, line in lines.items()]
 
 
 def _base(plan: Plan, addresses: Addresses) -> tuple[str, ...]:
     config = () if plan.config is None else ("--config", str(plan.config.resolve()))
-    options = {
-        "--zookeeper": addresses.zookeeper,
-        "--message-queue": addresses.message_queue,
-        "--taskdb": addresses.taskdb,
-        "--projectdb": addresses.projectdb,
-        "--resultdb": addresses.resultdb,
-        "--data-path": str(plan.folder.resolve()),
-    }
-    return (*PROGRAM, *config, *(word for option in options.items() for word in option))
+    folder = ("--data-path", str(plan.folder.resolve()))
+    return (*PROGRAM, *config, "--zookeeper", addresses.zookeeper, *folder)
+
+
+def _urls(addresses: Addresses) -> dict[str, str]:
+    return {variable: getattr(addresses, name) for name, variable in URL_VARIABLES.items()}

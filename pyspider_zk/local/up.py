@@ -1,6 +1,5 @@
 """``pyspider-zk up``: run the embedded cluster in the foreground until it is told to end."""
 
-import os
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -11,7 +10,7 @@ from typing import Protocol
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-from pyspider_zk.config import settings_from
+from pyspider_zk.config import Settings
 from pyspider_zk.errors import ClusterError, Mismatch
 from pyspider_zk.local.cluster import LocalCluster
 from pyspider_zk.local.plan import Addresses, Plan
@@ -110,7 +109,7 @@ def up(plan: Plan, open_view: OpenView, console: Console) -> None:
 def _run(cluster: LocalCluster, open_view: OpenView, console: Console, asked: Interrupts) -> None:
     console.print(f"Web UI: {cluster.addresses.webui}   logs: {cluster.plan.logs}")
     with ExitStack() as open_:
-        scale = open_.enter_context(_scale(cluster.addresses))
+        scale = open_.enter_context(_scale(cluster.addresses.settings(cluster.plan)))
         if cluster.plan.insist:
             scale.set(cluster.plan.schedulers)
         view = open_.enter_context(open_view(cluster.addresses))
@@ -136,8 +135,8 @@ def follow(cluster: LocalCluster, scale: Scale) -> None:
 
 
 @contextmanager
-def _scale(addresses: Addresses) -> Iterator[Scale]:
-    node = ScaleNode(settings_from(environ=os.environ, hosts=addresses.zookeeper))
+def _scale(settings: Settings) -> Iterator[Scale]:
+    node = ScaleNode(settings)
     node.start()
     try:
         yield node

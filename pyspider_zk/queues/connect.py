@@ -14,6 +14,7 @@ _REMEDY = (
     "a cluster needs a message queue that all processes share: --message-queue redis://host:6379/0"
 )
 _NO_SCHEME = "its URL has no scheme, redis:// is supported"
+_SCHEMES = ("redis", "rediss")
 
 
 def connect(url: str | None, limit: int, slots: int, wait: Wait | None = None) -> Queues:
@@ -31,7 +32,7 @@ def connect(url: str | None, limit: int, slots: int, wait: Wait | None = None) -
     if not url:
         raise ConfigError([_REMEDY])
     scheme = url.partition("://")[0] if "://" in url else ""
-    if scheme != "redis":
+    if scheme not in _SCHEMES:
         found = f"{scheme}:// is not supported, redis:// is" if scheme else _NO_SCHEME
         raise ConfigError([f"message queue: {found}; {_REMEDY}"])
     return redis_queues(RedisLink(url), limit, slots, wait)

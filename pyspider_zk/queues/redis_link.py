@@ -1,11 +1,13 @@
 """The connection to one Redis, its keys, and the translation of its errors."""
 
 import re
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import redis
 import redis.exceptions
@@ -14,7 +16,7 @@ from redis.retry import Retry
 
 from pyspider_zk.core.names import Kind
 from pyspider_zk.core.slots import MOST_SLOTS
-from pyspider_zk.errors import ConfigError, Unavailable
+from pyspider_zk.errors import ConfigError, Refused, Unavailable
 
 DEFAULT_PORT = 6379
 CONNECT_TIMEOUT = 2.0  # seconds
@@ -36,6 +38,16 @@ _FOREIGN: tuple[type[Exception], ...] = (
         if isinstance(value, type) and issubclass(value, Exception)
     ),
 )
+_LOGIN = (redis.exceptions.AuthenticationError, redis.exceptions.NoPermissionError)
+_LOGIN_REMEDY = (
+    "name a user that may use all of its keys, and the password, in the message queue's URL"
+    " (--message-queue or AMQP_URL)"
+)
+_TLS_REMEDY = (
+    "the message queue's URL must name its host as the certificate does, the port that speaks TLS,"
+    " and with ?ssl_ca_certs=FILE the authority that signed it"
+)
+_TLS_FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")  # redis-py's names
 _QUOTED_COMMAND = re.compile(r"^Command # \d+ \(.*\) of pipeline caused error: ", re.DOTALL)
 _QUOTED_ARGUMENTS = re.compile(r", with args beginning with: .*", re.DOTALL)
 
@@ -68,25 +80,54 @@ def slot_number(name: bytes) -> int | None:
 
 
 @dataclass(frozen=True)
+class Tls:
+    """Files of PEM for a link with TLS, which always verifies authority and host name.
+
+    Attributes:
+        ca: the authorities that are believed; None: the system's.
+        certificate: what we show; None: nothing.
+        key: its private key, not encrypted.
+    """
+
+    ca: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+
+    def options(self) -> dict[str, Any]:
+        """Return what redis-py is to be told."""
+        return {
+            "ssl": True,
+            "ssl_cert_reqs": "required",
+            "ssl_check_hostname": True,
+            "ssl_ca_certs": self.ca,
+            "ssl_certfile": self.certificate,
+            "ssl_keyfile": self.key,
+            "ssl_password": "",  # without it OpenSSL would ask at the terminal
+        }
+
+
+@dataclass(frozen=True)
 class Target:
-    """Where a Redis is."""
+    """Where a Redis is, and how to log in; without ``tls`` the link is not encrypted."""
 
     host: str
     port: int
     database: int
     username: str | None
     password: str | None = field(repr=False)
+    tls: Tls | None = None
 
 
 class RedisLink:
     """A client that connects when first used, and repeats a call whose connection broke.
 
     Threads: any; safe across fork. Errors come out as `Unavailable`, without the password and
-    without what was sent.
+    without what was sent; `Refused` if it is the login or the certificate.
 
     Args:
-        where: a target, or ``redis://[:password@]host:port/db``, read as pyspider reads it: the
-            password is taken literally, without %-decoding.
+        where: a target, or ``redis://[[user]:password@]host:port/db``, or ``rediss://...`` for TLS,
+            with the options ``ssl_ca_certs``, ``ssl_certfile`` and ``ssl_keyfile``. User and
+            password are %-decoded.
         retries: how often a call whose connection broke is repeated, with a pause before each.
 
     Raises:
@@ -96,6 +137,7 @@ class RedisLink:
     def __init__(self, where: str | Target, retries: int = RETRIES) -> None:
         target = where if isinstance(where, Target) else _parse(where)
         self.address = f"{target.host}:{target.port}"
+        self._login = f"the login {target.username!r}" if target.username else "our login"
         self._password = target.password
         self._client = redis.Redis(
             host=target.host,
@@ -108,6 +150,7 @@ class RedisLink:
             retry=Retry(ExponentialBackoff(LONGEST_PAUSE, FIRST_PAUSE), retries, _AGAIN),
             retry_on_error=list(_AGAIN),  # without it redis-py 5 repeats no pipeline
             protocol=2,  # replies of one shape from redis-py 5 to 8
+            **(target.tls.options() if target.tls else {}),
         )
 
     def __repr__(self) -> str:
@@ -118,7 +161,8 @@ class RedisLink:
         """Lend the client; around Redis calls only.
 
         Raises:
-            Unavailable: Redis does not answer, or refuses.
+            Unavailable: Redis does not answer, or refuses what it was asked.
+            Refused: it refuses our login, or we its certificate.
         """
         try:
             yield self._client
@@ -126,12 +170,20 @@ class RedisLink:
             if _is_read_only(error):
                 self.close()  # a former master: only a new connection leads to the present one
             # from None: the original quotes the command, so a traceback would show task bodies.
-            raise Unavailable(f"Redis at {self.address}: {self._harmless(error)}") from None
+            raise self._translated(error) from None
 
     def close(self) -> None:
         """Close the idle connections; a later call opens new ones."""
         # Those in use belong to other threads, which would crash inside redis-py.
         self._client.connection_pool.disconnect(inuse_connections=False)
+
+    def _translated(self, error: Exception) -> Unavailable:
+        text = f"Redis at {self.address}: {self._harmless(error)}"
+        if isinstance(error, _LOGIN):
+            return Refused(f"{text}; it refuses {self._login}: {_LOGIN_REMEDY}")
+        if _is_of_tls(error):
+            return Refused(f"{text}; {_TLS_REMEDY}")
+        return Unavailable(text)
 
     def _harmless(self, error: Exception) -> str:
         text = _QUOTED_ARGUMENTS.sub("", _QUOTED_COMMAND.sub("", str(error)))
@@ -145,15 +197,27 @@ def _is_read_only(error: Exception) -> bool:
     return isinstance(error, redis.exceptions.ReadOnlyError) or "READONLY" in str(error)
 
 
+def _is_of_tls(error: BaseException | None) -> bool:
+    """Tell whether an error came of a certificate, or of a port that speaks no TLS."""
+    while error is not None:
+        if isinstance(error, ssl.SSLError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
 def target_of(client: Any) -> Target:
     """Return where a client of redis-py is connected to."""
-    options = client.connection_pool.connection_kwargs
+    pool = client.connection_pool
+    options = pool.connection_kwargs
+    files = map(options.get, _TLS_FILES)
     return Target(
         options.get("host") or "localhost",
         int(options.get("port") or DEFAULT_PORT),
         int(options.get("db") or 0),
         options.get("username"),
         options.get("password"),
+        Tls(*files) if issubclass(pool.connection_class, redis.SSLConnection) else None,
     )
 
 
@@ -171,10 +235,31 @@ def _parse(url: str) -> Target:
         raise _fault("the host is missing")
     if not (database.isascii() and database.isdigit()):
         raise _fault("the database after the / is not a number")
-    return Target(host, port, int(database), parts.username or None, parts.password or None)
+    username, password = unquote(parts.username or ""), unquote(parts.password or "")
+    tls = _tls(parts.scheme, parts.query)
+    return Target(host, port, int(database), username or None, password or None, tls)
+
+
+def _tls(scheme: str, query: str) -> Tls | None:
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    if scheme != "rediss":
+        if any(name.startswith("ssl_") for name in options):
+            raise _fault(f"{', '.join(options)}: TLS needs rediss://")
+        return None  # pyspider ignores other options, too
+    for name, file in options.items():
+        if name not in _TLS_FILES:
+            raise _fault(f"there is no option {name!r}, known are {', '.join(_TLS_FILES)}")
+        if not Path(file).is_file():
+            raise _fault(f"{name}: there is no file {file!r}")
+    if ("ssl_certfile" in options) != ("ssl_keyfile" in options):
+        raise _fault("ssl_certfile and ssl_keyfile: give both or none")
+    return Tls(*map(options.get, _TLS_FILES))
 
 
 def _fault(what: str) -> ConfigError:
     return ConfigError(
-        [f"message queue: {what}; write --message-queue redis://[:password@]host:6379/0"]
+        [
+            f"message queue: {what}; write --message-queue redis://[[user]:password@]host:6379/0,"
+            " or rediss:// for TLS, with special characters of user and password %-encoded"
+        ]
     )

@@ -21,11 +21,13 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 from pyspider_zk.config import Settings
 from pyspider_zk.core.sessions import Times
-from pyspider_zk.errors import SessionLost, Unavailable
+from pyspider_zk.errors import Refused, SessionLost, Unavailable
+from pyspider_zk.zookeeper.access import EVERYBODY, REFUSALS, Admission, login, tells_no_secret
 from pyspider_zk.zookeeper.clock import boottime
 from pyspider_zk.zookeeper.pulse import OnChange, Pulse
 from pyspider_zk.zookeeper.session import Session
 from pyspider_zk.zookeeper.unreadable import Unreadable
+from pyspider_zk.zookeeper.waiting import Waiting
 from pyspider_zk.zookeeper.wire import handler
 
 Watch = Callable[[object], None]
@@ -40,6 +42,7 @@ _AWAY = (
 )
 _FOLLOWS_ANOTHER_FAULT = (RolledBackError, RuntimeInconsistency)
 
+logger = logging.getLogger("pyspider_zk.connection")
 _kazoo_logger = logging.getLogger("pyspider_zk.kazoo")
 
 
@@ -59,15 +62,18 @@ class Connection:
 
     kazoo queues calls without limit while it is disconnected, so every call here is sent
     asynchronously and waited for with a limit. All calls raise ``Unavailable`` if no answer
-    comes and ``SessionLost`` if the session ended; the fate of a write is unknown after
-    ``Unavailable``. What ZooKeeper itself refuses (``NoNodeError``, ``BadVersionError`` ...)
-    comes through as kazoo's own exceptions, for this package's other modules.
+    comes, ``Refused`` if we are not let in, and ``SessionLost`` if the session ended; the fate of
+    a write is unknown after ``Unavailable``. What ZooKeeper refuses for another reason
+    (``NoNodeError``, ``BadVersionError`` ...) comes through as kazoo's own exceptions, for this
+    package's other modules.
 
     It notes when each request was sent that was answered. On that rests how long the session
     surely lives, and the trying of another server when one is silent; see ``Session``.
 
     Threads: all methods may be called from any thread but kazoo's own, that is not from a watch.
     Not to be carried over a fork.
+
+    With a login every znode that is created, parents included, belongs to it: see `access`.
 
     Args:
         timeout: seconds that a call waits for its answer.
@@ -92,32 +98,77 @@ class Connection:
         self._session = Session(settings.session, clock, resumes=resumes)
         self._pulse = Pulse(self._session, self._beat)
         self.unreadable = Unreadable()
+        self._admission = Admission(settings)
         self._client = KazooClient(
             hosts=settings.hosts,
             timeout=settings.session,
-            handler=handler(self._session.connect),
+            handler=handler(self._session.connect, self._admission.secure),
             # Back-off grows without end by default: an hour's outage would cost another hour.
             connection_retry={"max_tries": -1, "max_delay": 1.0, "ignore_expire": False},
             command_retry={"max_tries": 0, "ignore_expire": False},
             logger=_quiet_unless_asked(_kazoo_logger),
+            **login(settings),
         )
+        self._admission.guard(self._client)
         self._client.add_listener(self._on_state)
 
     def start(self, patience: float = 10.0) -> None:
-        """Connect; wait up to ``patience`` seconds.
+        """Connect; wait up to ``patience`` seconds, and some more for the first answer.
 
         Raises:
             Unavailable: nothing answers at the addresses.
+            Refused: it answers, but not to our login, or its certificate is not the right one.
+            ConfigError: a file that TLS needs cannot be used.
         """
+        self._admission.load()
         self._pulse.start()
         try:
             self._client.start(timeout=patience)
         except (KazooTimeoutError, KazooException, OSError) as error:
             self.stop()
-            raise Unavailable(
+            raise self._admission.refused() or Unavailable(
                 f"no ZooKeeper answers at {self._settings.hosts} within {patience:g} s: start it,"
                 " or name another address with --zookeeper"
             ) from error
+        self._ask_to_enter(patience if self._settings.username else 0.0)
+
+    def _ask_to_enter(self, patience: float) -> None:
+        """Find out whether we are let in: a wrong login is noticed by what it may not read.
+
+        Raises:
+            Refused: we are not.
+            Unavailable: we have a login, and it was not answered in time.
+        """
+        refusals: list[Unavailable] = []
+
+        def is_known() -> bool:
+            try:
+                self.find(self._settings.root)
+            except Refused as refused:
+                refusals.append(refused)
+            except SessionLost:
+                refusals.extend(filter(None, [self._admission.refused()]))
+                return bool(refusals)
+            return True
+
+        if not Waiting(self._session.now).until(is_known, patience) and patience:
+            refusals.append(self._admission.unanswered(patience))
+        if refusals:
+            self.stop()
+            raise refusals[0]
+        self._warn_if_open()
+
+    def _warn_if_open(self) -> None:
+        """Say that the login protects nothing as long as the root was made without one."""
+        try:
+            is_open = self._settings.username and self.is_open(self._settings.root)
+        except (Unavailable, SessionLost):
+            return  # the next call tells
+        if is_open:
+            logger.warning(
+                "everybody may change what is below %s: `pyspider-zk protect` makes it the login's",
+                self._settings.root,
+            )
 
     def stop(self) -> None:
         """End the session; ephemeral nodes go with it. Safe to call twice.
@@ -158,7 +209,9 @@ class Connection:
             Unavailable: it is down.
         """
         if not self.connected:
-            raise Unavailable(f"ZooKeeper at {self._settings.hosts} is not connected")
+            raise self._admission.refused() or Unavailable(
+                f"ZooKeeper at {self._settings.hosts} is not connected"
+            )
 
     def on_change(self, callback: OnChange) -> None:
         """Call back when the session is suspended, back or lost; the callback must not block."""
@@ -202,20 +255,20 @@ class Connection:
         data = [self._client.get_async(path, watch=watch) for path, watch in znodes]
         names = [self._client.get_children_async(path, watch=watch) for path, watch in parents]
         return Look(
-            [self._found(answer, sent) for answer in data],
-            [self._names(answer, sent) for answer in names],
+            [self._found(answer, sent, ask[0]) for answer, ask in zip(data, znodes, strict=True)],
+            [self._names(answer, sent, ask[0]) for answer, ask in zip(names, parents, strict=True)],
         )
 
-    def _found(self, answer: Any, sent: float) -> tuple[bytes, int] | None:
+    def _found(self, answer: Any, sent: float, path: str) -> tuple[bytes, int] | None:
         try:
-            data, stat = self._wait(answer, sent)
+            data, stat = self._wait(answer, sent, path)
         except NoNodeError:
             return None
         return data, stat.version
 
-    def _names(self, answer: Any, sent: float) -> list[str]:
+    def _names(self, answer: Any, sent: float, path: str) -> list[str]:
         try:
-            names: list[str] = self._wait(answer, sent)
+            names: list[str] = self._wait(answer, sent, path)
         except NoNodeError:
             return []
         return names
@@ -248,6 +301,22 @@ class Connection:
         except NoNodeError:
             return
 
+    def is_open(self, path: str) -> bool:
+        """Tell whether a znode allows anything to everybody; not if it does not exist."""
+        try:
+            granted, _ = self._do(self._client.get_acls_async, path)
+        except NoNodeError:
+            return False
+        return any(each.id == EVERYBODY for each in granted)
+
+    def protect(self, path: str) -> bool:
+        """Make a znode the login's; tell whether it exists. Needs a login."""
+        try:
+            self._do(self._client.set_acls_async, path, self._client.default_acl)
+        except NoNodeError:
+            return False
+        return True
+
     def sync(self, path: str) -> None:
         """Let the server that we are connected to catch up with the leader."""
         self._do(self._client.sync_async, path)
@@ -265,6 +334,8 @@ class Connection:
         faults = [result for result in results if isinstance(result, Exception)]
         causes = [fault for fault in faults if not isinstance(fault, _FOLLOWS_ANOTHER_FAULT)]
         for fault in causes or faults:
+            if isinstance(fault, REFUSALS):
+                raise self._admission.denied(self._settings.root, fault) from fault
             raise fault
         return results
 
@@ -278,20 +349,24 @@ class Connection:
         return self._client.exists_async("/") if self.connected else None
 
     def _do(self, request: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        """Send a request and wait for its answer."""
+        """Send a request, about the znode that is its first argument, and wait for its answer."""
         sent = self._session.now()
-        return self._wait(request(*args, **options), sent)
+        path = args[0] if args else self._settings.root
+        return self._wait(request(*args, **options), sent, path)
 
-    def _wait(self, answer: Any, sent: float) -> Any:
+    def _wait(self, answer: Any, sent: float, path: str) -> Any:
         """Wait for the answer to what was sent at that time or later; a refusal is an answer."""
         try:
             result = answer.get(timeout=self._timeout)
         except SessionExpiredError as error:
             raise SessionLost("the ZooKeeper session expired") from error
         except _AWAY as error:
-            raise Unavailable(
+            raise self._admission.refused() or Unavailable(
                 f"ZooKeeper at {self._settings.hosts} does not answer ({type(error).__name__})"
             ) from error
+        except REFUSALS as error:
+            self._session.answered(sent)
+            raise self._admission.denied(path, error) from error
         except KazooException:
             self._session.answered(sent)
             raise
@@ -324,11 +399,12 @@ def delete(path: str, version: int = -1) -> Step:
     return lambda transaction: transaction.delete(path, version)
 
 
-def _quiet_unless_asked(logger: logging.Logger) -> logging.Logger:
+def _quiet_unless_asked(kazoo: logging.Logger) -> logging.Logger:
     """Return the logger; kazoo repeats itself every second while ZooKeeper is away."""
-    if logger.level == logging.NOTSET:
-        logger.setLevel(logging.ERROR)
-    return logger
+    kazoo.addFilter(tells_no_secret)
+    if kazoo.level == logging.NOTSET:
+        kazoo.setLevel(logging.ERROR)
+    return kazoo
 
 
 def local_address(hosts: str) -> str:

@@ -1,8 +1,10 @@
 """The TCP connection below kazoo: it can be severed, and it overhears what the server granted."""
 
 import socket
+import ssl
 import struct
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -11,6 +13,9 @@ from kazoo.handlers.threading import SequentialThreadingHandler
 
 _GREETING = struct.Struct(">iii")  # length, protocol and timeout in ms begin the server's answer
 _RESET = struct.pack("ii", 1, 0)  # close without sending what is left: nobody waits for it
+
+_RECORD = 16 * 1024  # bytes, the most of one record of TLS
+_SHORTEST = 0.001  # seconds; 0 would mean not to wait at all, and to fail
 
 
 class Wire:
@@ -33,6 +38,7 @@ class Wire:
         self.closed = False
         self._link = link
         self._greeting = b""
+        self._held = b""
         self._lock = threading.Lock()
 
     def __getattr__(self, name: str) -> Any:
@@ -41,12 +47,31 @@ class Wire:
 
     def recv(self, size: int) -> bytes:
         """Receive; the first bytes of all are the answer to the request for a session."""
-        data: bytes = self._link.recv(size)
+        data: bytes = self._held[:size] or self._link.recv(size)
+        self._held = self._held[size:]
         if self.granted is None:
             self._greeting += data
             if len(self._greeting) >= _GREETING.size:
                 self.granted = _GREETING.unpack_from(self._greeting)[2] / 1000
         return data
+
+    def pending(self) -> int:
+        """Return how many bytes are received that nobody has read."""
+        return len(self._held)
+
+    def holds_data(self) -> bool:
+        """Tell whether there is something to read where the socket is readable; never blocks.
+
+        TLS has records of its own. kazoo, told of one, would wait for data and send nothing.
+        """
+        if isinstance(self._link, ssl.SSLSocket) and not self._held:
+            try:
+                self._held = self._link.recv(_RECORD)
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                return False
+            except OSError:
+                return True  # whoever reads is told
+        return True
 
     def sever(self) -> None:
         """End the connection at both ends; whoever reads or writes it is told. Never blocks."""
@@ -61,18 +86,49 @@ class Wire:
             self._link.close()
 
 
-def handler(connect: Callable[[Callable[[float], Any]], Wire]) -> Any:
+Secure = Callable[[Any, str, float], Any]
+"""Begins TLS on a socket that is connected to a host of that name, within so many seconds."""
+
+
+def handler(connect: Callable[[Callable[[float], Any]], Wire], secure: Secure) -> Any:
     """Return kazoo's threads and sockets, the latter connected by somebody else.
 
     Args:
         connect: gets a function that connects within so many seconds at most; returns what it
             connected, or raises ``SessionExpiredError`` to make kazoo begin another session.
+        secure: begins TLS, or gives the socket back as it is.
     """
     made = SequentialThreadingHandler()
     plain = made.create_connection
 
-    def create_connection(*args: Any, timeout: float, **options: Any) -> Wire:
-        return connect(lambda within: plain(*args, timeout=min(timeout, within), **options))
+    def create_connection(*args: Any, hostname: str, timeout: float, **options: Any) -> Wire:
+        def link(within: float) -> Any:
+            until = time.monotonic() + min(timeout, within)
+            made_link = plain(*args, timeout=min(timeout, within), **options)
+            return secure(made_link, hostname, max(until - time.monotonic(), _SHORTEST))
 
-    made.create_connection = create_connection
+        return connect(link)
+
+    made.create_connection, made.select = create_connection, _aware_of_tls(made.select)
     return made
+
+
+def _aware_of_tls(select: Any) -> Any:
+    """Return a `select` that goes by what can be read, not by what makes a socket readable.
+
+    One record of TLS may hold several answers, which are then here while the socket is silent, or
+    none at all.
+    """
+
+    def aware(readers: Any, writers: Any, errors: Any, timeout: float | None = None) -> Any:
+        until = None if timeout is None else time.monotonic() + timeout
+        while True:
+            held = [each for each in readers if isinstance(each, Wire) and each.pending()]
+            left = None if until is None else max(0.0, until - time.monotonic())
+            found, *others = select(readers, writers, errors, 0 if held else left)
+            ready = [each for each in found if not isinstance(each, Wire) or each.holds_data()]
+            ready += [each for each in held if each not in ready]
+            if ready or any(others) or not found:
+                return ready, *others
+
+    return aware

@@ -1,6 +1,8 @@
 """The folder of an embedded cluster: one owner, one note."""
 
 import os
+import stat
+from dataclasses import replace
 
 import pytest
 
@@ -36,6 +38,24 @@ def test_what_runs_in_a_folder_is_read_from_its_note(tmp_path):
         announce(tmp_path, RUNNING)
 
         assert running_in(tmp_path) == RUNNING
+
+
+def test_the_note_is_for_us_only_and_has_no_password(tmp_path):
+    secret = replace(
+        RUNNING,
+        message_queue="rediss://crawl:HIDDEN@redis:6379/0?ssl_ca_certs=/ca.pem",
+        taskdb="mysql+taskdb://crawl:HID@DEN@db/task?password=HIDDEN",
+    )
+    (tmp_path / "up.json.new").touch(0o644)
+    with claimed(tmp_path):
+        announce(tmp_path, secret)
+        told = running_in(tmp_path)
+
+    note = tmp_path / "up.json"
+    assert stat.S_IMODE(note.stat().st_mode) == 0o600
+    assert "HID" not in note.read_text()
+    assert told.message_queue == "rediss://crawl@redis:6379/0?ssl_ca_certs=/ca.pem"
+    assert told.taskdb == "mysql+taskdb://crawl@db/task"
 
 
 def test_a_note_that_a_killed_process_left_behind_says_nothing(tmp_path):

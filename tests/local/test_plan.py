@@ -1,7 +1,9 @@
 """From a plan to the commands of its processes."""
 
+from dataclasses import replace
 from pathlib import Path
 
+from pyspider_zk.config import Settings
 from pyspider_zk.local.plan import (
     Addresses,
     Plan,
@@ -47,15 +49,45 @@ def test_every_process_is_told_where_everything_is():
         line = command.line
         told = {word: line[at + 1] for at, word in enumerate(line) if word.startswith("--")}
         assert told["--zookeeper"] == ADDRESSES.zookeeper
-        assert told["--message-queue"] == ADDRESSES.message_queue
-        assert told["--taskdb"] == ADDRESSES.taskdb
+        assert command.environ["AMQP_URL"] == ADDRESSES.message_queue
+        assert command.environ["TASKDB"] == ADDRESSES.taskdb
+        assert command.environ["PROJECTDB"] == ADDRESSES.projectdb
+        assert command.environ["RESULTDB"] == ADDRESSES.resultdb
+
+
+def test_no_password_is_an_argument_or_shown():
+    secret = Addresses(
+        zookeeper="zk:2181/pyspider-zk",
+        message_queue="rediss://crawl:HIDDEN@redis/0",
+        taskdb="mysql+taskdb://crawl:HIDDEN@db/task",
+        projectdb="mysql+projectdb://crawl:HIDDEN@db/project",
+        resultdb="mysql+resultdb://crawl:HIDDEN@db/result",
+        webui_port=5000,
+    )
+    plan = Plan(message_queue=secret.message_queue, taskdb=secret.taskdb)
+
+    commands = [scheduler_command(plan, secret, 0), *component_commands(plan, secret)]
+
+    assert len(commands) == 6
+    for command in commands:
+        assert "HIDDEN" not in " ".join(command.line)
+        assert "HIDDEN" in command.environ["AMQP_URL"]
+    assert "HIDDEN" not in repr((commands, plan, secret))
+
+
+def test_connections_of_its_own_have_the_login_and_go_to_the_cluster():
+    plan = Plan(settings=Settings(hosts="other:1", username="crawl", password="x"))  # noqa: S106
+
+    assert ADDRESSES.settings(plan) == replace(
+        plan.settings, hosts="127.0.0.1:2181", root="/pyspider-zk"
+    )
 
 
 def test_a_scheduler_has_a_name_of_its_own_and_any_port():
     command = scheduler_command(Plan(), ADDRESSES, 4)
 
     assert command.name == "scheduler-up-4"
-    assert command.environ == {"PYSPIDER_ZK_NAME": "up-4"}
+    assert command.environ["PYSPIDER_ZK_NAME"] == "up-4"
     assert command.line[-3:] == ("scheduler", "--xmlrpc-port", "0")
 
 

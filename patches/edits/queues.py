@@ -1,0 +1,48 @@
+"""The queues in Redis: logins with a name, and TLS."""
+
+from edits.edit import Edit
+
+_CONNECT = "pyspider/message_queue/__init__.py"
+_QUEUE = "pyspider/message_queue/redis_queue.py"
+_LOGIN = "Redis 6 has users with names; a password with special characters is written %-encoded"
+_TLS = "rediss:// verifies the certificate: its authority and the name of the host"
+
+EDITS = (
+    Edit(
+        _CONNECT,
+        "    elif parsed.scheme == 'redis':\n",
+        "    elif parsed.scheme in ('redis', 'rediss'):\n",
+        _TLS,
+    ),
+    Edit(
+        _CONNECT,
+        "            password = parsed.password or None\n",
+        "            password = urlparse.unquote(parsed.password or '') or None\n"
+        "            options = {}\n"
+        "            if parsed.username:\n"
+        "                options['username'] = urlparse.unquote(parsed.username)\n"
+        "            if parsed.scheme == 'rediss':\n"
+        "                options = dict(urlparse.parse_qsl(parsed.query), **options)\n"
+        "                options.update(ssl=True, ssl_cert_reqs='required',\n"
+        "                               ssl_check_hostname=True)\n",
+        _LOGIN + "; " + _TLS,
+    ),
+    Edit(
+        _CONNECT,
+        "password=password, lazy_limit=lazy_limit)",
+        "password=password, lazy_limit=lazy_limit, **options)",
+        _LOGIN,
+    ),
+    Edit(
+        _QUEUE,
+        "password=None, cluster_nodes=None):",
+        "password=None, cluster_nodes=None, **options):",
+        _LOGIN,
+    ),
+    Edit(
+        _QUEUE,
+        "port=port, db=db, password=password)",
+        "port=port, db=db, password=password, **options)",
+        _LOGIN,
+    ),
+)

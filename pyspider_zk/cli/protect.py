@@ -1,0 +1,39 @@
+"""The command ``protect``: close a cluster's znodes to all but its login."""
+
+from typing import Any
+
+import click
+
+from pyspider_zk.cli.target import also_here, target
+from pyspider_zk.errors import ConfigError
+from pyspider_zk.zookeeper.connection import Connection
+from pyspider_zk.zookeeper.protection import protect as protect_tree
+
+NO_LOGIN = (
+    "username: there is no login to protect the cluster with; set username and password,"
+    " or PYSPIDER_ZK_USERNAME and PYSPIDER_ZK_PASSWORD_FILE"
+)
+
+
+@also_here(
+    zookeeper_option="the cluster's ZooKeeper",
+    data_path="the folder of the `up` to look for",
+)
+@click.command()
+@click.pass_obj
+def protect(asked: dict[str, Any]) -> None:
+    """Close the cluster's znodes to all but its login.
+
+    For a cluster that ran without one. Processes that do not have the login wait from then on,
+    until they are started again with it.
+    """
+    settings = target(asked).settings
+    if not settings.username:
+        raise ConfigError([NO_LOGIN])
+    connection = Connection(settings)
+    connection.start()
+    try:
+        count = protect_tree(connection, settings.root)
+    finally:
+        connection.stop()
+    click.echo(f"{count} znodes at {settings.root} belong to {settings.username!r} alone")
