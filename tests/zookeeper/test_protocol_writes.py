@@ -560,6 +560,10 @@ MUTATIONS = [
         a_slot_that_was_released_is_told_at_its_epoch,
         (Membership, "_show", "still_released(table, self.id, self._released)", "self._released"),
     ),
+    (
+        a_slot_that_was_released_is_told_at_its_epoch,
+        (Membership, "release", "self._show()", "pass"),
+    ),
 ]
 
 
