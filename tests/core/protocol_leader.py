@@ -210,13 +210,12 @@ def write(state: State, place: int) -> State:
 
 
 def sweep(state: State, place: int) -> State:
-    """Delete acks and leases of members that nobody needs any more."""
+    """Delete the next of what nobody needs any more."""
     leader = state.leaders[place]
-    state = _set_leader(state, place, leader._replace(sweep=()))
-    for member, version in leader.sweep:
-        for steps in swept(member, version):
-            state = done(state, steps) or state
-    return state
+    first, *others = leader.sweep
+    steps, *more = (steps for steps in swept(*first) if not is_refused(state, steps))
+    left = leader.sweep if more else tuple(others)
+    return done(_set_leader(state, place, leader._replace(sweep=left)), steps) or state
 
 
 def _set_leader(state: State, place: int, leader: Leader) -> State:

@@ -19,6 +19,7 @@ from pyspider_zk.core.steps import ANY_VERSION, Check, Delete, Step, Write
 
 TO_THE_END = 999  # steps: such a search comes to an end by itself, with any number of writes
 AT_HOME = ("crash", "leave", "drain")
+LOSSES = ("crash", "expiry")
 IN_PLACE = ("election", *AT_HOME)
 TWO, TWO_BY_TWO, IN_LINE = settled(2, 1), settled(2, 2), settled(2, 1, in_line=True)
 UNEQUAL = {owner: settled(2, 1, longer=[owner]) for owner in (0, 1)}  # 0 or 1 has a longer lease
@@ -47,20 +48,21 @@ SMALL = [
     ("two are born, two slots", birth(2, 2), 0, (), TO_THE_END, 2_900),
     ("one is born, two may join", birth(1, 1), 2, ("join", "crash"), TO_THE_END, 1_000),
     ("two at rest, one slot, any one fault", TWO, 1, ALL, TO_THE_END, 20_000),
-    ("two at rest, two slots, one of three faults", TWO_BY_TWO, 1, AT_HOME, TO_THE_END, 21_000),
+    ("two at rest, two slots, one of three faults", TWO_BY_TWO, 1, AT_HOME, TO_THE_END, 24_000),
     ("the owner has a longer lease, one fault", UNEQUAL[0], 1, AT_HOME, TO_THE_END, 4_000),
     ("the other has a longer lease, one fault", UNEQUAL[1], 1, AT_HOME, TO_THE_END, 4_000),
-    ("a leader was stopped, any one fault", STOPPED_LEADER, 1, ALL, TO_THE_END, 42_000),
+    ("a leader was stopped, one of three faults", STOPPED_LEADER, 1, AT_HOME, TO_THE_END, 6_000),
     ("three at rest, any one fault", settled(3, 2), 1, ALL, 4, 27_000),
-    ("two in line to lead, one slot", IN_LINE, 0, (), TO_THE_END, 6_500),
+    ("two in line to lead, one slot", IN_LINE, 0, (), TO_THE_END, 4_700),
 ]
 LARGE = [
+    ("a leader was stopped, any one fault", STOPPED_LEADER, 1, ALL, TO_THE_END, 42_000),
     ("two at rest, no joining, no lost session", TWO_BY_TWO, 1, IN_PLACE, TO_THE_END, 43_000),
     ("two at rest, a lost session", TWO_BY_TWO, 1, ("expiry",), TO_THE_END, 110_000),
     ("two at rest, one slot, two faults", TWO, 2, ("expiry", "election"), TO_THE_END, 270_000),
     ("two at rest, two of three faults", TWO_BY_TWO, 2, AT_HOME, TO_THE_END, 60_000),
     ("three at rest, two faults", settled(3, 2), 2, ALL, 2, 90_000),
-    ("two in line, one slot, one fault", IN_LINE, 1, ("expiry", *AT_HOME), TO_THE_END, 60_000),
+    ("two in line, one slot, one fault", IN_LINE, 1, LOSSES, TO_THE_END, 40_000),
     ("two in line, two slots", settled(2, 2, in_line=True), 0, (), TO_THE_END, 100_000),
 ]
 
