@@ -122,8 +122,8 @@ def carried_out(state: State, steps: Sequence[ZooKeeperStep]) -> State | None:
 def only_useful(state: State) -> State:
     """Forget what leaders have begun that cannot change anything any more, and who ended."""
     leaders = tuple(_useful(state, leader) for leader in state.leaders)
-    *before, last = leaders
     if state.line is None:
+        *before, last = leaders
         kept = (*filter(is_busy, before), last)
     else:
         running = {node.id for node in state.nodes}
