@@ -62,8 +62,8 @@ LARGE = [
     ("two at rest, one slot, two faults", TWO, 2, ("expiry", "election"), TO_THE_END, 270_000),
     ("two at rest, two of three faults", TWO_BY_TWO, 2, AT_HOME, TO_THE_END, 60_000),
     ("three at rest, two faults", settled(3, 2), 2, ALL, 2, 90_000),
-    ("two in line, one slot, one fault", IN_LINE, 1, LOSSES, TO_THE_END, 40_000),
-    ("two in line, two slots", settled(2, 2, in_line=True), 0, (), TO_THE_END, 100_000),
+    ("two in line, one slot, one fault", IN_LINE, 1, LOSSES, TO_THE_END, 15_000),
+    ("two in line, two slots", settled(2, 2, in_line=True), 0, (), TO_THE_END, 50_000),
 ]
 
 
