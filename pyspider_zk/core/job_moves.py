@@ -24,46 +24,8 @@ from pyspider_zk.core.jobs import (
     Outcome,
     quoted_whole,
 )
+from pyspider_zk.core.steps import ANY_VERSION, Check, Create, Delete, Step, Write
 from pyspider_zk.errors import BatchTaken
-
-ANY_VERSION = -1
-
-
-@dataclass(frozen=True)
-class Check:
-    """The znode exists, with that version if one is given."""
-
-    path: str
-    version: int = ANY_VERSION
-
-
-@dataclass(frozen=True)
-class Create:
-    """Create a znode; with ``sequence`` ZooKeeper puts the next number behind the path."""
-
-    path: str
-    data: bytes
-    sequence: bool = False
-
-
-@dataclass(frozen=True)
-class Write:
-    """Write a znode that has that version."""
-
-    path: str
-    data: bytes
-    version: int
-
-
-@dataclass(frozen=True)
-class Delete:
-    """Delete a znode that has that version."""
-
-    path: str
-    version: int
-
-
-Step = Check | Create | Write | Delete
 
 
 @dataclass(frozen=True)

@@ -107,6 +107,10 @@ class Tree:
         """Parent of the election's ephemeral sequential nodes."""
         return f"{self.root}/election"
 
+    def candidacy(self, name: str) -> str:
+        """One election node."""
+        return f"{self.election}/{name}"
+
     @property
     def assignment(self) -> str:
         """The one table: slot -> owner, epoch, next owner."""

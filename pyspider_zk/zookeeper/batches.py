@@ -6,8 +6,6 @@ from itertools import chain
 from typing import Any
 
 from pyspider_zk.core.job_moves import (
-    Create,
-    Step,
     cancel_pending_steps,
     cancel_record_steps,
     cancel_running_steps,
@@ -35,6 +33,7 @@ from pyspider_zk.core.jobs import (
     name_prefix,
 )
 from pyspider_zk.core.names import check_project_name
+from pyspider_zk.core.steps import Create, Step
 from pyspider_zk.zookeeper.job_store import Found, JobStore, Junk
 
 LOOKS = 3  # at a batch, while jobs that are just moving back escape

@@ -5,8 +5,8 @@ from collections.abc import Collection
 from kazoo.exceptions import NoNodeError
 
 from pyspider_zk.core.events import PREFIX, Event, age_order, event_name, in_order
-from pyspider_zk.core.job_moves import Create
 from pyspider_zk.core.names import Tree
+from pyspider_zk.core.steps import Create
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.zookeeper.connection import Connection, Watch, delete
 

@@ -6,18 +6,12 @@ from typing import NamedTuple, TypeVar
 from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError, NotEmptyError
 
 from pyspider_zk.core import job_moves
-from pyspider_zk.core.job_moves import Check, Create, Delete, JobTree, Write
+from pyspider_zk.core.job_moves import JobTree
 from pyspider_zk.core.jobs import BatchRecord, Job, JobName, JobState, unquoted
+from pyspider_zk.core.steps import Create, Delete, Step
 from pyspider_zk.errors import BadMessage
-from pyspider_zk.zookeeper.connection import (
-    Connection,
-    Step,
-    Watch,
-    check,
-    create,
-    delete,
-    write,
-)
+from pyspider_zk.zookeeper.connection import Connection, Watch
+from pyspider_zk.zookeeper.transaction import do
 
 Name = TypeVar("Name")
 
@@ -66,7 +60,7 @@ class JobStore:
         """Let what was written before be seen by what is read from now on."""
         self._connection.sync(self.tree.root)
 
-    def do(self, steps: Iterable[job_moves.Step]) -> None:
+    def do(self, steps: Iterable[Step]) -> None:
         """Do all steps or none.
 
         Raises:
@@ -74,28 +68,26 @@ class JobStore:
             Unavailable: nobody knows whether they were done.
         """
         try:
-            self._connection.multi(*map(_in_kazoo, steps))
+            do(self._connection, steps)
         except NoNodeError:
             self._founded = set()  # somebody may have cleared everything away
             raise
 
-    def do_if_current(self, steps: Iterable[job_moves.Step]) -> bool:
+    def do_if_current(self, steps: Iterable[Step]) -> bool:
         """Do all steps, or tell that they were decided on an older state.
 
         What is read after a refusal is not older than what it was refused for.
         """
         return self._refusal_of(steps) is None
 
-    def move_if_current(
-        self, state: JobState, name: JobName, steps: Sequence[job_moves.Step]
-    ) -> bool:
+    def move_if_current(self, state: JobState, name: JobName, steps: Sequence[Step]) -> bool:
         """Move a job as ``do_if_current`` does, though strangers may stand below its znode."""
         refusal = self._refusal_of(steps)
         if isinstance(refusal, NotEmptyError) and self._tidy(state, name):
             refusal = self._refusal_of(steps)
         return refusal is None
 
-    def _refusal_of(self, steps: Iterable[job_moves.Step]) -> Exception | None:
+    def _refusal_of(self, steps: Iterable[Step]) -> Exception | None:
         try:
             self.do(steps)
         except REFUSED as error:
@@ -221,15 +213,3 @@ class JobStore:
     def stands(self, path: str) -> bool:
         """Tell whether a znode stands."""
         return self._connection.find(path) is not None
-
-
-def _in_kazoo(step: job_moves.Step) -> Step:
-    match step:
-        case Check(path, version):
-            return check(path, version)
-        case Create(path, data, sequence):
-            return create(path, data, sequence=sequence)
-        case Write(path, data, version):
-            return write(path, data, version)
-        case Delete(path, version):
-            return delete(path, version)

@@ -5,14 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pyspider_zk.core.job_moves import (
-    Create,
-    JobTree,
-    Step,
-    finish_steps,
-    report_steps,
-    return_steps,
-)
+from pyspider_zk.core.job_moves import JobTree, finish_steps, report_steps, return_steps
 from pyspider_zk.core.job_rules import (
     after_failure,
     after_refusal,
@@ -34,6 +27,7 @@ from pyspider_zk.core.jobs import (
     check_size,
 )
 from pyspider_zk.core.progress import brief
+from pyspider_zk.core.steps import Create, Step
 from pyspider_zk.errors import JobLost
 from pyspider_zk.zookeeper.batches import Batches, Entries
 from pyspider_zk.zookeeper.connection import Connection, Watch

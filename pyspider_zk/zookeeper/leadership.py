@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from kazoo.exceptions import BadVersionError, NoNodeError
@@ -24,13 +25,15 @@ from pyspider_zk.core.ownership import (
     observe,
     standing_of,
 )
+from pyspider_zk.core.ownership_steps import assign_steps, depose_steps, sweep_moves
 from pyspider_zk.core.records import Assignment, Member, MemberId
 from pyspider_zk.core.repair import repaired
 from pyspider_zk.zookeeper.chronicle import Chronicle
-from pyspider_zk.zookeeper.connection import Ask, Connection, Step, Watch, check, delete, write
+from pyspider_zk.zookeeper.connection import Ask, Connection, Watch
 from pyspider_zk.zookeeper.events import Events
 from pyspider_zk.zookeeper.jobs import JobQueue
 from pyspider_zk.zookeeper.reading import Found, Reader, Table
+from pyspider_zk.zookeeper.transaction import do
 
 logger = logging.getLogger("pyspider_zk.leadership")
 
@@ -85,7 +88,7 @@ class Leadership:
     def withdraw(self) -> None:
         """Give the candidacy up, so that the next in line leads at once."""
         if self._candidacy is not None:
-            self._connection.delete(f"{self._tree.election}/{self._candidacy}")
+            self._connection.delete(self._tree.candidacy(self._candidacy))
         self._candidacy, self._stamps, self.leading = None, {}, False
         self._chronicle.forget()
 
@@ -160,7 +163,7 @@ class Leadership:
         after = repaired(table.known, table.slots, version, stamps, now, self._rules)
         if after is None:
             return
-        self._replace(after, version)
+        self._write(Decision(after, {}), version)
         logger.warning(
             "the assignment could not be read: it is written anew at epoch %d", after.epoch
         )
@@ -191,8 +194,7 @@ class Leadership:
         stamp = self._stamps.get(member)
         if standing_of(stamp, now, self._rules) is Standing.ALIVE:
             return
-        steps = [check(self._tree.lease(member), stamp.version)] if stamp else []
-        self._connection.multi(*steps, delete(f"{self._tree.election}/{name}"))
+        do(self._connection, depose_steps(self._tree, name, member, stamp))
         logger.warning("candidate %s is deposed: it does not renew its lease", member)
 
     def _say_whether_leading(self, leading: bool) -> None:
@@ -216,7 +218,7 @@ class Leadership:
         """
         mine = [name for name in line_of(names) if candidate_of(name) == member]
         for name in mine[1:]:
-            self._connection.delete(f"{self._tree.election}/{name}")
+            self._connection.delete(self._tree.candidacy(name))
         return mine[0] if mine else None
 
     def _stand(self, member: MemberId) -> str:
@@ -287,24 +289,16 @@ class Leadership:
 
     def _write(self, decision: Decision, version: int) -> None:
         """Write the assignment if I still lead and what it was judged by still holds."""
-        steps = [
-            check(self._tree.lease(member), lease) for member, lease in decision.checks.items()
-        ]
-        self._replace(decision.assignment, version, *steps)
-
-    def _replace(self, table: Assignment, version: int, *steps: Step) -> None:
-        self._connection.multi(
-            check(f"{self._tree.election}/{self._candidacy}"),
-            *steps,
-            write(self._tree.assignment, table.encode(), version),
-        )
-        self._table.wrote(table, version + 1)
+        assert self._candidacy is not None  # noqa: S101 - for mypy: only a leader writes
+        do(self._connection, assign_steps(self._tree, self._candidacy, decision, version))
+        self._table.wrote(decision.assignment, version + 1)
 
     def _sweep(self, leases: Mapping[MemberId, int]) -> None:
         """Delete what nobody needs; a lease only if it still has the version that was judged."""
         for member, version in leases.items():
-            self._connection.delete(self._tree.ack(member))
-            self._connection.delete(self._tree.lease(member), version)
+            for steps in sweep_moves(self._tree, member, version):
+                with suppress(NoNodeError):
+                    do(self._connection, steps)
 
 
 OUTDATED = (BadVersionError, NoNodeError)

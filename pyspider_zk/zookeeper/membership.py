@@ -9,19 +9,19 @@ from kazoo.exceptions import BadVersionError, NoNodeError
 
 from pyspider_zk.core.names import Tree
 from pyspider_zk.core.ownership import NOTHING, Hold, Rules, View, still_released, view_of
-from pyspider_zk.core.records import Assignment, Load, Member, MemberId, encode_acks
-from pyspider_zk.errors import SessionLost
-from pyspider_zk.zookeeper.connection import (
-    Connection,
-    Step,
-    Watch,
-    check,
-    create,
-    delete,
-    write,
+from pyspider_zk.core.ownership_steps import (
+    acknowledge_steps,
+    drain_steps,
+    join_steps,
+    leave_steps,
+    renew_steps,
 )
+from pyspider_zk.core.records import Assignment, Load, Member, MemberId
+from pyspider_zk.errors import SessionLost
+from pyspider_zk.zookeeper.connection import Connection, Step, Watch
 from pyspider_zk.zookeeper.reading import Table
 from pyspider_zk.zookeeper.roster import Roster
+from pyspider_zk.zookeeper.transaction import do, in_kazoo
 
 logger = logging.getLogger("pyspider_zk.membership")
 
@@ -110,16 +110,12 @@ class Membership:
             Unavailable: no answer; the lease simply runs on to its end.
         """
         member = self._me()
+        load = replace(load, lease=self._rules.lease)
         while (known := self._assignment or self._read_assignment()) is not None:
-            version = known[1]
             before = self._clock()
+            steps = renew_steps(self._tree, member, known[1], load, self._released)
             try:
-                self._connection.multi(
-                    check(self._tree.member(member)),
-                    check(self._tree.assignment, version),
-                    write(self._tree.lease(member), self._lease(load)),
-                    *self._told_again(),
-                )
+                do(self._connection, steps)
             except BadVersionError:
                 self._connection.sync(self._tree.assignment)
                 if self._read_assignment() is None:
@@ -145,21 +141,14 @@ class Membership:
         """Tell the leader what was given up, if it was not told yet."""
         if self._released != self._told:
             told = dict(self._released)
-            self._connection.set(self._tree.ack(self._me()), encode_acks(told))
+            do(self._connection, acknowledge_steps(self._tree, self._me(), told))
             self._told = told
-
-    def _told_again(self) -> list[Step]:
-        """Return the step that tells of open releases again: anybody may have overwritten it."""
-        if not self._released:
-            return []
-        return [write(self._tree.ack(self._me()), encode_acks(self._released))]
 
     def drain(self) -> None:
         """Ask for all slots to be moved away."""
         if self._record is not None and not self._record.draining:
-            draining = replace(self._record, draining=True)
-            self._connection.set(self._tree.member(self._me()), draining.encode())
-            self._record = draining
+            do(self._connection, drain_steps(self._tree, self._me(), self._record))
+            self._record = replace(self._record, draining=True)
 
     def leave(self) -> None:
         """Close the gate for good, then delete the lease: that frees the slots at once."""
@@ -167,9 +156,8 @@ class Membership:
         if member is None or self.lost:
             return
         self._connection.require()
-        paths = (self._tree.lease(member), self._tree.ack(member), self._tree.member(member))
         try:
-            self._connection.multi(*map(delete, paths))
+            do(self._connection, leave_steps(self._tree, member))
         except NoNodeError as error:
             raise SessionLost(f"member {member} is not registered any more") from error
         self.id = None
@@ -186,20 +174,12 @@ class Membership:
 
     def _take_number(self, record: Member) -> MemberId:
         """Take a number and create the nodes, all or none."""
-        return self._roster.take(
-            record.name, self._incarnation, lambda member: self._nodes(member, record)
-        )
+        load = Load(lease=self._rules.lease)
 
-    def _nodes(self, member: MemberId, record: Member) -> list[Step]:
-        return [
-            create(self._tree.member(member), record.encode(), ephemeral=True),
-            create(self._tree.lease(member), self._lease(Load())),
-            create(self._tree.ack(member), encode_acks({})),
-        ]
+        def steps(member: MemberId) -> list[Step]:
+            return list(map(in_kazoo, join_steps(self._tree, member, record, load)))
 
-    def _lease(self, load: Load) -> bytes:
-        """Return the lease's data: whoever judges it must know how long my gate stays open."""
-        return replace(load, lease=self._rules.lease).encode()
+        return self._roster.take(record.name, self._incarnation, steps)
 
     def _read_assignment(self) -> tuple[Assignment, int] | None:
         """Return the assignment that stands there, None if nobody can read it.

@@ -4,9 +4,10 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-from pyspider_zk.core.job_moves import Step, claim_steps, return_steps
+from pyspider_zk.core.job_moves import claim_steps, return_steps
 from pyspider_zk.core.job_rules import Concern, after_death, claimed, concern_of, is_due, place_of
 from pyspider_zk.core.jobs import BatchRecord, Claim, Claimant, JobName, JobRules, JobState
+from pyspider_zk.core.steps import Step
 from pyspider_zk.errors import SessionLost
 from pyspider_zk.zookeeper.batches import Batches
 from pyspider_zk.zookeeper.connection import Watch

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from jobs_states import TREE, Plan
 
-from pyspider_zk.core.job_moves import Create, Delete, Step, Write
+from pyspider_zk.core.steps import Create, Delete, Step, Write
 
 
 def spoilt(plan: Plan, broken: str) -> tuple[Step, ...]:

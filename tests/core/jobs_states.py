@@ -7,7 +7,7 @@ return. Time stands still; pauses after failures are none. A job's bytes are the
 from functools import cache
 from typing import NamedTuple
 
-from pyspider_zk.core.job_moves import Check, Create, Delete, JobTree, Step, Write
+from pyspider_zk.core.job_moves import JobTree
 from pyspider_zk.core.jobs import (
     NO_FENCE,
     BatchRecord,
@@ -17,6 +17,7 @@ from pyspider_zk.core.jobs import (
     JobState,
     name_prefix,
 )
+from pyspider_zk.core.steps import Check, Create, Delete, Step, Write
 
 NOW = 0.0
 TREE = JobTree("/q")

@@ -1,6 +1,7 @@
-"""What a leader of the small cluster does, one atomic step after the other."""
+"""What leads, or stands in line to lead, in the small cluster: one atomic step after the other."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import product
 
@@ -8,166 +9,213 @@ from protocol_states import (
     LEADER_TICK,
     NOW,
     RULES,
-    Ages,
+    Decided,
+    Known,
     Leader,
+    Lease,
+    Leases,
     Look,
     Members,
     Rows,
     State,
-    Write,
-    lease_of,
+    Watch,
     old,
-    without,
-    written,
 )
+from protocol_zookeeper import TREE, done, is_refused, table_version
 
-from pyspider_zk.core.ownership import Snapshot, Stamp, Standing, decide, leftovers, observe
+from pyspider_zk.core import ownership_steps
+from pyspider_zk.core.ownership import (
+    Decision,
+    Snapshot,
+    Stamp,
+    Standing,
+    decide,
+    leftovers,
+    observe,
+    standing_of,
+)
 from pyspider_zk.core.records import Assignment, Member, MemberId
+from pyspider_zk.core.steps import Step as ZooKeeperStep
 
 Step = tuple[str, State]
+Steps = tuple[ZooKeeperStep, ...]
 RECORD = Member("127.0.0.1:1", "host", 1, "0", 0.0)
 DRAINING = Member("127.0.0.1:1", "host", 1, "0", 0.0, draining=True)
-RECKLESS = ("write whatever stands", "version 0 unconditional")
-READ, EARLIER = 1, 0  # versions of a lease: the one that was read, and any before
+BEFORE = -1  # a version of a lease before the one that was read
 
 
-def steps_of_leader(state: State, place: int, broken: str = "") -> Iterator[Step]:
-    """Yield the one thing that a leader does next, in all ways that it may do it."""
-    leader, name = state.leaders[place], f"leader {place}"
-    if leader.write is not None:
-        yield f"{name} writes", write(state, place, broken)
+def steps_of_leader(state: State, place: int) -> Iterator[Step]:
+    """Yield the one thing that a coordinator does next about leading, in all ways it may do it."""
+    for label, after in _ways(state, place):
+        yield label, only_useful(after)
+
+
+def _ways(state: State, place: int) -> Iterator[Step]:
+    leader = state.leaders[place]
+    name = f"leader {place}"
+    if leader.decided is not None:
+        yield f"{name} writes", write(state, place)
     elif leader.sweep:
-        yield f"{name} sweeps", sweep(state, place, broken)
+        yield f"{name} sweeps", sweep(state, place)
+    elif leader.depose:
+        yield f"{name} deposes {leader.depose[0][0]}", depose(state, place)
     elif leader.look is not None:
-        yield from judge(state, place, broken)
+        yield from judge(state, place)
+    elif leader.watch is not None:
+        yield from watch_over(state, place)
     else:
-        yield f"{name} looks at assignment and leases", look(state, place)
+        yield from begin(state, place)
+
+
+def begin(state: State, place: int) -> Iterator[Step]:
+    """Look, if it leads; watch those before it, or stand in line anew, if its lease holds."""
+    member, line = state.leaders[place].member, state.line
+    holds = any(node.id == member and node.lease for node in state.nodes)
+    if line is None or line[:1] == (member,):
+        yield f"leader {place} looks at assignment and leases", look(state, place)
+    elif member not in line and holds:
+        yield f"{member} stands for election", state._replace(line=(*line, member))
+    elif member in line and holds:
+        before = line[: line.index(member)]
+        after = Leader(member, watch=Watch(before, state.leases))
+        yield f"{member} looks at the leases of {before}", _set_leader(state, place, after)
 
 
 def lead(state: State) -> State:
-    """Let a whole turn of leading happen; a leader of before finishes what it had begun."""
-    while len(state.leaders) > 1:
-        state = _first_way(state)
-    state = _first_way(state)
-    while is_busy(state.leaders[0]):
-        state = _first_way(state)
+    """Let everybody take a whole turn of leading; a leader of before finishes what it had begun."""
+    turns = [leader.member for leader in state.leaders]
+    for turn, member in enumerate(turns):
+        former = state.line is None and turn < len(turns) - 1
+        place = _place_of(state, member)
+        if place is not None and not former:
+            state = _first_way(state, place)
+        while (place := _place_of(state, member)) is not None and is_busy(state.leaders[place]):
+            state = _first_way(state, place)
     return state
 
 
-def _first_way(state: State) -> State:
-    return only_busy(next(steps_of_leader(state, 0))[1])
+def _place_of(state: State, member: MemberId) -> int | None:
+    places = (at for at, leader in enumerate(state.leaders) if leader.member == member)
+    return next(places, None)
+
+
+def _first_way(state: State, place: int) -> State:
+    return next((after for _, after in steps_of_leader(state, place)), state)
 
 
 def elect(state: State) -> State:
     """Let another lead. The one before is not told: it decides on what it read and writes."""
-    return only_busy(state._replace(leaders=(*state.leaders, Leader())))
+    return only_useful(state._replace(leaders=(*state.leaders, Leader())))
 
 
-def only_busy(state: State) -> State:
-    """Forget leaders before, once they have done what they had begun."""
-    *before, last = state.leaders
-    busy = tuple(leader for leader in before if is_busy(leader))
-    return state if len(busy) == len(before) else state._replace(leaders=(*busy, last))
+# --- what can still have an effect --------------------------------------------------------------
+
+
+def carried_out(state: State, steps: Sequence[ZooKeeperStep]) -> State | None:
+    """Do all steps or none; what ZooKeeper will refuse from now on is forgotten."""
+    after = done(state, steps)
+    if after is None or (after.leaders is state.leaders and after.line is state.line):
+        return after
+    return only_useful(after)
+
+
+def only_useful(state: State) -> State:
+    """Forget what leaders have begun that cannot change anything any more, and who ended."""
+    leaders = tuple(_useful(state, leader) for leader in state.leaders)
+    if state.line is None:
+        *before, last = leaders
+        kept = (*filter(is_busy, before), last)
+    else:
+        running = {node.id for node in state.nodes}
+        kept = tuple(one for one in leaders if is_busy(one) or one.member in running)
+    return state if kept == state.leaders else state._replace(leaders=kept)
 
 
 def is_busy(leader: Leader) -> bool:
-    return bool(leader.look or leader.write or leader.sweep)
+    return leader[1:] != (None, None, (), None, ())
+
+
+def _useful(state: State, leader: Leader) -> Leader:
+    """Let a leader begin anew if what it holds would change nothing."""
+    member, seen, decided, sweep, watch, depose = leader
+    idle = Leader(member)
+    if decided and is_refused(state, assignment_written(member, decided)):
+        return idle
+    if seen and not _can_write(state, member, seen) and not _can_sweep(state, seen):
+        return idle
+    if watch and state.line is not None and member not in state.line:
+        return idle
+    left = tuple(one for one in sweep if not is_refused(state, swept(*one)[-1]))
+    line = tuple(one for one in depose if not is_refused(state, deposed(*one)))
+    return leader._replace(sweep=left, depose=line) if (left, line) != (sweep, depose) else leader
+
+
+def _can_write(state: State, member: MemberId, seen: Look) -> bool:
+    least = Decided(seen.rows, seen.version, ())
+    return not is_refused(state, assignment_written(member, least))
+
+
+def _can_sweep(state: State, seen: Look) -> bool:
+    owners = {row.owner for row in seen.rows}
+    last = (swept(one, lease.version)[-1] for one, lease in seen.leases if one not in owners)
+    return any(not is_refused(state, steps) for steps in last)
+
+
+@cache
+def assignment_written(member: MemberId, decided: Decided) -> Steps:
+    decision = Decision(Assignment(1, decided.rows), dict(decided.checks))
+    return tuple(ownership_steps.assign_steps(TREE, str(member), decision, decided.version))
+
+
+@cache
+def swept(member: MemberId, version: int) -> tuple[Steps, ...]:
+    return tuple(map(tuple, ownership_steps.sweep_moves(TREE, member, version)))
+
+
+@cache
+def deposed(member: MemberId, version: int) -> Steps:
+    stamp = Stamp(version, NOW) if version else None
+    return tuple(ownership_steps.depose_steps(TREE, str(member), member, stamp))
+
+
+# --- leading ------------------------------------------------------------------------------------
 
 
 def look(state: State, place: int) -> State:
     """Read the assignment, then the leases; what comes in between makes the write fail."""
-    return _set_leader(state, place, Leader(Look(state.rows, state.leases)))
+    seen = Look(state.rows, table_version(state.rows), state.leases)
+    return _set_leader(state, place, Leader(state.leaders[place].member, seen))
 
 
-def judge(state: State, place: int, broken: str) -> Iterator[Step]:
+def judge(state: State, place: int) -> Iterator[Step]:
     """Stamp what was read, look at members and acks, decide."""
-    seen = state.leaders[place].look
-    assert seen is not None
-    for dead, rows, checks, gone in _judgements(seen.rows, seen.ages, state.members, state.acks):
-        taken = "".join(f", takes {member} for dead" for member in dead)
-        first = all(row.owner is None for row in seen.rows)
-        decided = rows and Write(rows, checks, first)
-        if decided and _is_vain(seen, decided, broken):
-            leader = Leader()
-        elif broken == "sweep whatever stands":
-            leader = Leader(write=decided, sweep=gone)
-        else:
-            still = tuple(member for member in gone if member not in seen.renewed)
-            leader = Leader(write=decided, sweep=still)
-        yield f"leader {place} decides{taken}", _set_leader(state, place, leader)
+    leader = state.leaders[place]
+    assert leader.look is not None
+    seen = leader.look
+    for found in _judgements(seen.rows, seen.leases, state.members, state.acks):
+        taken = "".join(f", takes {member} for dead" for member in found.dead)
+        decided = found.rows and Decided(found.rows, seen.version, found.checks)
+        after = _set_leader(state, place, Leader(leader.member, None, decided, found.gone))
+        yield f"leader {place} decides{taken}", after
 
 
-def _is_vain(seen: Look, decided: Write, broken: str) -> bool:
-    """Tell whether ZooKeeper will refuse a write, as things stand."""
-    if seen.outdated and not _overwrites(decided, broken):
-        return True
-    return broken != "no check of the lease" and not set(decided.checks).isdisjoint(seen.renewed)
-
-
-def _overwrites(decided: Write, broken: str) -> bool:
-    return broken == "write whatever stands" or (
-        decided.first and broken == "version 0 unconditional"
-    )
-
-
-def write(state: State, place: int, broken: str) -> State:
+def write(state: State, place: int) -> State:
     """Write the assignment; whoever decides on the one before does so in vain."""
     leader = state.leaders[place]
-    assert leader.write is not None
-    rows = leader.write.rows
-    state = _set_leader(state, place, leader._replace(write=None))
-    return state._replace(
-        rows=rows,
-        nodes=tuple(written(node, rows) for node in state.nodes),
-        leaders=tuple(_outdated(leader, broken) for leader in state.leaders),
-    )
+    assert leader.decided is not None
+    steps = assignment_written(leader.member, leader.decided)
+    after = _set_leader(state, place, leader._replace(decided=None))
+    written = done(after, steps)
+    return _set_leader(state, place, Leader(leader.member)) if written is None else written
 
 
-def _outdated(leader: Leader, broken: str) -> Leader:
-    """Let a leader learn at once that its write will be refused: it would change nothing."""
-    seen, decided = leader.look, leader.write
-    if decided and not _overwrites(decided, broken):
-        return Leader()
-    return _unless_idle(leader._replace(look=seen and seen._replace(outdated=True)), broken)
-
-
-def _unless_idle(leader: Leader, broken: str) -> Leader:
-    """Let a leader look anew at once if what it read is good for nothing: no write, no sweep."""
-    seen = leader.look
-    if not seen or not seen.outdated or broken in RECKLESS:
-        return leader
-    kept = {row.owner for row in seen.rows}
-    if broken != "sweep whatever stands":
-        kept.update(seen.renewed)
-    return leader if any(member not in kept for member, _ in seen.ages) else Leader()
-
-
-def sweep(state: State, place: int, broken: str) -> State:
-    """Delete acks of members that nobody needs any more, and leases not renewed meanwhile."""
-    gone = state.leaders[place].sweep
-    state = _set_leader(state, place, Leader())
-    state = state._replace(leases=without(state.leases, *gone), acks=without(state.acks, *gone))
-    return leases_changed(state, gone, broken)
-
-
-def leases_changed(state: State, members: Members, broken: str) -> State:
-    """Let what leaders know of these leases not stand any more."""
-    leaders = tuple(_told(leader, members, broken) for leader in state.leaders)
-    return state if leaders == state.leaders else only_busy(state._replace(leaders=leaders))
-
-
-def _told(leader: Leader, members: Members, broken: str) -> Leader:
-    seen, decided, gone = leader
-    if seen:
-        read = {member for member, _ in seen.ages}
-        renewed = {*seen.renewed, *(member for member in members if member in read)}
-        seen = seen._replace(renewed=tuple(sorted(renewed)))
-    checked = decided.checks if decided and broken != "no check of the lease" else ()
-    if not set(members).isdisjoint(checked):
-        return Leader()
-    if broken != "sweep whatever stands":
-        gone = tuple(member for member in gone if member not in members)
-    return _unless_idle(Leader(seen, decided, gone), broken)
+def sweep(state: State, place: int) -> State:
+    """Delete the next of what nobody needs any more."""
+    leader = state.leaders[place]
+    first, *others = leader.sweep
+    steps, *more = (steps for steps in swept(*first) if not is_refused(state, steps))
+    left = leader.sweep if more else tuple(others)
+    return done(_set_leader(state, place, leader._replace(sweep=left)), steps) or state
 
 
 def _set_leader(state: State, place: int, leader: Leader) -> State:
@@ -175,47 +223,99 @@ def _set_leader(state: State, place: int, leader: Leader) -> State:
     return state._replace(leaders=(*leaders[:place], leader, *leaders[place + 1 :]))
 
 
-Judgement = tuple[Members, Rows | None, Members, Members]
+@dataclass(frozen=True)
+class Judgement:
+    """What the rules say, and whom they took for dead."""
+
+    dead: Members
+    rows: Rows | None
+    checks: Known
+    gone: Known
 
 
 @cache
-def _judgements(rows: Rows, ages: Ages, members, acks) -> tuple[Judgement, ...]:
-    """Ask the real rules, with all that a leader may remember of the leases it read.
+def _judgements(rows: Rows, leases: Leases, members, acks) -> tuple[Judgement, ...]:
+    """Ask the real rules, with all that a leader may remember of the leases it read."""
+    records = {member: DRAINING if draining else RECORD for member, draining in members}
+    releases = {member: dict(told) for member, told in acks}
+    found: dict[tuple, Judgement] = {}
+    for stamps in _memories(leases):
+        snapshot = Snapshot(Assignment(0, rows), records, stamps, releases, {}, NOW)
+        outcome = _outcome(snapshot)
+        if outcome not in found:
+            found[outcome] = Judgement(_dead(stamps), *outcome)
+    return tuple(found.values())
+
+
+def _memories(leases: Leases) -> Iterator[dict[MemberId, Stamp]]:
+    """Yield all that somebody may remember of leases.
 
     It stamped this version as soon as ZooKeeper had made it, or it stamped one before, long ago.
     """
-    records = {member: DRAINING if draining else RECORD for member, draining in members}
-    releases = {member: dict(told) for member, told in acks}
-    found: dict[tuple, Members] = {}
-    for memory in product((READ, EARLIER), repeat=len(ages)):
-        stamps = _stamps(ages, memory)
-        snapshot = Snapshot(Assignment(0, rows), records, stamps, releases, {}, NOW)
-        dead = (m for m in stamps if snapshot.standing(m, RULES) is Standing.DEAD)
-        found.setdefault(_outcome(snapshot), tuple(dead))
-    return tuple((dead, *outcome) for outcome, dead in found.items())
+    versions = {member: lease.version for member, lease in leases}
+    told = {member: float(lease.length) for member, lease in leases}
+    ways = [(_stamp(member, lease), _stamp_before(member, lease)) for member, lease in leases]
+    for stamps in product(*ways):
+        yield observe(dict(zip(versions, stamps, strict=True)), versions, NOW, told)
 
 
-def _stamps(ages: Ages, memory: tuple[int, ...]) -> dict[MemberId, Stamp]:
-    told = {member: float(lease_of(member)) for member, _ in ages}
-    known = {
-        member: _stamp(member, age, version)
-        for (member, age), version in zip(ages, memory, strict=True)
-    }
-    return observe(known, {member: READ for member, _ in ages}, NOW, told)
+def _stamp(_: MemberId, lease: Lease) -> Stamp:
+    return Stamp(lease.version, -LEADER_TICK * lease.age, lease.length)
 
 
-def _stamp(member: MemberId, age: int, version: int) -> Stamp:
-    ticks = age if version == READ else old(member)
-    return Stamp(version, -LEADER_TICK * ticks, lease_of(member))
+def _stamp_before(member: MemberId, lease: Lease) -> Stamp:
+    return Stamp(BEFORE, -LEADER_TICK * old(member), lease.length)
 
 
-def _outcome(snapshot: Snapshot) -> tuple[Rows | None, Members, Members]:
+def _dead(stamps: dict[MemberId, Stamp]) -> Members:
+    return tuple(m for m in stamps if standing_of(stamps[m], NOW, RULES) is Standing.DEAD)
+
+
+def _outcome(snapshot: Snapshot) -> tuple[Rows | None, Known, Known]:
     decision, gone = decide(snapshot, RULES), leftovers(snapshot, RULES)
+    left = tuple(sorted(gone.items()))
     if decision is None:
-        return None, (), tuple(sorted(gone))
-    return decision.assignment.slots, tuple(sorted(decision.checks)), tuple(sorted(gone))
+        return None, (), left
+    return decision.assignment.slots, tuple(sorted(decision.checks.items())), left
+
+
+# --- standing in line ---------------------------------------------------------------------------
+
+
+def watch_over(state: State, place: int) -> Iterator[Step]:
+    """Stamp the leases, and decide whose candidacy to take away."""
+    leader = state.leaders[place]
+    assert leader.watch is not None
+    for dead in _to_depose(leader.watch):
+        names = "".join(f", takes {member} for dead" for member, _ in dead)
+        after = _set_leader(state, place, Leader(leader.member, depose=dead))
+        yield f"{leader.member} judges those before it{names}", after
+
+
+@cache
+def _to_depose(watch: Watch) -> tuple[Known, ...]:
+    found = {}
+    for stamps in _memories(watch.leases):
+        judged = {member: stamps.get(member) for member in watch.before}
+        dead = tuple(
+            (member, stamp.version if stamp else 0)
+            for member, stamp in judged.items()
+            if standing_of(stamp, NOW, RULES) is not Standing.ALIVE
+        )
+        found[dead] = None
+    return tuple(found)
+
+
+def depose(state: State, place: int) -> State:
+    """Take the first of these candidacies away; a refusal ends the turn."""
+    leader = state.leaders[place]
+    (first, version), *others = leader.depose
+    state = _set_leader(state, place, leader._replace(depose=tuple(others)))
+    after = done(state, deposed(first, version))
+    return _set_leader(state, place, Leader(leader.member)) if after is None else after
 
 
 def forget_judgements() -> None:
     """Ask the rules anew: one of them was changed."""
-    _judgements.cache_clear()
+    for function in (_judgements, _to_depose, assignment_written, swept, deposed):
+        function.cache_clear()

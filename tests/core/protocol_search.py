@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Sequence
 
 from protocol_leader import Step, lead
-from protocol_states import State, birth, tidy
+from protocol_states import Leader, Rows, State, birth, tidy
 from protocol_world import (
     ALL,
     a_round,
@@ -11,6 +11,7 @@ from protocol_world import (
     faults_in,
     follow,
     forget_answers,
+    is_registered,
     open_to,
     steps,
 )
@@ -96,9 +97,9 @@ def _is_tidy(before: State, after: State) -> bool:
     return after.nodes is before.nodes and after.acks is before.acks and after.rows is before.rows
 
 
-def settled(members: int, slots: int, longer: Collection[int] = ()) -> State:
+def settled(members: int, slots: int, longer: Collection[int] = (), in_line: bool = False) -> State:
     """Return a cluster at rest: every slot is served, every lease was just renewed."""
-    state = birth(members, slots, longer)
+    state = birth(members, slots, longer, in_line)
     for _ in range(4):
         state = a_round(state)
     return tidy(lead(follow(state)))
@@ -119,6 +120,31 @@ def fault_of(state: State) -> str | None:
 
 
 def fault_between(before: State, after: State) -> str | None:
+    """Tell what is wrong with a step."""
+    return fault_of_table(before, after) or fault_of_line(before, after)
+
+
+def fault_of_line(before: State, after: State) -> str | None:
+    """Tell of one who was deposed and writes, or whose lease held when it was deposed."""
+    if before.line is None or after.line is None:
+        return None
+    if before.rows is not after.rows:
+        writers = [who.member for who in before.leaders if _wanted(who) == after.rows]
+        if not set(writers) & set(before.line):
+            return f"{writers} were deposed, and the assignment is written by one of them"
+    sessions = dict(after.members)
+    for node in after.nodes:
+        was_deposed = node.id in before.line and node.id not in after.line and node.id in sessions
+        if was_deposed and node.lease:
+            return f"{node.id} is deposed while its lease holds"
+    return None
+
+
+def _wanted(leader: Leader) -> Rows | None:
+    return leader.decided and leader.decided.rows
+
+
+def fault_of_table(before: State, after: State) -> str | None:
     """Tell what is wrong with a write: an epoch grows by one with each grant, and only then."""
     if before.rows is after.rows:
         return None
@@ -130,7 +156,7 @@ def fault_between(before: State, after: State) -> str | None:
 
 
 class Recovery:
-    """Looks whether a cluster serves all slots again once no fault happens any more.
+    """Looks whether a cluster is whole again once no fault happens any more.
 
     Everybody takes their steps in turn, fairly. States on the way to a good end are remembered,
     so that the next one that comes by is known to be good.
@@ -141,14 +167,34 @@ class Recovery:
         self.rounds = 0
 
     def check(self, state: State) -> None:
-        """Raise ``AssertionError`` if a slot stays without an open gate, or a drain has no end."""
+        """Raise ``AssertionError`` if it does not become whole, within so many rounds."""
         way, state = [], as_recovery_begins(state)
-        while state not in self._good and not (is_served(state) and is_drained(state)):
-            assert len(way) < ROUNDS, f"not served, or drained, after {ROUNDS} rounds: {state}"
+        while state not in self._good and (fault := what_is_left_to_do(state)):
+            assert len(way) < ROUNDS, f"{fault} after {ROUNDS} rounds: {state}"
             way.append(state)
             state = a_round(state)
         self.rounds = max(self.rounds, len(way))
         self._good.update(way)
+
+
+def what_is_left_to_do(state: State) -> str | None:
+    """Tell what keeps a cluster from being whole."""
+    if not is_served(state):
+        return "a slot is not served"
+    if not is_drained(state):
+        return "who drains has slots"
+    if not all(is_registered(state, node) for node in state.nodes):
+        return "who runs is not registered"
+    if state.nodes and not set(dict((*state.leases, *state.acks))) <= needed(state):
+        return "something of the gone is left"
+    if state.line is not None and set(state.line) != {node.id for node in state.nodes}:
+        return "who runs does not stand for election"
+    return None
+
+
+def needed(state: State) -> set[MemberId]:
+    """Return whose leases and acks must stay: of those who run, and of owners till others take."""
+    return {node.id for node in state.nodes} | {row.owner for row in state.rows if row.owner}
 
 
 def is_drained(state: State) -> bool:

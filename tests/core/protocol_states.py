@@ -4,8 +4,8 @@ No clock stands in a state. A member's lease is what is left of it, a lease in Z
 in ticks, and ``now`` is always 0. Members' clocks run as slowly and leaders' as fast as the drift
 allows: all else is safer. What a leader remembers of the leases is not in a state either: it may
 have stamped a version when ZooKeeper made it, at the earliest, or not yet (see ``judge``). Versions
-need no numbers: what was read of a lease either still stands or does not. So the states are few
-enough to visit all of them.
+need no numbers: one that somebody knows is still the present one, or an earlier one. So the states
+are few enough to visit all of them.
 """
 
 from collections.abc import Collection
@@ -21,13 +21,33 @@ MEMBER_TICK, LEADER_TICK = 4, 6
 RULES = Rules(lease=5.0, drift=0.5, margin=0.0, budget=0.0)
 LEASE, LONGER_LEASE = int(RULES.lease), 9  # two ticks, three ticks
 LONGER = "long"  # begins the incarnation of a member that has a longer lease
-OLD_ACKS = "old acks are kept"  # for ``broken``: a simplification to leave out
+OLD_ACKS = "old acks are kept"  # for ``broken``: simplifications to leave out
+OLD_ROWS = "old rows are kept"
+NEWBORN, EARLIER, PRESENT = 0, 1, 2  # versions: of a table that was never written, and of all else
+SOMEBODY = MemberId(99, "leader")  # leads where it makes no difference who does
 
 Rows = tuple[Slot, ...]
 Releases = tuple[tuple[int, int], ...]  # slot and epoch, sorted
-Ages = tuple[tuple[MemberId, int], ...]  # of leases, in ticks since ZooKeeper wrote them, sorted
-Members = tuple[MemberId, ...]  # sorted
+Members = tuple[MemberId, ...]
+Known = tuple[tuple[MemberId, int], ...]  # versions of leases, sorted
 Past = tuple[int, ...]  # epochs that no one knows any more, by slot
+
+
+class Lease(NamedTuple):
+    """A lease as it stands, or as somebody read it.
+
+    Attributes:
+        age: in ticks, since ZooKeeper wrote it.
+        length: how long it lasts, as it tells.
+        version: ``EARLIER`` once another was written, or it was deleted, since it was read.
+    """
+
+    age: int
+    length: int
+    version: int = PRESENT
+
+
+Leases = tuple[tuple[MemberId, Lease], ...]  # sorted
 
 
 class Node(NamedTuple):
@@ -37,6 +57,7 @@ class Node(NamedTuple):
         id: who it is.
         reads: its own rows, of the newest assignment first and of the one it knows last.
         behind: whether an assignment was written since it read.
+        given: what its loop gave up and its coordinator was not told yet.
         released: what it gave up.
         lease: what is left of it.
         reply: that of a renewal, under way: what is left of the lease it brings.
@@ -45,50 +66,70 @@ class Node(NamedTuple):
     id: MemberId
     reads: tuple[Rows, ...]
     behind: bool = False
+    given: Releases = ()
     released: Releases = ()
     lease: int = 0
     reply: int = 0
 
 
 class Look(NamedTuple):
-    """What was read before a decision, and what of it does not stand any more."""
+    """What was read before a decision, and whether it still stands."""
 
     rows: Rows
-    ages: Ages
-    outdated: bool = False  # another assignment was written
-    renewed: Members = ()  # another version of their leases was written, or they were deleted
+    version: int
+    leases: Leases
 
 
-class Write(NamedTuple):
-    """A decision whose write is still to come; ``first``: it was decided on version 0."""
+class Decided(NamedTuple):
+    """A decision whose write is still to come, with the versions that it was judged by."""
 
     rows: Rows
-    checks: Members  # whose leases must not have changed
-    first: bool
+    version: int
+    checks: Known
+
+
+class Watch(NamedTuple):
+    """What a candidate read: who stands before it, and all leases."""
+
+    before: Members
+    leases: Leases
 
 
 class Leader(NamedTuple):
-    """A process that believes it leads."""
+    """A coordinator that leads, believes so, or stands in line.
 
+    Attributes:
+        sweep: whose lease is to be deleted, and at which version.
+        depose: whose candidacy is to be taken away, and at which version of the lease; 0: it has
+            none.
+    """
+
+    member: MemberId = SOMEBODY
     look: Look | None = None
-    write: Write | None = None
-    sweep: Members = ()  # whose leases are to be deleted, if they stand as they were read
+    decided: Decided | None = None
+    sweep: Known = ()
+    watch: Watch | None = None
+    depose: Known = ()
 
 
 class State(NamedTuple):
-    """The whole cluster; ``rows`` is the newest assignment."""
+    """The whole cluster; ``rows`` is the newest assignment.
+
+    ``line``: whose candidacies stand, the leader's first; None: who leads makes no difference.
+    """
 
     rows: Rows
-    leases: Ages
+    leases: Leases
     members: tuple[tuple[MemberId, bool], ...]  # whose ephemeral stands, and who drains
     acks: tuple[tuple[MemberId, Releases], ...]
     nodes: tuple[Node, ...]
     leaders: tuple[Leader, ...] = (Leader(),)
+    line: Members | None = None
     joined: int = 0  # how many came later
 
 
-def lease_of(member: MemberId) -> int:
-    """Return how long a member's lease lasts, which it tells all others."""
+def length_of(member: MemberId) -> int:
+    """Return how long a member's lease lasts, by its own settings."""
     return LONGER_LEASE if member.incarnation.startswith(LONGER) else LEASE
 
 
@@ -97,17 +138,19 @@ def old(member: MemberId) -> int:
     return 3 if member.incarnation.startswith(LONGER) else 2
 
 
-def birth(members: int, slots: int, longer: Collection[int] = ()) -> State:
-    """Return a cluster whose members just joined, with its first leader."""
+def birth(members: int, slots: int, longer: Collection[int] = (), in_line: bool = False) -> State:
+    """Return a cluster whose members just joined; ``in_line``: they stand for election."""
     ids = [MemberId(number, LONGER if number in longer else "0") for number in range(members)]
     nothing = (Slot(),) * slots
-    return State(
+    state = State(
         rows=nothing,
-        leases=tuple((member, 0) for member in ids),
+        leases=tuple((member, Lease(0, length_of(member))) for member in ids),
         members=tuple((member, False) for member in ids),
         acks=tuple((member, ()) for member in ids),
         nodes=tuple(Node(member, (nothing,)) for member in ids),
     )
+    leaders = tuple(map(Leader, ids))
+    return state._replace(leaders=leaders, line=tuple(ids)) if in_line else state
 
 
 def put(pairs: tuple, key: MemberId, value: object) -> tuple:
@@ -147,7 +190,7 @@ def tidy(state: State, broken: str = "") -> State:
     Epochs are only compared with each other: they count from the oldest that is still known.
     """
     nodes = state.nodes
-    if broken != "no check of the assignment":
+    if broken != OLD_ROWS:
         nodes = tuple(_tidy_node(node, state.rows) for node in nodes)
     kept = _marked if broken == OLD_ACKS else _present
     acks = tuple((member, told and kept(told, state.rows)) for member, told in state.acks)
@@ -174,8 +217,8 @@ def _tidy_node(node: Node, rows: Rows) -> Node:
 @cache
 def _asleep(node: Node, rows: Rows) -> Node:
     reads = (tuple(map(_if_present, known, rows)) for known in node.reads)
-    released = _present(node.released, rows)
-    return node._replace(reads=_without_repeats(tuple(reads)), released=released)
+    given, released = _present(node.given, rows), _present(node.released, rows)
+    return node._replace(reads=_without_repeats(tuple(reads)), given=given, released=released)
 
 
 def _if_present(known: Slot, row: Slot) -> Slot:
@@ -203,14 +246,15 @@ def _shifted(state: State, past: Past) -> State:
 
 def _shifted_node(node: Node, past: Past) -> Node:
     reads = tuple(_shifted_rows(rows, past) for rows in node.reads)
-    return node._replace(reads=reads, released=_shifted_releases(node.released, past))
+    given, released = (_shifted_releases(each, past) for each in (node.given, node.released))
+    return node._replace(reads=reads, given=given, released=released)
 
 
 def _shifted_leader(leader: Leader, past: Past) -> Leader:
-    seen, decided = leader.look, leader.write
+    seen, decided = leader.look, leader.decided
     return leader._replace(
         look=seen and seen._replace(rows=_shifted_rows(seen.rows, past)),
-        write=decided and decided._replace(rows=_shifted_rows(decided.rows, past)),
+        decided=decided and decided._replace(rows=_shifted_rows(decided.rows, past)),
     )
 
 

@@ -1,40 +1,44 @@
-"""Every step that a small cluster can take, with the real rules.
+"""Every step that a small cluster can take, with the real rules and transactions.
 
-``steps`` yields what may happen next in a state: one atomic step of one party each, so whoever
-follows all of them explores every interleaving. A party that takes no step is paused: a pause,
-however long, costs nothing. ``broken`` names a rule to leave out, to show that it is needed.
+``steps`` yields what may happen next in a state: one atomic step of one thread each, so whoever
+follows all of them explores every interleaving. A thread that takes no step is paused: a pause,
+however long, costs nothing. ``broken`` names a rule or a simplification to leave out.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
 from protocol_leader import (
+    RECORD,
     Step,
+    Steps,
+    carried_out,
     elect,
     forget_judgements,
     lead,
-    leases_changed,
-    only_busy,
+    only_useful,
     steps_of_leader,
 )
 from protocol_states import (
+    EARLIER,
     MEMBER_TICK,
     NOW,
-    Ages,
     Leader,
+    Leases,
     Node,
     Releases,
     Rows,
     State,
-    lease_of,
+    length_of,
     old,
     own_rows,
-    put,
     without,
 )
+from protocol_zookeeper import TREE, table_version
 
+from pyspider_zk.core import ownership_steps
 from pyspider_zk.core.ownership import View, still_released, view_of
-from pyspider_zk.core.records import Assignment, MemberId
+from pyspider_zk.core.records import Assignment, Load, MemberId
 
 Fault = Callable[[State, str], Iterator[Step]]
 ALL = ("election", "join", "crash", "leave", "expiry", "drain")
@@ -45,10 +49,10 @@ def steps(state: State, broken: str = "") -> Iterator[Step]:
     """Yield everything that can happen next without a fault, with what it leads to."""
     yield "time passes", time_passes(state)
     for place in range(len(state.leaders)):
-        for label, after in steps_of_leader(state, place, broken):
-            yield label, only_busy(after)
+        yield from steps_of_leader(state, place)
     for node in state.nodes:
-        yield from _steps_of_node(state, node, broken)
+        yield from _steps_of_loop(state, node, broken)
+        yield from _steps_of_coordinator(state, node, broken)
     for member in orphans(state):
         yield f"the session of {member} ends", expire(state, member)
 
@@ -59,20 +63,28 @@ def faults_in(state: State, broken: str = "", faults: Sequence[str] = ALL) -> It
         yield from FAULTS[fault](state, broken)
 
 
-def _steps_of_node(state: State, node: Node, broken: str) -> Iterator[Step]:
+def _steps_of_loop(state: State, node: Node, broken: str) -> Iterator[Step]:
+    if broken != "ack before release" and to_give_up(node):
+        yield f"{node.id} gives slots up", give_up(state, node)
+
+
+def _steps_of_coordinator(state: State, node: Node, broken: str) -> Iterator[Step]:
     for lag in range(len(node.reads) - 1 or node.behind):
         yield f"{node.id} reads the assignment, {lag} behind", read(state, node, lag)
-    if broken != "ack before release" and view(node).releasing:
+    if node.given:
         yield f"{node.id} releases", release(state, node)
-    if unacknowledged(state, node, broken) is not None:
-        yield f"{node.id} acknowledges", acknowledge(state, node, broken)
-    if not is_standing(state, node):
+    told = acknowledge(state, node, broken)
+    if told is not None:
+        yield f"{node.id} acknowledges", told
+    if not is_registered(state, node):
         yield f"{node.id} learns that its session is lost", rejoin(state, node)
-    elif node.reply:
+    if node.reply:
         yield f"{node.id} gets its reply", receive(state, node, broken)
         yield f"the reply to {node.id} is lost", change(state, node, reply=0)
-    elif not node.behind or broken == "no check of the assignment":
-        yield f"{node.id} renews", renew(state, node, broken)
+    else:
+        renewed = renew(state, node, broken)
+        if renewed is not None:
+            yield f"{node.id} renews", renewed
 
 
 def a_round(state: State) -> State:
@@ -93,8 +105,11 @@ def time_passes(state: State) -> State:
     )
 
 
-def _older(ages: Ages) -> Ages:
-    return tuple((member, min(old(member), age + 1)) for member, age in ages)
+@cache
+def _older(leases: Leases) -> Leases:
+    return tuple(
+        (member, lease._replace(age=min(old(member), lease.age + 1))) for member, lease in leases
+    )
 
 
 def _later_node(node: Node) -> Node:
@@ -103,8 +118,13 @@ def _later_node(node: Node) -> Node:
 
 
 def _later_leader(leader: Leader) -> Leader:
-    seen = leader.look
-    return leader._replace(look=seen._replace(ages=_older(seen.ages))) if seen else leader
+    seen, watch = leader.look, leader.watch
+    if not seen and not watch:
+        return leader
+    return leader._replace(
+        look=seen and seen._replace(leases=_older(seen.leases)),
+        watch=watch and watch._replace(leases=_older(watch.leases)),
+    )
 
 
 def change(state: State, node: Node, **fields: object) -> State:
@@ -127,71 +147,88 @@ def open_to(node: Node) -> Releases:
     return _open_slots(node.reads[-1], node.id, node.released, node.lease)
 
 
+def to_give_up(node: Node) -> Releases:
+    """Return what the loop shall give up and has not yet."""
+    return tuple(sorted(view(node).releasing.items() - set(node.given)))
+
+
+def give_up(state: State, node: Node) -> State:
+    """Let the loop finish with slots; the coordinator's thread is told later."""
+    given = {**dict(node.given), **dict(to_give_up(node))}
+    return change(state, node, given=tuple(sorted(given.items())))
+
+
 def release(state: State, node: Node) -> State:
-    released = {*node.released, *view(node).releasing.items()}
-    return change(state, node, released=tuple(sorted(released)))
+    """Let the coordinator learn what its loop gave up."""
+    released = tuple(sorted({**dict(node.released), **dict(node.given)}.items()))
+    known = _still_released(node.reads[-1], node.id, released)
+    return change(state, node, given=(), released=known)
 
 
-def unacknowledged(state: State, node: Node, broken: str = "") -> Releases | None:
-    told = dict(state.acks).get(node.id)
+def acknowledge(state: State, node: Node, broken: str = "") -> State | None:
+    """Tell what was released; None if it was told, or there is no place for it."""
     early = view(node).releasing.items() if broken == "ack before release" else ()
     releases = tuple(sorted({*node.released, *early}))
-    return None if told is None or told == releases else releases
+    if dict(state.acks).get(node.id) == releases:
+        return None
+    return carried_out(state, _acknowledged(node.id, releases))
 
 
-def acknowledge(state: State, node: Node, broken: str = "") -> State:
-    return state._replace(acks=put(state.acks, node.id, unacknowledged(state, node, broken)))
-
-
-def is_standing(state: State, node: Node) -> bool:
+def is_registered(state: State, node: Node) -> bool:
     return node.id in dict(state.members) and node.id in dict(state.leases)
 
 
-def renew(state: State, node: Node, broken: str = "") -> State:
-    """Let ZooKeeper do a renewal; one by an outdated view is refused, which changes nothing.
+def renew(state: State, node: Node, broken: str = "") -> State | None:
+    """Let ZooKeeper do a renewal; None if it is refused, which changes nothing.
 
     It is served as soon as it is sent: if it took longer the lease would only be shorter.
     So it would if the reply took its time, or were lost. Nobody but the member itself looks at
     what is left of its lease, and only its gates depend on it. A shorter lease can do nothing that
     a longer one cannot, so the reply is there at once.
     """
+    version = EARLIER if node.behind else table_version(state.rows)
+    after = carried_out(state, _renewed(node.id, version, node.released))
     kept = "reply" if broken in SLOW else "lease"
-    state = change(state, node, **{kept: lease_of(node.id)})
-    state = state._replace(leases=put(state.leases, node.id, 0))
-    return leases_changed(state, (node.id,), broken)
+    return after and change(after, node, **{kept: length_of(node.id)})
 
 
 def receive(state: State, node: Node, broken: str = "") -> State:
-    lease = lease_of(node.id) if broken == "lease from the reply" else node.reply
+    lease = length_of(node.id) if broken == "lease from the reply" else node.reply
     return change(state, node, reply=0, lease=lease)
 
 
 def rejoin(state: State, node: Node) -> State:
     """Begin another incarnation: everything of the one before is dropped."""
     again = MemberId(node.id.number, f"{node.id.incarnation}+")
-    return _enter(drop_node(state, node), again)
+    return _enter(only_useful(drop_node(state, node)), again)
 
 
 def _enter(state: State, member: MemberId) -> State:
-    return state._replace(
-        nodes=tuple(sorted([*state.nodes, Node(member, (own_rows(state.rows, member),))])),
-        leases=put(state.leases, member, 0),
-        members=put(state.members, member, False),
-        acks=put(state.acks, member, ()),
-    )
+    joined = carried_out(state, _joined(member))
+    assert joined is not None
+    nodes = tuple(sorted([*state.nodes, Node(member, (own_rows(state.rows, member),))]))
+    leaders = joined.leaders if state.line is None else (*joined.leaders, Leader(member))
+    return joined._replace(nodes=nodes, leaders=leaders)
 
 
 def follow(state: State) -> State:
     """Let all members, one after the other, read, release, tell so, and renew."""
     for number in range(len(state.nodes)):
-        if not is_standing(state, state.nodes[number]):
-            state = rejoin(state, state.nodes[number])
-        state = read(state, state.nodes[number], 0)
-        state = release(state, state.nodes[number])
-        if unacknowledged(state, state.nodes[number]) is not None:
-            state = acknowledge(state, state.nodes[number])
-        state = renew(state, state.nodes[number])
+        state = _turn(state, number)
     return state
+
+
+def _turn(state: State, number: int) -> State:
+    """Let a member take its turn; nobody but ZooKeeper tells it that its session is lost."""
+    state = read(state, state.nodes[number], 0)
+    state = give_up(state, state.nodes[number])
+    state = release(state, state.nodes[number])
+    state = acknowledge(state, state.nodes[number]) or state
+    renewed = renew(state, state.nodes[number])
+    if renewed is not None:
+        return renewed
+    state = rejoin(state, state.nodes[number])
+    return renew(state, state.nodes[number]) or state
 
 
 def as_recovery_begins(state: State) -> State:
@@ -203,14 +240,20 @@ def as_recovery_begins(state: State) -> State:
         state = read(state, node, 0)
         state = change(state, state.nodes[place], lease=0, reply=0)
     leaders = tuple(map(_newly_seen, state.leaders))
-    leases = tuple((member, 0) for member, _ in state.leases)
-    return state._replace(leases=leases, leaders=leaders)
+    return state._replace(leases=_as_new(state.leases), leaders=leaders)
 
 
 def _newly_seen(leader: Leader) -> Leader:
-    seen = leader.look
-    ages = tuple((member, 0) for member, _ in seen.ages) if seen else ()
-    return leader._replace(look=seen and seen._replace(ages=ages))
+    seen, watch = leader.look, leader.watch
+    return leader._replace(
+        look=seen and seen._replace(leases=_as_new(seen.leases)),
+        watch=watch and watch._replace(leases=_as_new(watch.leases)),
+    )
+
+
+@cache
+def _as_new(leases: Leases) -> Leases:
+    return tuple((member, lease._replace(age=0)) for member, lease in leases)
 
 
 # --- faults and orders --------------------------------------------------------------------------
@@ -219,28 +262,30 @@ def _newly_seen(leader: Leader) -> Leader:
 def orphans(state: State) -> list[MemberId]:
     """Return the members whose process is gone and whose session is not."""
     running = {node.id for node in state.nodes}
-    return [member for member, _ in state.members if member not in running]
+    ephemerals = dict.fromkeys([*dict(state.members), *(state.line or ())])
+    return [member for member in ephemerals if member not in running]
 
 
 def expire(state: State, member: MemberId) -> State:
-    """End a session; the member itself learns it later."""
-    return state._replace(members=without(state.members, member))
+    """End a session, and all ephemerals with it; the member itself learns it later."""
+    line = state.line and tuple(one for one in state.line if one != member)
+    state = state._replace(members=without(state.members, member), line=line)
+    return only_useful(state) if line is not None else state
 
 
 def drop_node(state: State, node: Node) -> State:
     return state._replace(nodes=tuple(n for n in state.nodes if n is not node))
 
 
+def crash(state: State, node: Node) -> State:
+    return only_useful(drop_node(state, node))
+
+
 def leave(state: State, node: Node, broken: str) -> State:
     """Close the gate for good, then delete lease, acks and ephemeral."""
-    if broken != "leave before the gate is shut":
-        state = drop_node(state, node)
-    state = state._replace(
-        leases=without(state.leases, node.id),
-        acks=without(state.acks, node.id),
-        members=without(state.members, node.id),
-    )
-    return leases_changed(state, (node.id,), broken)
+    shut = state if broken == "leave before the gate is shut" else crash(state, node)
+    steps = ownership_steps.leave_steps(TREE, node.id)
+    return carried_out(shut, steps) or shut
 
 
 def join(state: State) -> State:
@@ -249,8 +294,8 @@ def join(state: State) -> State:
     return _enter(later, MemberId(number, f"joined{later.joined}"))
 
 
-def drain(state: State, node: Node) -> State:
-    return state._replace(members=put(state.members, node.id, True))
+def drain(state: State, node: Node) -> State | None:
+    return carried_out(state, ownership_steps.drain_steps(TREE, node.id, RECORD))
 
 
 def _elections(state: State, _broken: str) -> Iterator[Step]:
@@ -263,7 +308,7 @@ def _joining(state: State, _broken: str) -> Iterator[Step]:
 
 def _crashes(state: State, _broken: str) -> Iterator[Step]:
     for node in state.nodes:
-        yield f"{node.id} crashes", drop_node(state, node)
+        yield f"{node.id} crashes", crash(state, node)
 
 
 def _leaving(state: State, broken: str) -> Iterator[Step]:
@@ -278,8 +323,9 @@ def _expiries(state: State, _broken: str) -> Iterator[Step]:
 
 def _drains(state: State, _broken: str) -> Iterator[Step]:
     for node in state.nodes:
-        if is_standing(state, node):
-            yield f"{node.id} drains", drain(state, node)
+        drained = drain(state, node)
+        if drained is not None:
+            yield f"{node.id} drains", drained
 
 
 FAULTS: dict[str, Fault] = {
@@ -292,7 +338,7 @@ FAULTS: dict[str, Fault] = {
 }
 
 
-# --- the real rules, the same question once -----------------------------------------------------
+# --- the real rules and transactions, the same question once ------------------------------------
 
 
 @cache
@@ -313,8 +359,25 @@ def _open_slots(rows: Rows, member: MemberId, released: Releases, lease: int) ->
     return tuple((slot, epoch) for slot, epoch in held.items() if seen.open(slot, epoch, NOW))
 
 
+@cache
+def _joined(member: MemberId) -> Steps:
+    load = Load(lease=length_of(member))
+    return tuple(ownership_steps.join_steps(TREE, member, RECORD, load))
+
+
+@cache
+def _renewed(member: MemberId, version: int, released: Releases) -> Steps:
+    load = Load(lease=length_of(member))
+    return tuple(ownership_steps.renew_steps(TREE, member, version, load, dict(released)))
+
+
+@cache
+def _acknowledged(member: MemberId, released: Releases) -> Steps:
+    return tuple(ownership_steps.acknowledge_steps(TREE, member, dict(released)))
+
+
 def forget_answers() -> None:
     """Ask the rules anew: one of them was changed."""
     forget_judgements()
-    for function in (_view, _still_released, _open_slots):
+    for function in (_view, _still_released, _open_slots, _joined, _renewed, _acknowledged):
         function.cache_clear()

@@ -6,7 +6,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from protocol_leader import lead
 from protocol_search import Recovery, fault_of
 from protocol_states import birth, tidy
-from protocol_world import faults_in, follow, steps, time_passes
+from protocol_world import faults_in, follow, forget_answers, steps, time_passes
 
 
 class LargeCluster(RuleBasedStateMachine):
@@ -14,6 +14,7 @@ class LargeCluster(RuleBasedStateMachine):
 
     @initialize(members=st.integers(4, 6))
     def begin(self, members):
+        forget_answers()  # some other test may have changed a rule
         self.state = birth(members, slots=8)
         self.faults = 6
 

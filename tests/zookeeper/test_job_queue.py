@@ -12,7 +12,6 @@ from zk_faults import Lossy
 from zk_harness import eventually, expire
 
 from pyspider_zk.config import Settings
-from pyspider_zk.core.job_moves import Create
 from pyspider_zk.core.jobs import (
     Claim,
     Claimant,
@@ -21,6 +20,7 @@ from pyspider_zk.core.jobs import (
     JobState,
     Outcome,
 )
+from pyspider_zk.core.steps import Create
 from pyspider_zk.errors import BadMessage, BatchTaken, JobLost, SessionLost, Unavailable
 from pyspider_zk.zookeeper.claimants import Registration
 from pyspider_zk.zookeeper.jobs import JobQueue

@@ -17,9 +17,10 @@ from zk_harness import record
 
 from pyspider_zk.config import Settings
 from pyspider_zk.core.names import Tree
-from pyspider_zk.core.ownership import Rules, candidate_of
+from pyspider_zk.core.ownership import NOTHING, Rules, View, candidate_of
 from pyspider_zk.core.records import Assignment, Load, Meta, Slot
 from pyspider_zk.errors import SessionLost
+from pyspider_zk.zookeeper import leadership, membership
 from pyspider_zk.zookeeper.connection import Connection, Step
 from pyspider_zk.zookeeper.leadership import Leadership
 from pyspider_zk.zookeeper.membership import Membership
@@ -174,6 +175,16 @@ def a_renewal_needs_the_members_own_node(bench: Bench) -> None:
 
     with raises(SessionLost):
         bench.a.renew(Load())
+
+
+def who_leaves_shuts_the_gate_before_the_lease_is_gone(bench: Bench) -> None:
+    bench.a.renew(Load())
+    seen: list[View] = []
+    bench.links[0].before = lambda: seen.append(bench.a.view)
+
+    bench.a.leave()
+
+    assert seen == [NOTHING]
 
 
 def a_renewal_is_seen_in_the_version_of_the_lease(bench: Bench) -> None:
@@ -421,6 +432,7 @@ RULES = [
     a_renewal_that_was_refused_counts_from_the_sending_of_the_next,
     a_renewal_needs_the_present_assignment,
     a_renewal_needs_the_members_own_node,
+    who_leaves_shuts_the_gate_before_the_lease_is_gone,
     a_renewal_is_seen_in_the_version_of_the_lease,
     a_member_that_renews_in_time_for_the_write_keeps_its_slots,
     a_lease_tells_how_long_it_lasts,
@@ -452,23 +464,27 @@ MUTATIONS = [
     ),
     (
         a_renewal_needs_the_present_assignment,
-        (Membership, "renew", "check(self._tree.assignment, version),", ""),
+        (membership, "renew_steps", "Check(tree.assignment, version),", ""),
     ),
     (
         a_renewal_needs_the_members_own_node,
-        (Membership, "renew", "check(self._tree.member(member)),", ""),
+        (membership, "renew_steps", "Check(tree.member(member)),", ""),
+    ),
+    (
+        who_leaves_shuts_the_gate_before_the_lease_is_gone,
+        (Membership, "leave", "member, self.view = self.id, NOTHING", "member = self.id"),
     ),
     (
         a_member_that_renews_in_time_for_the_write_keeps_its_slots,
-        (Leadership, "_write", "in decision.checks.items()", "in ()"),
+        (leadership, "assign_steps", "in decision.checks.items()", "in ()"),
     ),
     (
         a_lease_tells_how_long_it_lasts,
-        (Membership, "renew", "self._lease(load)", "load.encode()"),
+        (Membership, "renew", "load = replace(load, lease=self._rules.lease)", ""),
     ),
     (
         a_lease_tells_how_long_it_lasts,
-        (Membership, "_nodes", "self._lease(Load())", "Load().encode()"),
+        (Membership, "_take_number", "Load(lease=self._rules.lease)", "Load()"),
     ),
     (
         a_member_of_a_longer_lease_is_judged_by_its_own,
@@ -490,9 +506,9 @@ MUTATIONS = [
     (
         a_leader_that_renews_in_time_is_not_deposed,
         (
-            Leadership,
-            "_depose_if_dead",
-            "[check(self._tree.lease(member), stamp.version)] if stamp else []",
+            leadership,
+            "depose_steps",
+            "[Check(tree.lease(member), stamp.version)] if stamp else []",
             "[]",
         ),
     ),
@@ -514,7 +530,7 @@ MUTATIONS = [
     ),
     (
         an_open_release_is_told_with_each_renewal,
-        (Membership, "renew", "*self._told_again(),", ""),
+        (membership, "renew_steps", "*told,", ""),
     ),
     (
         who_stands_twice_leads_from_the_place_in_front,
@@ -522,24 +538,19 @@ MUTATIONS = [
     ),
     (
         who_leads_no_more_writes_nothing,
-        (
-            Leadership,
-            "_replace",
-            'check(f"{self._tree.election}/{self._candidacy}"),',
-            "",
-        ),
+        (leadership, "assign_steps", "Check(tree.candidacy(candidacy)),", ""),
     ),
     (
         a_leader_overwrites_nothing_it_has_not_read_even_at_version_zero,
-        (Leadership, "_replace", ".encode(), version)", ".encode(), version or -1)"),
+        (leadership, "assign_steps", ".encode(), version)", ".encode(), version or -1)"),
     ),
     (
         a_leader_overwrites_nothing_it_has_not_read,
-        (Leadership, "_replace", ".encode(), version)", ".encode())"),
+        (leadership, "assign_steps", ".encode(), version)", ".encode())"),
     ),
     (
         a_lease_that_was_renewed_before_the_sweep_stays,
-        (Leadership, "_sweep", "self._tree.lease(member), version", "self._tree.lease(member)"),
+        (leadership, "sweep_moves", "tree.lease(member), version", "tree.lease(member)"),
     ),
     (
         a_registration_whose_reply_was_lost_is_found,
@@ -548,6 +559,10 @@ MUTATIONS = [
     (
         a_slot_that_was_released_is_told_at_its_epoch,
         (Membership, "_show", "still_released(table, self.id, self._released)", "self._released"),
+    ),
+    (
+        a_slot_that_was_released_is_told_at_its_epoch,
+        (Membership, "release", "self._show()", "pass"),
     ),
 ]
 
@@ -568,11 +583,12 @@ def test_the_rule_fails_without_its_line(settings: Settings, monkeypatch, rule, 
             rule(bench)
 
 
-def mutate(monkeypatch, owner: type, name: str, old: str, new: str) -> None:
-    """Replace one piece of a method's source."""
-    source = textwrap.dedent(inspect.getsource(getattr(owner, name)))
+def mutate(monkeypatch, owner: object, name: str, old: str, new: str) -> None:
+    """Replace one piece of a function's source, in the class or module that calls it."""
+    function = getattr(owner, name)
+    source = textwrap.dedent(inspect.getsource(function))
     assert source.count(old) == 1, f"{name} does not contain {old!r} once"
-    namespace = dict(vars(sys.modules[owner.__module__]))
+    namespace = dict(vars(sys.modules[function.__module__]))
     exec(source.replace(old, new), namespace)  # noqa: S102 - it is our own source
     monkeypatch.setattr(owner, name, namespace[name])
 
