@@ -196,6 +196,7 @@ def _plan(ctx: click.Context, **given: Any) -> Plan:
         message_queue=asked["message_queue"],
         config=Path(config) if config else None,
         drain=settings.drain,
+        has_secret=bool(settings.secret),
         **{name: asked[name] for name in _DATABASES},
         **given,
     )

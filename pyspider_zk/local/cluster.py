@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TypeVar
 
-from pyspider_zk.config import Settings
+from pyspider_zk.config import Settings, settings_from
 from pyspider_zk.local import databases, ports
 from pyspider_zk.local.folder import Running, announce, claimed, withdraw
 from pyspider_zk.local.plan import (
@@ -17,9 +17,11 @@ from pyspider_zk.local.plan import (
     database_files,
     database_urls,
     scheduler_command,
+    secret_environ,
 )
 from pyspider_zk.local.services import RedisServer, Server, ZooKeeperServer
 from pyspider_zk.local.supervisor import Report, Supervisor
+from pyspider_zk.secret_file import make_secret
 
 USUAL_WEBUI_PORT = 5000
 DRAIN_MARGIN = 5.0  # seconds on top of a scheduler's own drain
@@ -68,6 +70,16 @@ class LocalCluster:
             RuntimeError: it does not run.
         """
         return self._running.addresses
+
+    @property
+    def settings(self) -> Settings:
+        """What a program needs to look at it and to call its schedulers.
+
+        Raises:
+            RuntimeError: it does not run.
+        """
+        environ = {**os.environ, **secret_environ(self.addresses)}
+        return settings_from(environ=environ, hosts=self.addresses.zookeeper)
 
     @property
     def schedulers(self) -> tuple[int, ...]:
@@ -158,6 +170,7 @@ class LocalCluster:
             zookeeper=with_root(zookeeper),
             message_queue=message_queue,
             webui_port=_webui_port(self.plan),
+            secret_file="" if self.plan.has_secret else str(make_secret(self.plan.secret_file)),
             **database_urls(self.plan),
         )
         patience = self.plan.drain + DRAIN_MARGIN
@@ -204,4 +217,5 @@ def _note(addresses: Addresses, schedulers: int) -> Running:
         resultdb=addresses.resultdb,
         webui=addresses.webui,
         schedulers=schedulers,
+        secret_file=addresses.secret_file,
     )

@@ -13,6 +13,7 @@ from pyspider_zk.config import Settings
 
 PROGRAM = (sys.executable, "-m", "pyspider_zk.cli.main")
 NAME_VARIABLE = "PYSPIDER_ZK_NAME"
+SECRET_FILE_VARIABLE = "PYSPIDER_ZK_SECRET_FILE"  # noqa: S105 - its name, not a secret
 SCHEDULER_NAME = "up-{number}"
 LOOPBACK = "127.0.0.1"
 
@@ -36,6 +37,7 @@ class Plan:
         config: a config.json for all processes.
         drain: seconds that a scheduler may take to hand over its slots; it gets a little more
             before it is killed.
+        has_secret: the processes find a secret in their settings; else one is made.
     """
 
     folder: Path = Path("data")
@@ -51,6 +53,12 @@ class Plan:
     webui_port: int | None = None
     config: Path | None = None
     drain: float = Settings.drain
+    has_secret: bool = False
+
+    @property
+    def secret_file(self) -> Path:
+        """Where the secret is kept that is made."""
+        return self.folder / "secret"
 
     @property
     def logs(self) -> Path:
@@ -69,6 +77,7 @@ class Addresses:
         projectdb: URL of the project database.
         resultdb: URL of the result database.
         webui_port: the web UI's port on loopback.
+        secret_file: the secret that was made for the cluster; empty: it has one already.
     """
 
     zookeeper: str
@@ -77,6 +86,7 @@ class Addresses:
     projectdb: str
     resultdb: str
     webui_port: int
+    secret_file: str = ""
 
     @property
     def webui(self) -> str:
@@ -129,8 +139,8 @@ def scheduler_command(plan: Plan, addresses: Addresses, number: int) -> Command:
     name = SCHEDULER_NAME.format(number=number)
     return Command(
         f"scheduler-{name}",
-        (*_base(plan, addresses), "scheduler", "--xmlrpc-port", "0"),
-        MappingProxyType({NAME_VARIABLE: name}),
+        (*_base(plan, addresses), "scheduler", "--xmlrpc-host", LOOPBACK, "--xmlrpc-port", "0"),
+        MappingProxyType({NAME_VARIABLE: name, **secret_environ(addresses)}),
     )
 
 
@@ -142,8 +152,13 @@ def component_commands(plan: Plan, addresses: Addresses) -> list[Command]:
         *(Command(f"fetcher-{n}", (*base, "fetcher")) for n in range(plan.fetchers)),
         *(Command(f"processor-{n}", (*base, "processor")) for n in range(plan.processors)),
         Command("result-worker", (*base, "result-worker")),
-        Command("webui", (*base, *webui)),
+        Command("webui", (*base, *webui), MappingProxyType(secret_environ(addresses))),
     ]
+
+
+def secret_environ(addresses: Addresses) -> dict[str, str]:
+    """Return what tells a process that serves or calls schedulers where the secret is."""
+    return {SECRET_FILE_VARIABLE: addresses.secret_file} if addresses.secret_file else {}
 
 
 def _base(plan: Plan, addresses: Addresses) -> tuple[str, ...]:
