@@ -4,13 +4,13 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
-from xmlrpc.client import ProtocolError
+from xmlrpc.client import Fault, ProtocolError
 
 import click
 
 from pyspider_zk.cli.target import Target, find_target
 from pyspider_zk.core.names import check_project_name
-from pyspider_zk.errors import Unavailable
+from pyspider_zk.errors import ClusterError, Unavailable
 from pyspider_zk.hooks.router import Router
 from pyspider_zk.hooks.rpc_client import Credentials
 from pyspider_zk.zookeeper.directory import Directory
@@ -28,8 +28,13 @@ def addressed(send: Callable[..., Any]) -> Callable[..., Any]:
                 return send(scheduler_rpc=scheduler_rpc, project=project, **kwargs)
             with _schedulers(where) as router:
                 return send(scheduler_rpc=router, project=project, **kwargs)
-        except (OSError, ProtocolError) as error:
-            raise Unavailable(f"the scheduler does not answer: {_reason(error)}") from error
+        except OSError as error:
+            raise Unavailable(f"the scheduler does not answer: {error}") from error
+        except ProtocolError as error:  # whose URL may have the secret in it
+            told = f"{error.errcode} {error.errmsg}"
+            raise Unavailable(f"the scheduler does not answer: {told}") from None
+        except Fault as fault:
+            raise ClusterError(f"the scheduler refuses: {fault.faultString}") from fault
 
     return find_and_send
 
@@ -50,8 +55,3 @@ def _schedulers(where: Target) -> Iterator[Router]:
         if not directory.members():
             raise Unavailable(f"no scheduler runs at {settings.hosts}{settings.root}")
         yield router
-
-
-def _reason(error: OSError | ProtocolError) -> str:
-    """Return why, without the URL, which may have the secret in it."""
-    return f"{error.errcode} {error.errmsg}" if isinstance(error, ProtocolError) else str(error)

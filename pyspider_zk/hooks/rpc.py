@@ -4,11 +4,10 @@ import logging
 import socket
 import socketserver
 import threading
-import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from hmac import compare_digest
 from http import HTTPStatus
 from typing import Any, cast
@@ -20,6 +19,7 @@ from pyspider_zk.core.tasks import is_deeper
 from pyspider_zk.errors import ConfigError
 from pyspider_zk.hooks.caller import calling
 from pyspider_zk.hooks.rpc_entry import Admitted, Entry, Head, Refused
+from pyspider_zk.hooks.rpc_peers import READ_LIMIT, Arrivals, Peers
 
 logger = logging.getLogger("pyspider_zk.rpc")
 
@@ -27,12 +27,8 @@ POLL = 0.1  # seconds until a stop is noticed
 BODY_LIMIT = 16 * 2**20  # bytes of a call, once inflated too
 LARGE = 2**20  # bytes; of larger calls only few are read and parsed at the same time
 LARGE_AT_ONCE = 4
-READ_LIMIT = 30.0  # seconds that a call may take to arrive
 DEEPEST = 200  # levels of what is handed over
 PACK_FROM = 1400  # bytes of an answer
-HOLD_UP = 1.0  # seconds that the answer to a wrong secret waits
-HELD_UP_AT_ONCE = 16  # threads that wait for that
-PEERS_TOLD = 1000  # peers and reasons that are remembered
 
 Functions = Mapping[str, Callable[..., Any]]
 
@@ -178,64 +174,6 @@ def _too_large() -> Refused:
     return Refused(413, f"the call is larger than {BODY_LIMIT} bytes")
 
 
-class _Peers:
-    """Who was refused: told of once, and held up. Threads: any."""
-
-    def __init__(self, stopped: threading.Event) -> None:
-        self._stopped = stopped
-        self._lock = threading.Lock()
-        self._told: set[tuple[str, str]] = set()
-        self._held_up = threading.BoundedSemaphore(HELD_UP_AT_ONCE)
-
-    def note(self, peer: str, why: str) -> None:
-        """Say that a call was refused, once for each peer and reason."""
-        with self._lock:
-            if (peer, why) in self._told:
-                return
-            if len(self._told) >= PEERS_TOLD:
-                self._told.clear()
-            self._told.add((peer, why))
-        logger.warning("calls from %s are refused: %s (said once)", peer, why)
-
-    def hold_up(self) -> None:
-        """Wait before a wrong secret is answered: all together get some answers a second.
-
-        A right one is answered at once meanwhile, also from the same address: on loopback a
-        stranger would else shut out everybody.
-        """
-        if self._held_up.acquire(timeout=READ_LIMIT):
-            try:
-                self._stopped.wait(HOLD_UP)
-            finally:
-                self._held_up.release()
-
-
-class _Arrivals:
-    """Calls that are being received, and since when. Threads: any."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._since: dict[socket.socket, float] = {}
-
-    def began(self, connection: socket.socket) -> None:
-        with self._lock:
-            self._since[connection] = time.monotonic()
-
-    def ended(self, connection: socket.socket) -> None:
-        with self._lock:
-            self._since.pop(connection, None)
-
-    def hang_up(self) -> None:
-        """End those that take too long: bytes that come one by one reset every other time-out."""
-        late = time.monotonic() - READ_LIMIT
-        with self._lock:
-            overdue = [connection for connection, since in self._since.items() if since < late]
-            for connection in overdue:
-                del self._since[connection]
-                with suppress(OSError):
-                    connection.shutdown(socket.SHUT_RDWR)
-
-
 class _Server(socketserver.ThreadingMixIn, SimpleXMLRPCServer):
     """One thread per call: members call each other, so a single one could wait for itself."""
 
@@ -245,8 +183,8 @@ class _Server(socketserver.ThreadingMixIn, SimpleXMLRPCServer):
 
     def __init__(self, *args: Any, entry: Entry, stopped: threading.Event, **kwargs: Any) -> None:
         self.entry = entry
-        self.peers = _Peers(stopped)
-        self.arrivals = _Arrivals()
+        self.peers = Peers(stopped)
+        self.arrivals = Arrivals()
         self.large = threading.BoundedSemaphore(LARGE_AT_ONCE)
         super().__init__(*args, **kwargs)
 
@@ -290,7 +228,7 @@ class RpcServer:
             ConfigError: it may not be. ``bound`` raises both, too.
         """
         try:
-            self._entry.check_listening(host)
+            self._entry.listen(host)
             server = self._server(host, port)
         except (OSError, ConfigError) as error:
             self._bound.set_exception(error)

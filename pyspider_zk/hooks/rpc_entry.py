@@ -113,8 +113,8 @@ class Entry:
         """Whether there is a secret."""
         return bool(self._secret)
 
-    def check_listening(self, host: str) -> None:
-        """Allow a member to listen on a host.
+    def listen(self, host: str) -> None:
+        """Allow a member to listen on a host, whose name it answers to then.
 
         Raises:
             ConfigError: everybody could come in.
@@ -123,6 +123,7 @@ class Entry:
         if not self.guarded:
             reach = "every program on this machine" if is_loopback(host) else "whoever reaches it"
             logger.warning("XML-RPC has no secret: %s may %s; set secret_file", reach, DOOR.opens)
+        self._names |= {host.lower()}
 
     def admit(self, head: Head) -> Admitted:
         """Find out who calls.

@@ -214,7 +214,7 @@ def test_calls_are_forgotten_when_no_window_holds_them_any_more() -> None:
 
 
 def listens(made: Entry, host: str) -> Callable[[], None]:
-    return lambda: made.check_listening(host)
+    return lambda: made.listen(host)
 
 
 def test_only_with_a_secret_or_a_word_does_it_listen_everywhere() -> None:
@@ -227,8 +227,15 @@ def test_only_with_a_secret_or_a_word_does_it_listen_everywhere() -> None:
 
 
 def test_without_a_secret_the_log_says_what_is_open(caplog: pytest.LogCaptureFixture) -> None:
-    entry("").check_listening("127.0.0.1")
+    entry("").listen("127.0.0.1")
     assert "XML-RPC has no secret: every program on this machine" in caplog.text
+
+
+def test_the_name_that_it_listens_on_is_ours() -> None:
+    made = entry()
+    made.listen("Crawl1.example.org")
+    given = head(host="crawl1.example.org:23333", authorization=basic("ann", SECRET))
+    assert made.admit(given).caller.user == "ann"
 
 
 def test_settings_name_the_hosts() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pyspider_zk.hooks import rpc
+from pyspider_zk.hooks import rpc, rpc_peers
 from pyspider_zk.hooks.router import Router
 from pyspider_zk.hooks.rpc import RpcServer
 
@@ -85,7 +85,7 @@ def test_a_broken_gzip_body_is_refused(port: int, body: bytes) -> None:
 
 
 def test_a_body_that_never_comes_is_given_up(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rpc, "READ_LIMIT", 0.3)
+    monkeypatch.setattr(rpc_peers, "READ_LIMIT", 0.3)
     with socket.create_connection((LOOPBACK, port), timeout=20) as client:
         client.sendall(HEAD + b"Content-Length: 5000\r\n\r\n")
         stopped = threading.Event()

@@ -16,7 +16,7 @@ import pytest
 from pyspider_zk.core.proof import ANSWER_HEADER, Call, Prover, digest
 from pyspider_zk.core.records import Member
 from pyspider_zk.errors import ConfigError
-from pyspider_zk.hooks import rpc, rpc_entry
+from pyspider_zk.hooks import rpc_entry, rpc_peers
 from pyspider_zk.hooks.caller import Caller, calling, current_caller
 from pyspider_zk.hooks.router import Router
 from pyspider_zk.hooks.rpc import RpcServer
@@ -41,7 +41,7 @@ def stack() -> Iterator[ExitStack]:
 @pytest.fixture
 def serve(stack: ExitStack, monkeypatch: pytest.MonkeyPatch) -> Serve:
     """Give a function that serves a member and returns its address."""
-    monkeypatch.setattr(rpc, "HOLD_UP", 0.0)
+    monkeypatch.setattr(rpc_peers, "HOLD_UP", 0.0)
 
     def serve(entry: Entry | None = None, **functions: Any) -> str:
         server = RpcServer(functions, entry or Entry(SECRET))
@@ -226,15 +226,15 @@ def test_a_refusal_is_said_once_and_without_what_was_presented(
 def test_while_wrong_secrets_are_held_up_a_right_one_is_answered(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rpc, "HOLD_UP", 3600.0)
+    monkeypatch.setattr(rpc_peers, "HOLD_UP", 3600.0)
     held_up = threading.Event()
-    peers = rpc._Peers.hold_up
+    peers = rpc_peers.Peers.hold_up
 
     def hold_up(self: Any) -> None:
         held_up.set()
         peers(self)
 
-    monkeypatch.setattr(rpc._Peers, "hold_up", hold_up)
+    monkeypatch.setattr(rpc_peers.Peers, "hold_up", hold_up)
     address = serve(who=who)
     host, _, port = address.rpartition(":")
     with socket.create_connection((host, int(port)), timeout=20) as guess:
@@ -261,4 +261,4 @@ def test_an_address_that_others_reach_needs_a_secret() -> None:
 
 
 def test_the_window_is_longer_than_any_call_takes() -> None:
-    assert rpc_entry.WINDOW > rpc.READ_LIMIT
+    assert rpc_entry.WINDOW > rpc_peers.READ_LIMIT

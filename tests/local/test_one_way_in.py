@@ -4,22 +4,27 @@ import http.client
 import json
 import os
 import socket
+import subprocess
+import threading
 import xmlrpc.client
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from kazoo.client import KazooClient
 from pyspider.database import connect_database
 
 from pyspider_zk.config import settings_from
-from pyspider_zk.core.records import Member
+from pyspider_zk.core.names import Tree
+from pyspider_zk.core.records import Member, MemberId
 from pyspider_zk.errors import MissingService
 from pyspider_zk.local import programs
 from pyspider_zk.local.folder import Running
 from pyspider_zk.zookeeper.directory import Directory
-from tests.running_cluster import up
+from tests.running_cluster import PROGRAM, up
 
 pytestmark = [pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
@@ -190,3 +195,73 @@ def _is_loopback(where: str) -> bool:
     raw = b"".join(bytes.fromhex(digits[at : at + 8])[::-1] for at in range(0, len(digits), 8))
     text = socket.inet_ntop(socket.AF_INET if len(raw) == 4 else socket.AF_INET6, raw)
     return text.removeprefix("::ffff:").startswith("127.") or text == "::1"
+
+
+# --- a forged record in ZooKeeper ---------------------------------------------------------------
+
+
+class Liar(BaseHTTPRequestHandler):
+    """Says that all was done, and keeps what it was told."""
+
+    heard: list[str]
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        self.heard += [str(self.headers), body.decode()]
+        batch = {"id": "forged", "operation": "stop", "state": "done", "created": 1.0}
+        counts = {"total": 1, "done": 1, "failed": 0, "remaining": 0}
+        answer = xmlrpc.client.dumps(({**batch, **counts},), methodresponse=True).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/xml")
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_: Any) -> None:
+        """Keep quiet."""
+
+
+@pytest.fixture
+def liar(whole: Whole) -> Iterator[list[str]]:
+    """Put a member into ZooKeeper that is none, the first to be asked; give what it hears."""
+    heard: list[str] = []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (Liar,), {"heard": heard}))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    hosts, _, root = whole.running.zookeeper.partition("/")
+    zk = KazooClient(hosts)
+    zk.start(20)
+    path = Tree(f"/{root}").member(MemberId(0, "0"))
+    zk.create(path, replace(whole.member, address=f"127.0.0.1:{server.server_port}").encode())
+    yield heard
+    zk.delete(path)
+    zk.stop()
+    zk.close()
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_who_forged_a_member_is_not_believed_and_learns_no_secret(
+    whole: Whole, liar: list[str]
+) -> None:
+    command = (*PROGRAM, "set-status", "CHECKING", "kept")
+    told = subprocess.run(
+        command, cwd=whole.folder, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert liar, "it was asked"
+    assert whole.secret() not in "".join(liar)
+    assert (told.returncode, told.stdout[:33]) == (0, "status done: 1 of 1 project (job "), told
+    assert "forged" not in told.stdout
+    assert connect_database(whole.running.projectdb).get("kept")["status"] == "CHECKING"
+
+
+def test_a_message_that_is_refused_tells_no_secret(whole: Whole) -> None:
+    url = f"http://ann:no-secret-of-theirs@{whole.member.address}/"
+    command = (*PROGRAM, "--debug", "send-message", "--scheduler-rpc", url, "kept", "hello")
+    told = subprocess.run(
+        command, cwd=whole.folder, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert told.returncode == 3
+    assert "401" in told.stderr
+    assert "no-secret" not in told.stdout + told.stderr
