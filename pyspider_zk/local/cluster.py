@@ -158,6 +158,7 @@ class LocalCluster:
 
     def _start_parts(self, held: ExitStack) -> _Parts:
         servers: list[Server] = []
+        secret_file = "" if self.plan.has_secret else str(make_secret(self.plan.secret_file))
         zookeeper, message_queue = self.plan.zookeeper, self.plan.message_queue
         if zookeeper is None:
             servers.append(held.enter_context(self._server(ZooKeeperServer)))
@@ -170,7 +171,7 @@ class LocalCluster:
             zookeeper=with_root(zookeeper),
             message_queue=message_queue,
             webui_port=_webui_port(self.plan),
-            secret_file="" if self.plan.has_secret else str(make_secret(self.plan.secret_file)),
+            secret_file=secret_file,
             **database_urls(self.plan),
         )
         patience = self.plan.drain + DRAIN_MARGIN
