@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self, TypedDict, Unpack
 from xmlrpc.client import Fault
 
-from pyspider_zk.config import Settings, settings_from
+from pyspider_zk.config import SECRET_VARIABLES, Settings, settings_from
 from pyspider_zk.core.events import Event
 from pyspider_zk.core.names import check_project_name
 from pyspider_zk.core.phases import Phase
@@ -200,7 +200,7 @@ class Client:
 
     Args:
         cluster: ZooKeeper's addresses with the root behind them, or settings; by addresses, the
-            rest comes from the environment, as ``PYSPIDER_ZK_SECRET_FILE``.
+            secret is that of ``PYSPIDER_ZK_SECRET_FILE`` or ``PYSPIDER_ZK_SECRET``.
         timeout: seconds for one scheduler's answer.
     """
 
@@ -435,7 +435,8 @@ class Client:
 
 
 def _settings(addresses: str) -> Settings:
-    return settings_from(environ=os.environ, hosts=addresses)
+    environ = {name: os.environ[name] for name in SECRET_VARIABLES if name in os.environ}
+    return settings_from(environ=environ, hosts=addresses)
 
 
 def _selection(which: Mapping[str, Any]) -> dict[str, Any]:

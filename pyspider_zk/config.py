@@ -21,6 +21,8 @@ HANG = 30.0  # seconds
 
 ENV_PREFIX = "PYSPIDER_ZK_"
 SECTION = "zookeeper"
+SECRET_FILE_VARIABLE = f"{ENV_PREFIX}SECRET_FILE"
+SECRET_VARIABLES = (f"{ENV_PREFIX}SECRET", SECRET_FILE_VARIABLE)
 
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+)(:(?P<port>\d{1,5}))?")
 _HOST_NAME = re.compile(r"[0-9a-f:]+|[\w.-]+")

@@ -9,10 +9,15 @@ from typing import Any
 import click
 
 from pyspider_zk.cli.group import options
-from pyspider_zk.config import ENV_PREFIX, SECTION, Settings, settings_from
+from pyspider_zk.config import (
+    ENV_PREFIX,
+    SECRET_FILE_VARIABLE,
+    SECTION,
+    Settings,
+    settings_from,
+)
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.local.folder import Running, running_in
-from pyspider_zk.local.plan import SECRET_FILE_VARIABLE
 from pyspider_zk.wiring import ZOOKEEPER_OPTION
 
 Asked = Mapping[str, Any]

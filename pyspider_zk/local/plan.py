@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from pyspider_zk.config import Settings
+from pyspider_zk.config import SECRET_FILE_VARIABLE, Settings
 
 PROGRAM = (sys.executable, "-m", "pyspider_zk.cli.main")
 NAME_VARIABLE = "PYSPIDER_ZK_NAME"
-SECRET_FILE_VARIABLE = "PYSPIDER_ZK_SECRET_FILE"  # noqa: S105 - its name, not a secret
 SCHEDULER_NAME = "up-{number}"
 LOOPBACK = "127.0.0.1"
 
