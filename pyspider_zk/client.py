@@ -10,6 +10,7 @@ It finds a scheduler through ZooKeeper and asks it by XML-RPC; if one does not a
 asked. What was asked for once is done once, whoever answers.
 """
 
+import os
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,15 +19,16 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self, TypedDict, Unpack
 from xmlrpc.client import Fault
 
-from pyspider_zk.config import Settings, settings_from
+from pyspider_zk.config import SECRET_VARIABLES, Settings, settings_from
 from pyspider_zk.core.events import Event
 from pyspider_zk.core.names import check_project_name
 from pyspider_zk.core.phases import Phase
 from pyspider_zk.core.records import Member
 from pyspider_zk.core.slots import slot_of
-from pyspider_zk.errors import ClusterError, TimedOut, Unavailable
+from pyspider_zk.errors import ClusterError, LockedProjects, TimedOut, Unavailable
+from pyspider_zk.hooks.caller import Caller, calling
 from pyspider_zk.hooks.operation_functions import FAULT_CODES
-from pyspider_zk.hooks.router import call
+from pyspider_zk.hooks.rpc_client import Credentials, call
 from pyspider_zk.zookeeper.directory import Directory
 from pyspider_zk.zookeeper.jobs import NORMAL
 
@@ -36,7 +38,7 @@ ENDED = frozenset({"done", "failed", "cancelled"})
 PAGE = 1000  # projects that are asked for in one go
 POLL = 0.5  # seconds between two looks at what goes on
 
-_ERRORS = {code: kind for kind, code in FAULT_CODES.items()}
+_ERRORS = {code: kind for kind, code in FAULT_CODES.items() if kind is not LockedProjects}
 
 
 class Which(TypedDict, total=False):
@@ -58,8 +60,9 @@ class Asked(Which, total=False):
     """Which projects, and how it is asked for.
 
     ``batch`` is an id of your own: whoever asks again with it, in another process even, asks for
-    the same thing. ``user`` stands in the event log. Of ``priority``, 0 to 999, the highest comes
-    first. ``plan`` is the digest of a plan: if other projects are meant by now, nothing is done.
+    the same thing. ``user`` stands in the event log, if the cluster has a secret. Of
+    ``priority``, 0 to 999, the highest comes first. ``plan`` is
+    the digest of a plan: if other projects are meant by now, nothing is done.
     """
 
     batch: str
@@ -196,12 +199,14 @@ class Client:
     culprit and the remedy, if what is asked for cannot be done.
 
     Args:
-        cluster: ZooKeeper's addresses with the root behind them, or settings.
+        cluster: ZooKeeper's addresses with the root behind them, or settings; by addresses, the
+            secret is that of ``PYSPIDER_ZK_SECRET_FILE`` or ``PYSPIDER_ZK_SECRET``.
         timeout: seconds for one scheduler's answer.
     """
 
     def __init__(self, cluster: str | Settings, timeout: float = 15.0) -> None:
-        settings = cluster if isinstance(cluster, Settings) else settings_from(hosts=cluster)
+        settings = cluster if isinstance(cluster, Settings) else _settings(cluster)
+        self._credentials = Credentials(settings.secret)
         self._where = f"{settings.hosts}{settings.root}"
         self._directory = Directory(settings)
         self._timeout = timeout
@@ -278,16 +283,11 @@ class Client:
         batch = asked.pop("batch", "") or uuid.uuid4().hex
         user, priority = asked.pop("user", ""), asked.pop("priority", NORMAL)
         plan = asked.pop("plan", "")
-        answer = self._ask(
-            "submit_operation",
-            operation,
-            _selection(asked),
-            dict(arguments or {}),
-            user,
-            batch,
-            priority,
-            plan,
-        )
+        chosen, given = _selection(asked), dict(arguments or {})
+        with calling(Caller(user)):
+            answer = self._ask(
+                "submit_operation", operation, chosen, given, "", batch, priority, plan
+            )
         return Batch.parse(answer)
 
     def plan(
@@ -307,7 +307,8 @@ class Client:
         Raises:
             NotFound: there is none of this id (any more).
         """
-        return Batch.parse(self._ask("cancel_batch", batch, user))
+        with calling(Caller(user)):
+            return Batch.parse(self._ask("cancel_batch", batch))
 
     def retry(self, batch: str, user: str = "") -> Batch:
         """Ask again for the projects that a batch failed for; return the new batch.
@@ -315,7 +316,8 @@ class Client:
         Raises:
             NotFound: there is none of this id (any more).
         """
-        return Batch.parse(self._ask("retry_batch", batch, user))
+        with calling(Caller(user)):
+            return Batch.parse(self._ask("retry_batch", batch))
 
     # --- telling ---
 
@@ -426,10 +428,15 @@ class Client:
 
     def _call(self, member: Member, method: str, *args: Any) -> Any:
         try:
-            return call(member, method, *args, timeout=self._timeout)
+            return call(member, method, *args, credentials=self._credentials, timeout=self._timeout)
         except Fault as fault:
             kind = _ERRORS.get(fault.faultCode, ClusterError)
             raise kind(fault.faultString) from None
+
+
+def _settings(addresses: str) -> Settings:
+    environ = {name: os.environ[name] for name in SECRET_VARIABLES if name in os.environ}
+    return settings_from(environ=environ, hosts=addresses)
 
 
 def _selection(which: Mapping[str, Any]) -> dict[str, Any]:

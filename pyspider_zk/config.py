@@ -9,8 +9,10 @@ import difflib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
+from pyspider_zk.cluster_secret import check_cluster_secret, read_cluster_secret
 from pyspider_zk.core.ownership import LONGEST_LEASE
 from pyspider_zk.core.slots import DEFAULT_SLOTS, MOST_SLOTS
 from pyspider_zk.errors import ConfigError
@@ -21,8 +23,11 @@ HANG = 30.0  # seconds
 ENV_PREFIX = "PYSPIDER_ZK_"
 SECTION = "zookeeper"
 DIGEST, SASL = "digest", "sasl"
+SECRET_FILE_VARIABLE = f"{ENV_PREFIX}SECRET_FILE"
+SECRET_VARIABLES = (f"{ENV_PREFIX}SECRET", SECRET_FILE_VARIABLE)
 
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+)(:(?P<port>\d{1,5}))?")
+_HOST_NAME = re.compile(r"[0-9a-f:]+|[\w.-]+")
 _ORIGIN = re.compile(r"https?://(\[[0-9a-fA-F:.]+\]|[\w.-]+)(:\d{1,5})?")
 _READER = re.compile(r"digest:[^:,\s]+:[A-Za-z0-9+/]{27}=|sasl:[^:@/,\s]+")
 _ROOT = re.compile(r"(/(?!\.{1,2}(/|$))[^/\s]+)+")
@@ -60,6 +65,11 @@ class Settings:
         tls_ca: file of the authorities whose certificates are believed; empty: the system's.
         tls_certificate: file of the certificate that this process shows; empty: none.
         tls_key: file of its private key.
+        secret: what opens the schedulers' XML-RPC; the same everywhere. Empty: there is none.
+        secret_file: a file with it, which only its owner may read.
+        xmlrpc_names: by which names schedulers are called, beside their addresses.
+        allow_quit: whether ``_quit`` by XML-RPC ends a scheduler.
+        insecure: XML-RPC without a secret may listen on any address.
     """
 
     hosts: str = "127.0.0.1:2181"
@@ -86,6 +96,11 @@ class Settings:
     tls_ca: str = ""
     tls_certificate: str = ""
     tls_key: str = ""
+    secret: str = field(default="", repr=False)
+    secret_file: str = ""
+    xmlrpc_names: tuple[str, ...] = ()
+    allow_quit: bool = False
+    insecure: bool = False
 
 
 def settings_from(
@@ -98,6 +113,8 @@ def settings_from(
         environ: the environment.
         hosts: the option ``--zookeeper``; a path after the addresses is the root.
 
+    Reads the secret's file, if one is named.
+
     Raises:
         ConfigError: with every fault found.
     """
@@ -108,6 +125,7 @@ def settings_from(
     values = _convert(given, faults)
     if "hang" not in given:  # no fault of whoever only chose a long lease
         values["hang"] = max(HANG, values.get("lease", HANG))
+    values |= _secret_in_file(values, faults)
     faults += _check(Settings(**values), set(given) - set(values))
     if faults:
         raise ConfigError(faults)
@@ -131,6 +149,10 @@ _TYPES: Mapping[str, Callable[[object], object]] = {
     "password": lambda value: _secret(value),
     "readers": lambda value: _readers(value),
     "tls": lambda value: _yes_or_no(value),
+    "secret": lambda value: _cluster_secret(value),
+    "xmlrpc_names": lambda value: _host_names(value),
+    "allow_quit": lambda value: _yes_or_no(value),
+    "insecure": lambda value: _yes_or_no(value),
 }
 _FILES = {f"{name}_file": name for name in ("password", "viewer_password")}
 _KNOWN = (*_NAMES, *_FILES)
@@ -220,6 +242,26 @@ def _secret(value: object) -> str:
     return value
 
 
+def _cluster_secret(value: object) -> str:
+    """Take a secret that can be one, or none; it is not repeated."""
+    secret = _secret(value)
+    return check_cluster_secret(secret) if secret else ""
+
+
+def _secret_in_file(values: Mapping[str, Any], faults: list[str]) -> dict[str, str]:
+    """Return the secret that stands in the file that is named, if one is."""
+    if not values.get("secret_file"):
+        return {}
+    if values.get("secret"):
+        faults.append("secret and secret_file: give one of the two")
+        return {}
+    try:
+        return {"secret": read_cluster_secret(Path(values["secret_file"]))}
+    except ConfigError as error:
+        faults.extend(f"secret_file: {fault}" for fault in error.faults)
+        return {}
+
+
 def _whole(value: object) -> int:
     if isinstance(value, bool) or not re.fullmatch(r"\d+", str(value)):
         raise ValueError(f"must be a whole number, not {value!r}")
@@ -264,6 +306,18 @@ def _readers(value: object) -> tuple[str, ...]:
                 f"{reader!r} must be digest:NAME:HASH or sasl:NAME, as in ZooKeeper's ACLs"
             )
     return readers
+
+
+def _host_names(value: object) -> tuple[str, ...]:
+    """Read host names: a list, or a text with commas."""
+    given = value.split(",") if isinstance(value, str) else value
+    if not isinstance(given, list | tuple):
+        raise ValueError(f"must be a list of host names, not {value!r}")
+    names = tuple(str(each).strip().lower() for each in given if each != "")
+    for name in names:
+        if not _HOST_NAME.fullmatch(name):
+            raise ValueError(f"{name!r} must be a host name without a port")
+    return names
 
 
 def _check(settings: Settings, faulty: set[str]) -> list[str]:

@@ -13,6 +13,7 @@
     ├── BadRequest               what is asked for cannot be done; names the culprit and the remedy
     │   ├── NotFound             it is about something that there is not
     │   └── Conflict             its id stands for something else already
+    ├── LockedProjects           projects that only who is logged in may change
     ├── GateClosed               an effect was stopped: the lease or the slot is gone
     ├── SessionLost              the ZooKeeper session ended; what it held is not ours any more
     ├── NameTaken                a name that only one may hold, and another holds
@@ -92,6 +93,21 @@ class NotFound(BadRequest):
 
 class Conflict(BadRequest):
     """A request under an id that stands for something else already."""
+
+
+class LockedProjects(ClusterError):
+    """Projects that only who is logged in may change.
+
+    Attributes:
+        names: all of them.
+    """
+
+    def __init__(self, names: Sequence[str], remedy: str = "log in") -> None:
+        some = ", ".join(names[:5])
+        super().__init__(
+            f"{len(names)} of these projects are locked: {remedy}, or leave out {some}"
+        )
+        self.names = list(names)
 
 
 class GateClosed(ClusterError):

@@ -11,6 +11,7 @@ The context belongs to a thread: ask in the constructor, not in a thread that yo
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -30,6 +31,9 @@ ZOOKEEPER_OPTION = "zookeeper_option"
 Not ``zookeeper``: click would take the section of that name for the option's default.
 """
 
+INSECURE_OPTION = "insecure_option"
+"""The name under which ``ctx.obj`` has the option ``--insecure``."""
+
 QUEUE_LIMIT = 100  # pyspider's default of --queue-maxsize
 PATIENCE = 5.0  # seconds for ZooKeeper's first answer
 
@@ -42,7 +46,15 @@ def current_settings() -> Settings:
     """
     asked = _asked()
     config = asked.get("config") or {}
-    return settings_from(config.get(SECTION), os.environ, asked.get(ZOOKEEPER_OPTION))
+    settings = settings_from(config.get(SECTION), os.environ, asked.get(ZOOKEEPER_OPTION))
+    return replace(settings, insecure=True) if asked.get(INSECURE_OPTION) else settings
+
+
+def current_limits() -> dict[str, float]:
+    """Return the highest ``rate`` and ``burst`` that config.json's section "webui" allows."""
+    webui = (_asked().get("config") or {}).get("webui", {})
+    limits = {name: webui.get(f"max_{name}") for name in ("rate", "burst")}
+    return {name: float(limit) for name, limit in limits.items() if limit is not None}
 
 
 def current_message_queue() -> str | None:

@@ -78,6 +78,7 @@ def cluster_settings(zookeeper: ZooKeeperServer, zk_root: str) -> Settings:
         hang=1.0,
         session=4.0,
         drain=5.0,
+        secret="the secret of the tests",  # noqa: S106
     )
 
 

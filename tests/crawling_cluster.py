@@ -15,6 +15,7 @@ from xmlrpc.client import ServerProxy
 
 from pyspider.database import connect_database
 
+from pyspider_zk.cluster_secret import read_cluster_secret
 from pyspider_zk.config import Settings, settings_from
 from pyspider_zk.core.names import Tree
 from pyspider_zk.core.records import Member
@@ -27,6 +28,7 @@ from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.directory import Directory
 from tests.chain_site import ChainSite, chain_script
 from tests.relay import Relay
+from tests.rpc_url import rpc_url
 from tests.running_cluster import PROGRAM, ROOT
 
 SCHEDULERS = 3
@@ -101,6 +103,11 @@ class CrawlingCluster:
         assert self._running is not None, self.last_words()
         return self._running
 
+    @property
+    def secret(self) -> str:
+        """What opens the schedulers' XML-RPC."""
+        return read_cluster_secret(Path(self.running.secret_file))
+
     def processes(self) -> dict[str, int]:
         """Return the process ids of all that ``up`` started, by the names of their logs."""
         assert self._up is not None
@@ -158,7 +165,7 @@ class CrawlingCluster:
     def rpc(self, address: str | None = None) -> ServerProxy:
         """Return the XML-RPC of a member, of any that listens if none is named."""
         found = address or next(filter(_listens, self.addresses()))
-        return ServerProxy(f"http://{found}/", allow_none=True)
+        return ServerProxy(rpc_url(found, self.secret), allow_none=True)
 
     def crawl(self, names: Sequence[str], rate: float = 50.0) -> None:
         """Create projects that crawl the site and start them, as the web UI does."""

@@ -34,8 +34,9 @@ def cluster(
 
 
 @pytest.fixture
-def client(cluster: Cluster) -> Iterator[Client]:
+def client(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
     """Give a client that was told the addresses as a text."""
+    monkeypatch.setenv("PYSPIDER_ZK_SECRET", cluster.settings.secret)
     with Client(f"{cluster.settings.hosts}{cluster.settings.root}") as made:
         yield made
 

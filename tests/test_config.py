@@ -72,7 +72,7 @@ def test_a_key_that_does_not_exist_is_told_with_the_likely_one():
         "section \"zookeeper\": there is no setting 'hots'; did you mean hosts?",
     )
     assert "PYSPIDER_ZK_RENEWEL" in faults(None, {"PYSPIDER_ZK_RENEWEL": "1"})[0]
-    assert "known are advertise, await_members, budget" in faults({"xyzzy": 1})[0]
+    assert "known are advertise, allow_quit, await_members, budget" in faults({"xyzzy": 1})[0]
 
 
 def test_the_hang_limit_is_at_least_a_lease_unless_told_otherwise():
@@ -113,6 +113,12 @@ def test_the_hang_limit_is_at_least_a_lease_unless_told_otherwise():
         ("trusted_origins", 7),
         ("login_to_change", "perhaps"),
         ("trusted_origins", "crawl.example.org"),
+        ("xmlrpc_names", 7),
+        ("xmlrpc_names", "crawl.example.org:23333"),
+        ("xmlrpc_names", ["http://crawl.example.org"]),
+        ("allow_quit", "perhaps"),
+        ("insecure", 7),
+        ("secret", 7),
         ("trusted_origins", ["https://a.example.org/path"]),
     ],
 )
@@ -128,6 +134,14 @@ def test_origins_may_be_a_list_or_a_text_with_commas():
     environ = {"PYSPIDER_ZK_TRUSTED_ORIGINS": "https://a.example.org, http://b:8080"}
     assert settings_from(None, environ).trusted_origins == origins
     assert settings_from({"trusted_origins": ""}).trusted_origins == ()
+
+
+def test_names_may_be_a_list_or_a_text_with_commas():
+    names = ("crawl.example.org", "zk-1", "fe80::1")
+    assert settings_from({"xmlrpc_names": list(names)}).xmlrpc_names == names
+    environ = {"PYSPIDER_ZK_XMLRPC_NAMES": "Crawl.example.org, zk-1,fe80::1"}
+    assert settings_from(None, environ).xmlrpc_names == names
+    assert settings_from().xmlrpc_names == ()
 
 
 @pytest.mark.parametrize(("given", "read"), [(True, True), ("yes", True), ("0", False)])

@@ -87,4 +87,11 @@ EDITS = (
         "                os.makedirs(kwargs['data_path'])\n            if db in",
         "./data/bench needs ./data",
     ),
+    Edit(
+        _FILE,
+        "'--xmlrpc-host', default='0.0.0.0'",
+        "'--xmlrpc-host', default='127.0.0.1', show_default=True",
+        "whoever reaches XML-RPC may do everything: to open it to others shall be said",
+        count=2,
+    ),
 )

@@ -1,15 +1,18 @@
 """``send-message`` without an address: any scheduler of the cluster passes the message on."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from typing import Any
-from xmlrpc.client import ServerProxy
+from xmlrpc.client import Fault, ProtocolError
 
 import click
 
 from pyspider_zk.cli.target import Target, find_target
 from pyspider_zk.core.names import check_project_name
-from pyspider_zk.errors import Unavailable
+from pyspider_zk.errors import ClusterError, Unavailable
+from pyspider_zk.hooks.router import Router
+from pyspider_zk.hooks.rpc_client import Credentials
 from pyspider_zk.zookeeper.directory import Directory
 
 
@@ -20,25 +23,35 @@ def addressed(send: Callable[..., Any]) -> Callable[..., Any]:
     def find_and_send(*, scheduler_rpc: Any, project: str, **kwargs: Any) -> Any:
         check_project_name(project)
         where = find_target(click.get_current_context().obj)
-        if scheduler_rpc is None and where is not None:
-            scheduler_rpc = _any_scheduler(where)
         try:
-            return send(scheduler_rpc=scheduler_rpc, project=project, **kwargs)
+            if scheduler_rpc is not None or where is None:
+                return send(scheduler_rpc=scheduler_rpc, project=project, **kwargs)
+            with _schedulers(where) as router:
+                return send(scheduler_rpc=router, project=project, **kwargs)
         except OSError as error:
             raise Unavailable(f"the scheduler does not answer: {error}") from error
+        except ProtocolError as error:  # whose URL may have the secret in it
+            told = f"{error.errcode} {error.errmsg}"
+            raise Unavailable(f"the scheduler does not answer: {told}") from None
+        except Fault as fault:
+            raise ClusterError(f"the scheduler refuses: {fault.faultString}") from fault
 
     return find_and_send
 
 
-def _any_scheduler(where: Target) -> ServerProxy:
-    """Return a member of the cluster.
+@contextmanager
+def _schedulers(where: Target) -> Iterator[Router]:
+    """Lend what asks the schedulers of the cluster.
 
     Raises:
         Unavailable: the cluster does not answer, or nobody runs there.
     """
     settings = where.settings
-    with Directory(settings) as directory:
-        members = directory.members()
-    if not members:
-        raise Unavailable(f"no scheduler runs at {settings.hosts}{settings.root}")
-    return ServerProxy(f"http://{members[min(members)].address}/", allow_none=True)
+    asking = Credentials(settings.secret)
+    with (
+        Directory(settings) as directory,
+        closing(Router(directory.read, credentials=asking)) as router,
+    ):
+        if not directory.members():
+            raise Unavailable(f"no scheduler runs at {settings.hosts}{settings.root}")
+        yield router

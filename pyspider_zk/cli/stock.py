@@ -18,7 +18,13 @@ from pyspider_zk.cli.checks import section_of
 from pyspider_zk.cli.failure import Failure
 from pyspider_zk.errors import ClusterError, ConfigError
 from pyspider_zk.hooks.connecting import make_patient
-from pyspider_zk.wiring import check_login, check_services, current_message_queue
+from pyspider_zk.hooks.rpc_entry import DOOR
+from pyspider_zk.wiring import (
+    INSECURE_OPTION,
+    check_login,
+    check_services,
+    current_message_queue,
+)
 
 # command -> the option that chooses what it runs, and our choice
 CLUSTER_CLASSES = {
@@ -79,8 +85,10 @@ def adopt(command: click.Command) -> click.Command:
     ours.context_class = ClusterContext
     if name == "all" and command.callback is not None:
         ours.callback = _checked(command.callback)
+    if name in ("all", "scheduler"):
+        ours.params = [*ours.params, _insecure()]
     if name in CLUSTER_CLASSES and command.callback is not None:
-        ours.params = [_adopt_option(name, param) for param in command.params]
+        ours.params = [_adopt_option(name, param) for param in ours.params]
         ours.callback = _visible(name, command.callback)
     return ours
 
@@ -126,6 +134,23 @@ def _adopt_option(command: str, param: click.Parameter) -> click.Parameter:
     if isinstance(adopted_option, click.Option):
         adopted_option.show_default = True
     return adopted_option
+
+
+def _insecure() -> click.Option:
+    """Return the option that lets a scheduler stand open."""
+
+    def note(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+        if value:
+            ctx.obj[INSECURE_OPTION] = True
+
+    return click.Option(
+        ["--insecure", INSECURE_OPTION],
+        is_flag=True,
+        expose_value=False,
+        callback=note,
+        help=f"Let XML-RPC listen on any address without a secret: everybody who reaches it may"
+        f" {DOOR.opens}.",
+    )
 
 
 def _load(ctx: click.Context, param: click.Parameter, value: Any) -> Any:

@@ -9,9 +9,15 @@ from typing import Any
 import click
 
 from pyspider_zk.cli.group import options
-from pyspider_zk.config import ENV_PREFIX, SECTION, Settings, settings_from
+from pyspider_zk.config import (
+    ENV_PREFIX,
+    SECRET_FILE_VARIABLE,
+    SECTION,
+    Settings,
+    settings_from,
+)
 from pyspider_zk.errors import Unavailable
-from pyspider_zk.local.folder import running_in
+from pyspider_zk.local.folder import Running, running_in
 from pyspider_zk.wiring import ZOOKEEPER_OPTION
 
 Asked = Mapping[str, Any]
@@ -64,17 +70,30 @@ def target(asked: Asked) -> Target:
 def find_target(asked: Asked) -> Target | None:
     """Return what `target` returns, or None."""
     message_queue = asked["message_queue"] or asked["amqp_url"]
-    if names_zookeeper(asked):
-        return Target(settings_of(asked), message_queue)
     running = running_in(Path(asked["data_path"]))
+    if names_zookeeper(asked):
+        named = settings_of(asked)
+        ours = running is not None and running.zookeeper == f"{named.hosts}{named.root}"
+        return Target(settings_of(asked, running=running if ours else None), message_queue)
     if running is None:
         return None
-    return Target(settings_of(asked, running.zookeeper), message_queue or running.message_queue)
+    settings = settings_of(asked, running.zookeeper, running)
+    return Target(settings, message_queue or running.message_queue)
 
 
-def settings_of(asked: Asked, hosts: str | None = None) -> Settings:
-    """Return the settings; ``hosts`` stand for the option ``--zookeeper``."""
-    return settings_from(asked["config"].get(SECTION), os.environ, hosts or asked[ZOOKEEPER_OPTION])
+def settings_of(asked: Asked, hosts: str | None = None, running: Running | None = None) -> Settings:
+    """Return the settings.
+
+    Args:
+        hosts: stand for the option ``--zookeeper``.
+        running: the cluster whose secret serves if none is configured.
+    """
+    section, zookeeper = asked["config"].get(SECTION), hosts or asked[ZOOKEEPER_OPTION]
+    settings = settings_from(section, os.environ, zookeeper)
+    if settings.secret or running is None or not running.secret_file:
+        return settings
+    environ = {**os.environ, SECRET_FILE_VARIABLE: running.secret_file}
+    return settings_from(section, environ, zookeeper)
 
 
 def names_zookeeper(asked: Asked) -> bool:

@@ -74,9 +74,27 @@ def split_group(group: str | None) -> set[str]:
     return set(filter(None, re.split(r"\W+", (group or "").lower())))
 
 
+def is_locked(group: str | None) -> bool:
+    """Tell whether only who is logged in may change a project of these groups."""
+    return "lock" in split_group(group)
+
+
+def within_limits(operation: str, arguments: Any, limits: Mapping[str, float]) -> Any:
+    """Return an operation's arguments, none above its limit; what is none of ours stays."""
+    if operation != Operation.RATE or not isinstance(arguments, Mapping):
+        return arguments
+    return {name: _at_most(value, limits.get(str(name))) for name, value in arguments.items()}
+
+
 def with_delete(group: str | None) -> str:
     """Return a project's group with the word that makes pyspider delete it."""
     return group or "" if "delete" in split_group(group) else f"{group or ''} delete".strip()
+
+
+def _at_most(value: Any, limit: float | None) -> Any:
+    if limit is None or isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    return min(value, limit)
 
 
 def _number(place: str, value: object) -> float:

@@ -25,6 +25,7 @@ from pyspider_zk.core.operations import (
     Operation,
     check_arguments,
     check_operation,
+    is_locked,
 )
 from pyspider_zk.core.progress import batch_dict, failures
 from pyspider_zk.core.project_rows import shown
@@ -138,6 +139,11 @@ class Dispatcher:
         start = max(0, offset)
         end = None if limit is None else start + max(0, limit)
         return Page(chosen[start:end], len(chosen), start)
+
+    def locked(self, selection: Selection) -> list[str]:
+        """Return those of the projects that are meant that are in pyspider's group "lock"."""
+        found = self.projects(selection, with_owners=selection.owner is not None).items
+        return [row["name"] for row in found if is_locked(row["group"])]
 
     # --- asking ---
 

@@ -6,15 +6,16 @@ import time
 
 from pyspider_zk import __version__
 from pyspider_zk.config import Settings
+from pyspider_zk.core.listening import is_loopback
 from pyspider_zk.core.records import Component, ComponentKind, Member
 from pyspider_zk.zookeeper.connection import local_address
 from pyspider_zk.zookeeper.presence import Presence
 
 
-def member_record(settings: Settings, port: int) -> Member:
-    """Return what a scheduler tells that serves XML-RPC at a port."""
+def member_record(settings: Settings, port: int, bound: str) -> Member:
+    """Return what a scheduler tells that serves XML-RPC at a port of a host it is bound to."""
     return Member(
-        address=reachable(settings, port),
+        address=reachable(settings, port, bound),
         host=socket.gethostname(),
         pid=os.getpid(),
         version=__version__,
@@ -32,6 +33,13 @@ def reachable(settings: Settings, port: int, bound: str = "") -> str:
     everywhere = bound in ("", "0.0.0.0", "::")  # noqa: S104 - asked about, not bound
     host = settings.advertise or (local_address(settings.hosts) if everywhere else bound)
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def is_out_of_reach(settings: Settings, bound: str) -> bool:
+    """Tell whether a process listens on loopback though its ZooKeeper is on another machine."""
+    if settings.advertise or not is_loopback(bound):
+        return False
+    return not is_loopback(local_address(settings.hosts))
 
 
 def presence(settings: Settings, kind: ComponentKind, address: str = "") -> Presence:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from xmlrpc.client import Fault
 
+from pyspider_zk.core.operations import within_limits
 from pyspider_zk.core.selection import Selection
 from pyspider_zk.errors import (
     BadMessage,
@@ -12,11 +13,13 @@ from pyspider_zk.errors import (
     BatchTaken,
     ClusterError,
     Conflict,
+    LockedProjects,
     Mismatch,
     NotFound,
     SessionLost,
     Unavailable,
 )
+from pyspider_zk.hooks.caller import current_caller
 from pyspider_zk.hooks.dispatcher import Dispatcher
 from pyspider_zk.hooks.plain import plain
 from pyspider_zk.hooks.rpc import Functions
@@ -24,8 +27,10 @@ from pyspider_zk.zookeeper.events import Events
 from pyspider_zk.zookeeper.jobs import NORMAL
 
 PAGE = 100
+LOCK_REMEDY = "set secret_file, which callers prove to know"
 
 FAULT_CODES: Mapping[type[ClusterError], int] = {
+    LockedProjects: 403,
     Unavailable: 503,
     SessionLost: 503,  # another one begins
     Mismatch: 503,
@@ -39,15 +44,18 @@ FAULT_CODES: Mapping[type[ClusterError], int] = {
 
 
 def operation_functions(
-    dispatcher: Callable[[], Dispatcher], events: Callable[[], Events]
+    dispatcher: Callable[[], Dispatcher],
+    events: Callable[[], Events],
+    limits: Mapping[str, float] | None = None,
 ) -> Functions:
     """Return what a member serves besides pyspider's functions.
 
     Args:
         dispatcher: returns the member's; raises ``Unavailable`` before it has joined.
         events: likewise.
+        limits: the highest ``rate`` and ``burst`` that projects get.
     """
-    answers = OperationAnswers(dispatcher, events)
+    answers = OperationAnswers(dispatcher, events, limits or {})
     names = (
         "submit_operation",
         "plan_operation",
@@ -64,32 +72,47 @@ def operation_functions(
 class OperationAnswers:
     """The functions; each takes and returns plain values.
 
-    A selection is a mapping of the attributes of ``core.selection.Selection``. Threads: any.
+    A selection is a mapping of the attributes of ``core.selection.Selection``. Who asks is whom
+    the call was admitted for; an argument ``user`` is taken and means nothing. Threads: any.
     """
 
-    def __init__(self, dispatcher: Callable[[], Dispatcher], events: Callable[[], Events]) -> None:
+    def __init__(
+        self,
+        dispatcher: Callable[[], Dispatcher],
+        events: Callable[[], Events],
+        limits: Mapping[str, float],
+    ) -> None:
         self._dispatcher = dispatcher
         self._events = events
+        self._limits = limits
 
     def submit_operation(
         self,
         operation: str,
         selection: object,
         arguments: Any = None,
-        user: str = "",
+        user: str = "",  # noqa: ARG002 - see the class
         batch: str = "",
         priority: int = NORMAL,
         plan: str = "",
     ) -> dict[str, Any]:
         """Have an operation carried out; return the batch."""
         chosen = Selection.parse(selection)
-        return self._dispatcher().submit(operation, chosen, arguments, user, batch, priority, plan)
+        given = within_limits(operation, arguments, self._limits)
+        self._check_locks(chosen)
+        asker = current_caller().user
+        return self._dispatcher().submit(operation, chosen, given, asker, batch, priority, plan)
 
     def plan_operation(
         self, operation: str, selection: object, arguments: Any = None
     ) -> dict[str, Any]:
         """Return what it would do."""
-        return self._dispatcher().plan(operation, Selection.parse(selection), arguments)
+        chosen = Selection.parse(selection)
+        given = within_limits(operation, arguments, self._limits)
+        plan = self._dispatcher().plan(operation, chosen, given)
+        if plan["count"] and (locked := self._locked(chosen)):
+            plan["faults"].append(str(LockedProjects(locked, LOCK_REMEDY)))
+        return plan
 
     def get_batch(self, batch: str) -> dict[str, Any]:
         """Return how far a batch is."""
@@ -99,13 +122,15 @@ class OperationAnswers:
         """Return batches, the newest first."""
         return self._dispatcher().batches(offset, limit).as_dict()
 
-    def cancel_batch(self, batch: str, user: str = "") -> dict[str, Any]:
+    def cancel_batch(self, batch: str, user: str = "") -> dict[str, Any]:  # noqa: ARG002
         """Stop a batch before its next project."""
-        return self._dispatcher().cancel(batch, user)
+        return self._dispatcher().cancel(batch, current_caller().user)
 
-    def retry_batch(self, batch: str, user: str = "") -> dict[str, Any]:
+    def retry_batch(self, batch: str, user: str = "") -> dict[str, Any]:  # noqa: ARG002
         """Ask again for the projects that a batch failed for; return the new batch."""
-        return self._dispatcher().retry(batch, user)
+        if failed := self._dispatcher().failed(batch):
+            self._check_locks(Selection(names=tuple(failed)))
+        return self._dispatcher().retry(batch, current_caller().user)
 
     def list_projects(
         self,
@@ -124,6 +149,19 @@ class OperationAnswers:
             {"sequence": number, **vars(event)}
             for number, event in self._events().read(after, limit)
         ]
+
+    def _check_locks(self, selection: Selection) -> None:
+        """Leave locked projects to who proved the secret, as the web UI does to who logged in.
+
+        Raises:
+            LockedProjects: naming them.
+        """
+        selection.check()
+        if locked := self._locked(selection):
+            raise LockedProjects(locked, LOCK_REMEDY)
+
+    def _locked(self, selection: Selection) -> list[str]:
+        return [] if current_caller().proven else self._dispatcher().locked(selection)
 
 
 def _answering(function: Callable[..., Any]) -> Callable[..., Any]:

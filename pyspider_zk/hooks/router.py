@@ -6,113 +6,23 @@ the member that owns its project. Between members only the ``local_...`` names a
 never ask further.
 """
 
-import gzip
 import heapq
-import http.client
 import logging
 import threading
 import time
 import xmlrpc.client
-import zlib
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextvars import copy_context
 from typing import Any
-from xml.parsers.expat import ExpatError
 
 from pyspider_zk.core.records import Cluster, Member, MemberId
 from pyspider_zk.errors import ClusterError
+from pyspider_zk.hooks.rpc_client import Credentials, call
 
 logger = logging.getLogger("pyspider_zk.router")
 
-CHUNK = 2**16  # bytes
-ANSWER_LIMIT = 64 * 2**20  # bytes; about 10,000 projects with all their counters
-
-# What is no answer makes the parser raise whatever it likes.
-_NO_ANSWER = (
-    http.client.HTTPException,
-    xmlrpc.client.Error,
-    ExpatError,
-    EOFError,
-    zlib.error,
-    ValueError,
-    TypeError,
-    LookupError,
-    AttributeError,
-    RecursionError,
-)
-
 Counters = dict[str, dict[str, Any]]
-
-
-class _Transport(xmlrpc.client.Transport):
-    """A transport that neither waits nor reads for ever."""
-
-    def __init__(self, timeout: float) -> None:
-        super().__init__()
-        self._timeout = timeout
-
-    def make_connection(self, host: Any) -> http.client.HTTPConnection:
-        connection = super().make_connection(host)
-        connection.timeout = self._timeout
-        return connection
-
-    def single_request(
-        self,
-        host: Any,
-        handler: str,
-        request_body: Any,
-        verbose: bool = False,
-    ) -> Any:
-        """Ask once, as the base does; whatever comes, the connection is closed after it."""
-        try:
-            connection = self.send_request(host, handler, request_body, verbose)
-            with closing(connection.getresponse()) as response:
-                if response.status != http.HTTPStatus.OK:
-                    raise xmlrpc.client.ProtocolError(
-                        f"{host}{handler}", response.status, response.reason, {}
-                    )
-                return self._parsed(_inflated(response))
-        finally:
-            self.close()
-
-    def _parsed(self, reader: Any) -> Any:
-        """Read an answer, but not without an end."""
-        until = time.monotonic() + self._timeout
-        parser, unmarshaller = self.getparser()
-        size = 0
-        while data := reader.read1(CHUNK):
-            size += len(data)
-            if size > ANSWER_LIMIT or time.monotonic() > until:
-                raise xmlrpc.client.Error(f"no end after {size} bytes")
-            parser.feed(data)
-        parser.close()
-        return unmarshaller.close()
-
-
-def _inflated(response: Any) -> Any:
-    """Return what an answer is read from."""
-    if response.getheader("Content-Encoding", "") != "gzip":
-        return response
-    return gzip.GzipFile(fileobj=response, mode="rb")
-
-
-def call(member: Member, method: str, *args: Any, timeout: float = 5.0) -> Any:
-    """Call one member.
-
-    Raises:
-        OSError: it cannot be reached, or what answers there is no scheduler (any more); the one
-            error that pyspider's views expect.
-        xmlrpc.client.Fault: it answered with an error.
-    """
-    url = f"http://{member.address}/"
-    with xmlrpc.client.ServerProxy(url, _Transport(timeout), allow_none=True) as proxy:
-        try:
-            return getattr(proxy, method)(*args)
-        except (xmlrpc.client.Fault, OSError):
-            raise
-        except _NO_ANSWER as error:
-            raise ConnectionError(f"{method} at {member.address}: {error}") from error
 
 
 class Router:
@@ -125,12 +35,18 @@ class Router:
             serves.
         fresh_for: how many seconds one reading serves.
         timeout: how many seconds a member may take for its answer.
+        credentials: what members are called with.
     """
 
     def __init__(
-        self, read: Callable[[], Cluster], fresh_for: float = 1.0, timeout: float = 5.0
+        self,
+        read: Callable[[], Cluster],
+        fresh_for: float = 1.0,
+        timeout: float = 5.0,
+        credentials: Credentials = Credentials(),  # noqa: B008 - immutable
     ) -> None:
         self._read = read
+        self._credentials = credentials
         self._fresh_for = fresh_for
         self._timeout = timeout
         self._lock = threading.Lock()
@@ -251,10 +167,13 @@ class Router:
         self, method: str, *args: Any, past: Collection[MemberId] = ()
     ) -> dict[MemberId, Future[Any]]:
         return {
-            member: self._pool.submit(call, record, method, *args, timeout=self._timeout)
+            member: self._pool.submit(copy_context().run, self._call, record, method, *args)
             for member, record in self._cluster().members.items()
             if member not in past
         }
+
+    def _call(self, member: Member, method: str, *args: Any) -> Any:
+        return call(member, method, *args, credentials=self._credentials, timeout=self._timeout)
 
     def _got(self, member: MemberId, future: Future[Any]) -> list[Any]:
         try:
@@ -272,7 +191,7 @@ class Router:
         others = [member for member in cluster.members.values() if member != owner]
         for member in [owner, *others] if owner else others:
             try:
-                return call(member, method, task, timeout=self._timeout)
+                return self._call(member, method, task)
             except OSError as error:
                 logger.warning("%s at %s: %s", method, member.address, error)
                 self._forget()

@@ -4,16 +4,22 @@ import logging
 import socket
 import socketserver
 import threading
-import time
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import suppress
-from typing import Any
-from xmlrpc.client import Fault
+from contextlib import contextmanager
+from hmac import compare_digest
+from http import HTTPStatus
+from typing import Any, cast
+from xmlrpc.client import Fault, gzip_encode
 from xmlrpc.server import SimpleXMLRPCRequestHandler, SimpleXMLRPCServer
 
+from pyspider_zk.core.proof import ANSWER_HEADER, digest
 from pyspider_zk.core.tasks import is_deeper
+from pyspider_zk.errors import ConfigError
+from pyspider_zk.hooks.caller import calling
+from pyspider_zk.hooks.rpc_entry import Admitted, Entry, Head, Refused
+from pyspider_zk.hooks.rpc_peers import READ_LIMIT, Arrivals, Peers
 
 logger = logging.getLogger("pyspider_zk.rpc")
 
@@ -21,18 +27,17 @@ POLL = 0.1  # seconds until a stop is noticed
 BODY_LIMIT = 16 * 2**20  # bytes of a call, once inflated too
 LARGE = 2**20  # bytes; of larger calls only few are read and parsed at the same time
 LARGE_AT_ONCE = 4
-READ_LIMIT = 30.0  # seconds that a call may take to arrive
 DEEPEST = 200  # levels of what is handed over
+PACK_FROM = 1400  # bytes of an answer
 
 Functions = Mapping[str, Callable[..., Any]]
-
-_TOO_LARGE = (413, "the call is larger than %d bytes")
-_NO_LENGTH = (411, "a Content-Length is needed")
 
 
 class _Handler(SimpleXMLRPCRequestHandler):
     server: "_Server"
     rpc_paths = ()  # any path is answered, as pyspider does
+    _admitted: Admitted
+    _is_read = False  # the body
     timeout = 30.0  # seconds; a client that connects and says nothing must not keep a thread
 
     def setup(self) -> None:
@@ -43,74 +48,130 @@ class _Handler(SimpleXMLRPCRequestHandler):
         self.server.arrivals.ended(self.request)
         super().finish()
 
+    def parse_request(self) -> bool:
+        """Read the head of a request; refuse what need not be read further."""
+        if not super().parse_request():
+            return False
+        host, port = self.request.getsockname()[:2]
+        try:
+            self._admitted = self.server.entry.admit(
+                Head(self.command, self.headers.get, (host, port))
+            )
+        except Refused as refused:
+            self._refuse(refused)
+            return False
+        return True
+
     def do_POST(self) -> None:  # noqa: N802 - the base's name
         """Answer a call, unless it is larger than memory should be spent on."""
+        try:
+            length = self._length()
+            with self._room(length):
+                self._answer(self._body(length))
+        except Refused as refused:
+            self._refuse(refused)
+
+    def _length(self) -> int:
+        """Return how many bytes the body has.
+
+        Raises:
+            Refused: nobody knows, or too many.
+        """
         length = self.headers.get("content-length", "")
         if "transfer-encoding" in self.headers or not (length.isascii() and length.isdigit()):
-            self._refuse(*_NO_LENGTH)
-        elif len(length) > len(str(BODY_LIMIT)) or int(length) > BODY_LIMIT:
-            self._refuse(_TOO_LARGE[0], _TOO_LARGE[1] % BODY_LIMIT)
-        elif int(length) <= LARGE:
-            super().do_POST()
-        elif self.server.large.acquire(timeout=READ_LIMIT):
-            try:
-                super().do_POST()
-            finally:
-                self.server.large.release()
-        else:
-            self._refuse(503, "too many large calls at once")
+            raise Refused(411, "a Content-Length is needed")
+        if len(length) > len(str(BODY_LIMIT)) or int(length) > BODY_LIMIT:
+            raise _too_large()
+        return int(length)
 
-    def decode_request_content(self, data: bytes) -> bytes | None:
-        """Return the body of a call, None if it was refused."""
-        self.server.arrivals.ended(self.request)
-        if self.headers.get("content-encoding", "identity").lower() != "gzip":
-            return super().decode_request_content(data)
-        inflating = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+    @contextmanager
+    def _room(self, length: int) -> Iterator[None]:
+        """Keep a call's place among the few large ones while the block runs.
+
+        Raises:
+            Refused: there is none.
+        """
+        if length <= LARGE:
+            yield
+            return
+        if not self.server.large.acquire(timeout=READ_LIMIT):
+            raise Refused(503, "too many large calls at once")
         try:
-            body = inflating.decompress(data, BODY_LIMIT)
-        except zlib.error:
-            self._refuse(400, "the body is no gzip")
-            return None
-        if inflating.unconsumed_tail:
-            self._refuse(_TOO_LARGE[0], _TOO_LARGE[1] % BODY_LIMIT)
-            return None
-        if not inflating.eof:
-            self._refuse(400, "the body is no gzip")
-            return None
-        return body
+            yield
+        finally:
+            self.server.large.release()
 
-    def _refuse(self, status: int, why: str) -> None:
-        logger.warning("refused a call from %s: %s", self.client_address, why)
+    def _body(self, length: int) -> bytes:
+        """Return the body of a call, as it was before it was packed.
+
+        Raises:
+            Refused: it is not what was announced.
+        """
+        data = self.rfile.read(length)
+        self._is_read = True
+        self.server.arrivals.ended(self.request)
+        call = self._admitted.call
+        if call is not None and not compare_digest(digest(data), call.digest):
+            raise Refused(400, "the body is not the one that was proven")
+        packed = self.headers.get("content-encoding", "identity").lower()
+        if packed not in ("identity", "gzip"):
+            raise Refused(501, "the body can be packed by gzip only")
+        return _inflated(data) if packed == "gzip" else data
+
+    def _answer(self, body: bytes) -> None:
+        """Carry a call out and send what comes of it."""
+        with calling(self._admitted.caller):
+            answer = cast(bytes, self.server._marshaled_dispatch(body))
+        self.send_response(200)
+        self.send_header("Content-type", "text/xml")
+        if len(answer) > PACK_FROM and self.accept_encodings().get("gzip", 0):
+            answer = gzip_encode(answer)
+            self.send_header("Content-Encoding", "gzip")
+        proof = self.server.entry.answer(self._admitted, answer)
+        if proof is not None:
+            self.send_header(ANSWER_HEADER, proof)
+        self._send(answer)
+
+    def _refuse(self, refused: Refused) -> None:
+        self.server.peers.note(self.client_address[0], str(refused))
         self.close_connection = True
-        self.send_response(status, why)
-        self.send_header("Content-length", "0")
+        if refused.status == HTTPStatus.UNAUTHORIZED and "authorization" in self.headers:
+            self.server.peers.hold_up()
+        self.send_response(refused.status, str(refused))
+        for name, value in refused.headers.items():
+            self.send_header(name, value)
+        self._send(refused.body)
+        self._drain()
+
+    def _send(self, body: bytes) -> None:
+        self.send_header("Content-length", str(len(body)))
         self.end_headers()
+        self.wfile.write(body)
+
+    def _drain(self) -> None:
+        """Read a small body that nobody wants: else the sender might not see our answer."""
+        length = self.headers.get("content-length", "")
+        is_small = length.isascii() and length.isdigit() and len(length) < len(str(LARGE))
+        self.wfile.flush()
+        if is_small and not self._is_read:
+            self.rfile.read(int(length))
 
 
-class _Arrivals:
-    """Calls that are being received, and since when. Threads: any."""
+def _inflated(data: bytes) -> bytes:
+    inflating = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+    try:
+        body = inflating.decompress(data, BODY_LIMIT)
+    except zlib.error:
+        raise Refused(400, "the body is no gzip") from None
+    if inflating.unconsumed_tail:
+        raise _too_large()
+    if not inflating.eof:
+        raise Refused(400, "the body is no gzip")
+    return body
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._since: dict[socket.socket, float] = {}
 
-    def began(self, connection: socket.socket) -> None:
-        with self._lock:
-            self._since[connection] = time.monotonic()
-
-    def ended(self, connection: socket.socket) -> None:
-        with self._lock:
-            self._since.pop(connection, None)
-
-    def hang_up(self) -> None:
-        """End those that take too long: bytes that come one by one reset every other time-out."""
-        late = time.monotonic() - READ_LIMIT
-        with self._lock:
-            overdue = [connection for connection, since in self._since.items() if since < late]
-            for connection in overdue:
-                del self._since[connection]
-                with suppress(OSError):
-                    connection.shutdown(socket.SHUT_RDWR)
+def _too_large() -> Refused:
+    return Refused(413, f"the call is larger than {BODY_LIMIT} bytes")
 
 
 class _Server(socketserver.ThreadingMixIn, SimpleXMLRPCServer):
@@ -120,8 +181,10 @@ class _Server(socketserver.ThreadingMixIn, SimpleXMLRPCServer):
     allow_reuse_address = True
     timeout = POLL
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self.arrivals = _Arrivals()
+    def __init__(self, *args: Any, entry: Entry, stopped: threading.Event, **kwargs: Any) -> None:
+        self.entry = entry
+        self.peers = Peers(stopped)
+        self.arrivals = Arrivals()
         self.large = threading.BoundedSemaphore(LARGE_AT_ONCE)
         super().__init__(*args, **kwargs)
 
@@ -144,11 +207,16 @@ class RpcServer:
 
     Threads: ``serve`` blocks the thread that it is called on; ``port`` and ``stop`` may be
     called from any other, those that answer calls included.
+
+    Args:
+        functions: by name.
+        entry: decides who may call them.
     """
 
-    def __init__(self, functions: Functions) -> None:
+    def __init__(self, functions: Functions, entry: Entry | None = None) -> None:
         self._functions = functions
-        self._port: Future[int] = Future()
+        self._entry = entry or Entry()
+        self._bound: Future[tuple[str, int]] = Future()
         self._stopped = threading.Event()
         self._closed = threading.Event()
 
@@ -156,37 +224,54 @@ class RpcServer:
         """Bind (port 0: any free one) and answer until ``stop``.
 
         Raises:
-            OSError: the address cannot be bound; ``port`` raises it too.
+            OSError: the address cannot be bound.
+            ConfigError: it may not be. ``bound`` raises both, too.
         """
-        server_class = _Server6 if ":" in host else _Server
         try:
-            server = server_class((host, port), _Handler, logRequests=False, allow_none=True)
-        except OSError as error:
-            self._port.set_exception(error)
+            self._entry.listen(host)
+            server = self._server(host, port)
+        except (OSError, ConfigError) as error:
+            self._bound.set_exception(error)
             raise
         try:
             with server:
                 server.register_introspection_functions()
                 for name, function in self._functions.items():
                     server.register_function(function, name)
-                self._port.set_result(int(server.server_address[1]))
+                self._bound.set_result((host, int(server.server_address[1])))
                 while not self._stopped.is_set():
                     server.handle_request()
                     server.arrivals.hang_up()
         finally:
             self._closed.set()
 
-    def port(self, patience: float) -> int:
-        """Return the bound port; wait up to ``patience`` seconds for ``serve``.
+    def bound(self, patience: float) -> tuple[str, int]:
+        """Return host and port; wait up to ``patience`` seconds for ``serve``.
 
         Raises:
             OSError: ``serve`` could not bind.
+            ConfigError: it may not.
             TimeoutError: ``serve`` was not called.
         """
-        return self._port.result(patience)
+        return self._bound.result(patience)
+
+    def port(self, patience: float) -> int:
+        """Return the port; raises as ``bound``."""
+        return self.bound(patience)[1]
 
     def stop(self) -> None:
         """End ``serve`` and free the port, now or as soon as it is called; may be repeated."""
         self._stopped.set()
-        if self._port.done() and self._port.exception() is None:
+        if self._bound.done() and self._bound.exception() is None:
             self._closed.wait()
+
+    def _server(self, host: str, port: int) -> _Server:
+        server_class = _Server6 if ":" in host else _Server
+        return server_class(
+            (host, port),
+            _Handler,
+            logRequests=False,
+            allow_none=True,
+            entry=self._entry,
+            stopped=self._stopped,
+        )

@@ -15,10 +15,12 @@ from typing import Any
 from xmlrpc.client import Fault
 
 from pyspider_zk.core.names import Kind
-from pyspider_zk.core.operations import ACTIVE
+from pyspider_zk.core.operations import ACTIVE, is_locked
 from pyspider_zk.core.tasks import check_task
 from pyspider_zk.errors import BadMessage, BadRequest, Unavailable
+from pyspider_zk.hooks.caller import current_caller
 from pyspider_zk.hooks.numbers import ProjectNumbers
+from pyspider_zk.hooks.operation_functions import LOCK_REMEDY
 from pyspider_zk.hooks.plain import plain
 from pyspider_zk.hooks.router import Router
 from pyspider_zk.hooks.rpc import Functions
@@ -36,7 +38,7 @@ _DASHBOARD = {"5m_time": "avg", "5m": "sum", "1h": "sum", "1d": "sum", "all": "s
 
 
 def rpc_functions(scheduler: SlotScheduler, router: Router) -> Functions:
-    """Return all functions that a member serves; the router speaks for the cluster."""
+    """Return what a member serves of pyspider's; the router speaks for the cluster."""
     local = LocalAnswers(scheduler)
     names = (
         "size",
@@ -49,10 +51,12 @@ def rpc_functions(scheduler: SlotScheduler, router: Router) -> Functions:
         "webui_update",
         "quarantine",
     )
-    functions: dict[str, Any] = {"_quit": scheduler.quit}
+    functions: dict[str, Any] = {}
     for name in names:
         functions[name] = getattr(router, name)
         functions[f"local_{name}"] = _answering(getattr(local, name))
+    for name in ("newtask", "send_task"):
+        functions[name] = local.unlocked(functions[name])
     numbers = ProjectNumbers(scheduler)
     for name in ("project_numbers", "project_history", "throughput"):
         functions[f"local_{name}"] = _answering(getattr(numbers, name))
@@ -185,13 +189,30 @@ class LocalAnswers:
             return False
         return True
 
+    def unlocked(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Return the function, for who proved the secret; for others unless a project is locked."""
+
+        @functools.wraps(function)
+        def ask(task: Any) -> Any:
+            project = task.get("project") if isinstance(task, Mapping) else None
+            if isinstance(project, str) and not current_caller().proven:
+                row = self._row(project)
+                if row and is_locked(row["group"]):
+                    raise Fault(403, f"project {project} is locked: {LOCK_REMEDY}")
+            return function(task)
+
+        return ask
+
     def _is_active(self, project: str) -> bool:
+        row = self._row(project)
+        return bool(row) and row["status"] in ACTIVE
+
+    def _row(self, project: str) -> Any:
         """Ask the database itself: the owner may not have seen the latest change yet."""
         with self._projectdb_lock:
             if self._projectdb is None:
                 self._projectdb = _own(self._scheduler.projectdb)
-            row = self._projectdb.get(project, fields=["name", "status"])
-        return bool(row) and row["status"] in ACTIVE
+            return self._projectdb.get(project, fields=["name", "status", "group"])
 
 
 def _own(projectdb: Any) -> Any:

@@ -1,29 +1,41 @@
 """pyspider's scheduler as a member of a cluster."""
 
 import logging
+import os
 import signal
 import threading
 import time
+from contextlib import suppress
 from typing import Any
+from xmlrpc.client import Fault
 
 from pyspider_zk.config import Settings
 from pyspider_zk.core.records import Cluster
-from pyspider_zk.errors import BadMessage, ClusterError, DatabaseAway, GateClosed, Unavailable
+from pyspider_zk.errors import (
+    BadMessage,
+    ClusterError,
+    ConfigError,
+    DatabaseAway,
+    GateClosed,
+    Unavailable,
+)
 from pyspider_zk.hooks.closing import Closer
 from pyspider_zk.hooks.dispatcher import Dispatcher
-from pyspider_zk.hooks.identity import member_record
+from pyspider_zk.hooks.identity import is_out_of_reach, member_record
 from pyspider_zk.hooks.job_runner import JobRunner
 from pyspider_zk.hooks.operation_functions import operation_functions
 from pyspider_zk.hooks.ownership import Coordinate, Ownership
 from pyspider_zk.hooks.router import Router
 from pyspider_zk.hooks.rpc import RpcServer
+from pyspider_zk.hooks.rpc_client import Credentials
+from pyspider_zk.hooks.rpc_entry import entry_of
 from pyspider_zk.hooks.rpc_functions import rpc_functions
 from pyspider_zk.hooks.signals import on_signals
 from pyspider_zk.hooks.slot_scheduler import SlotScheduler
 from pyspider_zk.queues.api import Queues
 from pyspider_zk.queues.patience import Patience
 from pyspider_zk.queues.patient import PatientQueue
-from pyspider_zk.wiring import current_queues, current_settings
+from pyspider_zk.wiring import current_limits, current_queues, current_settings
 from pyspider_zk.zookeeper.coordinator import Coordinator
 from pyspider_zk.zookeeper.events import Events
 
@@ -59,13 +71,15 @@ class ClusterScheduler(SlotScheduler):
         super().__init__(*args, slots=self.settings.slots, queues=queues, **kwargs)
         if threads is not None:
             logger.info("threads has no effect on a cluster's scheduler: start more of them")
-        self._router = Router(self._cluster)
+        self._router = Router(self._cluster, credentials=Credentials(self.settings.secret))
         self.rpc = RpcServer(
             {
                 **rpc_functions(self, self._router),
-                **operation_functions(self._asked_dispatcher, self._asked_events),
+                **operation_functions(self._asked_dispatcher, self._asked_events, current_limits()),
                 "local_drain": self._drain_once,
-            }
+                "_quit": self._quit_if_allowed,
+            },
+            entry_of(self.settings),
         )
         self._coordinate = coordinate
         self._dispatcher: Dispatcher | None = None
@@ -101,7 +115,8 @@ class ClusterScheduler(SlotScheduler):
         logRequests: bool = False,  # noqa: ARG002, N803 - pyspider's signature
     ) -> None:
         """Serve XML-RPC; port 0 picks a free one. Blocks until the scheduler ends."""
-        self.rpc.serve(bind, port)
+        with suppress(ConfigError):  # which ``run`` raises
+            self.rpc.serve(bind, port)
 
     def quit(self) -> None:
         """End after the present round; all slots are free at once."""
@@ -128,9 +143,20 @@ class ClusterScheduler(SlotScheduler):
         if self._drain_until is None:
             self.drain()
 
+    def _quit_if_allowed(self) -> None:
+        """End, if whoever runs this scheduler lets callers end it.
+
+        Raises:
+            Fault: they do not.
+        """
+        if not self.settings.allow_quit:
+            remedy = f"send SIGTERM to process {os.getpid()}, or set allow_quit"
+            raise Fault(403, f"_quit is off: {remedy}")
+        self.quit()
+
     def _join(self) -> Ownership:
         try:
-            port = self.rpc.port(patience=5)
+            host, port = self.rpc.bound(patience=5)
         except TimeoutError as error:
             raise ClusterError(
                 "a member of a cluster is reached by XML-RPC: do not use --no-xmlrpc"
@@ -139,9 +165,14 @@ class ClusterScheduler(SlotScheduler):
             raise ClusterError(
                 f"XML-RPC cannot listen ({error}): choose another --xmlrpc-port, 0 for any"
             ) from error
+        if is_out_of_reach(self.settings, host):
+            logger.warning(
+                "XML-RPC listens on loopback: other machines cannot reach this scheduler;"
+                " with a secret_file it may listen on all addresses (--xmlrpc-host 0.0.0.0)"
+            )
         ownership = self._coordinate(
             self.settings,
-            member_record(self.settings, port),
+            member_record(self.settings, port, host),
             lambda: self._catalogue.weights,
             lambda: self._load,
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TypeVar
 
+from pyspider_zk.cluster_secret import make_cluster_secret
 from pyspider_zk.config import Settings
 from pyspider_zk.local import databases, ports
 from pyspider_zk.local.folder import Running, announce, claimed, withdraw
@@ -69,6 +70,15 @@ class LocalCluster:
             RuntimeError: it does not run.
         """
         return self._running.addresses
+
+    @property
+    def settings(self) -> Settings:
+        """What a program needs to look at it and to call its schedulers.
+
+        Raises:
+            RuntimeError: it does not run.
+        """
+        return self.addresses.settings(self.plan)
 
     @property
     def schedulers(self) -> tuple[int, ...]:
@@ -147,6 +157,7 @@ class LocalCluster:
 
     def _start_parts(self, held: ExitStack) -> _Parts:
         servers: list[Server] = []
+        made = None if self.plan.settings.secret else make_cluster_secret(self.plan.secret_file)
         zookeeper, message_queue = self.plan.zookeeper, self.plan.message_queue
         if zookeeper is None:
             servers.append(held.enter_context(self._server(ZooKeeperServer)))
@@ -160,6 +171,7 @@ class LocalCluster:
             zookeeper=with_root(zookeeper),
             message_queue=message_queue,
             webui_port=_webui_port(self.plan),
+            secret_file=str(made or ""),
             **database_urls(self.plan),
         )
         patience = self.plan.drain + DRAIN_MARGIN
@@ -206,4 +218,5 @@ def _note(addresses: Addresses, schedulers: int) -> Running:
         resultdb=addresses.resultdb,
         webui=addresses.webui,
         schedulers=schedulers,
+        secret_file=addresses.secret_file,
     )

@@ -17,6 +17,7 @@ from pyspider_zk.config import settings_from
 from pyspider_zk.core.records import Cluster, MemberId
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.hooks.router import Router
+from pyspider_zk.hooks.rpc_client import Credentials
 from pyspider_zk.local.cluster import LocalCluster
 from pyspider_zk.local.crawl import Crawl, on_start
 from pyspider_zk.local.gauge import Gauge, gauge
@@ -110,15 +111,17 @@ def _run(target: Target, data: Path, console: Console, asked: Interrupts) -> Out
 @contextmanager
 def _scene(target: Target, data: Path, console: Console, asked: Interrupts) -> Iterator[_Scene]:
     say = partial(console.print, markup=False, soft_wrap=True)
-    cluster = LocalCluster(Plan(data, schedulers=SCHEDULERS), say)
+    plan = Plan(data, schedulers=SCHEDULERS, settings=settings_from(environ=os.environ))
+    cluster = LocalCluster(plan, say)
     names = target.parts.names
     say(f"Crawling {target.total or 'the'} pages of {target.parts.site} in {len(names)} projects")
     with ExitStack() as open_:
         open_.callback(cluster.end, lambda: asked.several)
         cluster.start()
-        settings = settings_from(environ=os.environ, hosts=cluster.addresses.zookeeper)
+        settings = cluster.settings
+        asking = Credentials(settings.secret)
         directory = open_.enter_context(Directory(settings))
-        router = open_.enter_context(closing(Router(directory.read)))
+        router = open_.enter_context(closing(Router(directory.read, credentials=asking)))
         crawl = open_.enter_context(closing(Crawl(cluster.addresses, settings, names)))
         show = open_.enter_context(gauge(console, target.total))
         yield _Scene(target, cluster, directory, router, crawl, show, asked)

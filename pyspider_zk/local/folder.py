@@ -29,6 +29,7 @@ class Running:
         resultdb: URL of the result database.
         webui: URL of the web UI.
         schedulers: how many schedulers it shall run.
+        secret_file: where the secret is that was made for it; empty: it had one.
     """
 
     pid: int
@@ -39,6 +40,7 @@ class Running:
     resultdb: str
     webui: str
     schedulers: int
+    secret_file: str = ""
 
 
 @contextmanager

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from pyspider_zk.config import Settings
+from pyspider_zk.cluster_secret import read_cluster_secret
+from pyspider_zk.config import SECRET_FILE_VARIABLE, Settings
 
 PROGRAM = (sys.executable, "-m", "pyspider_zk.cli.main")
 NAME_VARIABLE = "PYSPIDER_ZK_NAME"
@@ -62,6 +63,11 @@ class Plan:
     settings: Settings = field(default_factory=Settings)
 
     @property
+    def secret_file(self) -> Path:
+        """Where the secret is kept that is made."""
+        return self.folder / "secret"
+
+    @property
     def logs(self) -> Path:
         """The folder of the logs."""
         return self.folder / "logs"
@@ -78,6 +84,7 @@ class Addresses:
         projectdb: URL of the project database.
         resultdb: URL of the result database.
         webui_port: the web UI's port on loopback.
+        secret_file: the secret that was made for the cluster; empty: it has one already.
     """
 
     zookeeper: str
@@ -86,11 +93,19 @@ class Addresses:
     projectdb: str = field(repr=False)
     resultdb: str = field(repr=False)
     webui_port: int
+    secret_file: str = ""
 
     def settings(self, plan: Plan) -> Settings:
-        """Return what a connection to this cluster's ZooKeeper is set to."""
+        """Return what looks at this cluster and calls its schedulers; reads the secret's file.
+
+        Raises:
+            ConfigError: the file is of no use any more.
+        """
         hosts, _, root = self.zookeeper.partition("/")
-        return replace(plan.settings, hosts=hosts, root=f"/{root}")
+        settings = replace(plan.settings, hosts=hosts, root=f"/{root}")
+        if not self.secret_file:
+            return settings
+        return replace(settings, secret=read_cluster_secret(Path(self.secret_file)))
 
     @property
     def webui(self) -> str:
@@ -143,8 +158,8 @@ def scheduler_command(plan: Plan, addresses: Addresses, number: int) -> Command:
     name = SCHEDULER_NAME.format(number=number)
     return Command(
         f"scheduler-{name}",
-        (*_base(plan, addresses), "scheduler", "--xmlrpc-port", "0"),
-        MappingProxyType({NAME_VARIABLE: name, **_urls(addresses)}),
+        (*_base(plan, addresses), "scheduler", "--xmlrpc-host", LOOPBACK, "--xmlrpc-port", "0"),
+        MappingProxyType({NAME_VARIABLE: name, **_urls(addresses), **secret_environ(addresses)}),
     )
 
 
@@ -156,8 +171,17 @@ def component_commands(plan: Plan, addresses: Addresses) -> list[Command]:
         "result-worker": ("result-worker",),
         "webui": ("webui", "--host", LOOPBACK, "--port", str(addresses.webui_port)),
     }
-    base, urls = _base(plan, addresses), MappingProxyType(_urls(addresses))
-    return [Command(name, (*base, *line), urls) for name, line in lines.items()]
+    base, urls = _base(plan, addresses), _urls(addresses)
+    secret = {"webui": secret_environ(addresses)}
+    return [
+        Command(name, (*base, *line), MappingProxyType({**urls, **secret.get(name, {})}))
+        for name, line in lines.items()
+    ]
+
+
+def secret_environ(addresses: Addresses) -> dict[str, str]:
+    """Return what tells a process that serves or calls schedulers where the secret is."""
+    return {SECRET_FILE_VARIABLE: addresses.secret_file} if addresses.secret_file else {}
 
 
 def _base(plan: Plan, addresses: Addresses) -> tuple[str, ...]:

@@ -109,7 +109,7 @@ def up(plan: Plan, open_view: OpenView, console: Console) -> None:
 def _run(cluster: LocalCluster, open_view: OpenView, console: Console, asked: Interrupts) -> None:
     console.print(f"Web UI: {cluster.addresses.webui}   logs: {cluster.plan.logs}")
     with ExitStack() as open_:
-        scale = open_.enter_context(_scale(cluster.addresses.settings(cluster.plan)))
+        scale = open_.enter_context(_scale(cluster.settings))
         if cluster.plan.insist:
             scale.set(cluster.plan.schedulers)
         view = open_.enter_context(open_view(cluster.addresses))

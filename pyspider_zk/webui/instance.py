@@ -15,6 +15,7 @@ from pyspider_zk.errors import ConfigError
 from pyspider_zk.hooks.dispatcher import Dispatcher
 from pyspider_zk.hooks.identity import presence, reachable
 from pyspider_zk.hooks.router import Router
+from pyspider_zk.hooks.rpc_client import Credentials
 from pyspider_zk.hooks.signals import on_signals
 from pyspider_zk.queues.api import Queues
 from pyspider_zk.webui import cluster
@@ -109,7 +110,12 @@ class ClusterWebUI:
         with (
             closing(queues or current_queues(settings)) as queues,
             presence(settings, ComponentKind.WEBUI, address) as present,
-            closing(Router(Directory(settings, present.connection).read)) as router,
+            closing(
+                Router(
+                    Directory(settings, present.connection).read,
+                    credentials=Credentials(settings.secret),
+                )
+            ) as router,
             self._configured(projectdb=ShownProjects(self.config["projectdb"])),
             limited(self.flask_app),
             self._with_pages(settings, present.connection, queues),
@@ -158,7 +164,10 @@ class ClusterWebUI:
         before = self.flask_app.wsgi_app
         readings = Readings(_reader(settings, connection))
         pages = cluster.create_pages(self.config)
-        with closing(Router(readings.recent, fresh_for=0, timeout=PATIENCE)) as hasty:
+        asking = Credentials(settings.secret)
+        with closing(
+            Router(readings.recent, fresh_for=0, timeout=PATIENCE, credentials=asking)
+        ) as hasty:
             backend = self._backend(settings, connection, queues, readings.read, hasty)
             ours: dict[str, Any] = {PREFIX: create_api(backend), cluster.PREFIX: pages}
             self.flask_app.wsgi_app = DispatcherMiddleware(before, ours)

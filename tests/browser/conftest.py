@@ -17,9 +17,10 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 from pyspider.database import connect_database
 
+from pyspider_zk.cluster_secret import read_cluster_secret
 from pyspider_zk.core.records import Member
 from pyspider_zk.errors import MissingService
-from pyspider_zk.hooks.router import call
+from pyspider_zk.hooks.rpc_client import Credentials, call
 from pyspider_zk.local import programs
 from pyspider_zk.local.folder import Running
 from pyspider_zk.local.services import RedisServer, ZooKeeperServer
@@ -108,6 +109,10 @@ class Web:
     def url(self) -> str:
         return self.running.webui.rstrip("/")
 
+    def secret(self) -> str:
+        """Return what opens the schedulers' XML-RPC."""
+        return read_cluster_secret(Path(self.running.secret_file))
+
     def project(self, name: str) -> Any:
         return self._database("projectdb").get(name)
 
@@ -167,7 +172,8 @@ class Cluster:
     def look(self) -> None:
         """Make all schedulers look at the project database."""
         for member in self.members():
-            call(Member(member["address"], "", 0, "", 0.0), "local_update_project")
+            record = Member(member["address"], "", 0, "", 0.0)
+            call(record, "local_update_project", credentials=Credentials(self.web.secret()))
 
 
 @pytest.fixture(scope="module")

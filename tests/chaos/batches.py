@@ -10,7 +10,7 @@ from typing import Any, Self
 from pyspider_zk.config import Settings
 from pyspider_zk.core.records import Member
 from pyspider_zk.errors import ClusterError
-from pyspider_zk.hooks.router import call
+from pyspider_zk.hooks.rpc_client import Credentials, call
 from pyspider_zk.zookeeper.directory import Directory
 
 SIZE = 4
@@ -58,6 +58,7 @@ class Starter:
 
     def __init__(self, settings: Settings, wanted: dict[str, list[str]]) -> None:
         self._directory = Directory(settings)
+        self._credentials = Credentials(settings.secret, "chaos")
         self._wanted = wanted
         self._asked: dict[str, list[str]] = {}
         self._known: list[Member] = []
@@ -116,7 +117,8 @@ class Starter:
                 self._known = list(self._directory.members().values()) or self._known
             if self._known:
                 with suppress(_Unanswered):
-                    return _ask(self._known[turn % len(self._known)], method, *args)
+                    member = self._known[turn % len(self._known)]
+                    return _ask(member, self._credentials, method, *args)
             if time.monotonic() > deadline:
                 break
             pause.wait(PATIENCE)
@@ -127,10 +129,10 @@ class _Unanswered(Exception):
     """A member cannot be reached, or cannot answer now."""
 
 
-def _ask(member: Member, method: str, *args: Any) -> Any:
+def _ask(member: Member, credentials: Credentials, method: str, *args: Any) -> Any:
     """Ask one member once."""
     try:
-        return call(member, method, *args)
+        return call(member, method, *args, credentials=credentials)
     except OSError as error:
         raise _Unanswered from error
     except xmlrpc.client.Fault as fault:

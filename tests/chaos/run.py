@@ -29,10 +29,12 @@ from tests.chaos.services import (
     CLIENT_PORT,
     ENSEMBLE,
     SEATS,
+    SECRET,
     database_url,
     write_config,
 )
 from tests.chaos.site import Project, Site, failing, projects
+from tests.rpc_url import rpc_url
 
 FINISH_PATIENCE = 240.0
 """Seconds that the crawl may go on once all faults are undone."""
@@ -192,7 +194,7 @@ def _start(projects: Sequence[Project], site: Site, cluster: Cluster) -> None:
             projectdb.insert(one.name, {**row, "script": one.script(site.url)})
     with Directory(_settings(cluster.network)) as directory:
         member = next(iter(directory.members().values()))
-    with ServerProxy(f"http://{member.address}/", allow_none=True) as rpc:
+    with ServerProxy(rpc_url(member.address, SECRET), allow_none=True) as rpc:
         rpc.update_project()
         for one in projects:
             task = {"taskid": "on_start", "project": one.name, "url": "data:,on_start"}
@@ -201,7 +203,7 @@ def _start(projects: Sequence[Project], site: Site, cluster: Cluster) -> None:
 
 def _settings(network: Network) -> Settings:
     hosts = ",".join(f"{network.address(name)}:{CLIENT_PORT}" for name in ENSEMBLE)
-    return Settings(hosts=hosts)
+    return Settings(hosts=hosts, secret=SECRET)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from pyspider_zk.local import programs
 from pyspider_zk.local.child import Child
 from tests.chaos.network import HUB_ADDRESS, Network
 
+SECRET = "the secret of the chaos"  # noqa: S105 - of these schedulers
 REPOSITORY = Path(__file__).parents[2]
 ENSEMBLE = ("zk1", "zk2", "zk3")
 SEATS = ("s0", "s1", "s2", "s3", "s4", "s5")
@@ -190,4 +191,5 @@ def write_config(folder: Path, network: Network) -> None:
 
 def _environ() -> dict[str, str]:
     own = {key: value for key, value in os.environ.items() if "PYSPIDER_ZK_" not in key}
-    return own | {"PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1"}
+    ours = {"PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1", "PYSPIDER_ZK_SECRET": SECRET}
+    return own | ours

@@ -10,7 +10,7 @@ import pytest
 from pyspider_zk.config import Settings
 from pyspider_zk.zookeeper.scale import ScaleNode
 from tests.cli.conftest import Run, hosts
-from tests.cli.processes import PROGRAM, STOCK_PROGRAM, process
+from tests.cli.processes import PROGRAM, STOCK_PROGRAM, process, rest
 
 CLASS = ("--scheduler-cls", "pyspider_zk.hooks.ClusterScheduler")
 
@@ -99,3 +99,26 @@ def test_a_message_without_a_scheduler_is_refused(run: Run, cluster_settings: Se
     result = run("--zookeeper", hosts(cluster_settings), "send-message", "project", "hello")
     assert result.exit_code == 3
     assert "no scheduler runs" in result.stderr
+
+
+@pytest.mark.zk
+@pytest.mark.redis
+def test_an_address_that_others_reach_needs_the_secret_or_a_word(
+    path: Path,
+    state: Callable[[], dict[str, Any]],
+    tmp_path: Path,
+    eventually: Callable[..., None],
+) -> None:
+    everywhere = ["--xmlrpc-host", "0.0.0.0", "--xmlrpc-port", "0"]  # noqa: S104
+    with process("-c", path, "scheduler", *everywhere, folder=tmp_path) as refused:
+        assert refused.wait(30) == 2
+        said = "".join(rest(refused))
+    assert "Error: --xmlrpc-host 0.0.0.0: whoever reaches XML-RPC there may change" in said
+    assert "secret_file" in said
+    assert "--insecure" in said
+    assert "Traceback" not in said
+    with process("-c", path, "scheduler", *everywhere, "--insecure", folder=tmp_path) as child:
+        eventually(lambda: len(state().get("members", ())) == 1)
+        child.terminate()
+        assert child.wait() == 0
+        assert "XML-RPC has no secret: whoever reaches it may" in "".join(rest(child))

@@ -23,9 +23,13 @@ Ask = Callable[..., Any]
 
 @pytest.fixture
 def live(
-    tmp_path: Path, cluster_settings: Settings, eventually: Callable[..., None]
+    tmp_path: Path,
+    cluster_settings: Settings,
+    eventually: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Cluster]:
-    """Give a cluster of three projects and a scheduler."""
+    """Give a cluster of three projects and a scheduler, whose secret commands find."""
+    monkeypatch.setenv("PYSPIDER_ZK_SECRET", cluster_settings.secret)
     with living(Cluster(tmp_path, cluster_settings), eventually) as made:
         yield made
 

@@ -8,7 +8,9 @@ import pytest
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import ConfigError
 from pyspider_zk.wiring import (
+    INSECURE_OPTION,
     ZOOKEEPER_OPTION,
+    current_limits,
     current_message_queue,
     current_queues,
     current_settings,
@@ -43,6 +45,21 @@ def test_the_option_wins_over_environment_and_section(monkeypatch: pytest.Monkey
     monkeypatch.setenv("PYSPIDER_ZK_HOSTS", "zk:2")
     with inside({"config": {"zookeeper": "zk:1"}, ZOOKEEPER_OPTION: "zk:3/root"}):
         assert current_settings() == Settings(hosts="zk:3", root="/root")
+
+
+def test_the_option_that_lets_xmlrpc_stand_open_is_a_setting_then() -> None:
+    with inside({"config": {}, INSECURE_OPTION: True}):
+        assert current_settings().insecure
+    with inside({"config": {}}):
+        assert not current_settings().insecure
+
+
+def test_the_web_ui_s_limits_are_those_of_its_section() -> None:
+    with inside({"config": {"webui": {"max_rate": 2, "max_burst": 7.5}}}):
+        assert current_limits() == {"rate": 2.0, "burst": 7.5}
+    with inside({"config": {}}):
+        assert current_limits() == {}
+    assert current_limits() == {}
 
 
 def test_pyspider_s_built_in_queue_is_refused() -> None:

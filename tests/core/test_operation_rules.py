@@ -24,8 +24,10 @@ from pyspider_zk.core.operations import (
     Operation,
     check_arguments,
     check_operation,
+    is_locked,
     split_group,
     with_delete,
+    within_limits,
 )
 from pyspider_zk.core.progress import (
     CUT,
@@ -47,6 +49,25 @@ ROWS: dict[str, dict[str, Any]] = {
     "news_b": {"group": None, "status": "STOP", "owner": 1},
     "shop": {"group": "daily", "status": "STOP", "owner": None},
 }
+
+# --- what not everybody may do ----------------------------------------------------------------
+
+
+def test_a_rate_is_cut_to_what_is_allowed_and_nothing_else_is() -> None:
+    limits = {"rate": 2.0}
+    assert within_limits("rate", {"rate": 9, "burst": 9}, limits) == {"rate": 2.0, "burst": 9}
+    assert within_limits("rate", {"rate": 1}, limits) == {"rate": 1}
+    assert within_limits("group", {"rate": 9}, limits) == {"rate": 9}
+    for strange in (None, "x", {"rate": "fast"}, {"rate": True}, {7: 9}):
+        assert within_limits("rate", strange, limits) == strange
+
+
+@pytest.mark.parametrize("group", ["lock", "news, Lock", "LOCK;daily"])
+def test_a_group_of_that_name_locks(group: str) -> None:
+    assert is_locked(group)
+    assert not is_locked(group.lower().replace("lock", "locked"))
+    assert not is_locked(None)
+
 
 # --- operations ---------------------------------------------------------------------------------
 

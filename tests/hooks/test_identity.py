@@ -6,7 +6,7 @@ import pytest
 
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Unavailable
-from pyspider_zk.hooks.identity import member_record, reachable
+from pyspider_zk.hooks.identity import is_out_of_reach, member_record, reachable
 
 HERE = Settings(hosts="127.0.0.1:2181")
 
@@ -34,6 +34,23 @@ def test_a_zookeeper_without_an_address_is_unavailable() -> None:
         reachable(Settings(hosts="nowhere.invalid:2181"), 5000)
 
 
+def test_who_listens_on_loopback_says_so_wherever_zookeeper_is() -> None:
+    record = member_record(Settings(hosts="192.0.2.1:2181"), 23333, "127.0.0.1")
+    assert record.address == "127.0.0.1:23333"
+
+
+def test_who_listens_on_loopback_beside_a_zookeeper_elsewhere_is_out_of_reach() -> None:
+    elsewhere = Settings(hosts="192.0.2.1:2181")
+    try:
+        reachable(elsewhere, 1)
+    except Unavailable:
+        pytest.skip("this machine has no route to anywhere")
+    assert is_out_of_reach(elsewhere, "127.0.0.1")
+    assert not is_out_of_reach(elsewhere, "192.0.2.7")
+    assert not is_out_of_reach(Settings(hosts="127.0.0.1"), "127.0.0.1")
+    assert not is_out_of_reach(Settings(hosts="192.0.2.1", advertise="here"), "127.0.0.1")
+
+
 def test_a_member_tells_its_process_and_its_name() -> None:
-    record = member_record(Settings(hosts="127.0.0.1", name="blue"), 23333)
+    record = member_record(Settings(hosts="127.0.0.1", name="blue"), 23333, "127.0.0.1")
     assert (record.address, record.pid, record.name) == ("127.0.0.1:23333", os.getpid(), "blue")

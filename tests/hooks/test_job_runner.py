@@ -23,7 +23,7 @@ from pyspider_zk.hooks.job_desk import JobDesk
 from pyspider_zk.hooks.job_runner import ROOM, JobRunner
 from pyspider_zk.hooks.job_work import JobWork
 from pyspider_zk.hooks.operation_functions import operation_functions
-from pyspider_zk.hooks.router import call
+from pyspider_zk.hooks.rpc_client import Credentials, call
 from pyspider_zk.testing import SoleOwner
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.directory import Directory
@@ -632,7 +632,10 @@ def asked(world: World, cluster_settings: Settings) -> Iterator[Callable[..., An
         while len(directory.members()) < 2:
             assert time.monotonic() < deadline
             time.sleep(0.05)
-        yield lambda method, *args: call(next(iter(directory.members().values())), method, *args)
+        asking = Credentials(settings.secret, "ann")
+        yield lambda method, *args: call(
+            next(iter(directory.members().values())), method, *args, credentials=asking
+        )
 
 
 def test_any_member_takes_in_what_all_of_them_carry_out(
@@ -642,7 +645,7 @@ def test_any_member_takes_in_what_all_of_them_carry_out(
     plan = asked("plan_operation", "stop", {"pattern": "p*"})
     assert (plan["count"], plan["faults"]) == (20, [])
 
-    batch = asked("submit_operation", "stop", {"pattern": "p*"}, {}, "ann", "mine")
+    batch = asked("submit_operation", "stop", {"pattern": "p*"}, {}, "root", "mine")
     deadline = time.monotonic() + DEADLINE
     while batch["state"] != "done":
         assert time.monotonic() < deadline

@@ -159,7 +159,8 @@ def test_a_client_that_does_not_wait_for_its_answer_disturbs_nobody(
     # when
     body = xmlrpc.client.dumps((), "long").encode()
     with socket.create_connection((LOOPBACK, port)) as client:
-        head = f"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+        head = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/xml\r\n"
+        head += f"Content-Length: {len(body)}\r\n\r\n"
         client.sendall(head.encode() + body)
         assert began.wait(10)
     gone.set()

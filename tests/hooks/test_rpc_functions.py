@@ -355,7 +355,7 @@ def test_every_function_of_pyspider_is_served_for_the_cluster_and_for_one(
     }
     numbers = {"local_project_numbers", "local_project_history", "local_throughput"}
     assert rpc_functions(scheduler, Router(nobody)).keys() == (
-        names | {f"local_{name}" for name in names} | {"_quit"} | numbers
+        names | {f"local_{name}" for name in names} | numbers
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pyspider_zk.hooks import rpc
+from pyspider_zk.hooks import rpc, rpc_peers
 from pyspider_zk.hooks.router import Router
 from pyspider_zk.hooks.rpc import RpcServer
 
@@ -21,6 +21,7 @@ from .test_router import cluster
 
 LOOPBACK = "127.0.0.1"
 CALL = xmlrpc.client.dumps((1,), "echo").encode()
+HEAD = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/xml\r\n"
 SMALL = 10_000  # bytes; the limit in these tests
 
 
@@ -36,7 +37,8 @@ def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
 def post(port: int, body: bytes, **headers: str) -> http.client.HTTPResponse:
     with closing(http.client.HTTPConnection(LOOPBACK, port, timeout=20)) as connection:
         connection.putrequest("POST", "/")
-        for name, value in {"content-length": str(len(body)), **headers}.items():
+        sent = {"content-type": "text/xml", "content-length": str(len(body)), **headers}
+        for name, value in sent.items():
             connection.putheader(name, value)
         connection.endheaders()
         with suppress(OSError):  # it may have answered and gone already
@@ -53,7 +55,7 @@ def test_a_call_within_the_limit_is_answered(port: int) -> None:
 
 def test_an_overlong_body_is_refused_before_it_is_read(port: int) -> None:
     with socket.create_connection((LOOPBACK, port), timeout=20) as client:
-        client.sendall(b"POST / HTTP/1.0\r\nContent-Length: 100000000000\r\n\r\n")
+        client.sendall(HEAD + b"Content-Length: 100000000000\r\n\r\n")
         assert b" 413 " in client.recv(1000)
 
 
@@ -67,7 +69,7 @@ def test_a_length_that_is_none_or_too_much_is_refused(port: int, length: str, st
 
 def test_a_body_in_chunks_is_refused(port: int) -> None:
     with socket.create_connection((LOOPBACK, port), timeout=20) as client:
-        client.sendall(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")
+        client.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")
         assert b" 411 " in client.recv(1000)
 
 
@@ -83,9 +85,9 @@ def test_a_broken_gzip_body_is_refused(port: int, body: bytes) -> None:
 
 
 def test_a_body_that_never_comes_is_given_up(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rpc, "READ_LIMIT", 0.3)
+    monkeypatch.setattr(rpc_peers, "READ_LIMIT", 0.3)
     with socket.create_connection((LOOPBACK, port), timeout=20) as client:
-        client.sendall(b"POST / HTTP/1.0\r\nContent-Length: 5000\r\n\r\n")
+        client.sendall(HEAD + b"Content-Length: 5000\r\n\r\n")
         stopped = threading.Event()
 
         def drip() -> None:
@@ -244,7 +246,7 @@ def site(stack: ExitStack, body: bytes, status: int = 200) -> str:
 def test_what_is_no_answer_at_all_is_none(
     stack: ExitStack, body: bytes, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pyspider_zk.hooks.router.ANSWER_LIMIT", 10 * SMALL)
+    monkeypatch.setattr("pyspider_zk.hooks.rpc_client.ANSWER_LIMIT", 10 * SMALL)
     assert router(stack, site(stack, body, status)).size() == 3
 
 

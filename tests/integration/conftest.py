@@ -21,6 +21,7 @@ from pyspider_zk.local.ports import any_free, is_free
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.directory import Directory
 from tests.cli.processes import PROGRAM, process
+from tests.rpc_url import rpc_url
 
 SCRIPT = """
 from pyspider.libs.base_handler import BaseHandler
@@ -150,7 +151,8 @@ class Crawl:
     def rpc(self, member: Member | None = None) -> ServerProxy:
         """Return the XML-RPC of a member, of any if none is named."""
         chosen = member or next(iter(self.directory.members().values()))
-        return self._stack.enter_context(ServerProxy(f"http://{chosen.address}/", allow_none=True))
+        url = rpc_url(chosen.address, self._settings.secret)
+        return self._stack.enter_context(ServerProxy(url, allow_none=True))
 
     def database(self, kind: str) -> Any:
         """Return a connection to a database."""
@@ -193,7 +195,7 @@ class Crawl:
     def _config(self) -> Path:
         section = {
             key: getattr(self._settings, key)
-            for key in ("hosts", "root", "renewal", "lease", "hang", "session", "drain")
+            for key in ("hosts", "root", "renewal", "lease", "hang", "session", "drain", "secret")
         }
         config: dict[str, Any] = {f"{k}db": self._database_url(k) for k in _DATABASES}
         config |= {"zookeeper": section, "message_queue": self._queue_url}

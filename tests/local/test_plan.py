@@ -88,7 +88,18 @@ def test_a_scheduler_has_a_name_of_its_own_and_any_port():
 
     assert command.name == "scheduler-up-4"
     assert command.environ["PYSPIDER_ZK_NAME"] == "up-4"
-    assert command.line[-3:] == ("scheduler", "--xmlrpc-port", "0")
+    assert command.line[-3:] == ("127.0.0.1", "--xmlrpc-port", "0")
+    assert command.line[-5:-3] == ("scheduler", "--xmlrpc-host")
+
+
+def test_who_serves_or_calls_schedulers_is_told_where_the_secret_is():
+    where = replace(ADDRESSES, secret_file="/d/secret")  # noqa: S106
+
+    commands = [scheduler_command(Plan(), where, 0), *component_commands(Plan(), where)]
+
+    told = {each.name for each in commands if "PYSPIDER_ZK_SECRET_FILE" in each.environ}
+    assert told == {"scheduler-up-0", "webui"}
+    assert not any("/d/secret" in each.line for each in commands)
 
 
 def test_the_web_ui_listens_on_loopback_only():

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import requests
+from pyspider.run import cli
 from spiders import DEADLINE, Spider, wait_for
 
 pytestmark = pytest.mark.slow  # each runs whole components of pyspider
@@ -199,3 +200,9 @@ def test_the_benchmark_runs_to_its_end(run: Run) -> None:
     _, err = process.communicate(timeout=3 * DEADLINE)
     assert process.returncode == 0, err
     assert "Crawled" in err
+
+
+@pytest.mark.parametrize("component", ["scheduler", "fetcher"])
+def test_xmlrpc_listens_on_loopback_unless_told_otherwise(component: str) -> None:
+    options = {param.name: param for param in cli.commands[component].params}
+    assert options["xmlrpc_host"].default == "127.0.0.1"

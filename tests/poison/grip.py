@@ -7,6 +7,7 @@ import socket
 import sqlite3
 import time
 import xmlrpc.client
+from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -71,6 +72,7 @@ class Grip:
         self.members = self._members()
         self.healthy, self.late = self._spread("well", 2), self._spread("late", 1)
         self.rpc_address = self._address(self.members[0])
+        self.login = f"Basic {b64encode(f'ann:{self.cluster.secret}'.encode()).decode()}"
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -186,7 +188,7 @@ class Grip:
 
     def post_rpc(self, body: bytes, headers: Mapping[str, str] | None = None) -> tuple[bool, str]:
         """Post a body to a member's XML-RPC; tell whether it refused, and what it said."""
-        sent = {"Content-Type": "text/xml", **(headers or {})}
+        sent = {"Content-Type": "text/xml", "Authorization": self.login, **(headers or {})}
         status, answer = self.http(self.rpc_address, "POST", "/RPC2", body, sent)
         if status != 200:
             return True, f"{status} {answer[:80]!r}"

@@ -12,6 +12,7 @@ from pyspider_zk.errors import (
     BatchTaken,
     ClusterError,
     Conflict,
+    LockedProjects,
     Mismatch,
     NotFound,
     SessionLost,
@@ -21,8 +22,7 @@ from pyspider_zk.webui.problem import PROBLEM_TYPE, problem
 
 LOGIN = {"WWW-Authenticate": 'Basic realm="Login Required"'}
 
-_NAMED = 5  # locked projects in the sentence
-_LISTED = 100  # and in the list for programs
+_LISTED = 100  # locked projects in the list for programs
 
 _STATUSES: tuple[tuple[type[ClusterError], HTTPStatus], ...] = (
     (NotFound, HTTPStatus.NOT_FOUND),
@@ -34,15 +34,6 @@ _STATUSES: tuple[tuple[type[ClusterError], HTTPStatus], ...] = (
     (SessionLost, HTTPStatus.SERVICE_UNAVAILABLE),
     (Mismatch, HTTPStatus.SERVICE_UNAVAILABLE),
 )
-
-
-class LockedProjects(ClusterError):
-    """Projects that only who is logged in may change."""
-
-    def __init__(self, names: list[str]) -> None:
-        some = ", ".join(names[:_NAMED])
-        super().__init__(f"{len(names)} of these projects are locked: log in, or leave out {some}")
-        self.names = names
 
 
 def answer_cluster_error(error: ClusterError) -> Response:

@@ -5,17 +5,15 @@ from typing import Any
 from flask import Response, jsonify, url_for
 from flask_login import current_user
 
-from pyspider_zk.core.operations import Operation, split_group
+from pyspider_zk.core.operations import within_limits
 from pyspider_zk.core.selection import Selection
+from pyspider_zk.errors import LockedProjects
 from pyspider_zk.hooks.dispatcher import Page
 from pyspider_zk.webui.api.backend import backend, user
 from pyspider_zk.webui.api.blueprint import Part
-from pyspider_zk.webui.api.errors import LockedProjects
 from pyspider_zk.webui.api.schemas import Batch, BatchPage, PageQuery, Plan, Request
 
 blueprint = Part("jobs", __name__, description="What was asked for projects, and how far it came")
-
-_LIMITS = {"rate": "max_rate", "burst": "max_burst"}
 
 Answer = tuple[dict[str, Any], int, dict[str, str]]
 
@@ -39,7 +37,7 @@ def submit_job(asked: dict[str, Any]) -> Answer | Response:
     """
     operation = asked["operation"]
     selection = Selection(names=tuple(asked.get("names", ())), **asked.get("filter", {}))
-    arguments = _within_limits(operation, asked["arguments"])
+    arguments = within_limits(operation, asked["arguments"], _limits())
     if asked["dry_run"]:
         return _planned(operation, selection, arguments)
     _check_locks(selection)
@@ -102,19 +100,11 @@ def _locked(selection: Selection) -> list[str]:
     """Return those of the projects that whoever asks may not change."""
     if current_user.is_active:
         return []
-    found = backend().dispatcher.projects(selection, with_owners=selection.owner is not None).items
-    return [row["name"] for row in found if "lock" in split_group(row["group"])]
+    return backend().dispatcher.locked(selection)
 
 
-def _within_limits(operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Keep to the highest rate and burst that the web UI was started with."""
-    if operation != Operation.RATE:
-        return arguments
-    return {name: _at_most(value, _LIMITS.get(name, "")) for name, value in arguments.items()}
-
-
-def _at_most(value: Any, setting: str) -> Any:
-    limit = backend().config.get(setting)
-    if limit is None or not isinstance(value, int | float):
-        return value
-    return min(value, limit)
+def _limits() -> dict[str, float]:
+    """Return the highest rate and burst that the web UI was started with."""
+    given = backend().config
+    limits = {name: given.get(f"max_{name}") for name in ("rate", "burst")}
+    return {name: limit for name, limit in limits.items() if limit is not None}

@@ -11,7 +11,8 @@ from pyspider_zk.core.preview import Move, preview
 from pyspider_zk.core.records import Cluster, Member, MemberId
 from pyspider_zk.core.selection import Selection
 from pyspider_zk.errors import Conflict, NotFound, Unavailable
-from pyspider_zk.hooks.router import call
+from pyspider_zk.hooks.caller import Caller, calling
+from pyspider_zk.hooks.rpc_client import Credentials, call
 from pyspider_zk.webui.api.backend import backend, tell, user
 from pyspider_zk.webui.api.blueprint import Part
 from pyspider_zk.webui.api.projects import number
@@ -49,7 +50,8 @@ def drain_member(asked: dict[str, Any], number: int) -> tuple[dict[str, Any], in
     if asked.get("incarnation", member.incarnation) != member.incarnation:
         raise Conflict(f"member {number} is another process by now: look again")
     try:
-        call(record, "local_drain")
+        with calling(Caller(user())):
+            call(record, "local_drain", credentials=Credentials(backend().settings.secret))
     except (OSError, Fault) as error:
         raise Unavailable(f"member {number} cannot be asked to drain: {error}") from error
     others = sum(not each.draining for each in cluster.members.values() if each is not record)

@@ -1,0 +1,153 @@
+"""Calling one member by XML-RPC: a call that proves the secret, an answer that must."""
+
+import http.client
+import re
+import secrets
+import time
+import xmlrpc.client
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from xml.parsers.expat import ExpatError
+
+from pyspider_zk.core.proof import ANSWER_HEADER, Call, Prover, digest
+from pyspider_zk.core.records import Member
+from pyspider_zk.hooks.caller import current_caller
+
+CHUNK = 2**16  # bytes
+ANSWER_LIMIT = 64 * 2**20  # bytes; about 10,000 projects with all their counters
+
+# What is no answer makes the parser raise whatever it likes.
+_NO_ANSWER = (
+    http.client.HTTPException,
+    xmlrpc.client.Error,
+    ExpatError,
+    EOFError,
+    zlib.error,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    RecursionError,
+)
+
+_HEADERS = {"Content-Type": "text/xml", "Accept-Encoding": "gzip", "User-Agent": "pyspider-zk"}
+_REMEDY = "set secret_file (PYSPIDER_ZK_SECRET_FILE) to the same secret everywhere"
+_TIME = re.compile(rb"\d{1,12}")
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """What a process calls members with.
+
+    Attributes:
+        secret: the cluster's; empty: it has none.
+        user: who asks, unless this thread works on somebody else's behalf.
+    """
+
+    secret: str = field(default="", repr=False)
+    user: str = ""
+
+
+@dataclass(frozen=True)
+class _Answer:
+    status: int
+    header: Callable[[str], str | None]
+    body: bytes
+
+
+def call(
+    member: Member,
+    method: str,
+    *args: Any,
+    credentials: Credentials = Credentials(),
+    timeout: float = 5.0,
+) -> Any:
+    """Call one member. Blocks: ``timeout`` seconds for each step of the exchange.
+
+    Raises:
+        OSError: it cannot be reached, or what answers there is no scheduler (any more) or does
+            not prove the secret; the one error that pyspider's views expect.
+        xmlrpc.client.Fault: it answered with an error.
+    """
+    body = xmlrpc.client.dumps(args, method, allow_none=True).encode("utf-8", "xmlcharrefreplace")
+    link = _Link(member.address, body, timeout)
+    try:
+        answer = link.plain() if not credentials.secret else _proven(link, credentials)
+        if answer.status == http.HTTPStatus.UNAUTHORIZED:
+            raise PermissionError(f"the cluster's secret is needed: {_REMEDY}")
+        return _value(answer)
+    except (xmlrpc.client.Fault, OSError):
+        raise
+    except _NO_ANSWER as error:
+        raise ConnectionError(f"{method} at {member.address}: {error}") from error
+
+
+class _Link:
+    """Posts one body to one address, over a connection of its own each time."""
+
+    def __init__(self, address: str, body: bytes, timeout: float) -> None:
+        self.address = address
+        self.body = body
+        self._timeout = timeout
+
+    def plain(self, **headers: str) -> _Answer:
+        connection = http.client.HTTPConnection(self.address, timeout=self._timeout)
+        try:
+            sent = {**_HEADERS, "Host": self.address, **headers}
+            connection.request("POST", "/RPC2", self.body, sent)
+            with connection.getresponse() as response:
+                return _Answer(response.status, response.getheader, self._read(response))
+        finally:
+            connection.close()
+
+    def _read(self, response: http.client.HTTPResponse) -> bytes:
+        """Read an answer, but not without an end."""
+        until = time.monotonic() + self._timeout
+        body = bytearray()
+        while data := response.read1(CHUNK):
+            body += data
+            if len(body) > ANSWER_LIMIT or time.monotonic() > until:
+                raise xmlrpc.client.Error(f"no end after {len(body)} bytes")
+        return bytes(body)
+
+
+def _proven(link: _Link, credentials: Credentials) -> _Answer:
+    """Ask with a proof; again, if the member's clock is another one and it proves that.
+
+    Raises:
+        PermissionError: the answer proves nothing.
+    """
+    prover = Prover(credentials.secret)
+    user = current_caller().user or credentials.user
+    at = int(time.time())
+    for _ in range(2):
+        call = Call(link.address, at, secrets.token_hex(16), user, digest(link.body))
+        answer = link.plain(Authorization=prover.header(call))
+        if not prover.proves(answer.header(ANSWER_HEADER) or "", call, answer.body):
+            raise PermissionError(f"the answer does not prove the cluster's secret: {_REMEDY}")
+        if answer.status != http.HTTPStatus.UNAUTHORIZED or not _TIME.fullmatch(answer.body):
+            break
+        at = int(answer.body)
+    return answer
+
+
+def _value(answer: _Answer) -> Any:
+    """Return what a function returned.
+
+    Raises:
+        xmlrpc.client.Fault: what it raised.
+    """
+    if answer.status != http.HTTPStatus.OK:
+        raise xmlrpc.client.Error(f"HTTP status {answer.status}")
+    body = answer.body
+    if answer.header("Content-Encoding") == "gzip":
+        inflating = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+        body = inflating.decompress(body, ANSWER_LIMIT)
+        if inflating.unconsumed_tail or not inflating.eof:
+            raise xmlrpc.client.Error(f"no end after {len(body)} bytes")
+    values, _ = xmlrpc.client.loads(body)
+    if len(values) != 1:
+        raise xmlrpc.client.Error(f"{len(values)} values")
+    return values[0]
