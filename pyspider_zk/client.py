@@ -36,7 +36,7 @@ ENDED = frozenset({"done", "failed", "cancelled"})
 PAGE = 1000  # projects that are asked for in one go
 POLL = 0.5  # seconds between two looks at what goes on
 
-_ERRORS = {code: kind for kind, code in FAULT_CODES.items()}
+_ERRORS = {code: kind for kind, code in reversed([*FAULT_CODES.items()])}  # the first of a code
 
 
 class Which(TypedDict, total=False):
