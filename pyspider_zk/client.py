@@ -38,7 +38,9 @@ ENDED = frozenset({"done", "failed", "cancelled"})
 PAGE = 1000  # projects that are asked for in one go
 POLL = 0.5  # seconds between two looks at what goes on
 
-_ERRORS = {code: kind for kind, code in FAULT_CODES.items() if kind is not LockedProjects}
+_ERRORS = {  # of several that share a code the first one
+    code: kind for kind, code in reversed([*FAULT_CODES.items()]) if kind is not LockedProjects
+}
 
 
 class Which(TypedDict, total=False):
