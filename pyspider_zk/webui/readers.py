@@ -1,12 +1,11 @@
 """Lets those look, and nothing more, who may not change anything."""
 
-import base64
-import binascii
-import hmac
 import json
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
+
+from pyspider.webui.identity import identify
 
 from pyspider_zk.webui.problem import PROBLEM_TYPE, problem
 
@@ -18,8 +17,6 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PROPFIND"})
 
 VIEWER = ("viewer_username", "viewer_password")
 """Where pyspider's settings have the second login, if there is one."""
-
-_OPERATOR = ("webui_username", "webui_password")
 
 _NOBODY = "without a login you may only look: log in with the name and password of the web UI"
 _ONLY_LOOKS = (
@@ -47,21 +44,17 @@ class ReadersOnly:
 
     def __call__(self, environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
         """Pass the request on, or answer 401 or 403."""
-        if environ["REQUEST_METHOD"] in SAFE or self._is(_OPERATOR, environ):
+        if environ["REQUEST_METHOD"] in SAFE:
             return self._application(environ, start)
-        if self._is(VIEWER, environ):
-            detail = _ONLY_LOOKS.format(self._config[VIEWER[0]])
-            return _refuse(start, HTTPStatus.FORBIDDEN, detail)
+        who = identify(environ, self._config)
+        if who is not None and who.is_viewer:
+            return _refuse(start, HTTPStatus.FORBIDDEN, _ONLY_LOOKS.format(who.name))
+        if who is not None:
+            return self._application(environ, start)
         if self._config.get("login_to_change"):
             login = ("WWW-Authenticate", 'Basic realm="Login Required"')
             return _refuse(start, HTTPStatus.UNAUTHORIZED, _NOBODY, login)
         return self._application(environ, start)
-
-    def _is(self, who: tuple[str, str], environ: Mapping[str, Any]) -> bool:
-        """Compare as pyspider does; without a name and a password nobody is logged in."""
-        name, password = map(self._config.get, who)
-        expected = f"{name}:{password}".encode()
-        return bool(name and password) and hmac.compare_digest(_given(environ), expected)
 
 
 def _refuse(
@@ -71,11 +64,3 @@ def _refuse(
     about = [("Content-Type", PROBLEM_TYPE), ("Content-Length", str(len(body)))]
     start(f"{status.value} {status.phrase}", [*about, *headers])
     return [body]
-
-
-def _given(environ: Mapping[str, Any]) -> bytes:
-    scheme, _, text = str(environ.get("HTTP_AUTHORIZATION", "")).partition(" ")
-    try:
-        return base64.b64decode(text) if scheme.lower() == "basic" else b""
-    except (binascii.Error, ValueError):
-        return b""
