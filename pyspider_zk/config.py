@@ -49,6 +49,8 @@ class Settings:
         viewer_username: of a second login to the web UI, which may look and change nothing.
         viewer_password: of that login.
         trusted_origins: whose pages may change things through the web UI, beside its own.
+        trusted_hosts: names by which browsers may reach the web UI, beside where it listens.
+        users: the file with those who may log in to the web UI; empty: none.
     """
 
     hosts: str = "127.0.0.1:2181"
@@ -64,6 +66,8 @@ class Settings:
     await_members: int = 1
     advertise: str = ""
     trusted_origins: tuple[str, ...] = ()
+    trusted_hosts: tuple[str, ...] = ()
+    users: str = ""
     login_to_change: bool = False
     viewer_username: str = ""
     viewer_password: str = field(default="", repr=False)
@@ -107,6 +111,7 @@ _TYPES: Mapping[str, Callable[[object], object]] = {
     "drain": lambda value: _seconds(value),
     "await_members": lambda value: _whole(value),
     "trusted_origins": lambda value: _origins(value),
+    "trusted_hosts": lambda value: _hosts(value),
     "login_to_change": lambda value: _yes_or_no(value),
     "viewer_password": lambda value: _secret(value),
 }
@@ -209,6 +214,18 @@ def _origins(value: object) -> tuple[str, ...]:
         if not _ORIGIN.fullmatch(origin):
             raise ValueError(f"{origin!r} must be an origin such as https://crawl.example.org")
     return origins
+
+
+def _hosts(value: object) -> tuple[str, ...]:
+    """Read a list, or a text with commas."""
+    given = value.split(",") if isinstance(value, str) else value
+    if not isinstance(given, list | tuple):
+        raise ValueError(f"must be a list of names, not {value!r}")
+    hosts = tuple(str(each).strip() for each in given if each != "")
+    for host in hosts:
+        if not _HOST.fullmatch(host):
+            raise ValueError(f"{host!r} must be a name such as crawl.example.org")
+    return hosts
 
 
 def _check(settings: Settings, faulty: set[str]) -> list[str]:

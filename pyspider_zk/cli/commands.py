@@ -22,6 +22,7 @@ from pyspider_zk.cli.overview import Observer, Overview
 from pyspider_zk.cli.projects import projects, route
 from pyspider_zk.cli.status import headline, render
 from pyspider_zk.cli.target import Target, also_here, names_zookeeper, settings_of, target
+from pyspider_zk.cli.users import user
 from pyspider_zk.errors import ConfigError, Unavailable
 from pyspider_zk.local.plan import Addresses, Plan
 from pyspider_zk.zookeeper.directory import Directory
@@ -120,7 +121,7 @@ def demo(site: Path | None, start_url: str | None) -> None:
         raise SystemExit(1)
 
 
-OWN = [status, up, scale, demo, dead_letters, *OPERATIONS, jobs, job, projects, route, events]
+OWN = [status, up, scale, demo, dead_letters, *OPERATIONS, jobs, job, projects, route, events, user]
 
 
 def _print_json(overview: Overview) -> None:
