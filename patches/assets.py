@@ -149,17 +149,9 @@ PACKAGES = (
         licence="README.md",
     ),
     Package(
-        "URIjs",
-        "1.11.2",
-        "sha512-E+g1sdz3LJ/wFEi1Usq+WRjTRSdodQlC6AiLCC2YeZZpLkRgvunNqCHR97VLa4KFxZV1oBQtIBgjum9/JnCSUw==",
-        "URI.js/1.11.2",
-        {"URI.min.js": "src/URI.js"},
-        licence="README.md",
-    ),
-    Package(
         "vue",
-        "1.0.26",
-        "sha512-sKpGulrUQ1pSC5Q1nykigRkqBr2Mcl/75p3c8pXgBr+1xFafs0ldFqoialIzEMcud5TyO/VRnPumVhfBFN0PpQ==",
+        "1.0.26-csp",  # makes no functions of text, which the pages' policy forbids
+        "sha512-nCBwlgrccZAjT3Iu7gcx+upsz/HON+zVoM6OkW8TQeyASVVU46jiQHPIIoLKU5fP6Jrt/u4MUSzLJm8uu33N9A==",
         "vue/1.0.26",
         {"vue.min.js": "dist/vue.min.js"},
     ),

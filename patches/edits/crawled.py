@@ -24,6 +24,12 @@ def _linked(template: str, attribute: str, url: str) -> Edit:
 EDITS = (
     Edit(
         _EDITOR,
+        '$(r).find("base").remove()',
+        '$(r).find("base,meta[http-equiv]").remove()',
+        "a page that leads on by itself would take its place in the frame",
+    ),
+    Edit(
+        _EDITOR,
         "a.write(r)",
         f'a.write("<meta http-equiv=Content-Security-Policy content=\\"{_POLICY}\\">"+r)',
         "the frame counts as the web UI, so a script, handler or link in it could do anything",

@@ -54,6 +54,8 @@ HOSTILE = """<body onload="top.ran = 'onload'"><h1>Hostile</h1>
 <object data="/one"></object><a id="lure" href="javascript:void(top.ran = 'link')">lure</a>
 <a href="/?<img src='data:,' onerror=top.ran='follow'>">{path}</a></body>"""
 
+LEADING = """<meta http-equiv="refresh" content="0;url={target}"><h1>Leading</h1>"""
+
 SCRIPT = """from pyspider.libs.base_handler import *
 
 
@@ -73,13 +75,15 @@ class Handler(BaseHandler):
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[str]:
-    """Give the URL of a site with three pages, and two that mean us no good."""
+    """Give the URL of a site with three pages, and some that mean us no good."""
 
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             page = HOSTILE if "hostile" in self.path else PAGE
-            body = page.format(path=self.path).encode()
-            kind = "plain" if self.path.endswith(".txt") else "html"
+            page = LEADING if "target" in self.path else page
+            target = self.path.rpartition("target=")[2]
+            body = page.format(path=self.path, target=target).encode()
+            kind = "plain" if ".txt" in self.path else "html"
             self.send_response(200)
             self.send_header("Content-Type", f"text/{kind}; charset=utf-8")
             self.send_header("Content-Length", str(len(body)))
