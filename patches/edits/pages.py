@@ -15,6 +15,13 @@ _DATA = "code within a page is forbidden by its content security policy; data is
 _LOADED = """    <script src="{{ url_for('static', filename='page_data.js') }}"></script>\n"""
 _CLUSTER = "a web UI of a cluster has `cluster` in its config; any other shows what it always did"
 
+# library, version that the templates ask for, ours, how often which template asks
+_RAISED = (
+    ("jquery", "1.11.0", "3.7.1", dict.fromkeys(("debug", "index", "result", "task", "tasks"), 1)),
+    ("twitter-bootstrap", "3.1.1", "3.4.1", dict.fromkeys(("index", "result", "task", "tasks"), 2)),
+    ("codemirror", "5.20.2", "5.65.20", {"debug": 16}),
+)
+
 EDITS: tuple[Edit | Span, ...] = (
     Edit(
         _APP,
@@ -134,5 +141,16 @@ EDITS: tuple[Edit | Span, ...] = (
         "<span :data-value=\"project.group || ''\""
         " :class=\"{'editable-empty': !project.group}\">{{ project.group || '[group]' }}</span>",
         _ONE_WRITER,
+    ),
+    *(
+        Edit(
+            f"pyspider/webui/templates/{template}.html",
+            f"path='{library}/{old}/",
+            f"path='{library}/{new}/",
+            "a version that its authors mend, or mended last",
+            count,
+        )
+        for library, old, new, templates in _RAISED
+        for template, count in templates.items()
     ),
 )

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import threading
+from base64 import b64decode
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -54,7 +55,10 @@ HOSTILE = """<body onload="top.ran = 'onload'"><h1>Hostile</h1>
 <object data="/one"></object><a id="lure" href="javascript:void(top.ran = 'link')">lure</a>
 <a href="/?<img src='data:,' onerror=top.ran='follow'>">{path}</a></body>"""
 
-LEADING = """<meta http-equiv="refresh" content="0;url={target}"><h1>Leading</h1>"""
+DOT = b64decode("R0lGODlhAQABAAAAACwAAAAAAQABAAA=")
+
+LEADING = """<meta http-equiv="refresh" content="0;url={target}"><h1>Leading</h1>
+<img id="dot" src="/dot.gif">"""
 
 SCRIPT = """from pyspider.libs.base_handler import *
 
@@ -83,9 +87,11 @@ def site() -> Iterator[str]:
             page = LEADING if "target" in self.path else page
             target = self.path.rpartition("target=")[2]
             body = page.format(path=self.path, target=target).encode()
-            kind = "plain" if ".txt" in self.path else "html"
+            kind = "text/plain" if ".txt" in self.path else "text/html"
+            if self.path.endswith(".gif"):
+                body, kind = DOT, "image/gif"
             self.send_response(200)
-            self.send_header("Content-Type", f"text/{kind}; charset=utf-8")
+            self.send_header("Content-Type", f"{kind}; charset=utf-8")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

@@ -134,11 +134,15 @@ def show(editor: Page, url: str) -> None:
     tab(editor, "web")
 
 
-def test_a_crawled_page_does_not_lead_on_to_another(editor: Page, site: str) -> None:
+def test_a_crawled_page_is_seen_with_pictures_and_leads_nowhere(
+    editor: Page, site: str, watch: Watch
+) -> None:
     show(editor, f"{site}/page?target={site}/one")
     shown = editor.frame_locator("#tab-web iframe")
     expect(shown.locator("h1")).to_have_text("Leading")
     expect(shown.locator("meta[http-equiv=refresh]")).to_have_count(0)
+    expect(shown.locator("#dot")).to_have_js_property("naturalWidth", 1)
+    watch.asked.remove(f"{site}/dot.gif")  # the one thing that its site is asked for
 
 
 @pytest.mark.parametrize(
