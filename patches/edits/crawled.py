@@ -49,7 +49,8 @@ EDITS = (
         't.addEventListener("load",function(){var a=t.contentDocument;',
         _LOADED,
     ),
-    Edit(_EDITOR, "scrollHeight+60)},", "scrollHeight+60)}},{once:!0}),", _LOADED),
+    Edit(_EDITOR, "a.onreadystatechange=function", "(a.onreadystatechange=function", _LOADED),
+    Edit(_EDITOR, "scrollHeight+60)},", "scrollHeight+60)})()},{once:!0}),", _LOADED),
     Edit(
         _EDITOR,
         "a.write(r)",

@@ -57,8 +57,8 @@ HOSTILE = """<body onload="top.ran = 'onload'"><h1>Hostile</h1>
 
 DOT = b64decode("R0lGODlhAQABAAAAACwAAAAAAQABAAA=")
 
-LEADING = """<meta http-equiv="refresh" content="0;url={target}"><h1>Leading</h1>
-<img id="dot" src="/dot.gif">"""
+LEADING = """<meta http-equiv="refresh" content="0;url={target}"><h1>Leading</h1>"""
+PICTURE = """<img id="dot" src="/dot.gif">"""
 
 SCRIPT = """from pyspider.libs.base_handler import *
 
@@ -85,6 +85,7 @@ def site() -> Iterator[str]:
         def do_GET(self) -> None:
             page = HOSTILE if "hostile" in self.path else PAGE
             page = LEADING if "target" in self.path else page
+            page += PICTURE if "picture" in self.path else ""
             target = self.path.rpartition("target=")[2]
             body = page.format(path=self.path, target=target).encode()
             kind = "text/plain" if ".txt" in self.path else "text/html"

@@ -1,5 +1,6 @@
 """The editor, in a browser."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -137,10 +138,11 @@ def show(editor: Page, url: str) -> None:
 def test_a_crawled_page_is_seen_with_pictures_and_leads_nowhere(
     editor: Page, site: str, watch: Watch
 ) -> None:
-    show(editor, f"{site}/page?target={site}/one")
+    show(editor, f"{site}/picture?target={site}/one")
     shown = editor.frame_locator("#tab-web iframe")
     expect(shown.locator("h1")).to_have_text("Leading")
     expect(shown.locator("meta[http-equiv=refresh]")).to_have_count(0)
+    expect(editor.locator("#tab-web iframe")).to_have_attribute("style", re.compile("height"))
     expect(shown.locator("#dot")).to_have_js_property("naturalWidth", 1)
     watch.asked.remove(f"{site}/dot.gif")  # the one thing that its site is asked for
 
