@@ -162,6 +162,19 @@ def test_a_viewer_is_told_who_may_change_what_pyspiders_pages_offer(
     assert cluster.web.project("mine")["status"] == before
 
 
+def test_a_locked_project_is_changed_with_a_login(
+    chromium: Browser, start: Start, cluster: Cluster
+) -> None:
+    cluster.make("locked", group="lock")
+    with visit(chromium, start(), ANN) as page:
+        page.goto("/")
+        page.get_by_role("button", name="operations on locked").click()
+        page.locator("tr[data-name=locked]").get_by_role("link", name="Start", exact=True).click()
+        said = page.locator(".cluster-said")
+        expect(said).to_have_text("start: 1 of 1 project done", timeout=30_000)
+    assert cluster.web.project("locked")["status"] == "RUNNING"
+
+
 def test_with_login_to_change_everybody_looks_and_ann_changes(
     chromium: Browser, readable: str, picture: Picture
 ) -> None:
