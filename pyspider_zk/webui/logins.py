@@ -9,7 +9,7 @@ from math import ceil
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from pyspider.webui.identity import credentials
-from werkzeug.http import parse_cookie
+from werkzeug.sansio.http import parse_cookie
 
 from pyspider_zk.core.roles import Role
 from pyspider_zk.errors import ClusterError
@@ -146,11 +146,15 @@ class Logins:
         return digest(self._key, f"{account.secret}\0{password}".encode(), "sha256")
 
     def _of_session(self, environ: "WSGIEnvironment", accounts: Accounts) -> Login | None:
-        session = self._sessions.read(
-            parse_cookie(str(environ.get("HTTP_COOKIE", ""))).get(COOKIE, "")
-        )
+        session = self._sessions.read(_cookie(environ))
         account = accounts.get(session.name) if session else None
         if session is None or account is None:
             return None
         proof = self._sessions.proof(account.name, account.secret)
         return Login(account.name, account.role) if proof == session.proof else None
+
+
+def _cookie(environ: "WSGIEnvironment") -> str:
+    """Return the session's cookie, empty if there is none; other cookies may be any bytes."""
+    header = str(environ.get("HTTP_COOKIE", "")).encode("latin-1").decode(errors="replace")
+    return parse_cookie(header).get(COOKIE, "")

@@ -68,8 +68,14 @@ def test_settings_and_file_have_accounts(
 
 def test_no_credentials_are_nobody_and_unreadable_ones_are_refused(logins: Logins) -> None:
     assert logins.find({}) is None
-    assert logins.find({"HTTP_COOKIE": f"{COOKIE}=forged"}) is None
-    for header in ("", "Basic", "Digest username=ann", "Bogus YW5uOnNlY3JldA=="):
+    for cookie in (
+        f"{COOKIE}=forged",
+        f"x=\xff\xfe;;==; {COOKIE}=\xff.\xfe",
+        f"{COOKIE}=..",
+        COOKIE,
+    ):
+        assert logins.find({"HTTP_COOKIE": cookie}) is None
+    for header in ("", "Basic", "Basic \xff\xff=", "Digest username=ann", "Bogus YW5uOnNlY3JldA=="):
         with pytest.raises(WrongLogin):
             logins.find({"HTTP_AUTHORIZATION": header})
 
