@@ -15,6 +15,8 @@ setup(
             "local/handlers/*.py",
             "webui/cluster/templates/*.html",
             "webui/cluster/static/*",
+            "webui/login/templates/*.html",
+            "webui/login/static/*",
         ],
     },
     install_requires=[

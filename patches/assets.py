@@ -72,9 +72,9 @@ def _plain(*names: str) -> dict[str, str]:
 PACKAGES = (
     Package(
         "bootstrap",
-        "3.1.1",
-        "sha512-TAzqS8E/ISpVHP29gYhy+1NSV+FJwApDVQhDfgLYsIuUDJiqJzH2DfORN5tiu+Ie2iBLrzEG34t4Rf465cigqg==",
-        "twitter-bootstrap/3.1.1",
+        "3.4.1",
+        "sha512-yN5oZVmRCwe5aKwzRj6736nSmKDX7pLYwsXiCj/EYmo16hODaBiT4En5btW/jhBF/seV+XMx3aYwukYC3A49DA==",
+        "twitter-bootstrap/3.4.1",
         {
             name: f"dist/{name}"
             for name in (
@@ -84,14 +84,15 @@ PACKAGES = (
                 "fonts/glyphicons-halflings-regular.svg",
                 "fonts/glyphicons-halflings-regular.ttf",
                 "fonts/glyphicons-halflings-regular.woff",
+                "fonts/glyphicons-halflings-regular.woff2",
             )
         },
     ),
     Package(
         "codemirror",
-        "5.20.2",
-        "sha512-SLHw53IdlQJMWgVzC/vcAuHg0vxWenHhNHQA/wC5XBfmmKpVFtavNO246txgibF7i+Kqp220818ZOn+blyTWtQ==",
-        "codemirror/5.20.2",
+        "5.65.20",
+        "sha512-i5dLDDxwkFCbhjvL2pNjShsojoL3XHyDwsGv1jqETUoW+lzpBKKqNTUWgQwVAOa0tUm4BwekT455ujafi8payA==",
+        "codemirror/5.65.20",
         {"codemirror.min.css": "lib/codemirror.css", "codemirror.min.js": "lib/codemirror.js"}
         | _plain(
             "addon/dialog/dialog.css",
@@ -134,11 +135,11 @@ PACKAGES = (
     ),
     Package(
         "jquery",
-        "1.11.0",
-        "sha512-hfN15gXeUqsx3HxHrHYzVzfWayuGwrCMONhvexiaIV/aUlLqC8Im+G7KrKTPkHzD7HCgeAaQ7VeHRn3Dlve8Hg==",
-        "jquery/1.11.0",
+        "3.7.1",
+        "sha512-m4avr8yL8kmFN8psrbFFFmB/If14iN5o9nw/NgnnM+kybDJpRsAynV2BsfpTYrTRysYUdADVD7CkUUizgkpLfg==",
+        "jquery/3.7.1",
         {"jquery.min.js": "dist/jquery.min.js"},
-        licence="MIT-LICENSE.txt",
+        licence="LICENSE.txt",
     ),
     Package(
         "jsonlint",
@@ -149,17 +150,9 @@ PACKAGES = (
         licence="README.md",
     ),
     Package(
-        "URIjs",
-        "1.11.2",
-        "sha512-E+g1sdz3LJ/wFEi1Usq+WRjTRSdodQlC6AiLCC2YeZZpLkRgvunNqCHR97VLa4KFxZV1oBQtIBgjum9/JnCSUw==",
-        "URI.js/1.11.2",
-        {"URI.min.js": "src/URI.js"},
-        licence="README.md",
-    ),
-    Package(
         "vue",
-        "1.0.26",
-        "sha512-sKpGulrUQ1pSC5Q1nykigRkqBr2Mcl/75p3c8pXgBr+1xFafs0ldFqoialIzEMcud5TyO/VRnPumVhfBFN0PpQ==",
+        "1.0.26-csp",  # makes no functions of text, which the pages' policy forbids
+        "sha512-nCBwlgrccZAjT3Iu7gcx+upsz/HON+zVoM6OkW8TQeyASVVU46jiQHPIIoLKU5fP6Jrt/u4MUSzLJm8uu33N9A==",
         "vue/1.0.26",
         {"vue.min.js": "dist/vue.min.js"},
     ),

@@ -70,6 +70,8 @@ class Settings:
         xmlrpc_names: by which names schedulers are called, beside their addresses.
         allow_quit: whether ``_quit`` by XML-RPC ends a scheduler.
         insecure: XML-RPC without a secret may listen on any address.
+        trusted_hosts: names by which browsers may reach the web UI, beside where it listens.
+        users: the file with those who may log in to the web UI; empty: none.
     """
 
     hosts: str = "127.0.0.1:2181"
@@ -85,6 +87,8 @@ class Settings:
     await_members: int = 1
     advertise: str = ""
     trusted_origins: tuple[str, ...] = ()
+    trusted_hosts: tuple[str, ...] = ()
+    users: str = ""
     login_to_change: bool = False
     viewer_username: str = ""
     viewer_password: str = field(default="", repr=False)
@@ -144,6 +148,7 @@ _TYPES: Mapping[str, Callable[[object], object]] = {
     "drain": lambda value: _seconds(value),
     "await_members": lambda value: _whole(value),
     "trusted_origins": lambda value: _origins(value),
+    "trusted_hosts": lambda value: _hosts(value),
     "login_to_change": lambda value: _yes_or_no(value),
     "viewer_password": lambda value: _secret(value),
     "password": lambda value: _secret(value),
@@ -283,11 +288,7 @@ def _yes_or_no(value: object) -> bool:
 
 
 def _origins(value: object) -> tuple[str, ...]:
-    """Read a list, or a text with commas."""
-    given = value.split(",") if isinstance(value, str) else value
-    if not isinstance(given, list | tuple):
-        raise ValueError(f"must be a list of origins, not {value!r}")
-    origins = tuple(str(each).strip() for each in given if each != "")
+    origins = _listed(value, "origins")
     for origin in origins:
         if not _ORIGIN.fullmatch(origin):
             raise ValueError(f"{origin!r} must be an origin such as https://crawl.example.org")
@@ -295,11 +296,7 @@ def _origins(value: object) -> tuple[str, ...]:
 
 
 def _readers(value: object) -> tuple[str, ...]:
-    """Read a list, or a text with commas."""
-    given = value.split(",") if isinstance(value, str) else value
-    if not isinstance(given, list | tuple):
-        raise ValueError(f"must be a list of identities, not {value!r}")
-    readers = tuple(str(each).strip() for each in given if each != "")
+    readers = _listed(value, "identities")
     for reader in readers:
         if not _READER.fullmatch(reader):
             raise ValueError(
@@ -309,15 +306,27 @@ def _readers(value: object) -> tuple[str, ...]:
 
 
 def _host_names(value: object) -> tuple[str, ...]:
-    """Read host names: a list, or a text with commas."""
-    given = value.split(",") if isinstance(value, str) else value
-    if not isinstance(given, list | tuple):
-        raise ValueError(f"must be a list of host names, not {value!r}")
-    names = tuple(str(each).strip().lower() for each in given if each != "")
+    names = tuple(name.lower() for name in _listed(value, "host names"))
     for name in names:
         if not _HOST_NAME.fullmatch(name):
             raise ValueError(f"{name!r} must be a host name without a port")
     return names
+
+
+def _hosts(value: object) -> tuple[str, ...]:
+    hosts = _listed(value, "names")
+    for host in hosts:
+        if not _HOST.fullmatch(host):
+            raise ValueError(f"{host!r} must be a name such as crawl.example.org")
+    return hosts
+
+
+def _listed(value: object, what: str) -> tuple[str, ...]:
+    """Read a list, or a text with commas."""
+    given = value.split(",") if isinstance(value, str) else value
+    if not isinstance(given, list | tuple):
+        raise ValueError(f"must be a list of {what}, not {value!r}")
+    return tuple(str(each).strip() for each in given if each != "")
 
 
 def _check(settings: Settings, faulty: set[str]) -> list[str]:

@@ -71,6 +71,12 @@ EDITS = (
     ),
     Edit(
         _FILE,
+        "@click.option('--host', default='0.0.0.0', envvar='WEBUI_HOST',\n",
+        "@click.option('--host', default='127.0.0.1', envvar='WEBUI_HOST',\n",
+        "the editor runs Python for whoever reaches it; who wants others to says so",
+    ),
+    Edit(
+        _FILE,
         "@cli.command()\n@click.option('--result-cls'",
         "@cli.command('result_worker')\n@click.option('--result-cls'",
         _NAMES,

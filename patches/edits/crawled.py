@@ -9,6 +9,9 @@ _WEB_ONLY = "a link to javascript: would run what a crawled page says as whoever
 # keeps `allow-scripts`: without it Safari hears no press in it (WebKit bug 218086).
 _POLICY = "script-src 'none'; object-src 'none'; frame-src data:"
 
+_BASE = "the document that is parsed has the editor's policy, which forbids another base"
+_LOADED = "before it has loaded, the frame has the editor's policy, not that of a crawled page"
+
 
 def _linked(template: str, attribute: str, url: str) -> Edit:
     link = f'{attribute} href="{{{{ {url} }}}}"'
@@ -22,6 +25,32 @@ def _linked(template: str, attribute: str, url: str) -> Edit:
 
 
 EDITS = (
+    Edit(
+        _EDITOR,
+        '$(r).find("base").remove()',
+        '$(r).find("base,meta[http-equiv]").remove()',
+        "a page that leads on by itself would take its place in the frame",
+    ),
+    Edit(
+        _EDITOR,
+        '$(r).find("head").prepend("<base>"),$(r).find("base").attr("href",t),',
+        "",
+        _BASE,
+    ),
+    Edit(
+        _EDITOR,
+        ",r.documentElement.innerHTML}",
+        ',$("<base>").attr("href",t)[0].outerHTML+r.documentElement.innerHTML}',
+        _BASE,
+    ),
+    Edit(
+        _EDITOR,
+        "var a=t.contentDocument;",
+        't.addEventListener("load",function(){var a=t.contentDocument;',
+        _LOADED,
+    ),
+    Edit(_EDITOR, "a.onreadystatechange=function", "(a.onreadystatechange=function", _LOADED),
+    Edit(_EDITOR, "scrollHeight+60)},", "scrollHeight+60)})()},{once:!0}),", _LOADED),
     Edit(
         _EDITOR,
         "a.write(r)",

@@ -6,11 +6,21 @@ _APP = "pyspider/webui/app.py"
 _RUN = "pyspider/run.py"
 _OFFLINE = "the libraries are installed with the web UI; a CDN is asked only if one is named"
 
+_EDITOR = "pyspider/webui/templates/debug.html"
 _INDEX = "pyspider/webui/templates/index.html"
 _DASHBOARD = "pyspider/webui/static/index.min.js"
 _STILL = ",highlight:!1"  # which leaves the colour that there was
 _ONE_WRITER = "x-editable wrote over what Vue had drawn, and later changes did not show in that row"
+_DATA = "code within a page is forbidden by its content security policy; data is not"
+_LOADED = """    <script src="{{ url_for('static', filename='page_data.js') }}"></script>\n"""
 _CLUSTER = "a web UI of a cluster has `cluster` in its config; any other shows what it always did"
+
+# library, version that the templates ask for, ours, how often which template asks
+_RAISED = (
+    ("jquery", "1.11.0", "3.7.1", dict.fromkeys(("debug", "index", "result", "task", "tasks"), 1)),
+    ("twitter-bootstrap", "3.1.1", "3.4.1", dict.fromkeys(("index", "result", "task", "tasks"), 2)),
+    ("codemirror", "5.20.2", "5.65.20", {"debug": 16}),
+)
 
 EDITS: tuple[Edit | Span, ...] = (
     Edit(
@@ -88,12 +98,38 @@ EDITS: tuple[Edit | Span, ...] = (
         "    {% endif %}\n",
         _CLUSTER,
     ),
-    Edit(
+    Span(
         _INDEX,
-        "var projects = {{ projects | tojson | safe }};\n",
-        "var projects = {{ (config.cluster.with_owners(projects) if config.cluster else projects)"
-        " | tojson | safe }};\n",
-        _CLUSTER,
+        "    <script>\n      // json projects data for vue\n",
+        "    <script src=\"{{ url_for('cdn', path='twitter-bootstrap",
+        '    <script type="application/json" data-name="projects">\n'
+        "      {{- (config.cluster.with_owners(projects) if config.cluster else projects)"
+        " | tojson -}}\n"
+        "    </script>\n" + _LOADED,
+        f"{_DATA}; {_CLUSTER}",
+    ),
+    Span(
+        _EDITOR,
+        "    <script>\n      var task_content",
+        "    <script src=\"{{ url_for('static', filename='debug.min.js') }}\"",
+        '    <script type="application/json" data-name="task_content">'
+        "{{ task | tojson | tojson | safe }}</script>\n"
+        '    <script type="application/json" data-name="script_content">'
+        "{{ script | tojson | safe }}</script>\n" + _LOADED,
+        _DATA,
+    ),
+    Edit(
+        _EDITOR,
+        '<a href="javascript:;" id=',
+        '<a role="button" tabindex="0" id=',
+        "a link to javascript: is code within the page",
+        count=2,
+    ),
+    Edit(
+        _EDITOR,
+        "    <script src=\"{{ url_for('cdn', path='URI.js/1.11.2/URI.min.js') }}\"></script>\n",
+        "",
+        "no script uses it",
     ),
     *(
         Edit(_DASHBOARD, f'emptytext:"{text}"', f'emptytext:"{text}",display:!1{more}', _ONE_WRITER)
@@ -105,5 +141,16 @@ EDITS: tuple[Edit | Span, ...] = (
         "<span :data-value=\"project.group || ''\""
         " :class=\"{'editable-empty': !project.group}\">{{ project.group || '[group]' }}</span>",
         _ONE_WRITER,
+    ),
+    *(
+        Edit(
+            f"pyspider/webui/templates/{template}.html",
+            f"path='{library}/{old}/",
+            f"path='{library}/{new}/",
+            "a version that its authors mend, or mended last",
+            count,
+        )
+        for library, old, new, templates in _RAISED
+        for template, count in templates.items()
     ),
 )

@@ -6,6 +6,8 @@ _FILE = "pyspider/webui/webdav.py"
 _NAMES = "the methods have other names since wsgidav 3"
 _KEYWORD = "the argument has another name since wsgidav 3, and may only be given by it"
 
+_IDENTITY = "what was presented was logged, and any scheme was taken for Basic"
+
 EDITS = (
     Edit(
         _FILE,
@@ -13,6 +15,24 @@ EDITS = (
         "from wsgidav.dc.base_dc import BaseDomainController\n"
         "from wsgidav.wsgidav_app import WsgiDAVApp\n",
         "wsgidav merges its defaults itself, and domain controllers have a base class",
+    ),
+    Span(_FILE, "def check_user(environ):\n", "class ContentIO(", "", _IDENTITY),
+    Edit(
+        _FILE,
+        "from .app import app\n",
+        "from .app import app\nfrom .identity import identify, matches\n",
+        _IDENTITY,
+    ),
+    Span(
+        _FILE,
+        "        if 'lock' in projectdb.split_group(self.project.get('group')) \\\n",
+        "    def getContentLength(self):\n",
+        "        if 'lock' in projectdb.split_group(self.project.get('group')):\n"
+        "            who = identify(self.environ, self.app.config)\n"
+        "            return who is None or who.is_viewer\n"
+        "        return False\n"
+        "\n",
+        "without a name that was set, anybody could overwrite a locked project",
     ),
     Edit(_FILE, "def getContentLength(self):", "def get_content_length(self):", _NAMES),
     Edit(_FILE, "def getContentType(self):", "def get_content_type(self):", _NAMES),
@@ -64,6 +84,8 @@ EDITS = (
         "        return 'need auth'\n"
         "\n"
         "    def require_authentication(self, realm, environ):\n"
+        "        if app.config.get('identify'):\n"
+        "            return False  # who guards the web UI has asked already\n"
         "        return app.config.get('need_auth', False) or (\n"
         "            self.changes(environ) and app.config.get('login_to_change', False))\n"
         "\n"
@@ -80,8 +102,9 @@ EDITS = (
         "        return None\n"
         "\n"
         "    def basic_auth_user(self, realm, user_name, password, environ):\n"
-        "        expected = self.password_of(user_name, environ)\n"
-        "        return expected is not None and password == expected\n"
+        "        roles = ('webui',) if self.changes(environ) else ('webui', 'viewer')\n"
+        "        given = (user_name, password)\n"
+        "        return any(matches(given, app.config, role) for role in roles)\n"
         "\n"
         "    def supports_http_digest_auth(self):\n"
         "        return True\n"

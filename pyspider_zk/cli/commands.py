@@ -23,6 +23,7 @@ from pyspider_zk.cli.projects import projects, route
 from pyspider_zk.cli.protect import protect
 from pyspider_zk.cli.status import headline, render
 from pyspider_zk.cli.target import Target, also_here, names_zookeeper, settings_of, target
+from pyspider_zk.cli.users import user
 from pyspider_zk.config import SASL, Settings
 from pyspider_zk.errors import ConfigError, Unavailable
 from pyspider_zk.local.plan import Addresses, Plan
@@ -123,7 +124,7 @@ def demo(site: Path | None, start_url: str | None) -> None:
 
 
 OWN = [
-    *(status, up, scale, demo, dead_letters, protect),
+    *(status, up, scale, demo, dead_letters, protect, user),
     *(*OPERATIONS, jobs, job, projects, route, events),
 ]
 

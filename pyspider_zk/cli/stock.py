@@ -19,6 +19,7 @@ from pyspider_zk.cli.failure import Failure
 from pyspider_zk.errors import ClusterError, ConfigError
 from pyspider_zk.hooks.connecting import make_patient
 from pyspider_zk.hooks.rpc_entry import DOOR
+from pyspider_zk.webui.opening import INSECURE
 from pyspider_zk.wiring import (
     INSECURE_OPTION,
     check_login,
@@ -52,6 +53,10 @@ _HELP = {
 }
 
 Function = Callable[..., Any]
+
+_INSECURE = click.Option(
+    ["--insecure"], is_flag=True, help="listen for others without a login: they can run Python here"
+)
 
 
 class ClusterContext(click.Context):
@@ -90,6 +95,9 @@ def adopt(command: click.Command) -> click.Command:
     if name in CLUSTER_CLASSES and command.callback is not None:
         ours.params = [_adopt_option(name, param) for param in ours.params]
         ours.callback = _visible(name, command.callback)
+    if name == "webui" and ours.callback is not None:
+        ours.params = [*ours.params, _INSECURE]
+        ours.callback = _open_if_told(ours.callback)
     return ours
 
 
@@ -169,6 +177,18 @@ def _loaded(path: object) -> object:
     except (ImportError, AttributeError) as error:
         raise ConfigError([f"cannot load {path!r}: {error}"]) from error
     return loaded
+
+
+def _open_if_told(function: Function) -> Function:
+    """Take --insecure, which pyspider does not know, and tell it to the web UI."""
+
+    @functools.wraps(function)
+    def webui(*args: Any, insecure: bool = False, **kwargs: Any) -> Any:
+        instance = run.load_cls(None, None, kwargs["webui_instance"])
+        instance.config[INSECURE] = insecure
+        return function(*args, **kwargs)
+
+    return webui
 
 
 def _checked(function: Function) -> Function:

@@ -1,6 +1,6 @@
 """What is told of batches in the event log."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspider_zk.core.events import Event, EventKind
@@ -8,11 +8,14 @@ from pyspider_zk.core.jobs import Batch
 from pyspider_zk.core.progress import batch_dict
 from pyspider_zk.core.requests import Note
 
+NAMED = 100  # projects of a batch that its event names
 
-def asked(batch: str, note: Mapping[str, Any], now: float) -> Event:
-    """Tell that a batch was asked for."""
+
+def asked(batch: str, note: Mapping[str, Any], now: float, projects: Sequence[str] = ()) -> Event:
+    """Tell that a batch was asked for, and for which projects; of many the first are named."""
     read = Note.parse(note)
     data = {"operation": read.operation, "arguments": read.arguments, "total": read.total}
+    data["projects"] = list(projects[:NAMED])
     text = f"{_what(note)} was asked for"
     return Event(EventKind.BATCH, text, now, read.user, {**data, "batch": batch})
 

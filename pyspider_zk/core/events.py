@@ -28,6 +28,10 @@ class EventKind(StrEnum):
     ENDED = "ended"
     DRAIN = "drain"
     DEAD_LETTERS = "dead-letters"
+    SCRIPT = "script"
+    CHANGE = "change"
+    RUN = "run"
+    TRIAL = "trial"
 
 
 @dataclass(frozen=True)

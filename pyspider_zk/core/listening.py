@@ -1,7 +1,7 @@
 """Where something may listen: on loopback, or behind a guard, or because somebody insists."""
 
-import ipaddress
 from dataclasses import dataclass
+from ipaddress import IPv6Address, ip_address
 
 from pyspider_zk.errors import ConfigError
 
@@ -28,13 +28,16 @@ class Door:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether only this machine reaches what listens on a host; an empty one is everything."""
-    if host.lower() == "localhost":
-        return True
+    """Tell whether only this machine reaches what listens on a host; an empty one is everything.
+
+    Of names only localhost counts, for nobody here knows where others lead.
+    """
     try:
-        return ipaddress.ip_address(host).is_loopback
+        address = ip_address(host.strip("[]"))
     except ValueError:
-        return False
+        return host.lower() == "localhost"
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return (mapped or address).is_loopback
 
 
 def check_listening(door: Door, host: str, *, guarded: bool, insecure: bool = False) -> None:

@@ -339,7 +339,8 @@ class Dispatcher:
         note: Mapping[str, Any],
         priority: int,
     ) -> dict[str, Any]:
-        event = self._events.step(batch_events.asked(batch, note, time.time()))
+        names = sorted(name for _, work in entries for name in work["projects"])
+        event = self._events.step(batch_events.asked(batch, note, time.time(), names))
         try:
             self._jobs.put(batch, entries, note=note, priority=priority, event=event)
         except BatchTaken as error:

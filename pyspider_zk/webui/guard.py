@@ -1,39 +1,85 @@
-"""Refuses what another site makes a browser do here (CSRF).
+"""Refuses what another site makes a browser send here: CSRF and DNS rebinding.
 
 pyspider's pages change projects and run scripts on a plain POST, and a browser adds the password
 that it remembers to requests of other sites as well (CVE-2024-39163). Current browsers say with
 each request where it comes from, so nothing has to be added to pages or forms: ``Sec-Fetch-Site``
 tells it outright, ``Origin`` and ``Referer`` by name. A request with none of them comes from no
 browser: scripts, curl and WebDAV clients go on as ever.
+
+All of that goes by the name that the browser knows the web UI by, and a site can let its own name
+lead here. So only known names in ``Host`` are answered. An address is no name of a site.
 """
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
-from pyspider_zk.webui.problem import PROBLEM_TYPE, problem
-from pyspider_zk.webui.readers import SAFE, VIEWER, ReadersOnly
+from pyspider_zk.core.listening import is_loopback
+from pyspider_zk.core.roles import SAFE
+from pyspider_zk.webui.access import refuse
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-COOKIES = {"SESSION_COOKIE_SAMESITE": "Lax", "SESSION_COOKIE_HTTPONLY": True}
-"""Flask's settings for cookies that other sites' requests do not carry and scripts do not see."""
-
 _OWN = ("same-origin", "none")  # "none": typed into the address bar, or a bookmark
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
-_UNFRAMED = (
-    ("Content-Security-Policy", "frame-ancestors 'self'"),  # the editor frames a page of its own
-    ("X-Content-Type-Options", "nosniff"),
+_HOST = re.compile(
+    r"(?P<name>\[[0-9a-f:.]+\]|[\w.-]+)(?P<port>:\d{1,5})?", re.ASCII | re.IGNORECASE
 )
 
 _REMEDY = (
     "use the pages of this web UI itself; if a proxy or a site of yours stands before it,"
     ' name its origin in "trusted_origins", such as https://crawl.example.org'
 )
+
+
+_UNKNOWN_HOST = (
+    "this web UI does not know itself by this name; if it is yours, name it in the setting"
+    ' "trusted_hosts", such as crawl.example.org'
+)
+
+
+@dataclass(frozen=True)
+class Hosts:
+    """The names by which browsers may reach the web UI, beside those of loopback.
+
+    Attributes:
+        names: in lower case, without ports.
+        any_address: an address will do as well, because it listens on all of them.
+    """
+
+    names: frozenset[str] = frozenset()
+    any_address: bool = False
+
+    def know(self, given: str) -> bool:
+        """Tell whether a ``Host`` header is one of them, with any port or none."""
+        found = _HOST.fullmatch(given)
+        if found is None:
+            return False
+        name = found["name"].lower().strip("[]")
+        return name in self.names or is_loopback(name) or (self.any_address and _is_address(name))
+
+
+def hosts_of(listens: str, named: Iterable[str], origins: Iterable[str]) -> Hosts:
+    """Return the known hosts.
+
+    Args:
+        listens: the address that the web UI binds; empty: all.
+        named: names that were set, with or without port.
+        origins: that count as own.
+    """
+    given = [listens, *named, *(_normal(each).partition("://")[2] for each in origins)]
+    found = [_HOST.fullmatch(each) for each in given]
+    names = frozenset(each["name"].lower().strip("[]") for each in found if each)
+    everywhere = listens in ("", "0.0.0.0", "::")  # noqa: S104 - asked about, not bound
+    return Hosts(names | {listens.lower()}, everywhere)
+
+
+LOOPBACK = Hosts()
 
 
 class Guard:
@@ -44,53 +90,24 @@ class Guard:
     Args:
         application: what is guarded.
         trusted: origins that may do what the own one may, such as ``https://crawl.example.org``.
+        hosts: the names that it is known by.
     """
 
-    def __init__(self, application: "WSGIApplication", trusted: Iterable[str] = ()) -> None:
+    def __init__(
+        self, application: "WSGIApplication", trusted: Iterable[str] = (), hosts: Hosts = LOOPBACK
+    ) -> None:
         self._application = application
         self._trusted = frozenset(map(_normal, trusted))
+        self._hosts = hosts
 
     def __call__(self, environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
         """Pass the request on, or answer 403."""
+        host = str(environ.get("HTTP_HOST", ""))
+        if not self._hosts.know(host):
+            return refuse(start, HTTPStatus.FORBIDDEN, f"Host {host!r:.80}: {_UNKNOWN_HOST}")
         if is_foreign(environ, self._trusted):
-            return _refuse(environ, start)
-        return self._application(environ, _unframed(start))
-
-
-@contextmanager
-def guarded(
-    flask_app: Any,
-    trusted: Iterable[str],
-    login_to_change: bool = False,
-    viewer: tuple[str, str] = ("", ""),
-) -> Iterator[None]:
-    """Guard pyspider's pages and its WebDAV while the block runs.
-
-    pyspider puts WebDAV beside the Flask application when it begins to serve.
-
-    Args:
-        trusted: see ``Guard``.
-        login_to_change: without a login one may only look.
-        viewer: name and password of who may only look.
-    """
-    behind, before = _webdav(), flask_app.wsgi_app
-    looks = dict(zip(VIEWER, viewer, strict=True))
-    ours = {**COOKIES, "login_to_change": login_to_change, **looks}
-    others = {name: flask_app.config[name] for name in ours if name in flask_app.config}
-    flask_app.wsgi_app = Guard(ReadersOnly(before, flask_app.config), trusted)
-    flask_app.config.update(ours)
-    dav_app = behind and behind.dav_app
-    if behind is not None:  # it has its own ways to log in
-        behind.dav_app = Guard(ReadersOnly(dav_app, looks), trusted)
-    try:
-        yield
-    finally:
-        flask_app.wsgi_app = before
-        for name in ours:
-            del flask_app.config[name]
-        flask_app.config.update(others)
-        if behind is not None:
-            behind.dav_app = dav_app
+            return refuse(start, HTTPStatus.FORBIDDEN, _foreign(environ))
+        return self._application(environ, start)
 
 
 def is_foreign(environ: Mapping[str, Any], trusted: frozenset[str] = frozenset()) -> bool:
@@ -125,34 +142,22 @@ def _normal(url: str) -> str:
 
 
 def _host(netloc: str, scheme: str) -> str:
-    host = netloc.lower().rpartition("@")[2]
-    return host.removesuffix(f":{_DEFAULT_PORTS.get(scheme)}")
+    """Return host and port, without the port if it is the scheme's own; empty if it is no host."""
+    found = _HOST.fullmatch(netloc.lower())
+    if found is None:
+        return ""
+    own = f":{_DEFAULT_PORTS.get(scheme)}"
+    return found["name"] if found["port"] == own else found[0]
 
 
-def _unframed(start: "StartResponse") -> "StartResponse":
-    """Let no other site show the answer in a frame: a click there would count as our own."""
-
-    def begin(status: str, headers: list[tuple[str, str]], *info: Any) -> Any:
-        told = {name.lower() for name, _ in headers}
-        missing = [each for each in _UNFRAMED if each[0].lower() not in told]
-        return start(status, [*headers, *missing], *info)
-
-    return begin
-
-
-def _refuse(environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
-    source = environ.get("HTTP_ORIGIN") or environ.get("HTTP_REFERER") or "another site"
-    detail = f"{environ['REQUEST_METHOD']} was sent by a page of {source}: {_REMEDY}"
-    body = json.dumps(problem(HTTPStatus.FORBIDDEN, detail)).encode()
-    headers = [("Content-Type", PROBLEM_TYPE), ("Content-Length", str(len(body)))]
-    start("403 Forbidden", headers)
-    return [body]
-
-
-def _webdav() -> Any:
-    """Return pyspider's module for WebDAV, None if what it needs is not installed."""
+def _is_address(name: str) -> bool:
     try:
-        from pyspider.webui import webdav
-    except ImportError:
-        return None
-    return webdav
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _foreign(environ: Mapping[str, Any]) -> str:
+    source = environ.get("HTTP_ORIGIN") or environ.get("HTTP_REFERER") or "another site"
+    return f"{environ['REQUEST_METHOD']} was sent by a page of {source!r:.200}: {_REMEDY}"

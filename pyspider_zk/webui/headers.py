@@ -1,24 +1,82 @@
-"""What browsers are told not to do with our answers."""
+"""Headers that tell browsers what not to do with our answers."""
 
-from flask import Flask, Response
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none';"
-        " form-action 'self'; frame-ancestors 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "same-origin",
-}
-"""No code, style or frame from anywhere else, and none within a page."""
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+_OURS = ("/cluster", "/api/v1", "/login")
+_FRAMED = "/blank.html"
+_STATIC = ("/static/", "/cluster/static/", "/login/static/")
+
+_STRICT = (
+    "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none';"
+    " form-action 'self'; frame-ancestors 'none'"
+)
+_OF_PYSPIDER = (  # its templates and libraries have styles within their markup
+    "default-src 'none'; script-src 'self'{cdn}; style-src 'self' 'unsafe-inline'{cdn};"
+    " img-src 'self' data:{cdn}; font-src 'self'{cdn}; connect-src 'self'; frame-src 'self';"
+    " object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+_OF_CRAWLED = (  # a page as it was fetched: it is seen with pictures and styles, and does nothing
+    "default-src 'none'; img-src * data: blob:; media-src * data: blob:; font-src * data:;"
+    " style-src * 'unsafe-inline'; frame-src data:; form-action 'none'; frame-ancestors 'self'"
+)
 
 
-def restrict(flask_app: Flask) -> None:
-    """Send the headers with each answer of an application."""
-    flask_app.after_request(_add)
+def policy_for(path: str, cdn: str = "") -> str:
+    """Return the content security policy of an answer.
+
+    Args:
+        path: that was asked for.
+        cdn: where pyspider's pages load their libraries from; empty: from the web UI itself.
+    """
+    if path == _FRAMED:
+        return _OF_CRAWLED
+    if any(path == each or path.startswith(f"{each}/") for each in _OURS):
+        return _STRICT
+    source = _source(cdn)
+    return _OF_PYSPIDER.format(cdn=f" {source}" if source else "")
 
 
-def _add(response: Response) -> Response:
-    for name, value in HEADERS.items():
-        response.headers.setdefault(name, value)
-    return response
+def headers_for(path: str, cdn: str = "") -> dict[str, str]:
+    """Return all headers of an answer, see ``policy_for``; no cache keeps what has data."""
+    headers = {
+        "Content-Security-Policy": policy_for(path, cdn),
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "same-origin",
+    }
+    return headers if path.startswith(_STATIC) else headers | {"Cache-Control": "no-store"}
+
+
+class Headers:
+    """A WSGI application whose answers have the headers. Threads: any.
+
+    Args:
+        application: whose answers they are.
+        cdn: see ``policy_for``.
+    """
+
+    def __init__(self, application: "WSGIApplication", cdn: str = "") -> None:
+        self._application = application
+        self._cdn = cdn
+
+    def __call__(self, environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
+        """Answer; a header that the application sets stands in place of ours."""
+        path = f"{environ.get('SCRIPT_NAME', '')}{environ.get('PATH_INFO', '')}"
+        ours = headers_for(path, self._cdn)
+
+        def begin(status: str, headers: list[tuple[str, str]], *info: Any) -> Any:
+            told = {name.lower() for name, _ in headers}
+            missing = [each for each in ours.items() if each[0].lower() not in told]
+            return start(status, [*headers, *missing], *info)
+
+        return self._application(environ, begin)
+
+
+def _source(cdn: str) -> str:
+    """Return the origin of a URL, as a policy writes it; with no scheme it has the page's."""
+    parts = urlsplit(cdn)
+    return f"{parts.scheme}://{parts.netloc}" if parts.scheme else parts.netloc

@@ -21,10 +21,11 @@ from pyspider_zk.queues.api import Queues
 from pyspider_zk.webui import cluster
 from pyspider_zk.webui.api import PREFIX, Backend, create_api
 from pyspider_zk.webui.dashboard import Dashboard
-from pyspider_zk.webui.guard import guarded
 from pyspider_zk.webui.lengths import Lengths
 from pyspider_zk.webui.limits import limited
+from pyspider_zk.webui.opening import check_open, login_faults, login_settings
 from pyspider_zk.webui.project_rows import ShownProjects
+from pyspider_zk.webui.protection import protected
 from pyspider_zk.webui.readings import Readings
 from pyspider_zk.webui.watch import LeaseWatch
 from pyspider_zk.wiring import current_queues, current_settings
@@ -34,8 +35,6 @@ from pyspider_zk.zookeeper.events import Events
 from pyspider_zk.zookeeper.jobs import JobQueue
 
 HOME = f"{cluster.PREFIX}/"
-
-_LOGIN = ("webui_username", "webui_password")
 
 PATIENCE = 1.0
 """Seconds that a member may take for an answer that the operations page asks for again soon."""
@@ -82,12 +81,14 @@ class ClusterWebUI:
             ConfigError: a login is needed, and there is none, or it is of no use.
         """
         settings = current_settings()
-        if faults := _login_faults(settings, self.config):
-            raise ConfigError(faults)
+        with self._configured(**login_settings(settings)):
+            if faults := login_faults(settings, self.config):
+                raise ConfigError(faults)
+            check_open(host, settings, self.config)
         self._ended = False
         with (
             on_signals({signal.SIGTERM: self.quit, signal.SIGINT: self.quit}),
-            self.joined(settings, address=reachable(settings, port, host)),
+            self.joined(settings, address=reachable(settings, port, host), listens=host),
         ):
             if not self._ended:  # while it joined
                 self.flask_app.run(host=host, port=port)
@@ -99,14 +100,25 @@ class ClusterWebUI:
 
     @contextmanager
     def joined(
-        self, settings: Settings | None = None, queues: Queues | None = None, address: str = ""
+        self,
+        settings: Settings | None = None,
+        queues: Queues | None = None,
+        address: str = "",
+        listens: str = "127.0.0.1",
     ) -> Iterator[None]:
         """Be a component of the cluster while the block runs.
+
+        Args:
+            settings: of this process; None: as it was started.
+            queues: the cluster's, closed at the end; None: those of this process.
+            address: where others reach it.
+            listens: the address that it binds.
 
         Raises:
             ClusterError: the cluster cannot be reached.
         """
         settings = settings or current_settings()
+        tree = Tree(settings.root)
         with (
             closing(queues or current_queues(settings)) as queues,
             presence(settings, ComponentKind.WEBUI, address) as present,
@@ -120,12 +132,7 @@ class ClusterWebUI:
             limited(self.flask_app),
             self._with_pages(settings, present.connection, queues),
             self._configured(cluster=Dashboard(_reader(settings, present.connection), HOME)),
-            guarded(
-                self.flask_app,
-                settings.trusted_origins,
-                settings.login_to_change,
-                (settings.viewer_username, settings.viewer_password),
-            ),
+            protected(self.flask_app, settings, Events(present.connection, tree).append, listens),
             self._fed_by(router, {kind.value: _Sum(kind, queues) for kind in Kind}),
         ):
             yield
@@ -194,24 +201,6 @@ class ClusterWebUI:
             for name in values:
                 del self.config[name]
             self.config.update(before)
-
-
-def _login_faults(settings: Settings, config: Mapping[str, Any]) -> list[str]:
-    """Return why nobody could log in, or a login would mean nothing."""
-    faults = []
-    can_log_in = all(map(config.get, _LOGIN))
-    if settings.login_to_change and not can_log_in:
-        faults.append(
-            "login_to_change: nobody can log in; start webui with --username and --password"
-        )
-    if settings.viewer_username and not (can_log_in and config.get("need_auth")):
-        faults.append(
-            "viewer_username: everybody may look; start webui with --need-auth, --username and"
-            " --password, or leave it out"
-        )
-    if settings.viewer_username and settings.viewer_username == config.get(_LOGIN[0]):
-        faults.append("viewer_username: must be another name than webui's --username")
-    return faults
 
 
 def _reader(settings: Settings, connection: Connection) -> Callable[[], Cluster]:

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import threading
+from base64 import b64decode
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -55,6 +56,11 @@ HOSTILE = """<body onload="top.ran = 'onload'"><h1>Hostile</h1>
 <object data="/one"></object><a id="lure" href="javascript:void(top.ran = 'link')">lure</a>
 <a href="/?<img src='data:,' onerror=top.ran='follow'>">{path}</a></body>"""
 
+DOT = b64decode("R0lGODlhAQABAAAAACwAAAAAAQABAAA=")
+
+LEADING = """<meta http-equiv="refresh" content="0;url={target}"><h1>Leading</h1>"""
+PICTURE = """<img id="dot" src="/dot.gif">"""
+
 SCRIPT = """from pyspider.libs.base_handler import *
 
 
@@ -74,15 +80,20 @@ class Handler(BaseHandler):
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[str]:
-    """Give the URL of a site with three pages, and two that mean us no good."""
+    """Give the URL of a site with three pages, and some that mean us no good."""
 
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             page = HOSTILE if "hostile" in self.path else PAGE
-            body = page.format(path=self.path).encode()
-            kind = "plain" if self.path.endswith(".txt") else "html"
+            page = LEADING if "target" in self.path else page
+            page += PICTURE if "picture" in self.path else ""
+            target = self.path.rpartition("target=")[2]
+            body = page.format(path=self.path, target=target).encode()
+            kind = "text/plain" if ".txt" in self.path else "text/html"
+            if self.path.endswith(".gif"):
+                body, kind = DOT, "image/gif"
             self.send_response(200)
-            self.send_header("Content-Type", f"text/{kind}; charset=utf-8")
+            self.send_header("Content-Type", f"{kind}; charset=utf-8")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

@@ -8,11 +8,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
+
+from pyspider_zk.core.roles import Role
+from pyspider_zk.webui.users import change_users
 
 from .cluster_page import action, check_accessibility, confirm, dialog, open_page, tick
 from .conftest import ROOT, WINDOW, Cluster
@@ -158,16 +162,60 @@ def test_a_viewer_is_told_who_may_change_what_pyspiders_pages_offer(
     assert cluster.web.project("mine")["status"] == before
 
 
+def test_a_locked_project_is_changed_with_a_login(
+    chromium: Browser, start: Start, cluster: Cluster
+) -> None:
+    cluster.make("locked", group="lock")
+    with visit(chromium, start(), ANN) as page:
+        page.goto("/")
+        page.get_by_role("button", name="operations on locked").click()
+        page.locator("tr[data-name=locked]").get_by_role("link", name="Start", exact=True).click()
+        said = page.locator(".cluster-said")
+        expect(said).to_have_text("start: 1 of 1 project done", timeout=30_000)
+    assert cluster.web.project("locked")["status"] == "RUNNING"
+
+
 def test_with_login_to_change_everybody_looks_and_ann_changes(
     chromium: Browser, readable: str, picture: Picture
 ) -> None:
     with visit(chromium, readable, {**ANN, "password": "guessed"}) as page:
         started(page)
-        expect(dialog(page).locator(".fault").first).to_contain_text(
-            "without a login you may only look"
-        )
+        expect(dialog(page).locator(".fault").first).to_contain_text("wrong name or password")
         picture(page)
     with visit(chromium, readable, ANN) as page:
         started(page)
         confirm(page, "Do it")
         expect(page.locator("#batch")).to_contain_text("1 of 1 project done", timeout=30_000)
+
+
+def test_who_logs_in_by_the_page_has_a_session_with_a_role(
+    chromium: Browser, start: Start, cluster: Cluster, tmp_path: Path, picture: Picture
+) -> None:
+    users = tmp_path / "users.json"
+    change_users(users, Role.OPERATOR, "olga", "correct horse")
+    url = start("--need-auth", users=str(users))
+    cluster.make("mine")
+    with visit(chromium, url, None) as page:
+        page.goto("/login/?next=/cluster/")
+        check_accessibility(page)
+        picture(page)
+        page.get_by_label("Name").fill("olga")
+        page.get_by_label("Password").fill("guessed")
+        page.get_by_role("button", name="Log in").click()
+        expect(page.get_by_role("alert")).to_have_text("wrong name or password")
+        page.get_by_label("Name").fill("olga")
+        page.get_by_label("Password").fill("correct horse")
+        page.get_by_role("button", name="Log in").click()
+        expect(page).to_have_title("Overview - cluster - pyspider")
+        (cookie,) = page.context.cookies()
+        assert (cookie["httpOnly"], cookie["sameSite"], cookie["secure"]) == (True, "Strict", False)
+        assert "olga" not in page.evaluate("document.cookie")
+        started(page)
+        confirm(page, "Do it")
+        expect(page.locator("#batch")).to_contain_text("1 of 1 project done", timeout=30_000)
+        refused = page.request.post("/debug/mine/save", form={"script": "import os"})
+        assert (refused.status, "as an admin" in refused.text()) == (403, True)
+        page.goto("/login/")
+        page.get_by_role("button", name="Log out").click()
+        expect(page.get_by_label("Name")).to_be_visible()
+        assert page.request.get("/cluster/").status == 401

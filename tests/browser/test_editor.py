@@ -1,5 +1,6 @@
 """The editor, in a browser."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -120,6 +121,57 @@ def test_a_crawled_page_runs_nothing(
         expect(editor.locator(".newtask .task-url").last).to_contain_text("/?<img")
         picture(editor, "follows")
     assert editor.evaluate("window.ran") is None
+    forgive(watch, "Content Security Policy")
+
+
+def show(editor: Page, url: str) -> None:
+    """Fetch a page and show it."""
+    start = SCRIPT.partition("def on_start")[0]
+    lines = f"def on_start(self):\n        self.crawl({url!r}, callback=self.seen)\n\n"
+    write_script(editor, f"{start}{lines}    def seen(self, response):\n        pass\n")
+    run(editor)
+    tab(editor, "follows")
+    editor.locator(".newtask .task-run").click()
+    tab(editor, "web")
+
+
+def test_a_crawled_page_is_seen_with_pictures_and_leads_nowhere(
+    editor: Page, site: str, watch: Watch
+) -> None:
+    show(editor, f"{site}/picture?target={site}/one")
+    shown = editor.frame_locator("#tab-web iframe")
+    expect(shown.locator("h1")).to_have_text("Leading")
+    expect(shown.locator("meta[http-equiv=refresh]")).to_have_count(0)
+    expect(editor.locator("#tab-web iframe")).to_have_attribute("style", re.compile("height"))
+    expect(shown.locator("#dot")).to_have_js_property("naturalWidth", 1)
+    watch.asked.remove(f"{site}/dot.gif")  # the one thing that its site is asked for
+
+
+@pytest.mark.parametrize(
+    ("target", "directive"), [("{site}/one", "frame-src"), ("{web}/", "frame-ancestors")]
+)
+def test_nothing_but_the_crawled_page_can_be_in_its_frame(
+    editor: Page, site: str, web: Web, target: str, directive: str, watch: Watch
+) -> None:
+    target = target.format(site=site, web=web.url)
+    # What is plain text is written as it came, so this one does lead on.
+    with editor.expect_console_message(lambda said: directive in said.text):
+        show(editor, f"{site}/page.txt?target={target}")
+    forgive(watch, "Content Security Policy")
+
+
+@pytest.mark.parametrize("path", ["/", "/debug/any", "/results?project=any", "/cluster/"])
+def test_code_that_got_into_a_page_does_not_run(page: Page, path: str, watch: Watch) -> None:
+    page.goto(path)
+    with page.expect_console_message(lambda said: "script-src" in said.text):
+        page.evaluate(
+            """() => {
+                const script = document.createElement("script");
+                script.textContent = "window.ran = 'inline'";
+                document.body.append(script);
+            }"""
+        )
+    assert page.evaluate("window.ran") is None
     forgive(watch, "Content Security Policy")
 
 

@@ -8,13 +8,17 @@ from pyspider_zk.errors import ConfigError
 DOOR = Door("the pages", "--host", "change everything", "--need-auth with --username")
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.0.1", "::1", "localhost", "LOCALHOST"])
+HERE = ["127.0.0.1", "127.8.0.1", "::1", "[::1]", "localhost", "LOCALHOST", "::ffff:127.0.0.1"]
+
+
+@pytest.mark.parametrize("host", HERE)
 def test_on_loopback_nothing_is_asked_for(host: str) -> None:
     assert is_loopback(host)
     check_listening(DOOR, host, guarded=False)
 
 
 OPEN = ["0.0.0.0", "::", "", "10.0.0.1", "crawl.example.org", "127.1"]  # noqa: S104 - not bound
+OPEN += ["localhost.example.org", "127.0.0.1.example.org", "::ffff:10.0.0.1", "2130706433"]
 
 
 @pytest.mark.parametrize("host", OPEN)

@@ -322,7 +322,7 @@ def test_of_many_unknown_names_some_are_told(dispatcher: Dispatcher) -> None:
 
 
 def test_who_asked_for_what_stands_in_the_event_log_once(
-    dispatcher: Dispatcher, events: Events
+    dispatcher: Dispatcher, events: Events, projectdb: Any
 ) -> None:
     dispatcher.submit("rate", ALL, {"rate": 1, "burst": 2}, user="ann", batch="mine")
     dispatcher.submit("rate", ALL, {"rate": 1, "burst": 2}, user="ann", batch="mine")
@@ -335,6 +335,7 @@ def test_who_asked_for_what_stands_in_the_event_log_once(
         "operation": "rate",
         "arguments": {"rate": 1, "burst": 2},
         "total": 20,
+        "projects": sorted(row["name"] for row in projectdb.get_all(fields=["name"])),
     }
 
 

@@ -22,6 +22,7 @@ TYPES = {
     ".svg": {"image/svg+xml"},
     ".ttf": {"font/ttf", "application/x-font-ttf", BYTES},
     ".woff": {"font/woff", "application/font-woff", BYTES},
+    ".woff2": {"font/woff2", BYTES},
 }
 
 

@@ -70,7 +70,7 @@ def test_the_wheel_has_what_is_not_python(built: Path) -> None:
         "fetcher/splash_fetcher.lua",
         "webui/static/index.min.js",
         "webui/static/debug.min.css",
-        "webui/static/cdn/jquery/1.11.0/jquery.min.js",
+        "webui/static/cdn/jquery/3.7.1/jquery.min.js",
         "webui/static/cdn/font-awesome/4.0.3/fonts/fontawesome-webfont.woff",
         "webui/templates/index.html",
     ):

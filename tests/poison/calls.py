@@ -316,9 +316,9 @@ _POSTED: dict[str, tuple[str, bytes, dict[str, str]]] = {
 
 _WEB_RAW: dict[str, bytes] = {
     **{what: data.replace(b"/RPC2", b"/update") for what, data in _SENT.items()},
-    "a cookie of junk": b"GET / HTTP/1.1\r\nHost: x\r\nCookie: session=\xff\xfe;;==\r\n"
+    "a cookie of junk": b"GET / HTTP/1.1\r\nHost: localhost\r\nCookie: session=\xff\xfe;;==\r\n"
     b"Connection: close\r\n\r\n",
-    "a login of junk": b"GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Basic \xff\xff=\r\n"
+    "a login of junk": b"GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic \xff\xff=\r\n"
     b"Connection: close\r\n\r\n",
     "a host of junk": b"GET / HTTP/1.1\r\nHost: \x01\xff\r\nConnection: close\r\n\r\n",
 }

@@ -192,7 +192,8 @@ def test_it_serves_until_sigterm(ui: ClusterWebUI, as_configured: Settings) -> N
     # when
     try:
         visitor.start()
-        ui.run("0.0.0.0", port)  # noqa: S104 - as pyspider does
+        ui.config["insecure"] = True
+        ui.run("0.0.0.0", port)  # noqa: S104 - as it was told
     finally:
         signal.signal(signal.SIGTERM, before)
     # then
@@ -200,6 +201,44 @@ def test_it_serves_until_sigterm(ui: ClusterWebUI, as_configured: Settings) -> N
     assert seen == [200, [f"127.0.0.1:{port}"]]
     assert not not_ours.is_set()
     assert present(as_configured) == []
+
+
+@pytest.mark.parametrize("host", ["", "0.0.0.0", "192.0.2.1", "box"])  # noqa: S104 - refused
+def test_it_does_not_listen_for_others_without_a_login(ui: ClusterWebUI, host: str) -> None:
+    with pytest.raises(ConfigError, match=r"run Python.*--need-auth.*--insecure"):
+        ui.run(host, 0)
+    ui.config.update(webui_username="ann", webui_password="secret")  # noqa: S106 - a test's
+    with pytest.raises(ConfigError, match=r"run Python.*--need-auth.*--insecure"):
+        ui.run(host, 0)
+
+
+def test_a_login_that_nobody_has_is_refused(
+    ui: ClusterWebUI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ui.config.update(need_auth=True)
+    with pytest.raises(ConfigError, match="need_auth: nobody can log in"):
+        ui.run()
+    ui.config.update(webui_username="ann")
+    with pytest.raises(ConfigError, match="--username and --password, or none"):
+        ui.run()
+    monkeypatch.setenv("PYSPIDER_ZK_USERS", "/nowhere/users.json")
+    with pytest.raises(ConfigError, match=r"/nowhere/users\.json.*pyspider-zk user set"):
+        ui.run()
+
+
+@pytest.mark.zk
+def test_a_change_by_a_page_is_in_the_event_log(ui: ClusterWebUI, cluster: Cluster) -> None:
+    cluster.project("p")
+    ui.config.update(webui_username="ann", webui_password="secret")  # noqa: S106 - a test's
+    with ui.joined(cluster.settings, cluster.queues()):
+        client = ui.flask_app.test_client()
+        headers = _login("ann", "secret")
+        client.post("/debug/p/save", data={"script": "# new"}, headers=headers)
+        asked = {"operation": "stop", "names": ["p"]}
+        assert client.post("/api/v1/jobs", json=asked, headers=headers).status_code == 202
+        told = client.get("/api/v1/events").get_json()["items"]
+    found = [(each["kind"], each["who"], each["data"]["projects"]) for each in told]
+    assert found == [("script", "ann", ["p"]), ("batch", "ann", ["p"])]
 
 
 @pytest.mark.zk

@@ -12,6 +12,7 @@ from pyspider.webui.login import login_manager
 from werkzeug.exceptions import UnsupportedMediaType
 
 from pyspider_zk import __version__
+from pyspider_zk.core.roles import SAFE
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.webui.api import (
     cluster,
@@ -32,9 +33,7 @@ from pyspider_zk.webui.api.errors import (
 )
 from pyspider_zk.webui.api.schemas import Problem
 from pyspider_zk.webui.api.strict import StrictJSON
-from pyspider_zk.webui.headers import restrict
 from pyspider_zk.webui.problem import PROBLEM_TYPE
-from pyspider_zk.webui.readers import SAFE
 
 PREFIX = "/api/v1"
 
@@ -91,7 +90,6 @@ def create_api(backend: Backend, **settings: Any) -> Flask:
     api = _Api(flask_app)
     for part in _PARTS:
         api.register_blueprint(part.blueprint)
-    restrict(flask_app)
     return flask_app
 
 

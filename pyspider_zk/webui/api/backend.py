@@ -1,6 +1,5 @@
 """What the API speaks for."""
 
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -11,14 +10,12 @@ from flask_login import current_user
 from pyspider_zk.config import Settings
 from pyspider_zk.core.events import Event
 from pyspider_zk.core.records import Cluster
-from pyspider_zk.errors import ClusterError
 from pyspider_zk.hooks.dispatcher import Dispatcher
 from pyspider_zk.hooks.router import Router
 from pyspider_zk.queues.api import ParkingLot, SlotQueues
+from pyspider_zk.webui.journal import record
 from pyspider_zk.webui.watch import LeaseWatch
 from pyspider_zk.zookeeper.events import Events
-
-logger = logging.getLogger("pyspider_zk.webui")
 
 _KEY = "pyspider_zk"
 
@@ -62,14 +59,10 @@ def backend() -> Backend:
 
 
 def user() -> str:
-    """Return the name of who is logged in, empty if nobody is, or anybody may say any name."""
-    checked = backend().config.get("webui_username") and current_user.is_active
-    return str(current_user.get_id() or "") if checked else ""
+    """Return the name of who is logged in, empty if nobody is."""
+    return str(current_user.get_id() or "") if current_user.is_active else ""
 
 
 def tell(event: Event) -> None:
     """Append to the event log; that it is away undoes nothing of what was done."""
-    try:
-        backend().events.append(event)
-    except ClusterError as error:
-        logger.warning("%s; it is not in the event log: %s", event.text, error)
+    record(backend().events.append, event)

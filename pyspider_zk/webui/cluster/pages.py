@@ -8,7 +8,6 @@ from flask_login import current_user
 from pyspider.webui.login import login_manager
 
 from pyspider_zk import __version__
-from pyspider_zk.webui.headers import restrict
 
 PREFIX = "/cluster"
 
@@ -52,7 +51,6 @@ def create_pages(config: Mapping[str, Any]) -> Flask:
     flask_app.extensions[_CONFIG] = config
     login_manager.init_app(flask_app, add_context_processor=False)
     flask_app.register_blueprint(blueprint)
-    restrict(flask_app)
     return flask_app
 
 

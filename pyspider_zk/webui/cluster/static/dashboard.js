@@ -67,8 +67,8 @@ async function refresh(row) {
   }
 }
 
-// pyspider's script makes the rows out of a template at this event, and heard of it first.
-document.addEventListener("DOMContentLoaded", () => {
+// pyspider's script makes the rows out of a template when jQuery says so, and it asked first.
+$(() => {
   for (const row of document.querySelectorAll("table.projects tr[data-name]"))
     row.querySelector(".project-actions").append(menu(row));
   document.querySelector("table.projects").before(said);

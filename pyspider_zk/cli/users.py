@@ -1,0 +1,86 @@
+"""The commands of ``user``: who may log in to the web UI."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pyspider_zk.cli.target import settings_of
+from pyspider_zk.core.roles import Role
+from pyspider_zk.errors import ConfigError
+
+_FILE = click.option(
+    "--file",
+    "given",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="the file of users; default: the setting users",
+)
+
+
+@click.group()
+def user() -> None:
+    """Say who may log in to the web UI, and as what."""
+
+
+@user.command("set")
+@click.argument("name")
+@click.option("--role", required=True, type=click.Choice([each.value for each in Role]))
+@click.option("--keep-password", is_flag=True, help="change the role only")
+@_FILE
+@click.pass_obj
+def set_user(
+    asked: dict[str, Any], name: str, role: str, keep_password: bool, given: Path | None
+) -> None:
+    """Add a user, or change one. The password is asked for, or read from stdin.
+
+    A viewer looks at everything, an operator also starts, stops and deletes projects, an admin also
+    edits and runs scripts.
+    """
+    from pyspider_zk.webui.users import change_users, check_name
+
+    path = _path(asked, given)
+    check_name(name)
+    change_users(path, Role(role), name, None if keep_password else _password(name))
+    click.echo(f"{name} is {role} in {path}")
+
+
+@user.command()
+@click.argument("name")
+@_FILE
+@click.pass_obj
+def remove(asked: dict[str, Any], name: str, given: Path | None) -> None:
+    """Remove a user, whose sessions end."""
+    from pyspider_zk.webui.users import remove_user
+
+    path = _path(asked, given)
+    remove_user(path, name)
+    click.echo(f"{name} is removed from {path}")
+
+
+@user.command("list")
+@_FILE
+@click.pass_obj
+def list_users(asked: dict[str, Any], given: Path | None) -> None:
+    """List the users and their roles."""
+    from pyspider_zk.webui.users import read_users
+
+    for name, each in sorted(read_users(_path(asked, given)).users.items()):
+        click.echo(f"{name}\t{each.role}")
+
+
+def _path(asked: dict[str, Any], given: Path | None) -> Path:
+    path = str(given or settings_of(asked).users)
+    if not path:
+        raise ConfigError(["users: no file is named: give --file, or the setting users"])
+    return Path(path)
+
+
+def _password(name: str) -> str:
+    """Ask a person twice; a program writes one line."""
+    if sys.stdin.isatty():
+        prompted: str = click.prompt(
+            f"Password of {name}", hide_input=True, confirmation_prompt=True
+        )
+        return prompted
+    return sys.stdin.readline().rstrip("\r\n")

@@ -1,0 +1,34 @@
+"""Roles of those who log in to the web UI, and what each may do."""
+
+from enum import StrEnum
+
+SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PROPFIND"})
+"""The methods that change nothing."""
+
+_OPERATING = ("/update", "/run")
+_OPERATING_BELOW = "/api/v1/"
+
+
+class Role(StrEnum):
+    """What somebody may do; each may also do what those before it may."""
+
+    VIEWER = "viewer"
+    """Look at everything."""
+    OPERATOR = "operator"
+    """Start, stop, delete and set projects."""
+    ADMIN = "admin"
+    """Edit and run scripts."""
+
+    def may(self, needed: "Role") -> bool:
+        """Tell whether this role is enough where another is needed."""
+        order = list(Role)
+        return order.index(self) >= order.index(needed)
+
+
+def needed_role(method: str, path: str) -> Role:
+    """Return the role that a request needs; what is not known here needs the highest."""
+    if method in SAFE:
+        return Role.VIEWER
+    if path in _OPERATING or path.startswith(_OPERATING_BELOW):
+        return Role.OPERATOR
+    return Role.ADMIN

@@ -1,0 +1,87 @@
+"""Access: lets a request through only if its sender may do what it does."""
+
+import json
+from collections.abc import Iterable, Mapping
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from pyspider_zk.core.roles import SAFE, Role, needed_role
+from pyspider_zk.webui.logins import LOGIN, Login, Logins, TooManyTries, WrongLogin
+from pyspider_zk.webui.problem import PROBLEM_TYPE, problem
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+OPEN = "/login"
+"""Where the login page is; everybody may see it."""
+
+CHALLENGE = ("WWW-Authenticate", 'Basic realm="Login Required"')
+
+_NOBODY = "log in with a name and password of the web UI, by HTTP Basic or at /login"
+_NOBODY_CHANGES = f"without a login you may only look: {_NOBODY}"
+_NOT_ENOUGH = {
+    Role.VIEWER: "{} may only look: log in as an operator or admin, at /login",
+    Role.OPERATOR: "{} may edit and run no scripts: log in as an admin",
+}
+
+
+class Access:
+    """A WSGI application behind the check. Threads: any.
+
+    Who is not logged in may do what pyspider lets them, unless its setting is ``need_auth``, or
+    ours is ``login_to_change``.
+
+    Args:
+        application: what is protected.
+        logins: know who sent a request.
+        config: pyspider's settings of the web UI, which may change while it runs.
+    """
+
+    def __init__(
+        self, application: "WSGIApplication", logins: Logins, config: Mapping[str, Any]
+    ) -> None:
+        self._application = application
+        self._logins = logins
+        self._config = config
+
+    def __call__(self, environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
+        """Pass the request on with its login, or answer 401, 403 or 429."""
+        path = _path(environ)
+        if path == OPEN or path.startswith(f"{OPEN}/"):
+            return self._application(environ, start)
+        try:
+            login = environ[LOGIN] = self._logins.find(environ)
+        except WrongLogin as error:
+            return refuse(start, HTTPStatus.UNAUTHORIZED, str(error), CHALLENGE)
+        except TooManyTries as error:
+            after = ("Retry-After", str(error.wait))
+            return refuse(start, HTTPStatus.TOO_MANY_REQUESTS, str(error), after)
+        return self._decided(login, path, environ, start)
+
+    def _decided(
+        self, login: Login | None, path: str, environ: "WSGIEnvironment", start: "StartResponse"
+    ) -> Iterable[bytes]:
+        method = environ["REQUEST_METHOD"]
+        if login is None and self._config.get("need_auth"):
+            return refuse(start, HTTPStatus.UNAUTHORIZED, _NOBODY, CHALLENGE)
+        if login is None and self._config.get("login_to_change") and method not in SAFE:
+            return refuse(start, HTTPStatus.UNAUTHORIZED, _NOBODY_CHANGES, CHALLENGE)
+        if login is not None and not login.role.may(needed_role(method, path)):
+            detail = _NOT_ENOUGH[login.role].format(login.name)
+            return refuse(start, HTTPStatus.FORBIDDEN, detail)
+        return self._application(environ, start)
+
+
+def refuse(
+    start: "StartResponse", status: HTTPStatus, detail: str, *headers: tuple[str, str]
+) -> list[bytes]:
+    """Answer a problem; the detail names the culprit and the remedy."""
+    body = json.dumps(problem(status, detail)).encode()
+    about = [("Content-Type", PROBLEM_TYPE), ("Content-Length", str(len(body)))]
+    start(f"{status.value} {status.phrase}", [*about, *headers])
+    return [body]
+
+
+def _path(environ: "WSGIEnvironment") -> str:
+    """Return the path as the browser sent it, also below where WebDAV is mounted."""
+    return f"{environ.get('SCRIPT_NAME', '')}{environ.get('PATH_INFO', '')}"

@@ -1,0 +1,166 @@
+"""Audit: each change by pyspider's pages and by WebDAV becomes an event.
+
+The API has events of its own. What was refused before it came here, for want of a login or a role,
+is no change and leaves none, so nobody can push others' events out of the log by being refused.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from flask import Response, request
+
+from pyspider_zk.core.events import Event, EventKind
+from pyspider_zk.core.names import PROJECT_NAME_LIMIT
+from pyspider_zk.webui.journal import Append, record
+from pyspider_zk.webui.logins import LOGIN
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+_DAV = frozenset({"PUT", "DELETE", "MOVE", "COPY", "MKCOL", "PROPPATCH", "POST"})
+_VALUE_LIMIT = 80  # characters of a value that the text quotes
+_SCRIPT = "/debug/"
+
+Clock = Callable[[], float]
+
+
+@contextmanager
+def audited(flask_app: Any, append: Append, clock: Clock = time.time) -> Iterator[None]:
+    """Tell of changes by pyspider's pages while the block runs.
+
+    Args:
+        append: writes an event.
+        clock: seconds since the epoch.
+    """
+
+    def tell(response: Response) -> Response:
+        too_large = response.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+        form = {} if too_large else request.form
+        change = _change(request.method, request.path, form)
+        if change is not None:
+            kind, project, text = change
+            result = _result(response.status_code, _said(response, kind))
+            record(append, _event(request.environ, kind, [project], text, result, clock()))
+        return response
+
+    hooks = flask_app.after_request_funcs.setdefault(None, [])
+    hooks.append(tell)
+    try:
+        yield
+    finally:
+        hooks.remove(tell)
+
+
+class AuditedDav:
+    """WebDAV whose changes are told. Threads: any.
+
+    Args:
+        application: pyspider's WebDAV.
+        append: writes an event.
+        clock: seconds since the epoch.
+    """
+
+    def __init__(
+        self, application: "WSGIApplication", append: Append, clock: Clock = time.time
+    ) -> None:
+        self._application = application
+        self._append = append
+        self._clock = clock
+
+    def __call__(self, environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
+        """Answer, and tell if it was to change something."""
+        if environ["REQUEST_METHOD"] not in _DAV:
+            return self._application(environ, start)
+        status = [HTTPStatus.INTERNAL_SERVER_ERROR.value]  # unless it comes to an answer
+
+        def begin(line: str, headers: list[tuple[str, str]], *info: Any) -> Any:
+            status[:] = [int(line.split()[0])]
+            return start(line, headers, *info)
+
+        try:
+            return _whole(self._application(environ, begin))
+        finally:
+            self._tell(environ, status[0])
+
+    def _tell(self, environ: "WSGIEnvironment", status: int) -> None:
+        method, projects = environ["REQUEST_METHOD"], _projects(environ)
+        text = f"{method} of {' to '.join(projects)} by WebDAV"
+        result = _result(status)
+        record(
+            self._append,
+            _event(environ, EventKind.SCRIPT, projects, text, result, self._clock()),
+        )
+
+
+def _event(
+    environ: Mapping[str, Any],
+    kind: EventKind,
+    projects: list[str],
+    text: str,
+    result: str,
+    now: float,
+) -> Event:
+    login = environ.get(LOGIN)
+    data = {"projects": projects, "result": result, "peer": environ.get("REMOTE_ADDR", "")}
+    return Event(kind, f"{text}: {result}", now, login.name if login else "", data)
+
+
+def _change(method: str, path: str, form: Mapping[str, str]) -> tuple[EventKind, str, str] | None:
+    """Return what a request to pyspider's pages changes: kind, project, text."""
+    if method != "POST":
+        return None
+    if path == "/update":
+        project, name, value = (form.get(each, "") for each in ("pk", "name", "value"))
+        text = f"set {name:.20} of {_name(project)} to {value[:_VALUE_LIMIT]!r}"
+        return EventKind.CHANGE, _name(project), text
+    if path == "/run":
+        project = _name(form.get("project", ""))
+        return EventKind.RUN, project, f"run {project}"
+    project, _, what = path.removeprefix(_SCRIPT).partition("/")
+    if path.startswith(_SCRIPT) and what == "save":
+        return EventKind.SCRIPT, _name(project), f"save the script of {_name(project)}"
+    if path.startswith(_SCRIPT) and what == "run":
+        return EventKind.TRIAL, _name(project), f"try a script of {_name(project)}"
+    return None
+
+
+def _said(response: Response, kind: EventKind) -> str:
+    """Return what a page answered; a trial's answer may be long, and tells nothing of a change."""
+    return "" if kind is EventKind.TRIAL else response.get_data(as_text=True)
+
+
+def _result(status: int, said: str = "") -> str:
+    if status >= HTTPStatus.BAD_REQUEST:
+        return f"refused ({status})" if status < HTTPStatus.INTERNAL_SERVER_ERROR else "failed"
+    if said == "rpc error":
+        return "done, but no scheduler could be told"
+    if said.replace(" ", "") == '{"result":false}':
+        return "no scheduler took it"
+    return "done"
+
+
+def _projects(environ: "WSGIEnvironment") -> list[str]:
+    """Return the project of a request by WebDAV, and the one that it is moved or copied to."""
+    paths = [
+        str(environ.get("PATH_INFO", "")).encode("latin-1", "replace").decode(errors="replace")
+    ]
+    if target := environ.get("HTTP_DESTINATION"):
+        paths.append(unquote(target.partition("://")[2].partition("?")[0]) or target)
+    return [_name(path.rpartition("/")[2].removesuffix(".py")) for path in paths]
+
+
+def _name(project: str) -> str:
+    return project[:PROJECT_NAME_LIMIT]
+
+
+def _whole(answer: Iterable[bytes]) -> list[bytes]:
+    try:
+        return list(answer)
+    finally:
+        close = getattr(answer, "close", None)
+        if close is not None:
+            close()

@@ -1,0 +1,25 @@
+"""Journal: what somebody did by the web UI, for the event log."""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from pyspider_zk.core.events import Event
+from pyspider_zk.errors import ClusterError
+
+logger = logging.getLogger("pyspider_zk.webui")
+
+Append = Callable[[Event], Any]
+"""Writes an event; may raise ``ClusterError``."""
+
+
+def record(append: Append, event: Event) -> None:
+    """Append to the event log; that it is away undoes nothing of what was done.
+
+    Blocks for some seconds at most.
+    """
+    try:
+        append(event)
+    except ClusterError as error:
+        by = event.who or "somebody who is not logged in"
+        logger.warning("%s by %s; it is not in the event log: %s", event.text, by, error)

@@ -1,0 +1,160 @@
+"""Logins: who sent a request, by password or by session. Everything else is refused here."""
+
+import logging
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable
+from hmac import digest
+from math import ceil
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+from pyspider.webui.identity import credentials
+from werkzeug.sansio.http import parse_cookie
+
+from pyspider_zk.core.roles import Role
+from pyspider_zk.errors import ClusterError
+from pyspider_zk.webui.accounts import Account, Accounts
+from pyspider_zk.webui.sessions import COOKIE, Sessions
+from pyspider_zk.webui.throttle import Key, Throttle, peer_key
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIEnvironment
+
+logger = logging.getLogger("pyspider_zk.webui")
+
+LOGIN = "pyspider_zk.login"
+"""Where a request has its login, once it was looked at; no header can have this name."""
+
+_REMEMBERED = 1000
+
+_DECOY = Account(
+    "",
+    Role.VIEWER,
+    "scrypt:32768:8:1$0123456789abcdef$00000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000",
+    hashed=True,
+)
+
+
+class Login(NamedTuple):
+    """Who is logged in."""
+
+    name: str
+    role: Role
+
+    @property
+    def is_viewer(self) -> bool:
+        """Whether they may only look."""
+        return self.role is Role.VIEWER
+
+
+class WrongLogin(ClusterError):
+    """A name or password that is wrong, or credentials that cannot be read."""
+
+
+class TooManyTries(ClusterError):
+    """Wrong passwords were tried too often.
+
+    Attributes:
+        wait: seconds until the next try.
+    """
+
+    def __init__(self, wait: float) -> None:
+        self.wait = ceil(wait)
+        super().__init__(f"too many wrong passwords: try again in {self.wait} s")
+
+
+class Logins:
+    """Finds out who sent a request. Threads: any.
+
+    A password is hashed when it is first seen, then remembered by a keyed digest: a client with
+    HTTP Basic sends it with every request.
+
+    Args:
+        accounts: tells everybody who may log in.
+        throttle: counts wrong passwords.
+        sessions: of those who logged in by the login page.
+    """
+
+    def __init__(
+        self, accounts: Callable[[], Accounts], throttle: Throttle, sessions: Sessions
+    ) -> None:
+        self._accounts = accounts
+        self._throttle = throttle
+        self._sessions = sessions
+        self._key = secrets.token_bytes(32)
+        self._right: OrderedDict[bytes, None] = OrderedDict()
+
+    def find(self, environ: "WSGIEnvironment") -> Login | None:
+        """Return who sent a request; None: nobody says who they are, or nobody could.
+
+        Raises:
+            WrongLogin: the credentials are wrong, or none that are known here.
+            TooManyTries: see there.
+        """
+        accounts = self._accounts()
+        if not accounts:
+            return None
+        if "HTTP_AUTHORIZATION" in environ:
+            given = credentials(environ)
+            if given is None:
+                raise WrongLogin("log in with a name and a password by HTTP Basic")
+            name, password = given
+            return self._checked(name, password, str(environ.get("REMOTE_ADDR", "")), accounts)
+        return self._of_session(environ, accounts)
+
+    def start_session(self, name: str, password: str, peer: str) -> str:
+        """Return the cookie of a new session.
+
+        Raises:
+            WrongLogin: name or password is wrong.
+            TooManyTries: see there.
+        """
+        accounts = self._accounts()
+        login = self._checked(name, password, peer, accounts)
+        return self._sessions.issue(login.name, accounts[login.name].secret)
+
+    def _checked(self, name: str, password: str, peer: str, accounts: Accounts) -> Login:
+        account = accounts.get(name)
+        if account is not None and self._digest(account, password) in self._right:
+            return Login(account.name, account.role)
+        keys = [peer_key(peer), Key("user", name)]
+        if wait := self._throttle.wait(keys):
+            raise TooManyTries(wait)
+        if account is None and any(each.hashed for each in accounts.values()):
+            _DECOY.has(password)  # an unknown name takes as long as a known one
+        if account is None or not account.has(password):
+            self._refuse(account, peer, keys)
+        self._remember(account, password)
+        return Login(account.name, account.role)
+
+    def _refuse(self, account: Account | None, peer: str, keys: list[Key]) -> NoReturn:
+        """Say so in the log, without what was presented: an unknown name may be a password."""
+        who = repr(account.name) if account else "an unknown name"
+        logger.warning("wrong login to the web UI as %s from %s", who, peer)
+        for key in self._throttle.failed(keys):
+            whom = peer if key.kind == "peer" else who
+            logger.warning("too many wrong logins of %s %s: refused for a while", key.kind, whom)
+        raise WrongLogin("wrong name or password")
+
+    def _remember(self, account: Account, password: str) -> None:
+        self._right[self._digest(account, password)] = None
+        while len(self._right) > _REMEMBERED:
+            self._right.popitem(last=False)
+
+    def _digest(self, account: Account, password: str) -> bytes:
+        """Return what stands for this password of this account as it is now."""
+        return digest(self._key, f"{account.secret}\0{password}".encode(), "sha256")
+
+    def _of_session(self, environ: "WSGIEnvironment", accounts: Accounts) -> Login | None:
+        session = self._sessions.read(_cookie(environ))
+        account = accounts.get(session.name) if session else None
+        if session is None or account is None:
+            return None
+        proof = self._sessions.proof(account.name, account.secret)
+        return Login(account.name, account.role) if proof == session.proof else None
+
+
+def _cookie(environ: "WSGIEnvironment") -> str:
+    """Return the session's cookie, empty if there is none; other cookies may be any bytes."""
+    header = str(environ.get("HTTP_COOKIE", "")).encode("latin-1").decode(errors="replace")
+    return parse_cookie(header).get(COOKIE, "")

@@ -1,0 +1,87 @@
+"""Whether the web UI may open: its logins must mean something, and others may not just walk in."""
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspider_zk.config import Settings
+from pyspider_zk.core.listening import Door, check_listening, is_loopback
+from pyspider_zk.core.roles import Role
+from pyspider_zk.webui.accounts import account_faults, configured
+from pyspider_zk.webui.users import read_users
+
+logger = logging.getLogger("pyspider_zk.webui")
+
+INSECURE = "insecure"
+"""Where pyspider's config of the web UI has that it shall be open to everybody."""
+
+DOOR = Door(
+    name="the web UI",
+    option="webui --host",
+    opens="see all projects and run Python here as this user",
+    guard="a login (--need-auth with --username and --password, or the setting users)",
+)
+
+
+def login_settings(settings: Settings) -> dict[str, Any]:
+    """Return what pyspider's config says of our settings of logins."""
+    return {
+        "login_to_change": settings.login_to_change,
+        "viewer_username": settings.viewer_username,
+        "viewer_password": settings.viewer_password,
+    }
+
+
+def login_faults(settings: Settings, config: Mapping[str, Any]) -> list[str]:
+    """Return why nobody could log in, or a login would mean nothing."""
+    if faults := account_faults(config, settings.users):
+        return faults
+    can_change = _can_change(settings, config)
+    named = config.get("webui_username")
+    rules = [
+        (
+            bool(named) == bool(config.get("webui_password")),
+            "webui: give --username and --password, or none of them",
+        ),
+        (
+            can_change or not settings.login_to_change,
+            "login_to_change: nobody can log in; start webui with --username and --password,"
+            " or name a file of users",
+        ),
+        (
+            can_change or not config.get("need_auth"),
+            "need_auth: nobody can log in; start webui with --username and --password,"
+            " or name a file of users",
+        ),
+        (
+            not settings.viewer_username or (can_change and bool(config.get("need_auth"))),
+            "viewer_username: everybody may look; start webui with --need-auth, --username and"
+            " --password, or leave it out",
+        ),
+        (
+            not settings.viewer_username or settings.viewer_username != named,
+            "viewer_username: must be another name than webui's --username",
+        ),
+    ]
+    return [fault for holds, fault in rules if not holds]
+
+
+def check_open(host: str, settings: Settings, config: Mapping[str, Any]) -> None:
+    """Let the web UI listen at an address, and say so if that opens it to everybody.
+
+    Raises:
+        ConfigError: others could reach it, and need no login.
+    """
+    guarded = bool(config.get("need_auth")) or settings.login_to_change
+    insecure = bool(config.get(INSECURE))
+    check_listening(DOOR, host, guarded=guarded, insecure=insecure)
+    if not (guarded or is_loopback(host)):
+        logger.warning("--insecure: whoever reaches %s may %s", host or "this machine", DOOR.opens)
+
+
+def _can_change(settings: Settings, config: Mapping[str, Any]) -> bool:
+    """Tell whether anybody could log in who may do more than look."""
+    of_file = read_users(Path(settings.users)).users.values() if settings.users else ()
+    roles = [each.role for each in (*configured(config).values(), *of_file)]
+    return any(role.may(Role.OPERATOR) for role in roles)

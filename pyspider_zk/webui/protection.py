@@ -1,0 +1,93 @@
+"""Puts together what stands between pyspider's web UI and everybody who can reach it."""
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from werkzeug.middleware.dispatcher import DispatcherMiddleware
+
+from pyspider_zk.config import Settings
+from pyspider_zk.webui import login
+from pyspider_zk.webui.access import Access
+from pyspider_zk.webui.accounts import FileAccounts, all_accounts
+from pyspider_zk.webui.audit import AuditedDav, audited
+from pyspider_zk.webui.guard import Guard, hosts_of
+from pyspider_zk.webui.headers import Headers
+from pyspider_zk.webui.journal import Append
+from pyspider_zk.webui.logins import LOGIN, Logins
+from pyspider_zk.webui.opening import login_settings
+from pyspider_zk.webui.sessions import Sessions
+from pyspider_zk.webui.throttle import Throttle
+from pyspider_zk.webui.users import read_users
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIApplication
+
+COOKIES = {"SESSION_COOKIE_SAMESITE": "Strict", "SESSION_COOKIE_HTTPONLY": True}
+"""Flask's settings for cookies that other sites' requests do not carry and scripts do not see."""
+
+
+@contextmanager
+def protected(
+    flask_app: Any, settings: Settings, append: Append, listens: str = "127.0.0.1"
+) -> Iterator[None]:
+    """Protect pyspider's pages and its WebDAV while the block runs.
+
+    pyspider puts WebDAV beside the Flask application when it begins to serve.
+
+    Args:
+        flask_app: pyspider's.
+        settings: of this process.
+        append: writes an event.
+        listens: the address that the web UI binds.
+
+    Raises:
+        ConfigError: the user file is faulty.
+    """
+    config, behind, before = flask_app.config, _webdav(), flask_app.wsgi_app
+    logins = _logins(settings, config)
+    hosts = hosts_of(listens, settings.trusted_hosts, settings.trusted_origins)
+
+    def wrapped(application: "WSGIApplication") -> "WSGIApplication":
+        access = Access(application, logins, config)
+        guard = Guard(access, settings.trusted_origins, hosts)
+        return Headers(guard, config.get("cdn") or "")
+
+    ours = {**COOKIES, **login_settings(settings), "identify": lambda environ: environ.get(LOGIN)}
+    others = {name: config[name] for name in ours if name in config}
+    dav_app = behind and behind.dav_app
+    pages = DispatcherMiddleware(before, {login.PREFIX: login.create_login(logins)})
+    flask_app.wsgi_app = wrapped(pages)
+    config.update(ours)
+    if behind is not None:
+        behind.dav_app = wrapped(AuditedDav(dav_app, append))
+    try:
+        with audited(flask_app, append):
+            yield
+    finally:
+        flask_app.wsgi_app = before
+        for name in ours:
+            del config[name]
+        config.update(others)
+        if behind is not None:
+            behind.dav_app = dav_app
+
+
+def _logins(settings: Settings, config: Any) -> Logins:
+    """Return what knows everybody; without a file sessions end with the process."""
+    if not settings.users:
+        return Logins(all_accounts(config), Throttle(), Sessions(secrets.token_hex(32)))
+    path = Path(settings.users)
+    accounts = all_accounts(config, FileAccounts(path).read)
+    return Logins(accounts, Throttle(), Sessions(read_users(path).key))
+
+
+def _webdav() -> Any:
+    """Return pyspider's module for WebDAV, None if what it needs is not installed."""
+    try:
+        from pyspider.webui import webdav
+    except ImportError:
+        return None
+    return webdav

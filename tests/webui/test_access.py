@@ -1,0 +1,117 @@
+"""Each may do what their role is for, whatever way they take."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from werkzeug.test import Client
+from werkzeug.wrappers import Response
+
+from pyspider_zk.core.roles import Role
+from pyspider_zk.webui.access import Access
+from pyspider_zk.webui.accounts import FileAccounts, all_accounts
+from pyspider_zk.webui.logins import Logins
+from pyspider_zk.webui.sessions import Sessions
+from pyspider_zk.webui.throttle import PER_PEER, Throttle
+from pyspider_zk.webui.users import change_users
+
+ANN = {"webui_username": "ann", "webui_password": "secret"}
+EVE = {"viewer_username": "eve", "viewer_password": "look"}
+OLGA = ("olga", "correct horse")
+
+
+def client(config: dict[str, Any], path: Path | None = None) -> Client:
+    accounts = all_accounts(config, FileAccounts(path).read if path else dict)
+    logins = Logins(accounts, Throttle(lambda: 0.0), Sessions("k"))
+    return Client(Access(Response("done"), logins, config))
+
+
+@pytest.mark.parametrize(
+    ("method", "login", "status"),
+    [
+        ("GET", None, 200),
+        ("POST", None, 401),
+        ("POST", ("ann", "wrong"), 401),
+        ("POST", ("bob", "secret"), 401),
+        ("POST", ("ann", "secret"), 200),
+        ("PUT", None, 401),
+    ],
+)
+def test_only_who_is_logged_in_may_change_anything(
+    method: str, login: tuple[str, str] | None, status: int
+) -> None:
+    opened = client(ANN | {"login_to_change": True})
+    with opened.open("/update", method=method, auth=login) as answer:
+        assert answer.status_code == status
+        assert ("WWW-Authenticate" in answer.headers) == (status == 401)
+
+
+@pytest.mark.parametrize("more", [{}, {"login_to_change": True}, {"need_auth": True}])
+@pytest.mark.parametrize(
+    ("method", "login", "status"),
+    [
+        ("GET", ("eve", "look"), 200),
+        ("POST", ("eve", "look"), 403),
+        ("PUT", ("eve", "look"), 403),
+        ("POST", ("ann", "secret"), 200),
+    ],
+)
+def test_a_viewer_may_look_and_is_told_who_may_change(
+    more: dict[str, Any], method: str, login: tuple[str, str], status: int
+) -> None:
+    with client(ANN | EVE | more).open("/update", method=method, auth=login) as answer:
+        assert answer.status_code == status
+        assert ("eve may only look" in answer.text) == (status == 403)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/debug/p", 200),
+        ("POST", "/update", 200),
+        ("POST", "/api/v1/jobs", 200),
+        ("POST", "/debug/p/save", 403),
+        ("POST", "/debug/p/run", 403),
+        ("PUT", "/dav/p.py", 403),
+    ],
+)
+def test_an_operator_starts_and_stops_and_edits_no_script(
+    tmp_path: Path, method: str, path: str, status: int
+) -> None:
+    file = tmp_path / "users.json"
+    change_users(file, Role.OPERATOR, *OLGA)
+    with client({}, file).open(path, method=method, auth=OLGA) as answer:
+        assert answer.status_code == status
+        assert ("log in as an admin" in answer.text) == (status == 403)
+
+
+def test_with_need_auth_nobody_looks_without_a_login_but_at_the_login_page() -> None:
+    opened = client(ANN | {"need_auth": True})
+    for path, status in (("/", 401), ("/loginx", 401), ("/login", 200), ("/login/", 200)):
+        with opened.get(path) as answer:
+            assert answer.status_code == status
+
+
+@pytest.mark.parametrize("config", [{}, {"webui_username": "ann"}, {"webui_password": "secret"}])
+@pytest.mark.parametrize("login", [("None", ""), ("ann", ""), ("ann", "None"), ("", "secret")])
+def test_without_a_name_and_a_password_that_were_set_nobody_is_logged_in(
+    config: dict[str, Any], login: tuple[str, str]
+) -> None:
+    with client(config | {"login_to_change": True}).post("/update", auth=login) as answer:
+        assert answer.status_code == 401
+
+
+def test_broken_credentials_are_refused() -> None:
+    opened = client(ANN)
+    for text in ("Basic %%%", "Basic", "Bearer x", ""):
+        with opened.post("/update", headers={"Authorization": text}) as answer:
+            assert answer.status_code == 401
+
+
+def test_whoever_guesses_on_is_told_when_to_come_back() -> None:
+    opened = client(ANN)
+    for number in range(PER_PEER.burst):
+        opened.get("/", auth=(f"name{number}", "guess")).close()
+    with opened.get("/", auth=("ann", "secret")) as answer:
+        assert answer.status_code == 429
+        assert int(answer.headers["Retry-After"]) == PER_PEER.pause

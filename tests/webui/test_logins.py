@@ -1,0 +1,181 @@
+"""Who sent a request, by password or session."""
+
+import logging
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyspider_zk.core.roles import Role
+from pyspider_zk.webui.accounts import FileAccounts, account_faults, all_accounts
+from pyspider_zk.webui.logins import Login, Logins, TooManyTries, WrongLogin
+from pyspider_zk.webui.sessions import COOKIE, LASTS, Sessions
+from pyspider_zk.webui.throttle import PER_PEER, PER_USER, Throttle
+from pyspider_zk.webui.users import change_users, read_users, remove_user
+
+ANN = {"webui_username": "ann", "webui_password": "secret"}
+EVE = {"viewer_username": "eve", "viewer_password": "look"}
+PASSWORD = "correct horse"  # noqa: S105 - a test's
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1e9
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    change_users(tmp_path / "users.json", Role.OPERATOR, "olga", PASSWORD)
+    return tmp_path / "users.json"
+
+
+@pytest.fixture
+def logins(clock: Clock, path: Path) -> Logins:
+    accounts = all_accounts(ANN | EVE, FileAccounts(path).read)
+    return Logins(accounts, Throttle(clock), Sessions(read_users(path).key, clock))
+
+
+def basic(name: str, password: str, peer: str = "192.0.2.1") -> dict[str, Any]:
+    coded = b64encode(f"{name}:{password}".encode()).decode()
+    return {"HTTP_AUTHORIZATION": f"Basic {coded}", "REMOTE_ADDR": peer}
+
+
+@pytest.mark.parametrize(
+    ("name", "password", "role"),
+    [
+        ("ann", "secret", Role.ADMIN),
+        ("eve", "look", Role.VIEWER),
+        ("olga", PASSWORD, Role.OPERATOR),
+    ],
+)
+def test_settings_and_file_have_accounts(
+    logins: Logins, name: str, password: str, role: Role
+) -> None:
+    for _ in range(2):
+        assert logins.find(basic(name, password)) == Login(name, role)
+    with pytest.raises(WrongLogin):
+        logins.find(basic(name, f"{password}!"))
+
+
+def test_no_credentials_are_nobody_and_unreadable_ones_are_refused(logins: Logins) -> None:
+    assert logins.find({}) is None
+    for cookie in (
+        f"{COOKIE}=forged",
+        f"x=\xff\xfe;;==; {COOKIE}=\xff.\xfe",
+        f"{COOKIE}=..",
+        COOKIE,
+    ):
+        assert logins.find({"HTTP_COOKIE": cookie}) is None
+    for header in ("", "Basic", "Basic \xff\xff=", "Digest username=ann", "Bogus YW5uOnNlY3JldA=="):
+        with pytest.raises(WrongLogin):
+            logins.find({"HTTP_AUTHORIZATION": header})
+
+
+def test_where_nobody_can_log_in_credentials_mean_nothing(clock: Clock) -> None:
+    logins = Logins(all_accounts({}), Throttle(clock), Sessions("k", clock))
+    assert logins.find(basic("None", "None")) is None
+    with pytest.raises(WrongLogin):
+        logins.start_session("", "", "192.0.2.1")
+
+
+def test_wrong_passwords_of_a_user_are_throttled_from_wherever(
+    logins: Logins, clock: Clock
+) -> None:
+    for number in range(PER_USER.burst):
+        with pytest.raises(WrongLogin):
+            logins.find(basic("ann", "guess", f"192.0.2.{number}"))
+    with pytest.raises(TooManyTries) as raised:
+        logins.find(basic("ann", "secret", "192.0.2.99"))
+    assert raised.value.wait == PER_USER.pause
+    assert logins.find(basic("eve", "look")) == Login("eve", Role.VIEWER)
+    clock.now += PER_USER.pause
+    assert logins.find(basic("ann", "secret")) == Login("ann", Role.ADMIN)
+
+
+def test_a_peer_is_throttled_whatever_names_it_tries(logins: Logins) -> None:
+    for number in range(PER_PEER.burst):
+        with pytest.raises(WrongLogin):
+            logins.find(basic(f"name{number}", "guess"))
+    with pytest.raises(TooManyTries):
+        logins.find(basic("ann", "secret"))
+    assert logins.find(basic("ann", "secret", "192.0.2.2")) == Login("ann", Role.ADMIN)
+
+
+def test_who_is_logged_in_already_is_not_locked_out_by_others(logins: Logins) -> None:
+    cookie = logins.start_session("ann", "secret", "192.0.2.1")
+    for _ in range(PER_USER.burst):
+        with pytest.raises(WrongLogin):
+            logins.find(basic("ann", "guess", "192.0.2.9"))
+    assert logins.find(basic("ann", "secret")) == Login("ann", Role.ADMIN)
+    assert logins.find({"HTTP_COOKIE": f"{COOKIE}={cookie}"}) == Login("ann", Role.ADMIN)
+
+
+def test_the_log_tells_of_wrong_logins_and_not_what_was_presented(
+    logins: Logins, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name, password in (("ann", "hush-1"), ("hush-2", "hush-3")) * PER_USER.burst * 10:
+        with pytest.raises((WrongLogin, TooManyTries)):
+            logins.find(basic(name, password))
+    assert "wrong login to the web UI as 'ann' from 192.0.2.1" in caplog.text
+    assert "as an unknown name from 192.0.2.1" in caplog.text
+    assert "too many wrong logins" in caplog.text
+    assert "hush" not in caplog.text
+    assert len(caplog.records) < 2 * PER_PEER.burst
+
+
+def test_a_session_lasts_so_long(logins: Logins, clock: Clock) -> None:
+    cookie = {"HTTP_COOKIE": f"x=y; {COOKIE}={logins.start_session('olga', PASSWORD, '')}"}
+    clock.now += LASTS - 1
+    assert logins.find(cookie) == Login("olga", Role.OPERATOR)
+    clock.now += 1
+    assert logins.find(cookie) is None
+
+
+def test_a_session_ends_with_the_password_and_follows_the_role(logins: Logins, path: Path) -> None:
+    cookie = {"HTTP_COOKIE": f"{COOKIE}={logins.start_session('olga', PASSWORD, '')}"}
+    change_users(path, Role.VIEWER, "olga", None)
+    assert logins.find(cookie) == Login("olga", Role.VIEWER)
+    change_users(path, Role.VIEWER, "olga", f"{PASSWORD}!")
+    assert logins.find(cookie) is None
+    with pytest.raises(WrongLogin):
+        logins.find(basic("olga", PASSWORD))
+    remove_user(path, "olga")
+    with pytest.raises(WrongLogin):
+        logins.find(basic("olga", f"{PASSWORD}!"))
+
+
+def test_a_cookie_of_another_key_or_user_is_nobody_s(clock: Clock) -> None:
+    ours, theirs = Sessions("k" * 64, clock), Sessions("j" * 64, clock)
+    assert ours.read(ours.issue("ann", "secret")) is not None
+    assert ours.read(theirs.issue("ann", "secret")) is None
+    name, _, rest = ours.issue("ann", "secret").partition(".")
+    assert ours.read(f"{name[:-1]}A.{rest}") is None
+    assert ours.read("") is None
+
+
+def test_a_file_that_breaks_lets_nobody_of_it_in(
+    logins: Logins, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert logins.find(basic("olga", PASSWORD))
+    path.chmod(0o644)
+    with caplog.at_level(logging.ERROR), pytest.raises(WrongLogin):
+        logins.find(basic("olga", PASSWORD))
+    assert "chmod 600" in caplog.text
+    assert logins.find(basic("ann", "secret"))
+    path.chmod(0o600)
+    assert logins.find(basic("olga", PASSWORD))
+
+
+def test_a_name_in_two_places_is_a_fault(path: Path) -> None:
+    assert account_faults(ANN | EVE, str(path)) == []
+    assert "'olga'" in account_faults({**ANN, "webui_username": "olga"}, str(path))[0]
+    assert "no-file" in account_faults(ANN, "no-file")[0]
