@@ -205,10 +205,6 @@ NEVER_WHOLE = {
         *("leave_steps", undeleted(TREE.acks)),
         *(("leave",), "something of the gone is left"),
     ),
-    "sweep without the acks": (
-        *("sweep_moves", undeleted(TREE.acks)),
-        *(("crash",), "something of the gone is left"),
-    ),
     "sweep without the lease": (
         *("sweep_moves", undeleted(TREE.leases)),
         *(("crash",), "something of the gone is left"),

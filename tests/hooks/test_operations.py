@@ -13,7 +13,7 @@ from pyspider_zk.core.operations import ACTIVE, STATUSES
 from pyspider_zk.core.progress import Progress
 from pyspider_zk.core.requests import PROJECTS_LIMIT
 from pyspider_zk.core.slots import slot_of
-from pyspider_zk.errors import ClusterError, DatabaseAway, GateClosed, Unavailable
+from pyspider_zk.errors import ClusterError, DatabaseAway, GateClosed
 from pyspider_zk.hooks.job_work import TRIES, JobWork
 from pyspider_zk.hooks.quarantine import AtFault
 from pyspider_zk.hooks.rpc_functions import LocalAnswers
@@ -669,9 +669,7 @@ def test_a_database_that_is_away_costs_no_try_and_is_not_asked_for_every_project
     scheduler = world.scheduler(projectdb=failing)
     work = lay(scheduler, a_claim("stop", names))
 
-    for _ in range(5):
-        with pytest.raises(Unavailable):
-            scheduler.run_once()
+    rounds(scheduler, 5)
     assert work.verdict is None
     assert failing.tried == names[:1] * 5
     assert work.progress()[0] == Progress()

@@ -459,7 +459,7 @@ def tls_pair(certificates: Authority) -> Iterator[tuple[Wire, ssl.SSLSocket]]:
     link = client.wrap_socket(near, server_hostname="localhost")
     shaking.join()
     link.setblocking(False)
-    with closing(Wire(link, 0.0)) as wire, closing(server):
+    with closing(Wire(link, 0.0, 1.0)) as wire, closing(server):
         yield wire, server
 
 

@@ -44,7 +44,7 @@ class Moves:
 
     def __init__(self, history: History) -> None:
         self._hits = history.hits
-        self._skips = {(skip.slot, skip.epoch) for skip in history.skips}
+        self._skips = {(skip.slot, skip.epoch): skip.at for skip in history.skips}
         self._last_act = _last_acts(history.effects, history.tenures)
         self._by_slot: dict[int, list[Move]] = defaultdict(list)
         for move in moves(history.tenures):
@@ -88,7 +88,7 @@ class Moves:
     def _died_between(self, move: Move) -> bool:
         old, new = move
         gap = range(old.epoch + 1, new.epoch)
-        if all((old.slot, epoch) in self._skips for epoch in gap):
+        if all(self._skips.get((old.slot, epoch), INFINITY) <= new.taken for epoch in gap):
             return False
         since = new.taken if old.left is None else old.left
         struck = (hit for hit in self._hits if hit.kind in HITS_LEASE)
