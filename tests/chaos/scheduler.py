@@ -148,12 +148,12 @@ class _HoldingsWatch:
         holdings.follow, holdings.give_up = self.follow, self.give_up
 
     def follow(self, ownership: Ownership) -> None:
-        view, held = ownership.view, self._scheduler.gate.held
-        for slot, epoch in view.releasing.items():
-            if slot not in held and (slot, epoch) not in self._told | self._left:
-                self._told.add((slot, epoch))
-                self._scheduler.history.note("skip", slot=slot, epoch=epoch)
+        held = set(self._scheduler.gate.held)
+        asked = {pair for pair in ownership.view.releasing.items() if pair[0] not in held}
         self._follow(ownership)
+        for slot, epoch in asked - self._told - self._left:
+            self._told.add((slot, epoch))
+            self._scheduler.history.note("skip", slot=slot, epoch=epoch)
 
     def give_up(self, slots: Mapping[int, int], *, planned: bool) -> None:
         slots = dict(slots)

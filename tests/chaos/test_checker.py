@@ -483,6 +483,14 @@ def test_of_two_in_between_the_one_that_died_explains_that_nothing_came() -> Non
     assert handovers.handovers(replace(history, hits=[Hit("kill", "c", 5.5, 6)])) == []
 
 
+def test_what_was_skipped_when_another_had_it_already_was_not_passed_on() -> None:
+    old = replace(tenure("a", 1, 0, left=5), given={"p": STATE})
+    history = History(tenures=[old, tenure("c", 3, 9)], hits=[Hit("stop", "b", 5.1, 10)])
+
+    for at, told in ((5.2, ["slot 1 epoch 1: nothing"]), (10.1, [])):
+        assert handovers.handovers(replace(history, skips=[Skip("b", 1, 2, at)])) == told
+
+
 # -- members ------------------------------------------------------------------------------------
 
 
