@@ -43,6 +43,7 @@ def start(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
     def run(*more: str, **settings: str) -> str:
         port = free_port()
+        settings = {"secret_file": running.secret_file, **settings}
         environ = {f"PYSPIDER_ZK_{name.upper()}": value for name, value in settings.items()}
         with (folder / "out.txt").open("ab") as out:
             started.append(
