@@ -5,7 +5,6 @@ operator starts it. ``up`` starts what died anew, so a death is seen as another 
 """
 
 import os
-import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -29,7 +28,7 @@ from pyspider_zk.zookeeper.directory import Directory
 from tests.chain_site import ChainSite, chain_script
 from tests.relay import Relay
 from tests.rpc_url import rpc_url
-from tests.running_cluster import PROGRAM, ROOT
+from tests.running_cluster import PROGRAM, ROOT, listens
 
 SCHEDULERS = 3
 PATIENCE = 90.0  # seconds for everything to stand
@@ -164,8 +163,8 @@ class CrawlingCluster:
 
     def rpc(self, address: str | None = None) -> ServerProxy:
         """Return the XML-RPC of a member, of any that listens if none is named."""
-        found = address or next(filter(_listens, self.addresses()))
-        return ServerProxy(rpc_url(found, self.secret), allow_none=True)
+        members = (each for each in self.addresses() if listens(f"http://{each}"))
+        return ServerProxy(rpc_url(address or next(members), self.secret), allow_none=True)
 
     def crawl(self, names: Sequence[str], rate: float = 50.0) -> None:
         """Create projects that crawl the site and start them, as the web UI does."""
@@ -241,13 +240,6 @@ class CrawlingCluster:
         if name in resultdb.projects:
             stored = {row["url"] for row in resultdb.select(name, fields=("url",))}
         return sorted(told - (done & stored)) or ([] if told else ["on_start"])
-
-
-def _listens(address: str) -> bool:
-    """Tell whether somebody listens: the znode of one that was killed stands for a while."""
-    host, _, port = address.rpartition(":")
-    with socket.socket() as link:
-        return link.connect_ex((host, int(port))) == 0
 
 
 class _Closing:

@@ -57,11 +57,15 @@ def _settled(running: Running) -> bool:
     except ClusterError:  # not yet
         return False
     owned = all(slot.owner in cluster.members for slot in cluster.assignment.slots)
-    return owned and sum(map(len, cluster.components.values())) == 4 and _serves(running.webui)
+    return owned and sum(map(len, cluster.components.values())) == 4 and listens(running.webui)
 
 
-def _serves(url: str) -> bool:
-    """Tell whether somebody listens: a web UI is a component before it does."""
+def listens(url: str) -> bool:
+    """Tell whether somebody listens there.
+
+    A web UI is a component before it does, and the znode of a scheduler that was killed stands for
+    a while after it did.
+    """
     address = urlsplit(url)
     with socket.socket() as link:
         return link.connect_ex((address.hostname, address.port)) == 0

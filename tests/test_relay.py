@@ -47,11 +47,7 @@ def test_while_it_is_cut_there_is_no_answer_and_no_end(relay: Relay) -> None:
         client.sendall(b"before")
         assert client.recv(10) == b"before"
         with relay.cut():
-            client.sendall(b"word")
-            client.settimeout(0.5)
-
-            with pytest.raises(TimeoutError):
-                client.recv(10)
+            _ask_in_vain(client)
 
 
 def test_afterwards_old_connections_are_gone_and_new_ones_work(relay: Relay) -> None:
@@ -73,14 +69,18 @@ def test_while_replies_are_lost_there_is_no_answer_and_then_no_connection(relay:
         client.sendall(b"before")
         assert client.recv(10) == b"before"
         with relay.losing_replies():
-            client.sendall(b"word")
-            client.settimeout(0.5)
-
-            with pytest.raises(TimeoutError):
-                client.recv(10)
+            _ask_in_vain(client)
         client.settimeout(SOON)
 
         assert _rest_of(client) == b""
+
+
+def _ask_in_vain(client: socket.socket) -> None:
+    """Say something that no answer comes to, nor an end of the connection."""
+    client.sendall(b"word")
+    client.settimeout(0.5)
+    with pytest.raises(TimeoutError):
+        client.recv(10)
 
 
 def _rest_of(client: socket.socket) -> bytes:
