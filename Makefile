@@ -5,7 +5,7 @@ export PYTHON
 
 BIN := .venv/bin
 STAMP := .venv/.installed
-SOURCES := setup.py pyproject.toml $(shell find patches -type f -not -path '*/.*' -not -path '*/__pycache__/*')
+SOURCES := .ci/venv setup.py pyproject.toml $(wildcard requirements/*.txt) $(shell find patches -type f -not -path '*/.*' -not -path '*/__pycache__/*')
 SUITE := not chaos and not poison and not outage and not soak
 UNMARKED := $(SUITE) and not zk and not redis and not browser and not slow
 PARALLEL = -n $(WORKERS) --dist loadfile
@@ -13,7 +13,7 @@ PARALLEL = -n $(WORKERS) --dist loadfile
 # Workers; most tests wait for a service, so there may be more than cores.
 WORKERS ?= 4
 
-.PHONY: help demo up test lint check chaos poison outages soak docs pictures clean
+.PHONY: help demo up test lint check audit lock chaos poison outages soak docs pictures clean
 
 help:
 	@echo "make demo   crawl Python's documentation with three schedulers, kill one, miss nothing"
@@ -21,6 +21,8 @@ help:
 	@echo "make up     run a cluster on this machine until Ctrl-C, its data in ./data"
 	@echo "make test   all tests, with a real ZooKeeper and Redis"
 	@echo "make check  format, lint, types, imports and the tests that need no service"
+	@echo "make audit  known holes in what is locked, and whether the locks are in step"
+	@echo "make lock   write the locks anew (LOCK=--upgrade for the newest of everything)"
 	@echo "make chaos  faults on a real cluster, as root (SECONDS=60 SEED=1)"
 	@echo "make poison   bad input into every znode, key, queue, row and call of a running cluster"
 	@echo "make outages  each database, Redis and ZooKeeper away for a while, alone and in pairs"
@@ -46,6 +48,15 @@ lint: prepare-test $(STAMP)
 
 check: lint
 	$(BIN)/python -m pytest -m '$(UNMARKED)' $(PARALLEL)
+
+audit: prepare-test $(STAMP)
+	$(BIN)/python -m pytest -q tests/test_supply_chain.py
+	$(BIN)/python -m pip check
+	$(BIN)/python .ci/audit.py
+
+# Not after .venv: with locks that are out of step there would be none.
+lock:
+	.ci/lock $(LOCK)
 
 # Needs Linux and root: every scheduler and every ZooKeeper gets a network namespace of its own.
 chaos: prepare-chaos $(STAMP)

@@ -22,12 +22,13 @@ setup(
     install_requires=[
         # Only the distribution that ./patches builds runs on a current Python, so name it.
         "pyspider==0.3.10+zk.1",
-        "click>=8.1,<9",
+        "click>=8.3.3,<9",  # CVE-2026-7246
         "flask-smorest>=0.46,<1",
         "kazoo>=2.10,<3",
-        "marshmallow>=4,<5",
-        "msgpack>=1.0,<2",
+        "marshmallow>=4.1.2,<5",  # CVE-2025-68480
+        "msgpack>=1.2.1,<2",  # CVE-2026-57585
         "msgspec>=0.20,<1",
+        "Pygments>=2.20,<3",  # of rich: CVE-2026-4539
         "redis>=5,<9",
         "rich>=13,<16",
         "webargs>=8.6,<9",
@@ -36,18 +37,22 @@ setup(
         "sasl": ["pure-sasl>=0.6.2,<1"],  # only for a ZooKeeper that wants it
         "dev": [
             "axe-playwright-python>=0.1.4,<1",
+            "cryptography>=50,<51",  # of trustme: CVE-2026-69247
             "hypothesis>=6.100,<7",
             "import-linter>=2.0,<3",
             "mypy>=1.10,<3",
+            "packaging>=25",
+            "pip-audit>=2.9,<3",
             "playwright>=1.50,<2",
             "pure-sasl>=0.6.2,<1",
-            "pytest>=8,<10",
+            "pytest>=9.0.3,<10",  # CVE-2025-71176
             "pytest-randomly>=3.15,<6",
             "pytest-timeout>=2.3,<3",
             "pytest-xdist>=3.6,<4",
             "ruff>=0.6,<1",
             "schemathesis>=4,<5",
             "trustme>=1.1,<2",
+            "uv>=0.11,<1",
         ],
     },
     entry_points={"console_scripts": ["pyspider-zk=pyspider_zk.cli.main:main"]},

@@ -18,6 +18,7 @@ from pyspider_zk.local import programs, target
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM_MISSING = "Chromium is missing; Debian: apt install chromium"
+NPM_MISSING = "npm is missing; Debian/Ubuntu: apt install npm; elsewhere see patches/README.md"
 VENV_MISSING = "Python's venv is missing; Debian/Ubuntu: apt install python3-venv"
 
 
@@ -27,6 +28,8 @@ def checks(purpose: str) -> Iterator[tuple[str, Callable[[], object]]]:
     yield "libzookeeper-java", lambda: programs.zookeeper_class_path(os.environ)
     yield "redis-server", lambda: programs.redis_server(os.environ)
     yield "python3-venv", venv
+    if not os.environ.get("PYSPIDER_ASSETS"):
+        yield "npm", npm
     if purpose == "demo" and not (os.environ.get("SITE") or os.environ.get("START_URL")):
         yield "python3-doc", target.documentation
     if purpose == "browser":
@@ -40,6 +43,12 @@ def venv() -> None:
     """Fail if virtual environments cannot be made: Debian ships them apart."""
     if find_spec("ensurepip") is None:
         raise MissingService(VENV_MISSING)
+
+
+def npm() -> None:
+    """Fail if nobody gets the libraries of the pages."""
+    if shutil.which("npm") is None:
+        raise MissingService(NPM_MISSING)
 
 
 def browser() -> None:

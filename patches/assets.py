@@ -12,15 +12,12 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 CDN = "pyspider/webui/static/cdn"
-REGISTRY = "https://registry.npmjs.org"
 PATH_VARIABLE = "PYSPIDER_ASSETS"
-TIMEOUT = 60  # seconds without an answer
 
 
 class AssetsError(Exception):
@@ -187,10 +184,25 @@ def install(tree: Path, folder: Path) -> None:
 
 
 def download(folder: Path) -> None:
-    """Get the tarballs into the folder: with npm and its settings, else from npm's registry."""
-    if not _npm_pack(folder):
-        for package in PACKAGES:
-            _fetch(package, folder)
+    """Let npm get the tarballs into the folder, from the registry of its own settings.
+
+    Raises:
+        AssetsError: there is no npm, or it could not.
+    """
+    npm = shutil.which("npm")
+    if npm is None:
+        raise AssetsError(f"npm is missing; Debian/Ubuntu: apt install npm. {_OTHERWISE}")
+    command = [npm, "pack", "--silent", "--ignore-scripts", *(each.spec for each in PACKAGES)]
+    done = subprocess.run(command, cwd=folder, stdout=sys.stderr)  # noqa: S603 - all ours
+    if done.returncode != 0:
+        raise AssetsError(f"npm could not get the packages; {_REGISTRY}. {_OTHERWISE}")
+
+
+_REGISTRY = "behind a mirror set npm's `registry`, in .npmrc or as npm_config_registry"
+_OTHERWISE = (
+    f"Or let {PATH_VARIABLE} name a folder with the tarballs, which this makes elsewhere:"
+    f" npm pack {' '.join(each.spec for each in PACKAGES)}"
+)
 
 
 def check(archive: Path, package: Package) -> None:
@@ -212,25 +224,3 @@ def unpack(archive: Path, package: Package, target: Path) -> None:
                 raise AssetsError(f"{archive}: {member} is no file")
             (target / path).parent.mkdir(parents=True, exist_ok=True)
             (target / path).write_bytes(content.read())
-
-
-def _npm_pack(folder: Path) -> bool:
-    """Let npm get all tarballs; False if it is missing or fails."""
-    npm = shutil.which("npm")
-    if npm is None:
-        return False
-    command = [npm, "pack", "--silent", "--ignore-scripts", *(each.spec for each in PACKAGES)]
-    done = subprocess.run(command, cwd=folder, stdout=sys.stderr)  # noqa: S603 - all ours
-    return done.returncode == 0
-
-
-def _fetch(package: Package, folder: Path) -> None:
-    url = f"{REGISTRY}/{package.name}/-/{package.archive}"
-    try:
-        with urllib.request.urlopen(url, timeout=TIMEOUT) as answer:  # noqa: S310 - it is https
-            (folder / package.archive).write_bytes(answer.read())
-    except OSError as error:
-        raise AssetsError(
-            f"{url}: {error}; {PATH_VARIABLE} can name a folder with the tarballs, which"
-            f" npm pack gets elsewhere: {' '.join(each.spec for each in PACKAGES)}"
-        ) from error

@@ -50,7 +50,8 @@ def download(folder: Path) -> Path:
     requirements = folder / "requirements.txt"
     requirements.write_text(f"{RELEASE.replace('-', '==')} --hash=sha256:{SHA256}\n")
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--require-hashes"]
-    command += ["--no-deps", "--no-binary=pyspider"]
+    # Asking an old sdist for its metadata runs setuptools: that of this build, not the newest.
+    command += ["--no-deps", "--no-binary=pyspider", "--no-build-isolation"]
     command += ["--dest", str(folder), "--requirement", str(requirements)]
     done = subprocess.run(command, env=environment(), stdout=sys.stderr)  # noqa: S603 - all ours
     if done.returncode != 0:

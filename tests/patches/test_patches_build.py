@@ -43,7 +43,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("shelf")
     sdist.download(folder)
     assets.download(folder)
-    assert pip("download", "--dest", str(folder), "setuptools>=77").returncode == 0
+    assert pip("download", "--dest", str(folder), "setuptools>=83").returncode == 0
     return folder
 
 
@@ -57,7 +57,7 @@ def test_the_wheel_is_an_ordinary_pyspider(built: Path) -> None:
     info = "pyspider-0.3.10+zk.1.dist-info"
     metadata = files[f"{info}/METADATA"].decode()
     assert "\nName: pyspider\nVersion: 0.3.10+zk.1\n" in metadata
-    assert "\nRequires-Dist: tornado<7,>=6.4\n" in metadata
+    assert "\nRequires-Dist: tornado<7,>=6.5.10\n" in metadata
     assert b"pyspider = pyspider.run:main" in files[f"{info}/entry_points.txt"]
     assert b"Apache License" in files[f"{info}/licenses/LICENSE"]
 
