@@ -1,31 +1,32 @@
-"""The file of the cluster's secret: one line that only its owner may read."""
+"""The file of the cluster's secret: one line that hardly anybody may read."""
 
 import os
 import secrets
-import stat
 import tempfile
 from pathlib import Path
 
 from pyspider_zk.errors import ConfigError
+from pyspider_zk.secret_files import read_secret
 
 SHORTEST = 16  # characters; who listens to a call may guess the secret without asking anybody
 LONGEST = 1000  # characters
 
 
 def read_cluster_secret(file: Path) -> str:
-    """Return the secret in a file; a pipe or device does not block it.
+    """Return the secret in a file; who may read it, `read_secret` says.
 
     Raises:
         ConfigError: it cannot be read, holds no secret, belongs to somebody else, or others may
             read it.
     """
     try:
-        return check_cluster_secret(_content(file).decode("utf-8").rstrip("\r\n"))
-    except OSError as error:
-        raise ConfigError([f"{file} cannot be read: {error.strerror}"]) from error
-    except ValueError as error:  # bytes that are no text are told of without them
-        reason = "is no text in UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
-        raise ConfigError([f"{file}: {reason}"]) from None
+        secret = read_secret(str(file))
+    except ValueError as error:
+        raise ConfigError([str(error)]) from None
+    try:
+        return check_cluster_secret(secret)
+    except ValueError as error:
+        raise ConfigError([f"{file}: {error}"]) from None
 
 
 def make_cluster_secret(file: Path) -> Path:
@@ -59,15 +60,6 @@ def check_cluster_secret(secret: str) -> str:
     return secret
 
 
-def _content(file: Path) -> bytes:
-    handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        _check_owner(file, os.fstat(handle))
-        return os.read(handle, 4 * LONGEST + 2)
-    finally:
-        os.close(handle)
-
-
 def _put(file: Path, secret: str) -> None:
     handle, draft = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}-")  # mode 0600
     try:
@@ -78,20 +70,3 @@ def _put(file: Path, secret: str) -> None:
         return
     finally:
         os.unlink(draft)
-
-
-def _check_owner(file: Path, found: os.stat_result) -> None:
-    """Refuse what others could have written, or may read.
-
-    Raises:
-        ConfigError: naming the remedy.
-    """
-    if not stat.S_ISREG(found.st_mode):
-        raise ConfigError([f"{file} is no file"])
-    if found.st_uid != os.geteuid():
-        raise ConfigError(
-            [f"{file} belongs to user {found.st_uid}, not to you: take it over, or name your own"]
-        )
-    if found.st_mode & 0o077:
-        mode = stat.S_IMODE(found.st_mode)
-        raise ConfigError([f"{file} can be read by others (mode {mode:03o}): chmod 600 {file}"])

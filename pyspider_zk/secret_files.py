@@ -3,31 +3,38 @@
 A command line can be read by every user of a machine, a file or an environment cannot.
 """
 
+import os
+import stat
 from collections.abc import Iterable, MutableMapping
-from pathlib import Path
 
 from pyspider_zk.errors import ConfigError
 
 LONGEST = 64 * 1024  # bytes; more is no secret but the wrong file
+
+_ROOT = 0
+_NOT_THE_OWNER = 0o077
+_NOT_ROOTS_GROUP = 0o037  # whom root lets read is root's affair; systemd's ACLs look like it, too
 
 URL_VARIABLES = ("TASKDB", "PROJECTDB", "RESULTDB", "AMQP_URL")
 """pyspider's variables of its databases and its message queue; such a URL may hold a password."""
 
 
 def read_secret(path: object) -> str:
-    """Return what the file holds, without the end of its last line.
+    """Return what the file holds, without the end of its last line; a pipe does not block it.
+
+    The file is ours and nobody else can touch it, or it is root's and at most its group may read
+    it: that is how services are handed secrets that they must not change.
 
     Raises:
-        ValueError: it cannot be read or holds no secret; says why, and nothing of what it holds.
+        ValueError: it cannot be read, holds no secret, belongs to somebody else, or others may
+            read it; says why with the path, and nothing of what it holds.
     """
     if not isinstance(path, str) or not path:
         raise ValueError("must be the path of a file")
     try:
-        with Path(path).open("rb") as file:
-            held = file.read(LONGEST + 1)
+        return _text(path, _content(path))
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from None
-    return _text(path, held)
 
 
 def take_from_files(environ: MutableMapping[str, str], variables: Iterable[str]) -> None:
@@ -64,6 +71,40 @@ def without_password(url: str) -> str:
     login, at, place = rest.rpartition("@")
     kept = "&".join(option for option in options.split("&") if option.startswith("ssl_"))
     return f"{scheme}://{login.partition(':')[0]}{at}{place}{'?' if kept else ''}{kept}"
+
+
+def _content(path: str) -> bytes:
+    """Read what was checked: the open file, whatever the path leads to meanwhile."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        _check(path, os.fstat(handle))
+        return os.read(handle, LONGEST + 1)
+    finally:
+        os.close(handle)
+
+
+def _check(path: str, found: os.stat_result) -> None:
+    """Refuse what others could have written, or may read.
+
+    Raises:
+        ValueError: naming the remedy.
+    """
+    if not stat.S_ISREG(found.st_mode):
+        raise ValueError(f"{path} is no file")
+    if found.st_uid not in (_ROOT, os.geteuid()):
+        raise ValueError(
+            f"{path} belongs to user {found.st_uid}, neither to you nor to root:"
+            " take it over, or name your own"
+        )
+    if found.st_mode & (_NOT_ROOTS_GROUP if found.st_uid == _ROOT else _NOT_THE_OWNER):
+        mode = stat.S_IMODE(found.st_mode)
+        raise ValueError(f"{path} can be read by others (mode {mode:03o}): {_remedy(path, found)}")
+
+
+def _remedy(path: str, found: os.stat_result) -> str:
+    if found.st_uid == os.geteuid():
+        return f"chmod 600 {path}"
+    return f"chmod 640 {path}, or let what mounts it give it mode 0440"
 
 
 def _text(path: str, held: bytes) -> str:

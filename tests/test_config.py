@@ -182,6 +182,7 @@ def test_a_viewer_has_a_name_and_a_password_that_stands_nowhere_else():
 def test_a_secret_may_stand_in_a_file(tmp_path):
     file = tmp_path / "password"
     file.write_text("s3cret: with spaces \n", encoding="utf-8")
+    file.chmod(0o600)
 
     from_section = settings_from({"username": "crawl", "password_file": str(file)})
     from_environ = settings_from(
@@ -199,6 +200,8 @@ def test_a_file_that_holds_no_secret_is_named_and_not_quoted(tmp_path):
     (tmp_path / "bytes").write_bytes(b"\xff\xfe HIDDEN")
     (tmp_path / "large").write_text("HIDDEN" * 20_000, encoding="utf-8")
 
+    for file in tmp_path.iterdir():
+        file.chmod(0o600)
     for name in ("key", "empty", "bytes", "large", "missing", "."):
         environ = {"PYSPIDER_ZK_PASSWORD_FILE": str(tmp_path / name), "PYSPIDER_ZK_USERNAME": "u"}
         (found,) = (each for each in faults(None, environ) if "PASSWORD_FILE" in each)

@@ -45,6 +45,8 @@ def login(
     (folder / "zookeeper").write_text(PASSWORDS["zookeeper"], encoding="utf-8")
     url = f"redis://:{PASSWORDS['redis'].replace('/', '%2F')}@{own_redis.address}/0"
     (folder / "redis").write_text(url, encoding="utf-8")
+    for file in folder.iterdir():
+        file.chmod(0o600)
     monkeypatch.setenv("AMQP_URL_FILE", str(folder / "redis"))
     monkeypatch.setenv("PYSPIDER_ZK_HOSTS", zookeeper.address)
     monkeypatch.setenv("PYSPIDER_ZK_ROOT", zk_root)
@@ -144,6 +146,7 @@ def test_a_wrong_password_ends_the_start_with_its_remedy(
     file = tmp_path / "wrong"
     text = Path(os.environ[variable]).read_text(encoding="utf-8").replace("HIDDEN", "OTHER")
     file.write_text(text, encoding="utf-8")
+    file.chmod(0o600)
     monkeypatch.setenv(variable, str(file))
 
     code, told = run(tmp_path, *command)
