@@ -11,10 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from pyspider_zk.config import settings_from
+from pyspider_zk.config import SECRET_FILE_VARIABLE, Settings, settings_from
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.local.child import tail
 from pyspider_zk.local.folder import Running, running_in
+from pyspider_zk.local.logins import zookeeper_environ
 from pyspider_zk.local.ports import any_free
 from pyspider_zk.zookeeper.directory import Directory
 
@@ -51,13 +52,19 @@ def _ready(folder: Path) -> Running:
 
 def _settled(running: Running) -> bool:
     try:
-        settings = settings_from(environ=os.environ, hosts=running.zookeeper)
-        with Directory(settings) as directory:
+        with Directory(settings_of(running)) as directory:
             cluster = directory.read()
     except ClusterError:  # not yet
         return False
     owned = all(slot.owner in cluster.members for slot in cluster.assignment.slots)
     return owned and sum(map(len, cluster.components.values())) == 4 and listens(running.webui)
+
+
+def settings_of(running: Running) -> Settings:
+    """Return what lets a program into the cluster, with the secrets that ``up`` made for it."""
+    made = {SECRET_FILE_VARIABLE: running.secret_file} if running.secret_file else {}
+    made |= zookeeper_environ(running.zookeeper_password_file)
+    return settings_from(environ={**os.environ, **made}, hosts=running.zookeeper)
 
 
 def listens(url: str) -> bool:

@@ -26,7 +26,7 @@ from pyspider_zk.cli.target import Target, also_here, names_zookeeper, settings_
 from pyspider_zk.cli.users import user
 from pyspider_zk.config import SASL, Settings
 from pyspider_zk.errors import ConfigError, Unavailable
-from pyspider_zk.local.plan import Addresses, Plan
+from pyspider_zk.local.plan import Plan
 from pyspider_zk.zookeeper.directory import Directory
 from pyspider_zk.zookeeper.scale import ScaleNode
 
@@ -83,7 +83,7 @@ def up(ctx: click.Context, /, webui_port: int | None, **numbers: int) -> None:
 
     insist = ctx.get_parameter_source("schedulers") is not ParameterSource.DEFAULT
     plan = _plan(ctx, webui_port=webui_port, insist=insist, **numbers)
-    run_up(plan, _live_view(ctx.obj), Console())
+    run_up(plan, _live_view, Console())
 
 
 @also_here(
@@ -180,14 +180,10 @@ class _View:
         return headline(self._observer.read().cluster)
 
 
-def _live_view(asked: dict[str, Any]) -> Callable[[Addresses], Any]:
-    @contextmanager
-    def view(addresses: Addresses) -> Iterator[_View]:
-        where = Target(settings_of(asked, addresses.zookeeper), addresses.message_queue)
-        with Observer(where) as observer:
-            yield _View(observer)
-
-    return view
+@contextmanager
+def _live_view(settings: Settings, message_queue: str) -> Iterator[_View]:
+    with Observer(Target(settings, message_queue)) as observer:
+        yield _View(observer)
 
 
 def _plan(ctx: click.Context, **given: Any) -> Plan:

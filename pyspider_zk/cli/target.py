@@ -18,6 +18,7 @@ from pyspider_zk.config import (
 )
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.local.folder import Running, running_in
+from pyspider_zk.local.logins import with_password, zookeeper_environ
 from pyspider_zk.wiring import ZOOKEEPER_OPTION
 
 Asked = Mapping[str, Any]
@@ -73,12 +74,13 @@ def find_target(asked: Asked) -> Target | None:
     running = running_in(Path(asked["data_path"]))
     if names_zookeeper(asked):
         named = settings_of(asked)
-        ours = running is not None and running.zookeeper == f"{named.hosts}{named.root}"
-        return Target(settings_of(asked, running=running if ours else None), message_queue)
+        is_it = running is not None and running.zookeeper == f"{named.hosts}{named.root}"
+        return Target(settings_of(asked, running=running if is_it else None), message_queue)
     if running is None:
         return None
     settings = settings_of(asked, running.zookeeper, running)
-    return Target(settings, message_queue or running.message_queue)
+    its_own = with_password(running.message_queue, running.redis_password_file)
+    return Target(settings, message_queue or its_own)
 
 
 def settings_of(asked: Asked, hosts: str | None = None, running: Running | None = None) -> Settings:
@@ -86,14 +88,16 @@ def settings_of(asked: Asked, hosts: str | None = None, running: Running | None 
 
     Args:
         hosts: stand for the option ``--zookeeper``.
-        running: the cluster whose secret serves if none is configured.
+        running: the cluster whose secret and login serve if none is configured.
     """
     section, zookeeper = asked["config"].get(SECTION), hosts or asked[ZOOKEEPER_OPTION]
     settings = settings_from(section, os.environ, zookeeper)
-    if settings.secret or running is None or not running.secret_file:
+    if running is None:
         return settings
-    environ = {**os.environ, SECRET_FILE_VARIABLE: running.secret_file}
-    return settings_from(section, environ, zookeeper)
+    made = {} if settings.username else zookeeper_environ(running.zookeeper_password_file)
+    if running.secret_file and not settings.secret:
+        made[SECRET_FILE_VARIABLE] = running.secret_file
+    return settings_from(section, {**os.environ, **made}, zookeeper)
 
 
 def names_zookeeper(asked: Asked) -> bool:

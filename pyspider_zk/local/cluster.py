@@ -5,12 +5,12 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from time import monotonic
-from typing import TypeVar
 
 from pyspider_zk.cluster_secret import make_cluster_secret
 from pyspider_zk.config import Settings
 from pyspider_zk.local import databases, ports
 from pyspider_zk.local.folder import Running, announce, claimed, withdraw
+from pyspider_zk.local.own_services import start_services
 from pyspider_zk.local.plan import (
     Addresses,
     Plan,
@@ -19,15 +19,13 @@ from pyspider_zk.local.plan import (
     database_urls,
     scheduler_command,
 )
-from pyspider_zk.local.services import RedisServer, Server, ZooKeeperServer
+from pyspider_zk.local.services import Server
 from pyspider_zk.local.supervisor import Report, Supervisor
 from pyspider_zk.wiring import check_login
 
 USUAL_WEBUI_PORT = 5000
 DRAIN_MARGIN = 5.0  # seconds on top of a scheduler's own drain
 COMPONENT_PATIENCE = 10.0  # seconds
-
-S = TypeVar("S", bound=Server)
 
 
 def never() -> bool:
@@ -156,31 +154,21 @@ class LocalCluster:
         return self._parts
 
     def _start_parts(self, held: ExitStack) -> _Parts:
-        servers: list[Server] = []
         made = None if self.plan.settings.secret else make_cluster_secret(self.plan.secret_file)
-        zookeeper, message_queue = self.plan.zookeeper, self.plan.message_queue
-        if zookeeper is None:
-            servers.append(held.enter_context(self._server(ZooKeeperServer)))
-            zookeeper = servers[-1].address
-        if message_queue is None:
-            redis = held.enter_context(self._server(RedisServer))
-            servers.append(redis)
-            message_queue = redis.url
-        check_login(message_queue)
+        found = start_services(self.plan, held, self._report)
+        check_login(found.message_queue)
         addresses = Addresses(
-            zookeeper=with_root(zookeeper),
-            message_queue=message_queue,
+            zookeeper=with_root(found.zookeeper),
+            message_queue=found.message_queue,
             webui_port=_webui_port(self.plan),
             secret_file=str(made or ""),
+            zookeeper_password_file=found.zookeeper_password_file,
+            redis_password_file=found.redis_password_file,
             **database_urls(self.plan),
         )
         patience = self.plan.drain + DRAIN_MARGIN
         supervisor = Supervisor(self.plan.logs, patience, self._report)
-        return _Parts(addresses, tuple(servers), supervisor)
-
-    def _server(self, kind: type[S]) -> S:
-        name = kind.name.lower()
-        return kind(self.plan.folder / name, log=self.plan.logs / f"{name}.log")
+        return _Parts(addresses, found.servers, supervisor)
 
     def _want(self) -> None:
         """Tell the supervisor and the other commands what shall run."""
@@ -219,4 +207,6 @@ def _note(addresses: Addresses, schedulers: int) -> Running:
         webui=addresses.webui,
         schedulers=schedulers,
         secret_file=addresses.secret_file,
+        zookeeper_password_file=addresses.zookeeper_password_file,
+        redis_password_file=addresses.redis_password_file,
     )

@@ -30,6 +30,8 @@ class Running:
         webui: URL of the web UI.
         schedulers: how many schedulers it shall run.
         secret_file: where the secret is that was made for it; empty: it had one.
+        zookeeper_password_file: where the password is that was made for ZooKeeper; empty: none was.
+        redis_password_file: where the password is that was made for Redis; empty: none was.
     """
 
     pid: int
@@ -41,6 +43,8 @@ class Running:
     webui: str
     schedulers: int
     secret_file: str = ""
+    zookeeper_password_file: str = ""
+    redis_password_file: str = ""
 
 
 @contextmanager
@@ -69,11 +73,16 @@ def announce(folder: Path, running: Running) -> None:
     A reader sees the old one or the new one and nothing between.
     """
     told = {name: _told(value) for name, value in asdict(running).items()}
-    draft = folder / f"{_NOTE}.new"
+    write_for_us(folder / _NOTE, json.dumps(told, indent=2) + "\n")
+
+
+def write_for_us(file: Path, text: str) -> None:
+    """Write a file that only our user may read; a reader sees the old one or the new one."""
+    draft = file.with_name(f"{file.name}.new")
     draft.unlink(missing_ok=True)
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OURS), "w") as file:
-        file.write(json.dumps(told, indent=2) + "\n")
-    draft.replace(folder / _NOTE)
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OURS), "w") as opened:
+        opened.write(text)
+    draft.replace(file)
 
 
 def _told(value: object) -> object:

@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from pyspider_zk.cluster_secret import read_cluster_secret
 from pyspider_zk.config import SECRET_FILE_VARIABLE, Settings
+from pyspider_zk.local.logins import with_login, zookeeper_environ
 
 PROGRAM = (sys.executable, "-m", "pyspider_zk.cli.main")
 NAME_VARIABLE = "PYSPIDER_ZK_NAME"
@@ -67,6 +68,10 @@ class Plan:
         """Where the secret is kept that is made."""
         return self.folder / "secret"
 
+    def password_file(self, server: str) -> Path:
+        """Where the password is kept that is made for a server that is started."""
+        return self.folder / f"{server}.password"
+
     @property
     def logs(self) -> Path:
         """The folder of the logs."""
@@ -85,6 +90,8 @@ class Addresses:
         resultdb: URL of the result database.
         webui_port: the web UI's port on loopback.
         secret_file: the secret that was made for the cluster; empty: it has one already.
+        zookeeper_password_file: the password that was made for ZooKeeper; empty: none was.
+        redis_password_file: the password that was made for Redis; empty: none was.
     """
 
     zookeeper: str
@@ -94,15 +101,18 @@ class Addresses:
     resultdb: str = field(repr=False)
     webui_port: int
     secret_file: str = ""
+    zookeeper_password_file: str = ""
+    redis_password_file: str = ""
 
     def settings(self, plan: Plan) -> Settings:
-        """Return what looks at this cluster and calls its schedulers; reads the secret's file.
+        """Return what looks at this cluster and calls its schedulers; reads the secrets' files.
 
         Raises:
-            ConfigError: the file is of no use any more.
+            ConfigError: a file is of no use any more.
         """
         hosts, _, root = self.zookeeper.partition("/")
         settings = replace(plan.settings, hosts=hosts, root=f"/{root}")
+        settings = with_login(settings, self.zookeeper_password_file)
         if not self.secret_file:
             return settings
         return replace(settings, secret=read_cluster_secret(Path(self.secret_file)))
@@ -159,7 +169,7 @@ def scheduler_command(plan: Plan, addresses: Addresses, number: int) -> Command:
     return Command(
         f"scheduler-{name}",
         (*_base(plan, addresses), "scheduler", "--xmlrpc-host", LOOPBACK, "--xmlrpc-port", "0"),
-        MappingProxyType({NAME_VARIABLE: name, **_urls(addresses), **secret_environ(addresses)}),
+        MappingProxyType({NAME_VARIABLE: name, **_places(addresses), **secret_environ(addresses)}),
     )
 
 
@@ -171,10 +181,10 @@ def component_commands(plan: Plan, addresses: Addresses) -> list[Command]:
         "result-worker": ("result-worker",),
         "webui": ("webui", "--host", LOOPBACK, "--port", str(addresses.webui_port)),
     }
-    base, urls = _base(plan, addresses), _urls(addresses)
+    base, places = _base(plan, addresses), _places(addresses)
     secret = {"webui": secret_environ(addresses)}
     return [
-        Command(name, (*base, *line), MappingProxyType({**urls, **secret.get(name, {})}))
+        Command(name, (*base, *line), MappingProxyType({**places, **secret.get(name, {})}))
         for name, line in lines.items()
     ]
 
@@ -190,5 +200,7 @@ def _base(plan: Plan, addresses: Addresses) -> tuple[str, ...]:
     return (*PROGRAM, *config, "--zookeeper", addresses.zookeeper, *folder)
 
 
-def _urls(addresses: Addresses) -> dict[str, str]:
-    return {variable: getattr(addresses, name) for name, variable in URL_VARIABLES.items()}
+def _places(addresses: Addresses) -> dict[str, str]:
+    """Return what tells a process where everything is, and how it is let in."""
+    urls = {variable: getattr(addresses, name) for name, variable in URL_VARIABLES.items()}
+    return {**urls, **zookeeper_environ(addresses.zookeeper_password_file)}

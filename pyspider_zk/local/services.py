@@ -1,5 +1,6 @@
 """Real servers for one machine: a ZooKeeper and a Redis as child processes on loopback ports."""
 
+import hashlib
 import os
 import socket
 import time
@@ -7,15 +8,19 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Self
+from urllib.parse import quote
 
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.local import ports, programs
 from pyspider_zk.local.child import Child, rotate, tail
+from pyspider_zk.local.folder import write_for_us
 from pyspider_zk.local.ports import LOOPBACK
 
 PORTS_TO_TRY = 5
 PROBE_PAUSE = 0.05  # seconds
 PROBE_PATIENCE = 2.0  # seconds
+
+_REDIS_LISTENS = "ready to accept connections"  # in its log, once the port is its own
 
 _ZOOKEEPER_CONFIG = """\
 # Written by pyspider-zk at every start; changes are lost.
@@ -201,16 +206,28 @@ class ZooKeeperServer(Server):
 
 
 class RedisServer(Server):
-    """A Redis that writes what it is told to an append-only file."""
+    """A Redis that writes what it is told to an append-only file.
+
+    Args:
+        folder, port, log: as of every server.
+        password: what clients must know; empty: nothing.
+    """
 
     name = "Redis"
     start_patience = 60.0
     stop_patience = 10.0
 
+    def __init__(
+        self, folder: Path, port: int | None = None, log: Path | None = None, password: str = ""
+    ) -> None:
+        super().__init__(folder, port, log)
+        self._password = password
+
     @property
     def url(self) -> str:
-        """Where clients reach its first database."""
-        return f"redis://{self.address}/0"
+        """Where clients reach its first database; with the password, so not to be told."""
+        login = f":{quote(self._password, safe='')}@" if self._password else ""
+        return f"redis://{login}{self.address}/0"
 
     def _command(self, port: int) -> list[str]:
         options = {
@@ -222,14 +239,32 @@ class RedisServer(Server):
             "save": "",
             "daemonize": "no",
         }
+        if self._password:
+            options["aclfile"] = str(self._write_users())
         command = [programs.redis_server(os.environ)]
         for option, value in options.items():
             command += [f"--{option}", value]
         return command
 
+    def _write_users(self) -> Path:
+        """Write who may log in; of the password its hash, so that it stands in one place only."""
+        file = self.folder / "users.acl"
+        known = hashlib.sha256(self._password.encode()).hexdigest()
+        write_for_us(file, f"user default on #{known} ~* &* +@all\n")
+        return file
+
     def _answers(self, port: int, pid: int) -> bool:
-        answer = _ask(port, b"PING\r\nINFO server\r\nQUIT\r\n")
-        return answer.startswith("+PONG") and f"process_id:{pid}\r\n" in answer
+        if self._password and _REDIS_LISTENS not in tail(self.log).lower():
+            return False  # who answers may be somebody else, who would learn the password
+        login = _request("AUTH", self._password) if self._password else b""
+        answer = _ask(port, login + b"PING\r\nINFO server\r\nQUIT\r\n")
+        return "+PONG" in answer and f"process_id:{pid}\r\n" in answer
+
+
+def _request(*words: str) -> bytes:
+    """Return a request as Redis reads it, whatever its words hold."""
+    raw = [word.encode() for word in words]
+    return b"*%d\r\n" % len(raw) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in raw)
 
 
 def _ask(port: int, question: bytes) -> str:

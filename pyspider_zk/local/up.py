@@ -13,7 +13,7 @@ from rich.live import Live
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import ClusterError, Mismatch
 from pyspider_zk.local.cluster import LocalCluster
-from pyspider_zk.local.plan import Addresses, Plan
+from pyspider_zk.local.plan import Plan
 from pyspider_zk.zookeeper.scale import ScaleNode
 
 TICK = 0.2  # seconds
@@ -41,7 +41,8 @@ class View(Protocol):
         """Return one line for a log; it is printed when it changes."""
 
 
-OpenView = Callable[[Addresses], AbstractContextManager[View]]
+OpenView = Callable[[Settings, str], AbstractContextManager[View]]
+"""Opens a view of the cluster with these settings and this message queue."""
 
 
 class Interrupts:
@@ -112,7 +113,7 @@ def _run(cluster: LocalCluster, open_view: OpenView, console: Console, asked: In
         scale = open_.enter_context(_scale(cluster.settings))
         if cluster.plan.insist:
             scale.set(cluster.plan.schedulers)
-        view = open_.enter_context(open_view(cluster.addresses))
+        view = open_.enter_context(open_view(cluster.settings, cluster.addresses.message_queue))
         screen = open_.enter_context(_screen(view, console))
         refreshed = 0.0
         while not asked.any:

@@ -5,10 +5,10 @@ import xmlrpc.client
 import pytest
 from playwright.sync_api import Browser
 
-from pyspider_zk.config import settings_from
 from pyspider_zk.zookeeper.directory import Directory
 from tests.browser.conftest import Web
 from tests.rpc_url import rpc_url
+from tests.running_cluster import settings_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
@@ -25,7 +25,7 @@ def test_a_page_of_another_site_deletes_nothing(
     batch = f"by-a-page-{kind.replace('/', '-')}"
     if web.project("kept") is None:
         web.add_project("kept")
-    with Directory(settings_from(hosts=web.running.zookeeper)) as directory:
+    with Directory(settings_of(web.running)) as directory:
         (member,) = directory.members().values()
     asked = ("delete", {"names": ["kept"]}, {"wait": False}, "root", batch)
     body = xmlrpc.client.dumps(asked, "submit_operation")

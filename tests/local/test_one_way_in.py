@@ -17,14 +17,14 @@ import pytest
 from kazoo.client import KazooClient
 from pyspider.database import connect_database
 
-from pyspider_zk.config import settings_from
 from pyspider_zk.core.names import Tree
 from pyspider_zk.core.records import Member, MemberId
 from pyspider_zk.errors import MissingService
 from pyspider_zk.local import programs
 from pyspider_zk.local.folder import Running
+from pyspider_zk.zookeeper.access import login
 from pyspider_zk.zookeeper.directory import Directory
-from tests.running_cluster import PROGRAM, up
+from tests.running_cluster import PROGRAM, settings_of, up
 
 pytestmark = [pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
@@ -90,7 +90,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
         row = {"status": "STOP", "script": "", "group": "", "comments": "", "rate": 1, "burst": 1}
         for name in ("kept", "given_up"):
             connect_database(running.projectdb).insert(name, row)
-        with Directory(settings_from(hosts=running.zookeeper)) as directory:
+        with Directory(settings_of(running)) as directory:
             (member,) = directory.members().values()
         yield Whole(folder, running, member)
 
@@ -223,15 +223,18 @@ class Liar(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def liar(whole: Whole) -> Iterator[list[str]]:
-    """Put a member into ZooKeeper that is none, the first to be asked; give what it hears."""
+    """Put a member into ZooKeeper that is none, the first to be asked; give what it hears.
+
+    Whoever does that has the login to ZooKeeper.
+    """
     heard: list[str] = []
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (Liar,), {"heard": heard}))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    hosts, _, root = whole.running.zookeeper.partition("/")
-    zk = KazooClient(hosts)
+    settings = settings_of(whole.running)
+    zk = KazooClient(settings.hosts, **login(settings))
     zk.start(20)
-    path = Tree(f"/{root}").member(MemberId(0, "0"))
+    path = Tree(settings.root).member(MemberId(0, "0"))
     zk.create(path, replace(whole.member, address=f"127.0.0.1:{server.server_port}").encode())
     yield heard
     zk.delete(path)

@@ -15,7 +15,7 @@ from pyspider.database import connect_database
 
 from pyspider_zk.client import Client
 from pyspider_zk.local.folder import Running
-from tests.running_cluster import up
+from tests.running_cluster import settings_of, up
 
 PROJECTS = 1000
 SCHEDULERS = 5
@@ -54,7 +54,7 @@ def populate(running: Running) -> None:
     row = {"status": "STOP", "script": SCRIPT, "group": "", "comments": "", "rate": 9, "burst": 9}
     for number in range(PROJECTS):
         projectdb.insert(f"project_{number}", row)
-    with Client(running.zookeeper) as client:
+    with Client(settings_of(running)) as client:
         for number in range(BATCHES):
             client.submit("group", {"group": f"g{number % 2}"}, all=True)
         ended = client.wait(client.start(all=True).id)

@@ -1,0 +1,49 @@
+"""The logins of the ZooKeeper and the Redis that ``up`` starts.
+
+Their passwords are made once and stand in files of the cluster's folder, which only its user may
+read. An empty path stands for none: the server is not ours, or there is another login.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import quote
+
+from pyspider_zk.cluster_secret import read_cluster_secret
+from pyspider_zk.config import ENV_PREFIX, Settings
+
+USERNAME = "up"
+
+
+def zookeeper_environ(password_file: str) -> dict[str, str]:
+    """Return what tells a process the login to ZooKeeper."""
+    if not password_file:
+        return {}
+    return {
+        f"{ENV_PREFIX}USERNAME": USERNAME,
+        f"{ENV_PREFIX}PASSWORD_FILE": password_file,
+    }
+
+
+def with_login(settings: Settings, password_file: str) -> Settings:
+    """Return settings with the login to ZooKeeper; reads the password.
+
+    Raises:
+        ConfigError: the file is of no use any more.
+    """
+    if not password_file:
+        return settings
+    password = read_cluster_secret(Path(password_file))
+    return replace(settings, username=USERNAME, password=password)
+
+
+def with_password(url: str, password_file: str) -> str:
+    """Return the URL of a Redis, which has no password yet, with the one in the file.
+
+    Raises:
+        ConfigError: the file is of no use any more.
+    """
+    if not password_file:
+        return url
+    scheme, _, place = url.partition("://")
+    password = quote(read_cluster_secret(Path(password_file)), safe="")
+    return f"{scheme}://:{password}@{place.rpartition('@')[2]}"
