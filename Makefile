@@ -21,8 +21,8 @@ help:
 	@echo "make up     run a cluster on this machine until Ctrl-C, its data in ./data"
 	@echo "make test   all tests, with a real ZooKeeper and Redis"
 	@echo "make check  format, lint, types, imports and the tests that need no service"
-	@echo "make audit  known holes in what is locked, and whether the locks are in step"
-	@echo "make lock   write the locks anew (LOCK=--upgrade for the newest of everything)"
+	@echo "make audit  known holes in what is locked, and whether the lock files are in step"
+	@echo "make lock   write the lock files anew (LOCK=--upgrade for the newest of everything)"
 	@echo "make chaos  faults on a real cluster, as root (SECONDS=60 SEED=1)"
 	@echo "make poison   bad input into every znode, key, queue, row and call of a running cluster"
 	@echo "make outages  each database, Redis and ZooKeeper away for a while, alone and in pairs"
@@ -54,7 +54,7 @@ audit: prepare-test $(STAMP)
 	$(BIN)/python -m pip check
 	$(BIN)/python .ci/audit.py
 
-# Not after .venv: with locks that are out of step there would be none.
+# Not after .venv: with lock files that are out of step there would be none.
 lock:
 	.ci/lock $(LOCK)
 

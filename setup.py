@@ -24,7 +24,7 @@ setup(
         "pyspider==0.3.10+zk.1",
         "click>=8.3.3,<9",  # CVE-2026-7246
         "flask-smorest>=0.46,<1",
-        "kazoo>=2.10,<3",
+        "kazoo>=2.11,<3",
         "marshmallow>=4.1.2,<5",  # CVE-2025-68480
         "msgpack>=1.2.1,<2",  # CVE-2026-57585
         "msgspec>=0.20,<1",

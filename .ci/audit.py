@@ -54,7 +54,7 @@ def looked_up(answers: Iterable[Answer]) -> set[str]:
 
 
 def locked(locks: Iterable[Path] = LOCKS) -> set[str]:
-    """Return the names in the locks."""
+    """Return the names in the lock files."""
     lines = (line for lock in locks for line in lock.read_text(encoding="utf-8").splitlines())
     return {line.partition("==")[0] for line in lines if "==" in line and line[0].isalnum()}
 

@@ -70,8 +70,8 @@ def target(asked: Asked) -> Target:
 
 def find_target(asked: Asked) -> Target | None:
     """Return what `target` returns, or None."""
-    message_queue = asked["message_queue"] or asked["amqp_url"]
     running = running_in(Path(asked["data_path"]))
+    message_queue = _message_queue(asked, running)
     if names_zookeeper(asked):
         named = settings_of(asked)
         is_it = running is not None and running.zookeeper == f"{named.hosts}{named.root}"
@@ -79,8 +79,23 @@ def find_target(asked: Asked) -> Target | None:
     if running is None:
         return None
     settings = settings_of(asked, running.zookeeper, running)
-    its_own = with_password(running.message_queue, running.redis_password_file)
-    return Target(settings, message_queue or its_own)
+    return Target(settings, message_queue or _its_own(running))
+
+
+def _message_queue(asked: Asked, running: Running | None) -> str | None:
+    """Return the URL that was given; if it is `up`'s own, then with the password made for it."""
+    given: str | None = asked["message_queue"] or asked["amqp_url"]
+    is_its_own = given and running and _bare(given) == _bare(running.message_queue)
+    return _its_own(running) if running and is_its_own else given
+
+
+def _its_own(running: Running) -> str:
+    return with_password(running.message_queue, running.redis_password_file)
+
+
+def _bare(url: str) -> str:
+    """Return a URL without the place of a login that it does not have."""
+    return url.replace("://@", "://")
 
 
 def settings_of(asked: Asked, hosts: str | None = None, running: Running | None = None) -> Settings:

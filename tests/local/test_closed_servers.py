@@ -134,11 +134,13 @@ def test_strangers_get_nothing_and_commands_need_no_options(tmp_path: Path) -> N
         lines = command_lines()
         assert open_to_strangers(settings_of(running)) == READABLE_BY_DEFAULT
         assert asks_for_a_password(running)
-        said = [run(tmp_path, *command) for command in COMMANDS]
+        queue = running.message_queue.replace("@", "")
+        named = ("--zookeeper", running.zookeeper, "--message-queue", queue)
+        said = [run(tmp_path, *command) for command in (*COMMANDS, ("status", *named))]
         json.loads(said[1][1])
 
     data = tmp_path / "data"
-    assert [code for code, _ in said] == [0] * len(COMMANDS), said
+    assert [code for code, _ in said] == [0] * len(said), said
     for file in (data / "zookeeper.password", data / "redis.password"):
         password = file.read_text(encoding="ascii").strip()
         assert len(password) >= 43

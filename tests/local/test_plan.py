@@ -102,6 +102,21 @@ def test_who_serves_or_calls_schedulers_is_told_where_the_secret_is():
     assert not any("/d/secret" in each.line for each in commands)
 
 
+def commands(where):
+    return [scheduler_command(Plan(), where, 0), *component_commands(Plan(), where)]
+
+
+def test_every_process_is_told_the_login_that_was_made_for_zookeeper():
+    file = "/d/zookeeper.password"
+
+    for command in commands(replace(ADDRESSES, zookeeper_password_file=file)):
+        assert command.environ["PYSPIDER_ZK_USERNAME"] == "up"
+        assert command.environ["PYSPIDER_ZK_PASSWORD_FILE"] == file
+        assert file not in command.line
+    for command in commands(ADDRESSES):
+        assert "PYSPIDER_ZK_USERNAME" not in command.environ
+
+
 def test_the_web_ui_listens_on_loopback_only():
     webui = component_commands(Plan(), ADDRESSES)[-1]
 
