@@ -79,7 +79,7 @@ def test_a_body_that_inflates_to_too_much_is_refused(port: int) -> None:
     assert post(port, bomb, **{"content-encoding": "gzip"}).status == 413
 
 
-@pytest.mark.parametrize("body", [b"\x1f\x8b", b"no gzip", gzip.compress(CALL)[:-9]])
+@pytest.mark.parametrize("body", [b"\x1f\x8b", b"no gzip", gzip.compress(CALL, mtime=0)[:-9]])
 def test_a_broken_gzip_body_is_refused(port: int, body: bytes) -> None:
     assert post(port, body, **{"content-encoding": "gzip"}).status == 400
 
