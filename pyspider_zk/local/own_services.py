@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
 from pyspider_zk.cluster_secret import make_cluster_secret, read_cluster_secret
+from pyspider_zk.config import Settings
 from pyspider_zk.errors import Refused
 from pyspider_zk.local.logins import with_login
 from pyspider_zk.local.plan import Plan
@@ -53,8 +54,9 @@ def _with_zookeeper(
     folder = plan.folder / "zookeeper"
     has_login = bool(plan.settings.username)
     file = "" if has_login else str(make_cluster_secret(plan.password_file(folder.name)))
-    empty = not folder.exists()
-    server = held.enter_context(ZooKeeperServer(folder, log=plan.logs / "zookeeper.log"))
+    server = ZooKeeperServer(folder, log=plan.logs / "zookeeper.log")
+    empty = server.unused
+    held.enter_context(server)
     closed = _close(server, plan, file, empty=empty)
     if closed:
         report(f"{closed} znodes of before are closed to other users of this machine")
@@ -67,7 +69,7 @@ def _with_zookeeper(
 
 
 def _close(server: Server, plan: Plan, password_file: str, *, empty: bool) -> int:
-    settings = replace(plan.settings, hosts=server.address)
+    settings = replace(plan.settings, hosts=server.address, root=Settings.root)
     try:
         return close_server(with_login(settings, password_file), empty=empty)
     except Refused as error:

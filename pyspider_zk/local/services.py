@@ -179,6 +179,11 @@ class ZooKeeperServer(Server):
     stop_patience = 10.0
 
     @property
+    def unused(self) -> bool:
+        """Whether no ZooKeeper ever ran in this folder. Reads the disk."""
+        return not (self._data / "version-2").exists()
+
+    @property
     def _data(self) -> Path:
         return self.folder / "data"
 

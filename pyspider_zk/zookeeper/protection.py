@@ -1,8 +1,12 @@
 """Protection of a tree that was made without a login."""
 
+import logging
+
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Refused
 from pyspider_zk.zookeeper.connection import Connection
+
+logger = logging.getLogger(__name__)
 
 _SYSTEM = "/zookeeper"  # ZooKeeper's own; everybody may read its `config`, and nobody change it
 
@@ -37,23 +41,35 @@ def close_server(settings: Settings, *, empty: bool) -> int:
         empty: whether nobody had written to the server before it was started.
 
     Raises:
-        Refused: a znode belongs to another login, or is there though the server was empty.
+        Refused: the cluster belongs to another login, or something is there though the server was
+            empty.
         Unavailable: the server does not answer.
     """
     connection = Connection(settings)
     connection.start()
     try:
-        return _close(connection, empty) if connection.is_open(_SYSTEM) else 0
+        return _close(connection, settings.root, empty) if connection.is_open(_SYSTEM) else 0
     finally:
         connection.stop()
 
 
-def _close(connection: Connection, empty: bool) -> int:
+def _close(connection: Connection, root: str, empty: bool) -> int:
     connection.protect("/")
     trees = sorted({f"/{name}" for name in connection.children("/")} - {_SYSTEM})
     if empty and trees:
         raise Refused(f"somebody else wrote {', '.join(trees)} while ZooKeeper was started")
-    count = sum(protect(connection, tree) for tree in trees)
+    ours = {tree for tree in trees if f"{root}/".startswith(f"{tree}/")}
+    count = sum(protect(connection, tree) for tree in ours)
+    count += sum(_close_other(connection, tree) for tree in trees if tree not in ours)
     connection.protect(f"{_SYSTEM}/quota")
     connection.protect(_SYSTEM)
     return count
+
+
+def _close_other(connection: Connection, tree: str) -> int:
+    """Close a tree of other programs; one that has a login of its own is closed already."""
+    try:
+        return protect(connection, tree)
+    except Refused:
+        logger.warning("%s belongs to another login and is left to it", tree)
+        return 0

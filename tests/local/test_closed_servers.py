@@ -188,12 +188,43 @@ def test_a_lost_password_is_told_with_its_remedies(tmp_path: Path) -> None:
 
 
 def test_who_was_there_first_at_the_birth_of_a_server_is_told(tmp_path: Path) -> None:
-    with ZooKeeperServer(tmp_path) as server:
+    server = ZooKeeperServer(tmp_path)
+    assert server.unused
+    with server:
         settings = Settings(hosts=server.address, username="up", password=LOGIN.password)
         with stranger(server.address) as client:
             client.create("/pyspider-zk/assignment", b"forged", makepath=True)
         with pytest.raises(Refused, match="somebody else wrote /pyspider-zk while"):
             close_server(settings, empty=True)
+
+
+def test_what_has_another_login_is_left_to_it_but_for_the_cluster(tmp_path: Path) -> None:
+    with ZooKeeperServer(tmp_path) as server:
+        other = Settings(hosts=server.address, root="/theirs", username="them", password="x" * 16)
+        settings = Settings(hosts=server.address, username="up", password=LOGIN.password)
+        theirs = Connection(other)
+        theirs.start()
+        theirs.ensure(["/theirs"], b"kept")
+
+        assert close_server(settings, empty=False) == 0
+
+        assert theirs.find("/theirs")[0] == b"kept"
+        theirs.stop()
+        with stranger(server.address) as client, pytest.raises(NoAuthError):
+            client.get("/theirs")
+
+
+def test_a_cluster_of_another_login_is_not_taken_over(tmp_path: Path) -> None:
+    with ZooKeeperServer(tmp_path) as server:
+        assert not server.unused
+        other = Settings(hosts=server.address, username="them", password="x" * 16)
+        theirs = Connection(other)
+        theirs.start()
+        theirs.ensure([other.root])
+        theirs.stop()
+        settings = Settings(hosts=server.address, username="up", password=LOGIN.password)
+        with pytest.raises(Refused, match="refuses the login 'up'"):
+            close_server(settings, empty=False)
 
 
 def test_a_server_is_closed_once(tmp_path: Path) -> None:
