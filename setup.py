@@ -22,7 +22,7 @@ setup(
     install_requires=[
         # Only the distribution that ./patches builds runs on a current Python, so name it.
         "pyspider==0.3.10+zk.1",
-        "click>=8.3.3,<9",  # CVE-2026-7246
+        "click>=8.4,<9",  # it names the likely command; before 8.3.3 CVE-2026-7246
         "flask-smorest>=0.46,<1",
         "kazoo>=2.11,<3",
         "marshmallow>=4.1.2,<5",  # CVE-2025-68480
