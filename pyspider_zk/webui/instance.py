@@ -15,7 +15,7 @@ from pyspider_zk.errors import ConfigError
 from pyspider_zk.hooks.dispatcher import Dispatcher
 from pyspider_zk.hooks.identity import presence, reachable
 from pyspider_zk.hooks.router import Router
-from pyspider_zk.hooks.rpc_client import Credentials
+from pyspider_zk.hooks.rpc_client import credentials_of
 from pyspider_zk.hooks.signals import on_signals
 from pyspider_zk.queues.api import Queues
 from pyspider_zk.webui import cluster
@@ -116,17 +116,17 @@ class ClusterWebUI:
 
         Raises:
             ClusterError: the cluster cannot be reached.
+            ConfigError: what schedulers are called with is of no use.
         """
         settings = settings or current_settings()
         tree = Tree(settings.root)
+        asking = credentials_of(settings)
+        asking.check()
         with (
             closing(queues or current_queues(settings)) as queues,
             presence(settings, ComponentKind.WEBUI, address) as present,
             closing(
-                Router(
-                    Directory(settings, present.connection).read,
-                    credentials=Credentials(settings.secret),
-                )
+                Router(Directory(settings, present.connection).read, credentials=asking)
             ) as router,
             self._configured(projectdb=ShownProjects(self.config["projectdb"])),
             limited(self.flask_app),
@@ -171,7 +171,7 @@ class ClusterWebUI:
         before = self.flask_app.wsgi_app
         readings = Readings(_reader(settings, connection))
         pages = cluster.create_pages(self.config)
-        asking = Credentials(settings.secret)
+        asking = credentials_of(settings)
         with closing(
             Router(readings.recent, fresh_for=0, timeout=PATIENCE, credentials=asking)
         ) as hasty:
