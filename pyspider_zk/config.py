@@ -75,7 +75,8 @@ class Settings:
             XML-RPC, which is served by TLS only then; empty: none.
         xmlrpc_tls_key: file of its private key.
         allow_quit: whether ``_quit`` by XML-RPC ends a scheduler.
-        insecure: XML-RPC without a secret may listen on any address.
+        insecure: what this process listens with may listen on any address, without a secret or
+            login.
         trusted_hosts: names by which browsers may reach the web UI, beside where it listens.
         users: the file with those who may log in to the web UI; empty: none.
     """

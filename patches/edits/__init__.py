@@ -3,6 +3,7 @@
 from edits import (
     commands,
     crawled,
+    doors,
     fetcher,
     language,
     libraries,
@@ -29,6 +30,7 @@ EDITS: tuple[Edit | Span, ...] = (
     *webui.EDITS,
     *pages.EDITS,
     *crawled.EDITS,
+    *doors.EDITS,
     *webdav.EDITS,
     *commands.EDITS,
 )

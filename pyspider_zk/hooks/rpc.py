@@ -72,7 +72,7 @@ class _Handler(SimpleXMLRPCRequestHandler):
 
     def _check_tls(self) -> None:
         if self.server.tls is not None and not isinstance(self.request, ssl.SSLSocket):
-            raise Refused(400, "this scheduler speaks TLS only: call it by https")
+            raise Refused(400, "this port speaks TLS only: call it by https")
 
     def do_POST(self) -> None:  # noqa: N802 - the base's name
         """Answer a call, unless it is larger than memory should be spent on."""

@@ -174,8 +174,11 @@ def as_configured(
 
 @pytest.mark.zk
 @pytest.mark.redis
-def test_it_serves_until_sigterm(ui: ClusterWebUI, as_configured: Settings) -> None:
+def test_it_serves_until_sigterm(
+    ui: ClusterWebUI, as_configured: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # given
+    monkeypatch.setenv("PYSPIDER_ZK_INSECURE", "true")
     not_ours = threading.Event()
     before = signal.signal(signal.SIGTERM, lambda *_: not_ours.set())
     seen: list[Any] = []
@@ -192,7 +195,6 @@ def test_it_serves_until_sigterm(ui: ClusterWebUI, as_configured: Settings) -> N
     # when
     try:
         visitor.start()
-        ui.config["insecure"] = True
         ui.run("0.0.0.0", port)  # noqa: S104 - as it was told
     finally:
         signal.signal(signal.SIGTERM, before)
