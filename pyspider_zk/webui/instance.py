@@ -27,6 +27,7 @@ from pyspider_zk.webui.opening import check_open, login_faults, login_settings
 from pyspider_zk.webui.project_rows import ShownProjects
 from pyspider_zk.webui.protection import protected
 from pyspider_zk.webui.readings import Readings
+from pyspider_zk.webui.refusals import Answering
 from pyspider_zk.webui.watch import LeaseWatch
 from pyspider_zk.wiring import current_queues, current_settings
 from pyspider_zk.zookeeper.connection import Connection
@@ -133,7 +134,7 @@ class ClusterWebUI:
             self._with_pages(settings, present.connection, queues),
             self._configured(cluster=Dashboard(_reader(settings, present.connection), HOME)),
             protected(self.flask_app, settings, Events(present.connection, tree).append, listens),
-            self._fed_by(router, {kind.value: _Sum(kind, queues) for kind in Kind}),
+            self._fed_by(Answering(router), {kind.value: _Sum(kind, queues) for kind in Kind}),
         ):
             yield
 
@@ -184,7 +185,7 @@ class ClusterWebUI:
                 self.flask_app.wsgi_app = before
 
     @contextmanager
-    def _fed_by(self, rpc: Router, lengths: Mapping[str, _Sum]) -> Iterator[None]:
+    def _fed_by(self, rpc: Answering, lengths: Mapping[str, _Sum]) -> Iterator[None]:
         """Let the views ask the cluster while the block runs."""
         queues = {**self.config["queues"], **lengths}
         with self._configured(scheduler_rpc=rpc, queues=queues):
