@@ -13,6 +13,7 @@ from edits import (
     queues,
     scheduler,
     sqlite,
+    styles,
     webdav,
     webui,
 )
@@ -31,6 +32,7 @@ EDITS: tuple[Edit | Span, ...] = (
     *pages.EDITS,
     *crawled.EDITS,
     *doors.EDITS,
+    *styles.EDITS,
     *webdav.EDITS,
     *commands.EDITS,
 )
