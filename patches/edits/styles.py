@@ -5,7 +5,6 @@ from edits.edit import Edit
 _EDITOR = "pyspider/webui/templates/debug.html"
 _INDEX = "pyspider/webui/templates/index.html"
 _EDITOR_SCRIPT = "pyspider/webui/static/debug.min.js"
-_INDEX_SCRIPT = "pyspider/webui/static/index.min.js"
 _FILE = "a style within a page is forbidden by its content security policy; a class is not"
 _FRAME = "the editor's policy is about a document that it parses, and crawled pages have styles"
 _LINK = (
@@ -79,5 +78,4 @@ EDITS = (
         '<span class="help-block starts-hidden">',
         _FILE,
     ),
-    Edit(_INDEX_SCRIPT, '.attr("style","")', '.removeAttr("style")', _FILE, 3),
 )
