@@ -88,7 +88,7 @@ def adopt(command: click.Command) -> click.Command:
         ours.callback = _checked(command.callback)
     if name in CLUSTER_CLASSES and command.callback is not None:
         ours.params = [_adopt_option(name, param) for param in ours.params]
-        ours.callback = _visible(name, _closed(name, command.callback))
+        ours.callback = _visible(name, _closed(name, _connected(command.callback)))
     if name == "phantomjs" and command.callback is not None:
         ours.callback = _visible(name, _closed(name, command.callback))
     if name in INSECURE_HELP:
@@ -211,16 +211,26 @@ def _classes(config: Mapping[str, Any]) -> list[str]:
     return paths
 
 
+def _connected(function: Function) -> Function:
+    """Let a component wait for databases that are away, and end if the queue refuses it."""
+
+    @functools.wraps(function)
+    def component(*args: Any, **kwargs: Any) -> Any:
+        make_patient(click.get_current_context().obj or {})
+        if current_message_queue():
+            check_login(current_message_queue())
+        return function(*args, **kwargs)
+
+    return component
+
+
 def _visible(name: str, function: Function) -> Function:
-    """Let a component that fails in a subprocess or thread of ``all`` say why, once."""
+    """Let what fails in a subprocess or thread of ``all`` say why, once."""
 
     @functools.wraps(function)
     def component(*args: Any, **kwargs: Any) -> Any:
         _unmute()
-        make_patient(click.get_current_context().obj or {})
         try:
-            if current_message_queue():
-                check_login(current_message_queue())
             return function(*args, **kwargs)
         except ClusterError as error:
             if not _is_aside():

@@ -79,6 +79,7 @@ def connect(address: str, context: ssl.SSLContext, seconds: float) -> HTTPConnec
         OSError: it cannot be reached.
     """
     connection = HTTPConnection(address, timeout=seconds)
+    connection.auto_open = 0  # which would be without TLS
     connection.connect()
     link, name = connection.sock, connection.host
     try:
