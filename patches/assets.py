@@ -153,22 +153,6 @@ PACKAGES = (
         "vue/1.0.26",
         {"vue.min.js": "dist/vue.min.js"},
     ),
-    Package(
-        "x-editable",
-        "1.5.1",
-        "sha512-eBP10/e6ETIx/TqRmwu6IR/BG0VpFyJzW+eCvAsa8ccJ+UqoYlIPslw7AulpOoym9nv04As8qROtjdU0ij8K2A==",
-        "x-editable/1.5.0",
-        {
-            f"bootstrap3-editable/{name}": f"dist/bootstrap3-editable/{name}"
-            for name in (
-                "css/bootstrap-editable.css",
-                "img/clear.png",
-                "img/loading.gif",
-                "js/bootstrap-editable.min.js",
-            )
-        },
-        licence="LICENSE-MIT",
-    ),
 )
 
 

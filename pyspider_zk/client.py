@@ -28,7 +28,7 @@ from pyspider_zk.core.slots import slot_of
 from pyspider_zk.errors import ClusterError, LockedProjects, TimedOut, Unavailable
 from pyspider_zk.hooks.caller import Caller, calling
 from pyspider_zk.hooks.operation_functions import FAULT_CODES
-from pyspider_zk.hooks.rpc_client import Credentials, call
+from pyspider_zk.hooks.rpc_client import call, credentials_of
 from pyspider_zk.zookeeper.directory import Directory
 from pyspider_zk.zookeeper.jobs import NORMAL
 
@@ -208,7 +208,7 @@ class Client:
 
     def __init__(self, cluster: str | Settings, timeout: float = 15.0) -> None:
         settings = cluster if isinstance(cluster, Settings) else _settings(cluster)
-        self._credentials = Credentials(settings.secret)
+        self._credentials = credentials_of(settings)
         self._where = f"{settings.hosts}{settings.root}"
         self._directory = Directory(settings)
         self._timeout = timeout
@@ -218,7 +218,9 @@ class Client:
 
         Raises:
             Unavailable: nothing answers.
+            ConfigError: ``xmlrpc_tls_ca`` cannot be used.
         """
+        self._credentials.check()
         self._directory.start()
         return self
 

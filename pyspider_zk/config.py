@@ -68,8 +68,15 @@ class Settings:
         secret: what opens the schedulers' XML-RPC; the same everywhere. Empty: there is none.
         secret_file: a file with it, which only its owner may read.
         xmlrpc_names: by which names schedulers are called, beside their addresses.
+        xmlrpc_tls: what calls schedulers does so by TLS only, and a scheduler speaks nothing else.
+        xmlrpc_tls_ca: file of the authorities whose certificates of schedulers are believed;
+            empty: the system's.
+        xmlrpc_tls_certificate: file of the certificate that this process shows who calls it by
+            XML-RPC, which is served by TLS only then; empty: none.
+        xmlrpc_tls_key: file of its private key.
         allow_quit: whether ``_quit`` by XML-RPC ends a scheduler.
-        insecure: XML-RPC without a secret may listen on any address.
+        insecure: what this process listens with may listen on any address, without a secret or
+            login.
         trusted_hosts: names by which browsers may reach the web UI, beside where it listens.
         users: the file with those who may log in to the web UI; empty: none.
     """
@@ -103,6 +110,10 @@ class Settings:
     secret: str = field(default="", repr=False)
     secret_file: str = ""
     xmlrpc_names: tuple[str, ...] = ()
+    xmlrpc_tls: bool = False
+    xmlrpc_tls_ca: str = ""
+    xmlrpc_tls_certificate: str = ""
+    xmlrpc_tls_key: str = ""
     allow_quit: bool = False
     insecure: bool = False
 
@@ -156,6 +167,7 @@ _TYPES: Mapping[str, Callable[[object], object]] = {
     "tls": lambda value: _yes_or_no(value),
     "secret": lambda value: _cluster_secret(value),
     "xmlrpc_names": lambda value: _host_names(value),
+    "xmlrpc_tls": lambda value: _yes_or_no(value),
     "allow_quit": lambda value: _yes_or_no(value),
     "insecure": lambda value: _yes_or_no(value),
 }
@@ -422,6 +434,11 @@ def _access_rules(settings: Settings) -> list[tuple[set[str], bool, str]]:
             {"tls_certificate", "tls_key"},
             bool(settings.tls_certificate) == bool(settings.tls_key),
             "tls_certificate and tls_key: give both or none",
+        ),
+        (
+            {"xmlrpc_tls_certificate", "xmlrpc_tls_key"},
+            bool(settings.xmlrpc_tls_certificate) == bool(settings.xmlrpc_tls_key),
+            "xmlrpc_tls_certificate and xmlrpc_tls_key: give both or none",
         ),
     ]
 

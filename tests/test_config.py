@@ -228,6 +228,8 @@ def test_a_secret_and_its_file_are_one_too_many(tmp_path):
         ({"tls_ca": "ca.pem"}, "need tls"),
         ({"tls": True, "tls_key": "key.pem"}, "tls_certificate and tls_key: give both"),
         ({"tls": "perhaps"}, "must be true or false"),
+        ({"xmlrpc_tls": "perhaps"}, "must be true or false"),
+        ({"xmlrpc_tls_key": "key.pem"}, "xmlrpc_tls_certificate and xmlrpc_tls_key: give both"),
     ],
 )
 def test_a_login_that_cannot_work_says_why(section, told):

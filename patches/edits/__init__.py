@@ -3,6 +3,7 @@
 from edits import (
     commands,
     crawled,
+    doors,
     fetcher,
     language,
     libraries,
@@ -12,6 +13,7 @@ from edits import (
     queues,
     scheduler,
     sqlite,
+    styles,
     webdav,
     webui,
 )
@@ -29,6 +31,8 @@ EDITS: tuple[Edit | Span, ...] = (
     *webui.EDITS,
     *pages.EDITS,
     *crawled.EDITS,
+    *doors.EDITS,
+    *styles.EDITS,
     *webdav.EDITS,
     *commands.EDITS,
 )

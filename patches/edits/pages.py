@@ -9,8 +9,7 @@ _OFFLINE = "the libraries are installed with the web UI; a CDN is asked only if 
 _EDITOR = "pyspider/webui/templates/debug.html"
 _INDEX = "pyspider/webui/templates/index.html"
 _DASHBOARD = "pyspider/webui/static/index.min.js"
-_STILL = ",highlight:!1"  # which leaves the colour that there was
-_ONE_WRITER = "x-editable wrote over what Vue had drawn, and later changes did not show in that row"
+_FORM = "nobody maintains x-editable any more; what it did here is a small form of our own"
 _DATA = "code within a page is forbidden by its content security policy; data is not"
 _LOADED = """    <script src="{{ url_for('static', filename='page_data.js') }}"></script>\n"""
 _CLUSTER = "a web UI of a cluster has `cluster` in its config; any other shows what it always did"
@@ -131,16 +130,45 @@ EDITS: tuple[Edit | Span, ...] = (
         "",
         "no script uses it",
     ),
-    *(
-        Edit(_DASHBOARD, f'emptytext:"{text}"', f'emptytext:"{text}",display:!1{more}', _ONE_WRITER)
-        for text, more in (("[group]", _STILL), ("[status]", _STILL), ("0/0", ""))
+    Span(
+        _DASHBOARD,
+        'function t(t){$(".project-group>span").editable(',
+        "function e(){Sortable",
+        "function t(t){editCells(t.projects)}",
+        _FORM,
+    ),
+    Edit(
+        _INDEX,
+        "    <link href=\"{{ url_for('cdn', path='x-editable/1.5.0/bootstrap3-editable/css/"
+        'bootstrap-editable.css\') }}" rel="stylesheet">\n',
+        "",
+        _FORM,
+    ),
+    Edit(
+        _INDEX,
+        "{{ url_for('cdn', path='x-editable/1.5.0/bootstrap3-editable/js/"
+        "bootstrap-editable.min.js') }}",
+        "{{ url_for('static', filename='edit_cells.js') }}",
+        _FORM,
+    ),
+    Edit(
+        _INDEX,
+        '<span class="status-{{ project.paused',
+        '<span tabindex="0" role="button" class="status-{{ project.paused',
+        _FORM,
+    ),
+    Edit(
+        _INDEX,
+        "<span>{{ project.rate }}/",
+        '<span tabindex="0" role="button">{{ project.rate }}/',
+        _FORM,
     ),
     Edit(
         _INDEX,
         "<span>{{ project.group }}</span>",
-        "<span :data-value=\"project.group || ''\""
-        " :class=\"{'editable-empty': !project.group}\">{{ project.group || '[group]' }}</span>",
-        _ONE_WRITER,
+        '<span tabindex="0" role="button"'
+        " :class=\"{'cell-is-empty': !project.group}\">{{ project.group || '[group]' }}</span>",
+        _FORM,
     ),
     *(
         Edit(

@@ -12,7 +12,7 @@ from pyspider_zk.cli.target import Target, find_target
 from pyspider_zk.core.names import check_project_name
 from pyspider_zk.errors import ClusterError, Unavailable
 from pyspider_zk.hooks.router import Router
-from pyspider_zk.hooks.rpc_client import Credentials
+from pyspider_zk.hooks.rpc_client import credentials_of
 from pyspider_zk.zookeeper.directory import Directory
 
 
@@ -44,10 +44,12 @@ def _schedulers(where: Target) -> Iterator[Router]:
     """Lend what asks the schedulers of the cluster.
 
     Raises:
+        ConfigError: what schedulers are called with is of no use.
         Unavailable: the cluster does not answer, or nobody runs there.
     """
     settings = where.settings
-    asking = Credentials(settings.secret)
+    asking = credentials_of(settings)
+    asking.check()
     with (
         Directory(settings) as directory,
         closing(Router(directory.read, credentials=asking)) as router,

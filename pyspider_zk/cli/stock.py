@@ -15,16 +15,16 @@ import click
 from pyspider import run
 
 from pyspider_zk.cli.checks import section_of
+from pyspider_zk.cli.doors import INSECURE_HELP, check_stock, insecure_option
 from pyspider_zk.cli.failure import Failure
+from pyspider_zk.core.listening import LOOPBACK
 from pyspider_zk.errors import ClusterError, ConfigError
 from pyspider_zk.hooks.connecting import make_patient
-from pyspider_zk.hooks.rpc_entry import DOOR
-from pyspider_zk.webui.opening import INSECURE
 from pyspider_zk.wiring import (
-    INSECURE_OPTION,
     check_login,
     check_services,
     current_message_queue,
+    current_settings,
 )
 
 # command -> the option that chooses what it runs, and our choice
@@ -53,10 +53,6 @@ _HELP = {
 }
 
 Function = Callable[..., Any]
-
-_INSECURE = click.Option(
-    ["--insecure"], is_flag=True, help="listen for others without a login: they can run Python here"
-)
 
 
 class ClusterContext(click.Context):
@@ -90,14 +86,13 @@ def adopt(command: click.Command) -> click.Command:
     ours.context_class = ClusterContext
     if name == "all" and command.callback is not None:
         ours.callback = _checked(command.callback)
-    if name in ("all", "scheduler"):
-        ours.params = [*ours.params, _insecure()]
     if name in CLUSTER_CLASSES and command.callback is not None:
         ours.params = [_adopt_option(name, param) for param in ours.params]
-        ours.callback = _visible(name, command.callback)
-    if name == "webui" and ours.callback is not None:
-        ours.params = [*ours.params, _INSECURE]
-        ours.callback = _open_if_told(ours.callback)
+        ours.callback = _visible(name, _closed(name, _connected(command.callback)))
+    if name == "phantomjs" and command.callback is not None:
+        ours.callback = _visible(name, _closed(name, command.callback))
+    if name in INSECURE_HELP:
+        ours.params = [*ours.params, insecure_option(name)]
     return ours
 
 
@@ -107,10 +102,14 @@ def adopted() -> list[click.Command]:
 
 
 def set_apart(command: str, config: Mapping[str, dict[str, Any]]) -> None:
-    """Take out of the sections what would break ``one`` or ``bench``.
+    """Take out of the sections what would break ``one`` or ``bench``, or open them to others.
 
-    ``one`` cannot run cluster classes; ``bench`` fails on any class that is configured.
+    ``one`` cannot run cluster classes; ``bench`` fails on any class that is configured. What they
+    run asks nobody who calls, so it listens on loopback wherever the cluster's does.
     """
+    for component in ("scheduler", "fetcher"):
+        config.get(component, {}).pop("xmlrpc_host", None)
+    config.get("webui", {})["host"] = LOOPBACK
     for component, (option, _) in CLUSTER_CLASSES.items():
         section = config.get(section_of(component), {})
         if option not in section:
@@ -120,15 +119,19 @@ def set_apart(command: str, config: Mapping[str, dict[str, Any]]) -> None:
             del section[option]
 
 
-def is_of_cluster(path: object) -> bool:
-    """Tell whether an import path leads to a class of ours, or to one derived from it.
+def is_of_cluster(part: object) -> bool:
+    """Tell whether something is a class of ours, one derived from it, or made by it.
+
+    Args:
+        part: it, or the import path that leads to it.
 
     Raises:
-        ConfigError: it leads nowhere.
+        ConfigError: the path leads nowhere.
     """
-    if str(path).startswith(f"{_PACKAGE}."):
+    if isinstance(part, str) and part.startswith(f"{_PACKAGE}."):
         return True
-    bases = getattr(_loaded(path), "__mro__", ())
+    found = _loaded(part) if isinstance(part, str) else part
+    bases = found.__mro__ if isinstance(found, type) else type(found).__mro__
     return any(base.__module__.startswith(f"{_PACKAGE}.") for base in bases)
 
 
@@ -142,23 +145,6 @@ def _adopt_option(command: str, param: click.Parameter) -> click.Parameter:
     if isinstance(adopted_option, click.Option):
         adopted_option.show_default = True
     return adopted_option
-
-
-def _insecure() -> click.Option:
-    """Return the option that lets a scheduler stand open."""
-
-    def note(ctx: click.Context, _: click.Parameter, value: bool) -> None:
-        if value:
-            ctx.obj[INSECURE_OPTION] = True
-
-    return click.Option(
-        ["--insecure", INSECURE_OPTION],
-        is_flag=True,
-        expose_value=False,
-        callback=note,
-        help=f"Let XML-RPC listen on any address without a secret: everybody who reaches it may"
-        f" {DOOR.opens}.",
-    )
 
 
 def _load(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
@@ -179,16 +165,17 @@ def _loaded(path: object) -> object:
     return loaded
 
 
-def _open_if_told(function: Function) -> Function:
-    """Take --insecure, which pyspider does not know, and tell it to the web UI."""
+def _closed(name: str, function: Function) -> Function:
+    """Keep parts of pyspider's own from listening for others; ours look after themselves."""
 
     @functools.wraps(function)
-    def webui(*args: Any, insecure: bool = False, **kwargs: Any) -> Any:
-        instance = run.load_cls(None, None, kwargs["webui_instance"])
-        instance.config[INSECURE] = insecure
+    def component(*args: Any, **kwargs: Any) -> Any:
+        option, _ = CLUSTER_CLASSES.get(name, ("", ""))
+        if not option or not is_of_cluster(kwargs[option]):
+            check_stock(name, kwargs, current_settings().insecure)
         return function(*args, **kwargs)
 
-    return webui
+    return component
 
 
 def _checked(function: Function) -> Function:
@@ -224,16 +211,26 @@ def _classes(config: Mapping[str, Any]) -> list[str]:
     return paths
 
 
+def _connected(function: Function) -> Function:
+    """Let a component wait for databases that are away, and end if the queue refuses it."""
+
+    @functools.wraps(function)
+    def component(*args: Any, **kwargs: Any) -> Any:
+        make_patient(click.get_current_context().obj or {})
+        if current_message_queue():
+            check_login(current_message_queue())
+        return function(*args, **kwargs)
+
+    return component
+
+
 def _visible(name: str, function: Function) -> Function:
-    """Let a component that fails in a subprocess or thread of ``all`` say why, once."""
+    """Let what fails in a subprocess or thread of ``all`` say why, once."""
 
     @functools.wraps(function)
     def component(*args: Any, **kwargs: Any) -> Any:
         _unmute()
-        make_patient(click.get_current_context().obj or {})
         try:
-            if current_message_queue():
-                check_login(current_message_queue())
             return function(*args, **kwargs)
         except ClusterError as error:
             if not _is_aside():

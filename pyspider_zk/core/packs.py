@@ -28,6 +28,20 @@ def check_named(task: object) -> None:
         raise BadMessage(f"is nested deeper than {DEEPEST} levels")
 
 
+def check_fetchable(task: object) -> None:
+    """Make sure that what somebody wants to have fetched says what and how.
+
+    Raises:
+        BadMessage: naming what is wrong.
+    """
+    if not isinstance(task, dict):
+        raise BadMessage(f"is no task but a {type(task).__name__}")
+    if not isinstance(task.get("url"), str):
+        raise BadMessage(f"needs url, as text, not a {type(task.get('url')).__name__}")
+    if not isinstance(task.get("fetch", {}), dict):
+        raise BadMessage(f"fetch must be a mapping, not a {type(task['fetch']).__name__}")
+
+
 def check_pair(body: object) -> None:
     """Make sure that a message is a task, and what came of it.
 

@@ -95,7 +95,7 @@ class Member(Record):
     """A scheduler that joined, as its znode tells.
 
     Attributes:
-        address: ``host:port`` of its XML-RPC.
+        address: ``host:port`` of its XML-RPC; if it speaks TLS, with ``https://`` before it.
         started: seconds since the epoch.
         draining: its slots shall move away; it gets none.
     """

@@ -1,18 +1,29 @@
 """pyspider's fetcher, which gives back what it could not finish."""
 
 import functools
+import itertools
 import logging
+import os
 import queue
 import signal
 import time
+from collections.abc import Callable, Mapping
 from typing import Any
+from xmlrpc.client import Binary, Fault
 
+import umsgpack  # type: ignore[import-untyped]
 from pyspider.fetcher.tornado_fetcher import Fetcher
 
 from pyspider_zk.config import Settings
-from pyspider_zk.core.packs import brief, check_named, failed_page, named
+from pyspider_zk.core.listening import Door
+from pyspider_zk.core.packs import brief, check_fetchable, check_named, failed_page, named
 from pyspider_zk.core.records import ComponentKind
+from pyspider_zk.errors import BadMessage, ClusterError, ConfigError
 from pyspider_zk.hooks.identity import presence
+from pyspider_zk.hooks.plain import plain
+from pyspider_zk.hooks.rpc import RpcServer
+from pyspider_zk.hooks.rpc_entry import entry_of
+from pyspider_zk.hooks.rpc_tls import server_tls
 from pyspider_zk.hooks.signals import on_signals
 from pyspider_zk.queues.checked import CheckedQueue
 from pyspider_zk.queues.patience import Patience
@@ -26,6 +37,13 @@ PATIENCE = 5.0
 
 PAGE_LIMIT = 48 * 2**20
 """Bytes of a page; with its task it must fit into one message."""
+
+DOOR = Door(
+    name="the fetcher's XML-RPC",
+    option="--xmlrpc-host",
+    opens="have it fetch whatever this machine reaches",
+    guard="a secret (secret_file, the same for the whole cluster)",
+)
 
 _LEFT = "the queue is full or away: %d tasks wait for their time-out"
 
@@ -51,6 +69,12 @@ class ClusterFetcher(Fetcher):
         if self.outqueue is not None:
             self.outqueue = Backlog(PatientQueue(self.outqueue, patience))
         self._under_way: dict[int, dict[str, Any]] = {}  # by identity: a task may come twice
+        self._unserved: Exception | None = None
+        self.rpc = RpcServer(
+            self._functions(),
+            entry_of(self.settings, DOOR),
+            functools.partial(server_tls, self.settings),
+        )
 
     def fetch(self, task: dict[str, Any], callback: Any = None) -> Any:
         """Fetch a task; one from the queue is remembered until its result is sent."""
@@ -89,7 +113,7 @@ class ClusterFetcher(Fetcher):
         """Work until ``quit`` or SIGTERM.
 
         Raises:
-            ClusterError: the cluster cannot be joined.
+            ClusterError: the cluster cannot be joined, or XML-RPC not be served as it shall.
         """
         with (
             on_signals({signal.SIGTERM: self.quit}),
@@ -98,6 +122,72 @@ class ClusterFetcher(Fetcher):
             super().run()
             self._send_rest()
             self._give_back()
+        if self._unserved is not None:
+            raise self._unserved
+
+    def quit(self) -> None:
+        """End ``run`` and XML-RPC."""
+        super().quit()
+        self.rpc.stop()
+
+    def xmlrpc_run(
+        self,
+        port: int = 24444,
+        bind: str = "127.0.0.1",
+        logRequests: bool = False,  # noqa: ARG002, N803 - pyspider's signature
+    ) -> None:
+        """Serve XML-RPC until ``quit``. What keeps it from that ends ``run``, which raises it."""
+        try:
+            self.rpc.serve(bind, port)
+        except ConfigError as error:
+            self._unserved = error
+        except OSError as error:
+            remedy = "choose another --xmlrpc-port, 0 for any"
+            self._unserved = ClusterError(f"XML-RPC cannot listen ({error}): {remedy}")
+        if self._unserved is not None:
+            self.quit()
+
+    def _functions(self) -> Mapping[str, Callable[..., Any]]:
+        """Return what is served by XML-RPC: pyspider's names."""
+        return {
+            "_quit": self._quit_if_allowed,
+            "size": self.size,
+            "fetch": self._fetched,
+            "counter": self._counted,
+        }
+
+    def _quit_if_allowed(self) -> None:
+        """End, if whoever runs this fetcher lets callers end it.
+
+        Raises:
+            Fault: they do not.
+        """
+        if not self.settings.allow_quit:
+            remedy = f"send SIGTERM to process {os.getpid()}, or set allow_quit"
+            raise Fault(403, f"_quit is off: {remedy}")
+        self.quit()
+
+    def _fetched(self, task: Any) -> Binary:
+        """Fetch a task and return its page, packed; blocks as long as that takes.
+
+        Raises:
+            Fault: it is none that can be fetched.
+        """
+        try:
+            check_fetchable(task)
+        except BadMessage as error:
+            raise Fault(400, f"fetch: the task {error}") from error
+        return Binary(umsgpack.packb(self.sync_fetch(task)))
+
+    def _counted(self, window: str, value: str) -> Any:
+        """Return a window (5m, 1h) of the counters by project; ``value`` is sum or avg.
+
+        Raises:
+            Fault: there is none.
+        """
+        if (window, value) not in itertools.product(self._cnt, ("sum", "avg")):
+            raise Fault(400, f"there is no counter {window!r:.80} {value!r:.80}")
+        return plain(self._cnt[window].to_dict(value))
 
     def _send_rest(self) -> None:
         """Send the results that are still kept."""

@@ -8,14 +8,16 @@ from pyspider_zk import __version__
 from pyspider_zk.config import Settings
 from pyspider_zk.core.listening import is_loopback
 from pyspider_zk.core.records import Component, ComponentKind, Member
+from pyspider_zk.hooks.rpc_tls import TLS
 from pyspider_zk.zookeeper.connection import local_address
 from pyspider_zk.zookeeper.presence import Presence
 
 
 def member_record(settings: Settings, port: int, bound: str) -> Member:
     """Return what a scheduler tells that serves XML-RPC at a port of a host it is bound to."""
+    scheme = TLS if settings.xmlrpc_tls_certificate else ""
     return Member(
-        address=reachable(settings, port, bound),
+        address=scheme + reachable(settings, port, bound),
         host=socket.gethostname(),
         pid=os.getpid(),
         version=__version__,

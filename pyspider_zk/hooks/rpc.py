@@ -3,6 +3,7 @@
 import logging
 import socket
 import socketserver
+import ssl
 import threading
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -20,6 +21,7 @@ from pyspider_zk.errors import ConfigError
 from pyspider_zk.hooks.caller import calling
 from pyspider_zk.hooks.rpc_entry import Admitted, Entry, Head, Refused
 from pyspider_zk.hooks.rpc_peers import READ_LIMIT, Arrivals, Peers
+from pyspider_zk.hooks.rpc_tls import NoTls, accepted
 
 logger = logging.getLogger("pyspider_zk.rpc")
 
@@ -31,6 +33,7 @@ DEEPEST = 200  # levels of what is handed over
 PACK_FROM = 1400  # bytes of an answer
 
 Functions = Mapping[str, Callable[..., Any]]
+LoadTls = Callable[[], ssl.SSLContext | None]
 
 
 class _Handler(SimpleXMLRPCRequestHandler):
@@ -48,12 +51,17 @@ class _Handler(SimpleXMLRPCRequestHandler):
         self.server.arrivals.ended(self.request)
         super().finish()
 
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
+        """Note what could not even be read; the base prints it, each time and all of it."""
+        self.server.peers.note(self.client_address[0], f"{format % args:.100}")
+
     def parse_request(self) -> bool:
         """Read the head of a request; refuse what need not be read further."""
         if not super().parse_request():
             return False
         host, port = self.request.getsockname()[:2]
         try:
+            self._check_tls()
             self._admitted = self.server.entry.admit(
                 Head(self.command, self.headers.get, (host, port))
             )
@@ -61,6 +69,10 @@ class _Handler(SimpleXMLRPCRequestHandler):
             self._refuse(refused)
             return False
         return True
+
+    def _check_tls(self) -> None:
+        if self.server.tls is not None and not isinstance(self.request, ssl.SSLSocket):
+            raise Refused(400, "this port speaks TLS only: call it by https")
 
     def do_POST(self) -> None:  # noqa: N802 - the base's name
         """Answer a call, unless it is larger than memory should be spent on."""
@@ -179,14 +191,35 @@ class _Server(socketserver.ThreadingMixIn, SimpleXMLRPCServer):
 
     daemon_threads = True
     allow_reuse_address = True
+    request_queue_size = 128  # of the base's 5, many at once would wait a second
     timeout = POLL
 
-    def __init__(self, *args: Any, entry: Entry, stopped: threading.Event, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        entry: Entry,
+        stopped: threading.Event,
+        tls: ssl.SSLContext | None,
+        **kwargs: Any,
+    ) -> None:
         self.entry = entry
+        self.tls = tls
         self.peers = Peers(stopped)
         self.arrivals = Arrivals()
         self.large = threading.BoundedSemaphore(LARGE_AT_ONCE)
         super().__init__(*args, **kwargs)
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        """Serve a caller, in a thread of its own: one that shakes no hands stops no others."""
+        try:
+            link = accepted(request, self.tls, READ_LIMIT)
+        except NoTls as error:
+            self.peers.note(client_address[0], str(error))
+            return
+        try:
+            super().finish_request(link, client_address)
+        finally:
+            self.shutdown_request(link)
 
     def _dispatch(self, method: str, params: Any) -> Any:
         if is_deeper(list(params), DEEPEST):
@@ -211,11 +244,15 @@ class RpcServer:
     Args:
         functions: by name.
         entry: decides who may call them.
+        load_tls: reads what callers are shown; None, or returning None: there is no TLS.
     """
 
-    def __init__(self, functions: Functions, entry: Entry | None = None) -> None:
+    def __init__(
+        self, functions: Functions, entry: Entry | None = None, load_tls: LoadTls | None = None
+    ) -> None:
         self._functions = functions
         self._entry = entry or Entry()
+        self._load_tls = load_tls or (lambda: None)
         self._bound: Future[tuple[str, int]] = Future()
         self._stopped = threading.Event()
         self._closed = threading.Event()
@@ -225,7 +262,7 @@ class RpcServer:
 
         Raises:
             OSError: the address cannot be bound.
-            ConfigError: it may not be. ``bound`` raises both, too.
+            ConfigError: it may not be, or there is no TLS as it is set. ``bound`` raises both, too.
         """
         try:
             self._entry.listen(host)
@@ -250,7 +287,7 @@ class RpcServer:
 
         Raises:
             OSError: ``serve`` could not bind.
-            ConfigError: it may not.
+            ConfigError: it may not, or TLS cannot be.
             TimeoutError: ``serve`` was not called.
         """
         return self._bound.result(patience)
@@ -274,4 +311,5 @@ class RpcServer:
             allow_none=True,
             entry=self._entry,
             stopped=self._stopped,
+            tls=self._load_tls(),
         )

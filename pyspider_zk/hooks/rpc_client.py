@@ -3,17 +3,22 @@
 import http.client
 import re
 import secrets
+import ssl
 import time
 import xmlrpc.client
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 from xml.parsers.expat import ExpatError
 
+from pyspider_zk.config import Settings
 from pyspider_zk.core.proof import ANSWER_HEADER, Call, Prover, digest
 from pyspider_zk.core.records import Member
 from pyspider_zk.hooks.caller import current_caller
+from pyspider_zk.hooks.rpc_tls import TLS, NoTls, connect
+from pyspider_zk.tls import client_context
 
 CHUNK = 2**16  # bytes
 ANSWER_LIMIT = 64 * 2**20  # bytes; about 10,000 projects with all their counters
@@ -33,6 +38,10 @@ _NO_ANSWER = (
 )
 
 _HEADERS = {"Content-Type": "text/xml", "Accept-Encoding": "gzip", "User-Agent": "pyspider-zk"}
+_TLS_REMEDY = (
+    "give that scheduler xmlrpc_tls_certificate and xmlrpc_tls_key; xmlrpc_tls, which is set here,"
+    " calls no others"
+)
 _REMEDY = "set secret_file (PYSPIDER_ZK_SECRET_FILE) to the same secret everywhere"
 _TIME = re.compile(rb"\d{1,12}")
 
@@ -44,15 +53,43 @@ class Credentials:
     Attributes:
         secret: the cluster's; empty: it has none.
         user: who asks, unless this thread works on somebody else's behalf.
+        tls: call only members that speak TLS.
+        ca: file of the authorities that sign members' certificates; empty: the system's.
     """
 
     secret: str = field(default="", repr=False)
     user: str = ""
+    tls: bool = False
+    ca: str = ""
+
+    @cached_property
+    def context(self) -> ssl.SSLContext:
+        """What members are called with that speak TLS; the first use reads the authorities.
+
+        Raises:
+            ConfigError: their file cannot be used.
+        """
+        return client_context(self.ca, "xmlrpc_tls_ca")
+
+    def check(self) -> None:
+        """Find out whether members can be called at all.
+
+        Raises:
+            ConfigError: the authorities' file cannot be used.
+        """
+        if self.ca or self.tls:
+            _ = self.context
+
+
+def credentials_of(settings: Settings) -> Credentials:
+    """Return what a process with these settings calls members with."""
+    return Credentials(settings.secret, tls=settings.xmlrpc_tls, ca=settings.xmlrpc_tls_ca)
 
 
 @dataclass(frozen=True)
 class _Answer:
     status: int
+    reason: str
     header: Callable[[str], str | None]
     body: bytes
 
@@ -67,14 +104,14 @@ def call(
     """Call one member. Blocks: ``timeout`` seconds for each step of the exchange.
 
     Raises:
-        OSError: it cannot be reached, or what answers there is no scheduler (any more) or does
-            not prove the secret; the one error that pyspider's views expect.
+        OSError: it cannot be reached, or what answers there is no scheduler (any more), does not
+            prove the secret or speaks no TLS; the one error that pyspider's views expect.
         xmlrpc.client.Fault: it answered with an error.
     """
     body = xmlrpc.client.dumps(args, method, allow_none=True).encode("utf-8", "xmlcharrefreplace")
-    link = _Link(member.address, body, timeout)
+    link = _Link(member.address, body, timeout, credentials)
     try:
-        answer = link.plain() if not credentials.secret else _proven(link, credentials)
+        answer = link.post() if not credentials.secret else _proven(link, credentials)
         if answer.status == http.HTTPStatus.UNAUTHORIZED:
             raise PermissionError(f"the cluster's secret is needed: {_REMEDY}")
         return _value(answer)
@@ -87,20 +124,37 @@ def call(
 class _Link:
     """Posts one body to one address, over a connection of its own each time."""
 
-    def __init__(self, address: str, body: bytes, timeout: float) -> None:
-        self.address = address
+    def __init__(self, address: str, body: bytes, timeout: float, credentials: Credentials) -> None:
+        self.address = address.removeprefix(TLS)
         self.body = body
+        self._tls = address != self.address
         self._timeout = timeout
+        self._credentials = credentials
 
-    def plain(self, **headers: str) -> _Answer:
-        connection = http.client.HTTPConnection(self.address, timeout=self._timeout)
+    def post(self, **headers: str) -> _Answer:
+        connection = self._connection()
         try:
             sent = {**_HEADERS, "Host": self.address, **headers}
             connection.request("POST", "/RPC2", self.body, sent)
             with connection.getresponse() as response:
-                return _Answer(response.status, response.getheader, self._read(response))
+                return _Answer(
+                    response.status, response.reason, response.getheader, self._read(response)
+                )
         finally:
             connection.close()
+
+    def _connection(self) -> http.client.HTTPConnection:
+        """Return a connection, with TLS if that is spoken there.
+
+        Raises:
+            NoTls: it is not spoken there, and must be.
+        OSError: nobody can be reached there.
+        """
+        if self._tls:
+            return connect(self.address, self._credentials.context, self._timeout)
+        if self._credentials.tls:
+            raise NoTls(f"{self.address} speaks no TLS: {_TLS_REMEDY}")
+        return http.client.HTTPConnection(self.address, timeout=self._timeout)
 
     def _read(self, response: http.client.HTTPResponse) -> bytes:
         """Read an answer, but not without an end."""
@@ -124,9 +178,12 @@ def _proven(link: _Link, credentials: Credentials) -> _Answer:
     at = int(time.time())
     for _ in range(2):
         call = Call(link.address, at, secrets.token_hex(16), user, digest(link.body))
-        answer = link.plain(Authorization=prover.header(call))
+        answer = link.post(Authorization=prover.header(call))
         if not prover.proves(answer.header(ANSWER_HEADER) or "", call, answer.body):
-            raise PermissionError(f"the answer does not prove the cluster's secret: {_REMEDY}")
+            told = f"{answer.status} {answer.reason:.100}"  # by whomever
+            raise PermissionError(
+                f"the answer ({told!r}) does not prove the cluster's secret: {_REMEDY}"
+            )
         if answer.status != http.HTTPStatus.UNAUTHORIZED or not _TIME.fullmatch(answer.body):
             break
         at = int(answer.body)
@@ -140,7 +197,7 @@ def _value(answer: _Answer) -> Any:
         xmlrpc.client.Fault: what it raised.
     """
     if answer.status != http.HTTPStatus.OK:
-        raise xmlrpc.client.Error(f"HTTP status {answer.status}")
+        raise xmlrpc.client.Error(f"HTTP status {answer.status} {answer.reason!r:.100}")
     body = answer.body
     if answer.header("Content-Encoding") == "gzip":
         inflating = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)

@@ -1,4 +1,4 @@
-"""Who may call a member by XML-RPC: no browser, and whoever proves the secret.
+"""Who may call a process by XML-RPC: no browser, and whoever proves the secret.
 
 A page of any site can make a browser post to an address that only the browser's machine reaches;
 so what a browser sends is refused before anything else is asked.
@@ -85,12 +85,13 @@ class Admitted:
 
 
 class Entry:
-    """The rules of a member's XML-RPC. Threads: any.
+    """The rules of the XML-RPC of a member, or of a fetcher. Threads: any.
 
     Args:
         secret: the cluster's; empty: everybody may come in who is no browser.
         names: hosts that calls may be addressed to, beside loopback and where they arrive.
         insecure: may be open to others without a secret.
+        door: what the rules are for.
         clock: seconds since the epoch.
     """
 
@@ -99,12 +100,14 @@ class Entry:
         secret: str = "",
         names: Collection[str] = (),
         insecure: bool = False,
+        door: Door = DOOR,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._secret = secret.encode()
         self._prover = Prover(secret)
         self._names = frozenset(name.lower() for name in names)
         self._insecure = insecure
+        self._door = door
         self._clock = clock
         self._nonces = _Nonces()
 
@@ -119,10 +122,11 @@ class Entry:
         Raises:
             ConfigError: everybody could come in.
         """
-        check_listening(DOOR, host, guarded=self.guarded, insecure=self._insecure)
+        check_listening(self._door, host, guarded=self.guarded, insecure=self._insecure)
         if not self.guarded:
             reach = "every program on this machine" if is_loopback(host) else "whoever reaches it"
-            logger.warning("XML-RPC has no secret: %s may %s; set secret_file", reach, DOOR.opens)
+            said = (self._door.name, reach, self._door.opens)
+            logger.warning("%s has no secret: %s may %s; set secret_file", *said)
         self._names |= {host.lower()}
 
     def admit(self, head: Head) -> Admitted:
@@ -200,10 +204,10 @@ class Entry:
         return Refused(HTTPStatus.UNAUTHORIZED, why, headers, body)
 
 
-def entry_of(settings: Settings) -> Entry:
+def entry_of(settings: Settings, door: Door = DOOR) -> Entry:
     """Return the rules of a process with these settings."""
     names = filter(None, (*settings.xmlrpc_names, settings.advertise))
-    return Entry(settings.secret, list(names), settings.insecure)
+    return Entry(settings.secret, list(names), settings.insecure, door)
 
 
 class _Nonces:

@@ -55,7 +55,7 @@ def rpc_functions(scheduler: SlotScheduler, router: Router) -> Functions:
     for name in names:
         functions[name] = getattr(router, name)
         functions[f"local_{name}"] = _answering(getattr(local, name))
-    for name in ("newtask", "send_task"):
+    for name in ("local_newtask", "local_send_task"):  # where the router asks as well
         functions[name] = local.unlocked(functions[name])
     numbers = ProjectNumbers(scheduler)
     for name in ("project_numbers", "project_history", "throughput"):

@@ -38,8 +38,8 @@ class Arrivals:
             overdue = [connection for connection, since in self._since.items() if since < late]
             for connection in overdue:
                 del self._since[connection]
-                with suppress(OSError):
-                    connection.shutdown(socket.SHUT_RDWR)
+                with suppress(OSError):  # below TLS, which its own thread is at work with
+                    socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
 
 class Peers:

@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from typing import Any
 from xmlrpc.client import Fault
 
@@ -27,9 +28,10 @@ from pyspider_zk.hooks.operation_functions import operation_functions
 from pyspider_zk.hooks.ownership import Coordinate, Ownership
 from pyspider_zk.hooks.router import Router
 from pyspider_zk.hooks.rpc import RpcServer
-from pyspider_zk.hooks.rpc_client import Credentials
+from pyspider_zk.hooks.rpc_client import credentials_of
 from pyspider_zk.hooks.rpc_entry import entry_of
 from pyspider_zk.hooks.rpc_functions import rpc_functions
+from pyspider_zk.hooks.rpc_tls import server_tls
 from pyspider_zk.hooks.signals import on_signals
 from pyspider_zk.hooks.slot_scheduler import SlotScheduler
 from pyspider_zk.queues.api import Queues
@@ -71,7 +73,8 @@ class ClusterScheduler(SlotScheduler):
         super().__init__(*args, slots=self.settings.slots, queues=queues, **kwargs)
         if threads is not None:
             logger.info("threads has no effect on a cluster's scheduler: start more of them")
-        self._router = Router(self._cluster, credentials=Credentials(self.settings.secret))
+        self._credentials = credentials_of(self.settings)
+        self._router = Router(self._cluster, credentials=self._credentials)
         self.rpc = RpcServer(
             {
                 **rpc_functions(self, self._router),
@@ -80,6 +83,7 @@ class ClusterScheduler(SlotScheduler):
                 "_quit": self._quit_if_allowed,
             },
             entry_of(self.settings),
+            partial(server_tls, self.settings),
         )
         self._coordinate = coordinate
         self._dispatcher: Dispatcher | None = None
@@ -155,6 +159,7 @@ class ClusterScheduler(SlotScheduler):
         self.quit()
 
     def _join(self) -> Ownership:
+        self._credentials.check()
         try:
             host, port = self.rpc.bound(patience=5)
         except TimeoutError as error:

@@ -17,7 +17,7 @@ from pyspider_zk.config import settings_from
 from pyspider_zk.core.records import Cluster, MemberId
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.hooks.router import Router
-from pyspider_zk.hooks.rpc_client import Credentials
+from pyspider_zk.hooks.rpc_client import credentials_of
 from pyspider_zk.local.cluster import LocalCluster
 from pyspider_zk.local.crawl import Crawl, on_start
 from pyspider_zk.local.gauge import Gauge, gauge
@@ -119,7 +119,7 @@ def _scene(target: Target, data: Path, console: Console, asked: Interrupts) -> I
         open_.callback(cluster.end, lambda: asked.several)
         cluster.start()
         settings = cluster.settings
-        asking = Credentials(settings.secret)
+        asking = credentials_of(settings)
         directory = open_.enter_context(Directory(settings))
         router = open_.enter_context(closing(Router(directory.read, credentials=asking)))
         crawl = open_.enter_context(closing(Crawl(cluster.addresses, settings, names)))

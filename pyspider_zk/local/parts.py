@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urldefrag, urljoin
+from urllib.parse import urljoin
 
-from pyspider_zk.local.walk import links
+from pyspider_zk.local.walk import below, targets
 
 HOME = "docs"
 MOST = 24  # parts beside the home; one project each, so more show nothing new
@@ -51,8 +51,7 @@ def split(start: str, page: str) -> Parts:
         page: HTML of the start page.
     """
     site = urljoin(start, ".")
-    targets = (urldefrag(urljoin(start, link.strip())).url for link in sorted(links(page)))
-    paths = (url.removeprefix(site) for url in targets if _is_page(url, site))
+    paths = (below(site, url) for url in targets(start, page) if url.endswith(".html"))
     folders = Counter(path.partition("/")[0] for path in paths if "/" in path)
     projects = {f"{site}{folder}/": _name(folder) for folder, _ in folders.most_common(MOST)}
     return Parts(start, site, _without_twins(projects))
@@ -69,10 +68,6 @@ def script(parts: Parts) -> str:
     return _CONSTANTS.sub(
         lambda found: found[1] + constants + found[2], _SCRIPT.read_text(encoding="utf-8")
     )
-
-
-def _is_page(url: str, site: str) -> bool:
-    return url.startswith(site) and url.endswith(".html")
 
 
 def _name(folder: str) -> str:

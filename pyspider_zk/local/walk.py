@@ -5,9 +5,10 @@ site, and take what ends in ``.html``. The code is another one, so that a fault 
 """
 
 from collections import deque
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import unquote, urljoin, urlsplit
+from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
 START = "index.html"
 
@@ -44,21 +45,49 @@ def pages(folder: Path, site: str, start: str = START) -> set[str]:
         start: the start page's path in the folder.
     """
     seen: set[str] = set()
-    ahead = deque([site + start])
+    ahead = deque([start])
     while ahead:
-        url = ahead.popleft()
-        file = _file(folder, site, url)
-        if url in seen or file is None:
+        path = ahead.popleft()
+        file = _file(folder, path)
+        if site + path in seen or file is None:
             continue
-        seen.add(url)
+        seen.add(site + path)
         text = file.read_text(encoding="utf-8", errors="replace")
-        ahead.extend(urljoin(url, link.strip()).partition("#")[0] for link in links(text))
+        ahead.extend(filter(None, (below(site, target) for target in targets(site + path, text))))
     return seen
 
 
-def _file(folder: Path, site: str, url: str) -> Path | None:
-    """Return the file behind a URL; None if it is no page of the site."""
-    if not url.startswith(site) or not url.endswith(".html"):
-        return None
-    file = folder / unquote(urlsplit(url).path.removeprefix(urlsplit(site).path))
-    return file if file.is_file() else None
+def targets(url: str, page: str) -> Iterator[str]:
+    """Give the addresses that a page links to, without fragments; the page is at the URL."""
+    for link in sorted(links(page)):
+        try:
+            target = urljoin(url, link.strip()).partition("#")[0]
+        except ValueError:  # no address, such as http://[
+            continue
+        yield target
+
+
+def below(site: str, url: str) -> str:
+    """Return what follows the site's URL; empty if that is of another scheme, host or port.
+
+    Args:
+        site: with a slash at the end.
+    """
+    try:
+        home, target = urlsplit(site), urlsplit(url)
+        if _origin(home) != _origin(target) or not target.path.startswith(home.path):
+            return ""
+    except ValueError:  # a port that is none
+        return ""
+    return target.path.removeprefix(home.path) + (f"?{target.query}" if target.query else "")
+
+
+def _origin(url: SplitResult) -> tuple[object, ...]:
+    return url.scheme, url.hostname, url.port or {"http": 80, "https": 443}.get(url.scheme)
+
+
+def _file(folder: Path, path: str) -> Path | None:
+    """Return the file behind a page's path below the site; None if there is none."""
+    parts = unquote(path).split("/")
+    file = folder.joinpath(*parts)
+    return file if path.endswith(".html") and ".." not in parts and file.is_file() else None

@@ -15,8 +15,8 @@ _STRICT = (
     "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none';"
     " form-action 'self'; frame-ancestors 'none'"
 )
-_OF_PYSPIDER = (  # its templates and libraries have styles within their markup
-    "default-src 'none'; script-src 'self'{cdn}; style-src 'self' 'unsafe-inline'{cdn};"
+_OF_PYSPIDER = (
+    "default-src 'none'; script-src 'self'{cdn}; style-src 'self'{cdn};"
     " img-src 'self' data:{cdn}; font-src 'self'{cdn}; connect-src 'self'; frame-src 'self';"
     " object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )

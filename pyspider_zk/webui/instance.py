@@ -15,7 +15,7 @@ from pyspider_zk.errors import ConfigError
 from pyspider_zk.hooks.dispatcher import Dispatcher
 from pyspider_zk.hooks.identity import presence, reachable
 from pyspider_zk.hooks.router import Router
-from pyspider_zk.hooks.rpc_client import Credentials
+from pyspider_zk.hooks.rpc_client import credentials_of
 from pyspider_zk.hooks.signals import on_signals
 from pyspider_zk.queues.api import Queues
 from pyspider_zk.webui import cluster
@@ -27,6 +27,7 @@ from pyspider_zk.webui.opening import check_open, login_faults, login_settings
 from pyspider_zk.webui.project_rows import ShownProjects
 from pyspider_zk.webui.protection import protected
 from pyspider_zk.webui.readings import Readings
+from pyspider_zk.webui.refusals import Answering
 from pyspider_zk.webui.watch import LeaseWatch
 from pyspider_zk.wiring import current_queues, current_settings
 from pyspider_zk.zookeeper.connection import Connection
@@ -116,24 +117,24 @@ class ClusterWebUI:
 
         Raises:
             ClusterError: the cluster cannot be reached.
+            ConfigError: what schedulers are called with is of no use.
         """
         settings = settings or current_settings()
         tree = Tree(settings.root)
+        asking = credentials_of(settings)
+        asking.check()
         with (
             closing(queues or current_queues(settings)) as queues,
             presence(settings, ComponentKind.WEBUI, address) as present,
             closing(
-                Router(
-                    Directory(settings, present.connection).read,
-                    credentials=Credentials(settings.secret),
-                )
+                Router(Directory(settings, present.connection).read, credentials=asking)
             ) as router,
             self._configured(projectdb=ShownProjects(self.config["projectdb"])),
             limited(self.flask_app),
             self._with_pages(settings, present.connection, queues),
             self._configured(cluster=Dashboard(_reader(settings, present.connection), HOME)),
             protected(self.flask_app, settings, Events(present.connection, tree).append, listens),
-            self._fed_by(router, {kind.value: _Sum(kind, queues) for kind in Kind}),
+            self._fed_by(Answering(router), {kind.value: _Sum(kind, queues) for kind in Kind}),
         ):
             yield
 
@@ -171,7 +172,7 @@ class ClusterWebUI:
         before = self.flask_app.wsgi_app
         readings = Readings(_reader(settings, connection))
         pages = cluster.create_pages(self.config)
-        asking = Credentials(settings.secret)
+        asking = credentials_of(settings)
         with closing(
             Router(readings.recent, fresh_for=0, timeout=PATIENCE, credentials=asking)
         ) as hasty:
@@ -184,7 +185,7 @@ class ClusterWebUI:
                 self.flask_app.wsgi_app = before
 
     @contextmanager
-    def _fed_by(self, rpc: Router, lengths: Mapping[str, _Sum]) -> Iterator[None]:
+    def _fed_by(self, rpc: Answering, lengths: Mapping[str, _Sum]) -> Iterator[None]:
         """Let the views ask the cluster while the block runs."""
         queues = {**self.config["queues"], **lengths}
         with self._configured(scheduler_rpc=rpc, queues=queues):

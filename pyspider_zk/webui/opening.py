@@ -13,9 +13,6 @@ from pyspider_zk.webui.users import read_users
 
 logger = logging.getLogger("pyspider_zk.webui")
 
-INSECURE = "insecure"
-"""Where pyspider's config of the web UI has that it shall be open to everybody."""
-
 DOOR = Door(
     name="the web UI",
     option="webui --host",
@@ -74,8 +71,7 @@ def check_open(host: str, settings: Settings, config: Mapping[str, Any]) -> None
         ConfigError: others could reach it, and need no login.
     """
     guarded = bool(config.get("need_auth")) or settings.login_to_change
-    insecure = bool(config.get(INSECURE))
-    check_listening(DOOR, host, guarded=guarded, insecure=insecure)
+    check_listening(DOOR, host, guarded=guarded, insecure=settings.insecure)
     if not (guarded or is_loopback(host)):
         logger.warning("--insecure: whoever reaches %s may %s", host or "this machine", DOOR.opens)
 

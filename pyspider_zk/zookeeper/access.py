@@ -20,6 +20,7 @@ from kazoo.security import ACL, Id, Permissions, make_digest_acl_credential
 
 from pyspider_zk.config import SASL, Settings
 from pyspider_zk.errors import ConfigError, Refused, Unavailable
+from pyspider_zk.tls import client_context, reason, show
 
 REFUSALS = (NoAuthError, AuthFailedError, InvalidACLError, SessionClosedRequireSaslError)
 """What ZooKeeper answers to those it does not let in."""
@@ -100,7 +101,7 @@ class Admission:
             tls.do_handshake()
         except OSError as error:
             tls.close()
-            self._fault = f"there is no TLS with {hostname}: {_reason(error)}; {_TLS_REMEDY}"
+            self._fault = f"there is no TLS with {hostname}: {reason(error)}; {_TLS_REMEDY}"
             raise
         return tls
 
@@ -157,32 +158,12 @@ _TLS_REMEDY = (
 )
 
 
-def _reason(error: OSError) -> str:
-    return getattr(error, "verify_message", "") or getattr(error, "reason", "") or str(error)
-
-
 def _tls_context(settings: Settings) -> ssl.SSLContext:
-    try:
-        context = ssl.create_default_context(cafile=settings.tls_ca or None)
-    except OSError as error:
-        raise _unusable("tls_ca", settings.tls_ca, error) from error
+    context = client_context(settings.tls_ca, "tls_ca")
     if settings.tls_certificate:
-        try:
-            context.load_cert_chain(settings.tls_certificate, settings.tls_key, _no_password)
-        except (OSError, ValueError) as error:
-            files = f"{settings.tls_certificate}, {settings.tls_key}"
-            raise _unusable("tls_certificate, tls_key", files, error) from error
+        files = settings.tls_certificate, settings.tls_key
+        show(context, *files, "tls_certificate, tls_key")
     return context
-
-
-def _no_password() -> str:
-    """Refuse an encrypted key; without this OpenSSL would ask at the terminal."""
-    raise ValueError("the key is encrypted, and must not be")
-
-
-def _unusable(setting: str, files: str, error: Exception) -> ConfigError:
-    reason = getattr(error, "strerror", None) or error
-    return ConfigError([f"{setting}: cannot use {files}: {reason}"])
 
 
 def tells_no_secret(record: logging.LogRecord) -> bool:

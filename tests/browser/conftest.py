@@ -59,7 +59,8 @@ HOSTILE = """<body onload="top.ran = 'onload'"><h1>Hostile</h1>
 DOT = b64decode("R0lGODlhAQABAAAAACwAAAAAAQABAAA=")
 
 LEADING = """<meta http-equiv="refresh" content="0;url={target}"><h1>Leading</h1>"""
-PICTURE = """<img id="dot" src="/dot.gif">"""
+PICTURE = """<style>h1 {{ margin-top: 55px }}</style>
+<img id="dot" src="/dot.gif" style="margin-left: 77px">"""
 
 SCRIPT = """from pyspider.libs.base_handler import *
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from .conftest import SCRIPT, Web, save, write_script
+from .cluster_page import forgive
+from .conftest import SCRIPT, Watch, Web, save, write_script
 
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
@@ -21,13 +22,13 @@ def row(page: Page, project: str) -> Locator:
 def change(page: Page, cell: Locator, value: str) -> None:
     """Change a value in the little form that opens at a click on it."""
     cell.locator("span").click()
-    form = page.locator(".editable-container")
+    form = page.locator(".cell-form")
     field = form.locator("select, input")
     if field.evaluate("each => each.tagName") == "SELECT":
         field.select_option(value)
     else:
         field.fill(value)
-    form.locator(".editable-submit").click()
+    form.locator("[type=submit]").click()
     expect(form).to_have_count(0)
     expect(cell.locator("span")).to_have_text(value)
 
@@ -63,7 +64,7 @@ def test_a_project_is_created_changed_and_run(
         "mine",
     ]
 
-    run = made.get_by_role("button", name="Run")
+    run = made.get_by_role("button", name="Run", exact=True)
     run.click()
     expect(run).not_to_have_class(re.compile("warning|danger"))
     eventually(lambda: web.results("made_here") == 2)
@@ -78,18 +79,59 @@ def test_a_wrong_rate_is_refused_in_the_form(page: Page, web: Web, picture: Pict
     page.goto("/")
     cell = row(page, "wrong_rate").locator(".project-rate")
     cell.locator("span").click()
-    page.locator(".editable-container input").fill("fast")
-    page.locator(".editable-container .editable-submit").click()
-    expect(page.locator(".editable-error-block")).to_have_text("format error: rate/burst")
+    page.locator(".cell-form input").fill("fast")
+    page.locator(".cell-form [type=submit]").click()
+    expect(page.locator(".cell-form .fault")).to_have_text("format error: rate/burst")
     picture(page)
     assert web.project("wrong_rate")["rate"] == 10
+
+
+def test_what_the_server_refuses_is_told_in_the_form(page: Page, web: Web, watch: Watch) -> None:
+    web.add_project("refused")
+    page.goto("/")
+    web.drop_project("refused")
+    row(page, "refused").locator(".project-group span").click()
+    form = page.locator(".cell-form")
+    form.locator("input").fill("mine")
+    form.locator("[type=submit]").click()
+    expect(form.locator(".fault")).to_have_text("no such project.")
+    expect(row(page, "refused").locator(".project-group span")).to_have_text("[group]")
+    forgive(watch, "404")
+
+
+def test_the_form_is_used_by_keyboard(page: Page, web: Web) -> None:
+    web.add_project("by_keyboard")
+    page.goto("/")
+    cell = row(page, "by_keyboard").locator(".project-rate span")
+    form = page.locator(".cell-form")
+    for key in ("Escape", "Enter"):
+        cell.press("Enter")
+        expect(form.locator("input")).to_be_focused()
+        page.keyboard.press("Control+A")
+        page.keyboard.type("7/8")
+        page.keyboard.press(key)
+        expect(form).to_have_count(0)
+        expect(cell).to_have_text("10/10" if key == "Escape" else "7/8")
+    assert web.project("by_keyboard")["burst"] == 8
+
+
+@pytest.mark.parametrize("wrong", ["", "7", "7/", "/7", "7/8/9", "7/Infinity"])
+def test_what_is_no_rate_is_not_sent(page: Page, web: Web, watch: Watch, wrong: str) -> None:
+    name = f"no_rate_{len(wrong)}_{wrong.count('/')}_{wrong.startswith('/')}"
+    web.add_project(name)
+    page.goto("/")
+    row(page, name).locator(".project-rate span").click()
+    page.locator(".cell-form input").fill(wrong)
+    page.locator(".cell-form [type=submit]").click()
+    expect(page.locator(".cell-form .fault")).to_have_text("format error: rate/burst")
+    assert not [url for url in watch.asked if url.endswith("/update")]
 
 
 def test_running_a_project_that_is_not_started_says_so(page: Page, web: Web) -> None:
     web.add_project("not_started")
     page.goto("/")
     expect(page.locator("#need-set-status-alert")).to_be_hidden()
-    row(page, "not_started").get_by_role("button", name="Run").click()
+    row(page, "not_started").get_by_role("button", name="Run", exact=True).click()
     expect(page.locator("#need-set-status-alert")).to_be_visible()
 
 

@@ -144,6 +144,8 @@ def test_a_crawled_page_is_seen_with_pictures_and_leads_nowhere(
     expect(shown.locator("meta[http-equiv=refresh]")).to_have_count(0)
     expect(editor.locator("#tab-web iframe")).to_have_attribute("style", re.compile("height"))
     expect(shown.locator("#dot")).to_have_js_property("naturalWidth", 1)
+    expect(shown.locator("#dot")).to_have_css("margin-left", "77px")
+    expect(shown.locator("h1")).to_have_css("margin-top", "55px")
     watch.asked.remove(f"{site}/dot.gif")  # the one thing that its site is asked for
 
 
@@ -157,6 +159,15 @@ def test_nothing_but_the_crawled_page_can_be_in_its_frame(
     # What is plain text is written as it came, so this one does lead on.
     with editor.expect_console_message(lambda said: directive in said.text):
         show(editor, f"{site}/page.txt?target={target}")
+    forgive(watch, "Content Security Policy")
+
+
+@pytest.mark.parametrize("path", ["/", "/debug/any", "/results?project=any", "/cluster/"])
+def test_a_style_that_got_into_a_page_does_nothing(page: Page, path: str, watch: Watch) -> None:
+    page.goto(path)
+    with page.expect_console_message(lambda said: "style-src" in said.text):
+        page.evaluate("document.body.innerHTML += '<p id=got style=\"margin-left: 77px\">x</p>'")
+    expect(page.locator("#got")).to_have_css("margin-left", "0px")
     forgive(watch, "Content Security Policy")
 
 

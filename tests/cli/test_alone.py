@@ -95,7 +95,7 @@ def test_bench_gets_no_class_that_it_chooses_itself() -> None:
     }
     set_apart("bench", config)
     assert config["scheduler"] == {"xmlrpc_port": 1}
-    assert config["webui"] == {"webui_instance": "pyspider.webui.app.app"}
+    assert config["webui"]["webui_instance"] == "pyspider.webui.app.app"
 
 
 def test_one_keeps_a_class_that_is_no_cluster_s() -> None:

@@ -4,6 +4,7 @@ import click
 import pytest
 from pyspider import run as stock
 
+from pyspider_zk.cli.doors import INSECURE_HELP
 from pyspider_zk.cli.main import cli
 from pyspider_zk.cli.stock import ALONE, CLUSTER_CLASSES, command_name
 from tests.cli.conftest import Run
@@ -28,7 +29,7 @@ def test_every_global_option_of_pyspider_is_there() -> None:
 @pytest.mark.parametrize("name", STOCK)
 def test_every_command_has_pyspider_s_options(name: str) -> None:
     theirs = {command_name(command): command for command in stock.cli.commands.values()}
-    ours = {"--insecure"} if name in ("all", "scheduler", "webui") else set()
+    ours = {"--insecure"} if name in INSECURE_HELP else set()
     assert flags(cli.commands[name]) == flags(theirs[name]) | ours
 
 

@@ -11,6 +11,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.zookeeper.scale import ScaleNode
 from tests.cli.conftest import Run, hosts
 from tests.cli.processes import PROGRAM, STOCK_PROGRAM, process, rest
+from tests.secured_servers import authority
 
 CLASS = ("--scheduler-cls", "pyspider_zk.hooks.ClusterScheduler")
 
@@ -92,6 +93,43 @@ def test_scale_says_how_many_run_when_it_gives_up(cluster: Settings, run: Run) -
     result = run("scale", "4", "--timeout", "0", "--zookeeper", hosts(cluster))
     assert result.exit_code == 3
     assert "1 schedulers run after 0 s, 4 were asked for" in result.stderr
+
+
+@pytest.mark.zk
+@pytest.mark.redis
+def test_commands_and_schedulers_speak_tls_with_each_other(
+    run: Run,
+    path: Path,
+    state: Callable[[], dict[str, Any]],
+    eventually: Callable[..., None],
+    tmp_path: Path,
+) -> None:
+    # given
+    files = authority(tmp_path)
+    config = json.loads(path.read_text())
+    config["zookeeper"] |= {
+        "advertise": "localhost",
+        "xmlrpc_tls": True,
+        "xmlrpc_tls_ca": str(files.ca),
+        "xmlrpc_tls_certificate": str(files.server),
+        "xmlrpc_tls_key": str(tmp_path / "missing"),
+    }
+    path.write_text(json.dumps(config))
+    # when
+    with process("-c", path, "scheduler", "--xmlrpc-port", 0, folder=tmp_path) as child:
+        assert child.wait(30) == 2
+        said = "".join(rest(child))
+    assert f"xmlrpc_tls_key: cannot use {files.server}, {tmp_path / 'missing'}" in said
+    # and
+    config["zookeeper"]["xmlrpc_tls_key"] = str(files.server)
+    path.write_text(json.dumps(config))
+    with process("-c", path, "scheduler", "--xmlrpc-port", 0, folder=tmp_path) as child:
+        eventually(lambda: [each["leader"] for each in state().get("members", ())] == [True])
+        # then
+        assert state()["members"][0]["address"].startswith("https://localhost:")
+        assert run("-c", path, "send-message", "project", "hello").exit_code == 0
+        child.terminate()
+        assert child.wait() == 0
 
 
 @pytest.mark.zk

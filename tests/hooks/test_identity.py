@@ -54,3 +54,10 @@ def test_who_listens_on_loopback_beside_a_zookeeper_elsewhere_is_out_of_reach() 
 def test_a_member_tells_its_process_and_its_name() -> None:
     record = member_record(Settings(hosts="127.0.0.1", name="blue"), 23333, "127.0.0.1")
     assert (record.address, record.pid, record.name) == ("127.0.0.1:23333", os.getpid(), "blue")
+
+
+def test_a_member_that_speaks_tls_says_so_in_its_address() -> None:
+    settings = Settings(
+        advertise="crawl1.example", xmlrpc_tls_certificate="c.pem", xmlrpc_tls_key="k.pem"
+    )
+    assert member_record(settings, 23333, "0.0.0.0").address == "https://crawl1.example:23333"  # noqa: S104

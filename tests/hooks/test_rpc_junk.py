@@ -102,6 +102,19 @@ def test_a_body_that_never_comes_is_given_up(port: int, monkeypatch: pytest.Monk
             stopped.set()
 
 
+def test_what_is_no_request_is_told_of_once_and_in_short(
+    port: int, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(2):
+        with socket.create_connection((LOOPBACK, port), timeout=20) as client:
+            client.sendall(b"junk" * 1000 + b"\n")
+            assert b"400" in client.recv(1000)
+    (said,) = (each.getMessage() for each in caplog.records)
+    assert said.startswith("calls from 127.0.0.1 are refused: code 400")
+    assert len(said) < 200
+    assert capfd.readouterr().err == ""
+
+
 @pytest.mark.parametrize(
     "body",
     [

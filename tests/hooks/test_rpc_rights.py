@@ -26,6 +26,8 @@ CHANGES: list[tuple[str, tuple[Any, ...]]] = [
     ("submit_operation", ("delete", {"all": True}, {"wait": False})),
     ("newtask", (TASK,)),
     ("send_task", (TASK,)),
+    ("local_newtask", (TASK,)),
+    ("local_send_task", (TASK,)),
 ]
 
 

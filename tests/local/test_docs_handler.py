@@ -69,6 +69,30 @@ def test_a_page_leads_to_own_pages_and_hands_over_the_others():
     }
 
 
+@pytest.mark.parametrize(
+    "host",
+    [
+        "http://127.0.0.1:8000.evil",
+        "http://127.0.0.1:8000@evil",
+        "http://evil127.0.0.1:8000",
+        "http://127.0.0.1:80001",
+        "https://127.0.0.1:8000",
+        "http://127.0.0.1",
+    ],
+)
+def test_a_page_of_another_host_is_left_alone(host):
+    result = run(HOME, "page", f'<a href="{host}/about.html">x</a>')
+
+    assert result.exception is None
+    assert followed(result) == set()
+
+
+def test_a_host_that_is_spelled_otherwise_is_the_same():
+    result = run(HOME, "page", '<a href="HTTP://127.0.0.1:08000/library/a.html">x</a>')
+
+    assert handed_over(result) == {"docs_library": [SITE + "library/a.html"]}
+
+
 def test_what_was_handed_over_is_crawled():
     result = run("docs_library", "_on_message", save=(HOME, [SITE + "library/a.html"]))
 

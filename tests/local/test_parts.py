@@ -5,6 +5,18 @@ import ast
 from pyspider_zk.local.parts import MOST, script, split
 
 START = "http://h:1/docs/index.html"
+OTHERS = [
+    "http://x",
+    "http://evilh:1",
+    "http://h:1.evil",
+    "http://h.evil",
+    "http://h:1@evil",
+    "http://h@evil",
+    "http://h:12",
+    "https://h:1",
+    "//evil",
+    "http://h:1\\\\.evil",
+]
 
 
 def page(*hrefs):
@@ -23,9 +35,22 @@ def test_every_folder_that_the_start_page_links_to_is_a_part():
 
 
 def test_links_out_of_the_site_make_no_part():
-    parts = split(START, page("../other/a.html", "http://x/docs/y/a.html", "img/a.png"))
+    foreign = [f"{host}/docs/y/a.html" for host in OTHERS]
 
-    assert parts.names == ("docs",)
+    assert split(START, page("../other/a.html", "img/a.png", *foreign)).names == ("docs",)
+    assert split("http://h", page(*foreign)).names == ("docs",)
+
+
+def test_links_that_are_no_addresses_make_no_part():
+    links = ["http://[", "http://h:99999/docs/y/a.html", "http://h:1x/docs/y/a.html"]
+
+    assert split(START, page(*links)).names == ("docs",)
+
+
+def test_the_host_may_be_spelled_otherwise():
+    parts = split("http://h/docs/index.html", page("HTTP://H:80/docs/library/a.html"))
+
+    assert dict(parts.projects) == {"http://h/docs/library/": "docs_library"}
 
 
 def test_two_folders_with_one_project_name_do_not_share_a_project():

@@ -51,6 +51,13 @@ def test_circles_end(folder):
         "http://127.0.0.1:80001/a.html",
         "http://127.0.0.1/a.html",
         "https://127.0.0.1:8000/a.html",
+        "http://127.0.0.1:8000.evil/a.html",
+        "http://127.0.0.1:8000@evil/a.html",
+        "http://evil127.0.0.1:8000/a.html",
+        "http://127.0.0.1:99999/a.html",
+        "http://[/a.html",
+        "%2e%2e/a.html",
+        "..%2fa.html",
         "//example.com/a.html",
         "mailto:a.html",
         "javascript:a.html",
@@ -69,6 +76,22 @@ def test_what_is_no_page_of_the_site_is_left_out(folder, href):
     folder("a/index.html")
 
     assert found(folder) == {"index.html"}
+
+
+def test_a_page_outside_of_the_folder_is_none_of_the_site(tmp_path):
+    (tmp_path / "secret.html").write_text("secret", encoding="utf-8")
+    (tmp_path / "site").mkdir()
+    text = '<a href="%2e%2e/secret.html">x</a><a href="..%2fsecret.html">x</a>'
+    (tmp_path / "site" / "index.html").write_text(text, encoding="utf-8")
+
+    assert pages(tmp_path / "site", SITE) == {f"{SITE}index.html"}
+
+
+def test_a_page_has_one_address_however_its_host_is_spelled(folder):
+    folder("index.html", "HTTP://127.0.0.1:8000/a.html", f"{SITE}a.html")
+    folder("a.html")
+
+    assert found(folder) == {"index.html", "a.html"}
 
 
 def test_fragments_do_not_make_pages(folder):

@@ -17,7 +17,8 @@ def directives(policy: str) -> dict[str, list[str]]:
 @pytest.mark.parametrize("path", PAGES)
 def test_no_page_runs_code_of_others_or_its_own_markup(path: str) -> None:
     told = directives(policy_for(path))
-    assert told.get("script-src", told["default-src"]) == ["'self'"]
+    for kind in ("script-src", "style-src"):
+        assert told.get(kind, told["default-src"]) == ["'self'"]
     assert told["object-src"] == told["base-uri"] == told["frame-ancestors"] == ["'none'"]
     assert told["form-action"] == ["'self'"]
 

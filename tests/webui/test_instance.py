@@ -7,7 +7,9 @@ import threading
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from http.client import HTTPConnection
+from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
@@ -19,11 +21,11 @@ from pyspider_zk.core.names import Kind
 from pyspider_zk.core.records import ComponentKind
 from pyspider_zk.core.slots import slot_of
 from pyspider_zk.errors import ConfigError, Unavailable
-from pyspider_zk.hooks.router import Router
 from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.connect import connect
 from pyspider_zk.queues.memory import MemoryBroker
 from pyspider_zk.webui.instance import ClusterWebUI
+from pyspider_zk.webui.refusals import Answering
 from pyspider_zk.zookeeper.directory import Directory
 from tests.live_cluster import DEADLINE, Cluster
 from tests.webui.conftest import NAMES, Eventually
@@ -39,7 +41,7 @@ def present(settings: Settings) -> list[str]:
 def test_it_is_present_while_it_runs(ui: ClusterWebUI, cluster: Cluster) -> None:
     with ui.joined(cluster.settings, cluster.queues(), "here:5000"):
         assert present(cluster.settings) == ["here:5000"]
-        assert isinstance(ui.config["scheduler_rpc"], Router)
+        assert isinstance(ui.config["scheduler_rpc"], Answering)
     assert present(cluster.settings) == []
 
 
@@ -50,7 +52,7 @@ def test_afterwards_the_application_is_as_before(ui: ClusterWebUI, cluster: Clus
     queues = cluster.queues()
     # when
     with ui.joined(cluster.settings, queues):
-        router = ui.config["scheduler_rpc"]
+        router = ui.config["scheduler_rpc"]._router
     # then
     assert dict(ui.config) == before
     with pytest.raises(Unavailable, match="closed"):
@@ -137,6 +139,21 @@ def test_with_a_scheduler_the_views_tell_of_the_cluster(
 
 
 @pytest.mark.zk
+def test_what_members_refuse_is_refused_with_their_reason(
+    ui: ClusterWebUI, cluster_settings: Settings, tmp_path: Path, eventually: Eventually
+) -> None:
+    """Without a secret they cannot know that somebody logged in here."""
+    cluster = Cluster(tmp_path, replace(cluster_settings, secret=""))
+    cluster.project("p", group="lock")
+    ui.config.update(webui_username="ann", webui_password="pass", need_auth=False)  # noqa: S106
+    with cluster.scheduler() as member, ui.joined(cluster.settings, cluster.queues()):
+        eventually(lambda: len(member.gate.held) == cluster.settings.slots)
+        client = ui.flask_app.test_client()
+        answer = client.post("/run", data={"project": "p"}, auth=("ann", "pass"))
+        assert (answer.status_code, "p is locked: set secret_file" in answer.text) == (403, True)
+
+
+@pytest.mark.zk
 def test_a_task_goes_through_any_member_to_the_slot_of_its_project(
     ui: ClusterWebUI, cluster: Cluster, eventually: Eventually
 ) -> None:
@@ -174,8 +191,11 @@ def as_configured(
 
 @pytest.mark.zk
 @pytest.mark.redis
-def test_it_serves_until_sigterm(ui: ClusterWebUI, as_configured: Settings) -> None:
+def test_it_serves_until_sigterm(
+    ui: ClusterWebUI, as_configured: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # given
+    monkeypatch.setenv("PYSPIDER_ZK_INSECURE", "true")
     not_ours = threading.Event()
     before = signal.signal(signal.SIGTERM, lambda *_: not_ours.set())
     seen: list[Any] = []
@@ -192,7 +212,6 @@ def test_it_serves_until_sigterm(ui: ClusterWebUI, as_configured: Settings) -> N
     # when
     try:
         visitor.start()
-        ui.config["insecure"] = True
         ui.run("0.0.0.0", port)  # noqa: S104 - as it was told
     finally:
         signal.signal(signal.SIGTERM, before)

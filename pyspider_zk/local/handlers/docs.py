@@ -5,7 +5,7 @@ find what links lead to from the one start page, and no page is fetched by two o
 """
 
 from typing import Any
-from urllib.parse import urldefrag
+from urllib.parse import SplitResult, urldefrag, urlsplit
 
 from pyspider.libs.base_handler import BaseHandler, catch_status_code_error
 
@@ -17,11 +17,27 @@ PARTS = {"http://127.0.0.1:8000/library/": "docs_library"}  # how a part's URLs 
 # ... to here.
 
 GONE = 404
+PORTS = {"http": 80, "https": 443}  # where nobody says another
 
 
 def project_of(url: str) -> str:
     """Return the project whose part a page is in."""
-    return next((name for prefix, name in PARTS.items() if url.startswith(prefix)), HOME)
+    return next((name for part, name in PARTS.items() if within(url, part)), HOME)
+
+
+def within(url: str, site: str) -> str:
+    """Return a URL in the site's spelling; empty if it is of another host, or not below it."""
+    try:
+        page, home = urlsplit(urldefrag(url).url), urlsplit(site)
+        is_ours = origin(page) == origin(home) and page.path.startswith(home.path)
+    except ValueError:  # no address, such as http://[
+        return ""
+    return page._replace(scheme=home.scheme, netloc=home.netloc).geturl() if is_ours else ""
+
+
+def origin(url: SplitResult) -> tuple[str, str | None, int | None]:
+    """Return scheme, host and port."""
+    return url.scheme, url.hostname, url.port or PORTS.get(url.scheme)
 
 
 class Handler(BaseHandler):  # type: ignore[misc]  # pyspider ships no types
@@ -52,9 +68,9 @@ class Handler(BaseHandler):  # type: ignore[misc]  # pyspider ships no types
 
     def links(self, response: Any) -> dict[str, list[str]]:
         """Return the pages of the site that a page links to, by project."""
-        targets = {urldefrag(link.attr.href)[0] for link in response.doc("a[href]").items()}
+        links = response.doc("a[href]").items()
         found: dict[str, list[str]] = {}
-        for url in sorted(targets):
-            if url.startswith(SITE) and url.endswith(".html"):
+        for url in sorted({within(link.attr.href, SITE) for link in links}):
+            if url.endswith(".html"):
                 found.setdefault(project_of(url), []).append(url)
         return found

@@ -12,7 +12,7 @@ from pyspider_zk.core.records import Cluster, Member, MemberId
 from pyspider_zk.core.selection import Selection
 from pyspider_zk.errors import Conflict, NotFound, Unavailable
 from pyspider_zk.hooks.caller import Caller, calling
-from pyspider_zk.hooks.rpc_client import Credentials, call
+from pyspider_zk.hooks.rpc_client import call, credentials_of
 from pyspider_zk.webui.api.backend import backend, tell, user
 from pyspider_zk.webui.api.blueprint import Part
 from pyspider_zk.webui.api.projects import number
@@ -51,7 +51,7 @@ def drain_member(asked: dict[str, Any], number: int) -> tuple[dict[str, Any], in
         raise Conflict(f"member {number} is another process by now: look again")
     try:
         with calling(Caller(user())):
-            call(record, "local_drain", credentials=Credentials(backend().settings.secret))
+            call(record, "local_drain", credentials=credentials_of(backend().settings))
     except (OSError, Fault) as error:
         raise Unavailable(f"member {number} cannot be asked to drain: {error}") from error
     others = sum(not each.draining for each in cluster.members.values() if each is not record)

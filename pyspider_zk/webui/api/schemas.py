@@ -135,7 +135,7 @@ class Member(Schema):
 
     number = _number("small and stable")
     incarnation = _text("its life within one ZooKeeper session")
-    address = _text("host:port of its XML-RPC")
+    address = _text("host:port of its XML-RPC; with https:// before it if it speaks TLS")
     host = _text()
     pid = _number()
     version = _text()

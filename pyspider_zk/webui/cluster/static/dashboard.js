@@ -60,8 +60,6 @@ async function refresh(row) {
   try {
     const { status, group } = await ask(`/projects/${encodeURIComponent(name)}`);
     Object.assign(projects.find((each) => each.name === name), { status, group });
-    for (const [field, value] of Object.entries({ status, group: group ?? "" }))
-      $(row).find(`.project-${field}>span`).editable("setValue", value); // for the form to begin with
   } catch (error) {
     say(said, `${said.textContent}; its row may be old: ${error.message}`);
   }

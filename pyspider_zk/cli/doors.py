@@ -1,0 +1,69 @@
+"""The option ``--insecure``, and where those parts may listen that ask nobody who calls."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from pyspider_zk.core.listening import Door, check_listening
+from pyspider_zk.hooks import fetcher, rpc_entry
+from pyspider_zk.webui import opening
+from pyspider_zk.wiring import INSECURE_OPTION
+
+_XMLRPC = "Let XML-RPC listen on any address without a secret: everybody who reaches it may"
+_BROWSER = Door(
+    name="phantomjs",
+    option="phantomjs --host",
+    opens="have it open whatever page this machine reaches, and run JavaScript there",
+    guard="nothing, for it knows no login",
+)
+INSECURE_HELP = {
+    "scheduler": f"{_XMLRPC} {rpc_entry.DOOR.opens}.",
+    "fetcher": f"{_XMLRPC} {fetcher.DOOR.opens}.",
+    "webui": "Listen for others without a login: they can run Python here.",
+    "phantomjs": f"Listen for others: they can {_BROWSER.opens}.",
+    "all": "Let all that is started here listen on any address without a login or secret:"
+    " web UI, XML-RPC and phantomjs.",
+}
+"""By command. For ``all`` it means what it means for each of its parts."""
+
+_OWN = "a class of the cluster, which can"
+_STOCK = {
+    "scheduler": replace(rpc_entry.DOOR, guard=f"scheduler-cls to {_OWN} have a secret"),
+    "fetcher": replace(fetcher.DOOR, guard=f"fetcher-cls to {_OWN} have a secret"),
+    "webui": replace(opening.DOOR, guard="--need-auth with --username and --password"),
+    "phantomjs": _BROWSER,
+}
+
+
+def insecure_option(command: str) -> click.Option:
+    """Return the option for a command, which notes for the whole process that it was given."""
+
+    def note(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+        if value:
+            ctx.obj[INSECURE_OPTION] = True
+
+    return click.Option(
+        ["--insecure", INSECURE_OPTION],
+        is_flag=True,
+        expose_value=False,
+        callback=note,
+        help=INSECURE_HELP[command],
+    )
+
+
+def check_stock(command: str, given: Mapping[str, Any], insecure: bool) -> None:
+    """Allow a part of pyspider's own to listen where it is told to; it checks nothing itself.
+
+    Args:
+        given: the arguments of the command's function.
+
+    Raises:
+        ConfigError: others would reach it, and nobody asks them who they are.
+    """
+    host = given.get("xmlrpc_host" if "xmlrpc" in given else "host")
+    if command not in _STOCK or not given.get("xmlrpc", True) or given.get("get_object"):
+        return
+    guarded = bool(given.get("need_auth") and given.get("username") and given.get("password"))
+    check_listening(_STOCK[command], str(host), guarded=guarded, insecure=insecure)

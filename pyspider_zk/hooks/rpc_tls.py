@@ -1,0 +1,106 @@
+"""TLS of a member's XML-RPC, at both ends of a connection."""
+
+import socket
+import ssl
+from http.client import HTTPConnection
+
+from pyspider_zk.config import Settings
+from pyspider_zk.errors import ConfigError
+from pyspider_zk.tls import reason, server_context
+
+TLS = "https://"
+"""What the address of a member begins with that speaks TLS."""
+
+_MUCH = 2**16  # bytes
+_HANDSHAKE = b"\x16"  # the first byte of TLS, and of no HTTP
+_REMEDY = (
+    "its certificate must be valid for the host of its address (advertise), and xmlrpc_tls_ca must"
+    " name the authority that signed it"
+)
+
+
+class NoTls(ConnectionError):
+    """There is no TLS with whom there must be."""
+
+
+def server_tls(settings: Settings) -> ssl.SSLContext | None:
+    """Return what members that call us are shown; None: we speak no TLS. Reads files.
+
+    Raises:
+        ConfigError: the files cannot be used, or are missing though TLS is a must.
+    """
+    if settings.xmlrpc_tls_certificate:
+        return server_context(
+            settings.xmlrpc_tls_certificate,
+            settings.xmlrpc_tls_key,
+            "xmlrpc_tls_certificate, xmlrpc_tls_key",
+        )
+    if settings.xmlrpc_tls:
+        raise ConfigError(
+            ["xmlrpc_tls: what serves XML-RPC needs xmlrpc_tls_certificate and xmlrpc_tls_key"]
+        )
+    return None
+
+
+def accepted(link: socket.socket, context: ssl.SSLContext | None, seconds: float) -> socket.socket:
+    """Return what a caller is served over, which is the link itself if the caller speaks no TLS.
+
+    Blocks until the caller has said something, and with TLS has shaken hands.
+
+    Args:
+        context: with what we show; None: we speak no TLS.
+        seconds: for each of the two.
+
+    Raises:
+        NoTls: the caller wants TLS and we do not, or the handshake failed.
+        OSError: the caller said nothing.
+    """
+    link.settimeout(seconds)
+    if link.recv(1, socket.MSG_PEEK) != _HANDSHAKE:
+        return link
+    if context is None:
+        link.recv(_MUCH)  # unread, it would take our answer with it
+        link.sendall(b"HTTP/1.0 400 this port speaks no TLS\r\n\r\n")
+        raise NoTls("they speak TLS; for that set xmlrpc_tls_certificate and xmlrpc_tls_key")
+    try:
+        return _shaken(context.wrap_socket(link, server_side=True, do_handshake_on_connect=False))
+    except OSError as error:
+        raise NoTls(f"the TLS handshake failed: {reason(error)}") from error
+
+
+def connect(address: str, context: ssl.SSLContext, seconds: float) -> HTTPConnection:
+    """Return a connection to a member that speaks TLS; each step blocks for so long at most.
+
+    Args:
+        address: without the scheme.
+
+    Raises:
+        NoTls: there is none with it.
+        OSError: it cannot be reached.
+    """
+    connection = HTTPConnection(address, timeout=seconds)
+    connection.auto_open = 0  # which would be without TLS
+    connection.connect()
+    link, name = connection.sock, connection.host
+    try:
+        connection.sock = _shaken(
+            context.wrap_socket(link, server_hostname=name, do_handshake_on_connect=False)
+        )
+    except (OSError, ValueError) as error:  # a host can be none that TLS knows
+        link.close()
+        raise NoTls(f"there is no TLS with {address}: {reason(error)}; {_REMEDY}") from error
+    return connection
+
+
+def _shaken(link: ssl.SSLSocket) -> ssl.SSLSocket:
+    """Return the link after the handshake, which its time-out bounds as a whole.
+
+    Raises:
+        OSError: there was none; the link is closed.
+    """
+    try:
+        link.do_handshake()
+    except OSError:
+        link.close()
+        raise
+    return link

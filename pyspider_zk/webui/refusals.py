@@ -1,0 +1,35 @@
+"""What members refuse, as the answer to whoever asked pyspider's pages for it."""
+
+import functools
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any
+from xmlrpc.client import Fault
+
+from werkzeug.exceptions import Forbidden
+
+from pyspider_zk.hooks.router import Router
+
+
+class Answering:
+    """The cluster as pyspider's views ask it, by the same methods; they know no other error.
+
+    Threads: any.
+    """
+
+    def __init__(self, router: Router) -> None:
+        self._router = router
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        ask: Callable[..., Any] = getattr(self._router, name)
+
+        @functools.wraps(ask)
+        def answer(*args: Any) -> Any:
+            try:
+                return ask(*args)
+            except Fault as fault:
+                if fault.faultCode == HTTPStatus.FORBIDDEN:
+                    raise Forbidden(fault.faultString) from fault
+                raise
+
+        return answer
