@@ -6,14 +6,14 @@ export PYTHON
 BIN := .venv/bin
 STAMP := .venv/.installed
 SOURCES := setup.py pyproject.toml $(shell find patches -type f -not -path '*/.*' -not -path '*/__pycache__/*')
-SUITE := not chaos and not poison and not outage and not soak
+SUITE := not attack and not chaos and not poison and not outage and not soak
 UNMARKED := $(SUITE) and not zk and not redis and not browser and not slow
 PARALLEL = -n $(WORKERS) --dist loadfile
 
 # Workers; most tests wait for a service, so there may be more than cores.
 WORKERS ?= 4
 
-.PHONY: help demo up test lint check chaos poison outages soak docs pictures clean
+.PHONY: help attack demo up test lint check chaos poison outages soak docs pictures clean
 
 help:
 	@echo "make demo   crawl Python's documentation with three schedulers, kill one, miss nothing"
@@ -22,6 +22,7 @@ help:
 	@echo "make test   all tests, with a real ZooKeeper and Redis"
 	@echo "make check  format, lint, types, imports and the tests that need no service"
 	@echo "make chaos  faults on a real cluster, as root (SECONDS=60 SEED=1)"
+	@echo "make attack   strangers, viewers and other sites against running clusters, as root"
 	@echo "make poison   bad input into every znode, key, queue, row and call of a running cluster"
 	@echo "make outages  each database, Redis and ZooKeeper away for a while, alone and in pairs"
 	@echo "make soak     the searches that take minutes"
@@ -50,6 +51,10 @@ check: lint
 # Needs Linux and root: every scheduler and every ZooKeeper gets a network namespace of its own.
 chaos: prepare-chaos $(STAMP)
 	$(BIN)/python -m tests.chaos --seconds $(or $(SECONDS),60) --seed $(or $(SEED),1)
+
+# Needs Linux and root, as chaos does: every machine gets a network namespace of its own.
+attack: prepare-chaos prepare-browser $(STAMP)
+	$(BIN)/python -m tests.attack
 
 poison: prepare-test $(STAMP)
 	$(BIN)/python -m pytest -m poison
