@@ -27,9 +27,9 @@ def _open(address: str, ports: Iterable[int]) -> Iterator[int]:
             code = link.connect_ex((address, port))
             if code == errno.EINPROGRESS:
                 pending[link.fileno()] = port
-            elif code == 0:
+            elif code == 0 and not _met_itself(link):
                 yield port
-            elif code != errno.ECONNREFUSED:
+            elif code not in (0, errno.ECONNREFUSED):
                 raise OSError(code, f"{address}:{port}")
         yield from _settled(pending, links)
     finally:
@@ -44,6 +44,11 @@ def _begun(address: str) -> socket.socket:
     return link
 
 
+def _met_itself(link: socket.socket) -> bool:
+    """Tell whether the kernel gave a link its target for its own port, so that nobody answered."""
+    return link.getsockname() == link.getpeername()
+
+
 def _settled(pending: dict[int, int], links: dict[int, socket.socket]) -> Iterator[int]:
     """Yield those of the pending ports that were not refused."""
     poll = select.poll()
@@ -54,8 +59,8 @@ def _settled(pending: dict[int, int], links: dict[int, socket.socket]) -> Iterat
             poll.unregister(handle)
             port = pending.pop(handle)
             code = links[port].getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-            if code == 0:
+            if code == 0 and not _met_itself(links[port]):
                 yield port
-            elif code != errno.ECONNREFUSED:
+            elif code not in (0, errno.ECONNREFUSED):
                 raise OSError(code, f"port {port}")
     yield from pending.values()

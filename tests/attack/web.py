@@ -25,6 +25,8 @@ _VALUES = {
     "filename": "cluster.css",
 }
 
+_TRIAL = json.dumps({"taskid": "t", "project": KEPT, "url": "data:,t"})
+
 Login = Callable[[Who], Mapping[str, str]]
 
 
@@ -57,25 +59,32 @@ def ask(
         link.close()
 
 
-def filled(route: str) -> str:
+def filled(route: str, project: str = KEPT) -> str:
     """Return a path of a route, of something that there is where that can be."""
-    return _ARGUMENT.sub(lambda found: _VALUES[found[1]], route)
+    return _ARGUMENT.sub(lambda found: _VALUES[found[1]].replace(KEPT, project), route)
 
 
-def body_of(route: str, method: str) -> tuple[bytes, Mapping[str, str]]:
-    """Return what changes something there, if anything does."""
+def names_a_project(route: str) -> bool:
+    """Tell whether what is changed there is a project, and nothing runs what was sent."""
+    aims = any(part in filled(route) for part in (KEPT, "/update", "/run", "/jobs"))
+    return aims and route != "/debug/<project>/run"
+
+
+def body_of(route: str, method: str, project: str = KEPT) -> tuple[bytes, Mapping[str, str]]:
+    """Return what changes something there, if anything does, and with which headers."""
     if route == "/dav/<path:script>":
         return ATTACKED.encode(), {"Destination": f"/dav/{ATTACKED}.py", "Overwrite": "T"}
     if route.startswith("/api/v1/"):
-        return json.dumps(_asked(route)).encode(), {"Content-Type": "application/json"}
-    form = {"script": ATTACKED, "task": "{}", "pk": KEPT, "name": "status", "value": "DEBUG"}
-    form |= {"project": KEPT, "_method": method}
+        asked = _asked(route, project)
+        return json.dumps(asked).encode(), {"Content-Type": "application/json"}
+    form = {"script": ATTACKED, "task": _TRIAL, "pk": project, "name": "status", "value": "DEBUG"}
+    form |= {"project": project, "_method": method}
     return urlencode(form).encode(), {"Content-Type": "application/x-www-form-urlencoded"}
 
 
-def _asked(route: str) -> Mapping[str, object]:
+def _asked(route: str, project: str) -> Mapping[str, object]:
     if route == "/api/v1/jobs":
-        return {"operation": "delete", "names": [KEPT], "arguments": {"wait": False}}
+        return {"operation": "delete", "names": [project], "arguments": {"wait": False}}
     return {"all": True} if "dead-letters" in route else {}
 
 
