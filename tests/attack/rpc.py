@@ -59,6 +59,11 @@ _REFUSALS = frozenset(
 )
 
 
+def arguments_of(name: str) -> tuple[Any, ...]:
+    """Return what a function is called with, so that it does something."""
+    return _ARGUMENTS.get(name, ())
+
+
 def functions(address: str, secret: str) -> list[str]:
     """Return what a scheduler's dispatcher has, as it tells who knows the secret."""
     with xmlrpc.client.ServerProxy(rpc_url(address, secret), allow_none=True) as proxy:
@@ -86,9 +91,9 @@ def attack(
     guesses = {**GUESSERS, **{who: {**_XML, **sent} for who, sent in logins.items()}}
     tries += [("submit_operation", who, sent) for who, sent in guesses.items()]
     for name, who, sent in tries:
-        body = xmlrpc.client.dumps(_ARGUMENTS.get(name, ()), name, allow_none=True)
+        body = xmlrpc.client.dumps(arguments_of(name), name, allow_none=True)
         yield from _judged(address, "POST", body, sent, f"{name} with {who}", hidden)
-    body = xmlrpc.client.dumps(_ARGUMENTS["submit_operation"], "submit_operation")
+    body = xmlrpc.client.dumps(arguments_of("submit_operation"), "submit_operation")
     for method in METHODS:
         yield from _judged(address, method, body, _XML, f"{method} of a deletion", hidden)
     elsewhere = {**_XML, "Host": "rebound.example"}

@@ -19,6 +19,9 @@ State = Mapping[str, object]
 RENEWED = "/leases/"
 """Below it every member renews its lease each second: version and data change all the time."""
 
+SAVED = b"slot_record:"
+"""What such keys hold their members save anew every minute, with the time."""
+
 REST = 30.0  # seconds for a cluster that was just started to come to rest
 _QUIET = 2.0  # seconds for which nothing changes at rest; two renewals
 
@@ -86,7 +89,7 @@ def znodes(client: KazooClient, path: str) -> Iterator[tuple[str, object]]:
 
 
 def keys(client: "redis.Redis[bytes]") -> Iterator[tuple[str, object]]:
-    """Yield what each key holds."""
+    """Yield what each key holds that nobody writes at rest."""
     readers: Mapping[bytes, Callable[[Any], Any]] = {
         b"string": client.get,
         b"list": lambda key: client.lrange(key, 0, -1),
@@ -96,6 +99,8 @@ def keys(client: "redis.Redis[bytes]") -> Iterator[tuple[str, object]]:
         b"stream": lambda key: (client.xrange(key), _groups(client, key)),
     }
     for key in sorted(client.scan_iter()):
+        if key.startswith(SAVED):
+            continue
         kind = client.type(key)
         yield key.decode(errors="replace"), (kind, _digest(repr(readers[kind](key)).encode()))
 
