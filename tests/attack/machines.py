@@ -90,7 +90,7 @@ class Machines:
     Args:
         folder: for data and logs.
         preload: a folder of Python's path for schedulers and web UI, to open doors with.
-        guarded: whether ZooKeeper's znodes and Redis have logins.
+        guarded: whether ZooKeeper's znodes, Redis and the web UI have logins.
     """
 
     def __init__(self, folder: Path, preload: Path | None = None, guarded: bool = True) -> None:
@@ -239,9 +239,12 @@ class Machines:
             "message_queue": f"rediss://crawl:{PASSWORDS['redis']}@{address}/0?{options}",
             "zookeeper": zookeeper,
             "scheduler": {"xmlrpc_host": "0.0.0.0"},  # noqa: S104 - others shall reach it
-            "webui": {"host": "0.0.0.0", "need_auth": True},  # noqa: S104
+            "webui": {"host": "0.0.0.0", **self._webui()},  # noqa: S104
             "data_path": str(self.folder),
         }
+
+    def _webui(self) -> dict[str, bool]:
+        return {"need_auth": True} if self._guarded else {"insecure": True}
 
     def _start(self) -> None:
         self._run("zookeeper", self._zookeeper_command())
@@ -316,6 +319,7 @@ class Machines:
             "dir": home,
             "aclfile": home / "users.acl",
             "appendonly": "yes",
+            "protected-mode": "yes" if self._guarded else "no",
         }
         words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
         return [programs.redis_server(os.environ), *words]
