@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Route, sync_playwright
 
 from tests.attack.evil import NAME, REBOUND, Evil
 from tests.browser.conftest import chromium_program
@@ -81,12 +81,18 @@ def rebound(context: BrowserContext, port: int, posts: list[Mapping[str, str]]) 
     """
     page: Page = context.new_page()
     origin = f"http://{REBOUND}:{port}"
-    page.goto(origin)
-    told = [page.content()]
+    page.route(f"{origin}/lure", _lure)
+    page.goto(f"{origin}/lure")
+    told: list[str] = []
     for post in posts:
         path = "/" + post["url"].partition("://")[2].partition("/")[2]
         told.append(page.evaluate(_ASK, [origin + path, dict(post)]))
     return told
+
+
+def _lure(route: Route) -> None:
+    """Answer as the evil site did, while the name still led to it."""
+    route.fulfill(body="<title>lure</title>", content_type="text/html")
 
 
 _ASK = """async ([url, {method, type, body}]) => {

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from urllib.parse import urlsplit
 
 import pytest
 import redis
@@ -11,9 +12,12 @@ from kazoo.exceptions import KazooException
 from pyspider_zk.secret_files import without_password
 from tests.attack import rpc, stores, web
 from tests.attack.alone import MACHINE, NEIGHBOUR, Alone, alone
+from tests.attack.browsing import browser, logged_in, lured, rebound
 from tests.attack.canaries import LOCKED
-from tests.attack.doors import CHANGING, ROUTES, SERVERS_OF_UP_ARE_OPEN
-from tests.attack.scan import PORTS, open_ports
+from tests.attack.doors import CHANGING, PORTS, ROUTES, SERVERS_OF_UP_ARE_OPEN
+from tests.attack.evil import NAME, Evil, evil_site, targets
+from tests.attack.scan import PORTS as ALL
+from tests.attack.scan import open_ports
 from tests.attack.state import at_rest, changes
 
 Tried = Callable[[str], None]
@@ -48,7 +52,7 @@ UNCHANGED = pytest.mark.usefixtures("unchanged")
 def test_nothing_answers_on_the_network(machine: Alone, tried: Tried) -> None:
     with machine.network.entered(NEIGHBOUR):
         assert open_ports(machine.network.address(MACHINE)) == set()
-    tried(f"{len(PORTS)} ports from the network")
+    tried(f"{len(ALL)} ports from the network")
 
 
 @UNCHANGED
@@ -57,7 +61,7 @@ def test_on_the_machine_the_documented_ports_answer_and_no_others(
 ) -> None:
     assert open_ports("127.0.0.1") == machine.ports()
     assert open_ports("::1") == set()
-    tried(f"2 times {len(PORTS)} ports on the machine, {len(machine.ports())} open")
+    tried(f"2 times {len(ALL)} ports on the machine, {len(machine.ports())} open")
 
 
 @UNCHANGED
@@ -106,6 +110,31 @@ def _answers(question: Callable[[], object]) -> bool:
     except (KazooException, redis.RedisError):
         return False
     return True
+
+
+@UNCHANGED
+@pytest.mark.browser
+@pytest.mark.parametrize("node", [NEIGHBOUR, MACHINE])
+def test_a_page_of_another_site_does_nothing(machine: Alone, node: str, tried: Tried) -> None:
+    """In the browser of who runs `up` and looks at the web UI, which wants no login there."""
+    sent = targets(machine.webui, machine.schedulers())
+    address = machine.network.address(NEIGHBOUR) if node == NEIGHBOUR else "127.0.0.1"
+    name = NAME if node == NEIGHBOUR else address
+    with (
+        evil_site(machine.network.entered(node), address, name, sent) as site,
+        browser(machine.network.address(NEIGHBOUR), "127.0.0.1") as chromium,
+        logged_in(chromium, machine.webui, None, "", "") as context,
+    ):
+        lured(context, site)
+        posts = [post for post in sent["posts"] if post["method"] == "POST"]
+        calls = [post for post in posts if "RPC2" in post["url"]]
+        told = rebound(context, PORTS["web UI"], [post for post in posts if post not in calls])
+        for call in calls:
+            told += rebound(context, urlsplit(call["url"]).port or 0, [call])
+    assert len(site.loot) == 1
+    assert site.stolen([machine.secret]) == []
+    assert Evil("", told).stolen([machine.secret]) == []
+    tried(", ".join(f"{len(found)} {kind}" for kind, found in sent.items()))
 
 
 @UNCHANGED
