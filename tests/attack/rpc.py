@@ -72,32 +72,40 @@ def functions(address: str, secret: str) -> list[str]:
     return found
 
 
-def attack(
-    address: str,
-    names: Iterable[str],
-    secrets: Iterable[str],
-    logins: Mapping[str, Mapping[str, str]],
-) -> Iterator[str]:
-    """Try every function; yield what should not have been answered.
+def attack(address: str, names: Iterable[str], secrets: Iterable[str]) -> Iterator[str]:
+    """Try every function without the secret; yield what should not have been answered.
 
     Args:
         address: host and port.
         names: of the functions.
         secrets: what no answer may tell.
-        logins: headers of those who log in elsewhere, by who they are.
     """
     hidden = [*secrets, *MEMBERS_ONLY]
-    tries = [(name, who, sent) for name in names for who, sent in STRANGERS.items()]
-    guesses = {**GUESSERS, **{who: {**_XML, **sent} for who, sent in logins.items()}}
-    tries += [("submit_operation", who, sent) for who, sent in guesses.items()]
-    for name, who, sent in tries:
+    for name in names:
         body = xmlrpc.client.dumps(arguments_of(name), name, allow_none=True)
-        yield from _judged(address, "POST", body, sent, f"{name} with {who}", hidden)
+        for who, sent in STRANGERS.items():
+            yield from _judged(address, "POST", body, sent, f"{name} with {who}", hidden)
     body = xmlrpc.client.dumps(arguments_of("submit_operation"), "submit_operation")
     for method in METHODS:
         yield from _judged(address, method, body, _XML, f"{method} of a deletion", hidden)
     elsewhere = {**_XML, "Host": "rebound.example"}
     yield from _judged(address, "POST", body, elsewhere, "a call to another host", hidden)
+
+
+def guess(
+    address: str, secrets: Iterable[str], logins: Mapping[str, Mapping[str, str]]
+) -> Iterator[str]:
+    """Try to delete a project with what is not the secret; yield what was answered.
+
+    Args:
+        address: host and port.
+        secrets: what no answer may tell.
+        logins: headers of those who log in elsewhere, by who they are.
+    """
+    body = xmlrpc.client.dumps(arguments_of("submit_operation"), "submit_operation")
+    guesses = {**GUESSERS, **{who: {**_XML, **sent} for who, sent in logins.items()}}
+    for who, sent in guesses.items():
+        yield from _judged(address, "POST", body, sent, f"a deletion with {who}", list(secrets))
 
 
 def _judged(

@@ -69,7 +69,7 @@ def test_no_function_of_xml_rpc_opens_without_the_secret(machine: Alone, tried: 
     schedulers = machine.schedulers()
     names = rpc.functions(schedulers[0], machine.secret)
     for address in schedulers:
-        assert list(rpc.attack(address, names, [machine.secret], {})) == []
+        assert list(rpc.attack(address, names, [machine.secret])) == []
     tried(f"{len(names)} functions of XML-RPC at {len(schedulers)} schedulers")
 
 
@@ -113,7 +113,13 @@ def _answers(question: Callable[[], object]) -> bool:
 
 
 @UNCHANGED
+def test_what_is_not_the_secret_opens_no_function(machine: Alone) -> None:
+    assert list(rpc.guess(machine.schedulers()[0], [machine.secret], {})) == []
+
+
+@UNCHANGED
 @pytest.mark.browser
+@pytest.mark.slow
 @pytest.mark.parametrize("node", [NEIGHBOUR, MACHINE])
 def test_a_page_of_another_site_does_nothing(machine: Alone, node: str, tried: Tried) -> None:
     """In the browser of who runs `up` and looks at the web UI, which wants no login there."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.attack import rpc, stores, web
+from tests.attack import odd, rpc, stores, web
 from tests.attack.browsing import Login, browser, logged_in, lured, rebound
 from tests.attack.canaries import LOCKED, SCRIPT_CANARY
 from tests.attack.doors import LISTENS, PORTS, Who
@@ -19,7 +19,7 @@ from tests.attack.web import ATTACKED
 
 PRELOAD = Path(__file__).parent / "preload"
 
-pytestmark = [pytest.mark.attack, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.attack, pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture
@@ -63,6 +63,9 @@ def _route_is_reported(opened: Machines) -> None:
     for who in (Who.VIEWER, Who.OPERATOR):
         what = f"POST /debug/<project>/save as {who.name.lower()}: 200, though it takes admin"
         assert what in found(who, "/debug/<project>/save", [])
+    before = state_of(opened)
+    assert list(odd.attack(opened.webui, opened.authorization(Who.VIEWER), [LOCKED])) != []
+    assert any("project row projectdb kept" in each for each in changes(before, state_of(opened)))
 
 
 def _page_is_reported(opened: Machines) -> None:
@@ -87,10 +90,11 @@ def _page_is_reported(opened: Machines) -> None:
 def _function_is_reported(opened: Machines) -> None:
     address = opened.schedulers[0]
     assert rpc.functions(address, SECRET)
-    found = list(rpc.attack(address, ["list_projects"], ["locked"], {}))
+    found = list(rpc.attack(address, ["list_projects"], ["locked"]))
     assert any("list_projects with no login: 200" in each for each in found)
     assert any("tells 'locked'" in each for each in found)
-    assert any("an empty secret: 200" in each for each in found)
+    guessed = list(rpc.guess(address, [], {}))
+    assert any("an empty secret: 200" in each for each in guessed)
 
 
 def _znode_is_reported(opened: Machines) -> None:

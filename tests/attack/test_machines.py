@@ -8,7 +8,8 @@ from contextlib import closing
 import pytest
 import redis
 
-from tests.attack import rpc, stores, web
+from tests.attack import odd, rpc, stores, web
+from tests.attack.canaries import MEMBERS_ONLY
 from tests.attack.doors import LISTENS, Who
 from tests.attack.machines import ATTACKER, SECRET, Machines
 from tests.attack.scan import PORTS, open_ports
@@ -62,13 +63,28 @@ def test_no_route_gives_more_than_a_role_may(
     tried(f"{who.name.lower()}: {web.count(routes, who)} requests, {len(routes)} routes")
 
 
+@pytest.mark.parametrize("who", [Who.NOBODY, Who.VIEWER, Who.OPERATOR])
+def test_no_odd_request_gives_more_than_a_role_may(
+    machines: Machines, who: Who, tried: Tried
+) -> None:
+    hidden = [*machines.secrets, *(MEMBERS_ONLY if who is Who.NOBODY else ())]
+    with machines.network.entered(ATTACKER):
+        assert list(odd.attack(machines.webui, machines.authorization(who), hidden)) == []
+    tried(f"{len(list(odd.requests()))} odd requests")
+
+
 def test_no_function_of_xml_rpc_opens_without_the_secret(machines: Machines, tried: Tried) -> None:
     names = rpc.functions(machines.schedulers[0], SECRET)
-    logins = {who.name: machines.authorization(who) for who in Who if who}
-    for address in machines.schedulers:
-        with machines.network.entered(ATTACKER):
-            assert list(rpc.attack(address, names, machines.secrets, logins)) == []
+    with machines.network.entered(ATTACKER):
+        for address in machines.schedulers:
+            assert list(rpc.attack(address, names, machines.secrets)) == []
     tried(f"{len(names)} functions of XML-RPC at {len(machines.schedulers)} schedulers")
+
+
+def test_what_is_not_the_secret_opens_no_function(machines: Machines) -> None:
+    logins = {who.name: machines.authorization(who) for who in Who if who}
+    with machines.network.entered(ATTACKER):
+        assert list(rpc.guess(machines.schedulers[0], machines.secrets, logins)) == []
 
 
 def test_no_znode_opens_without_the_login(machines: Machines, tried: Tried) -> None:

@@ -38,8 +38,15 @@ def chromium(machines: Machines) -> Iterator[Browser]:
         yield running
 
 
-@pytest.mark.parametrize("login", Login)
-@pytest.mark.parametrize("node", [ATTACKER, "webui"])
+@pytest.mark.parametrize(
+    ("node", "login"),
+    [
+        ("webui", Login.SESSION),
+        pytest.param("webui", Login.PASSWORD, marks=pytest.mark.slow),
+        pytest.param(ATTACKER, Login.SESSION, marks=pytest.mark.slow),
+        pytest.param(ATTACKER, Login.PASSWORD, marks=pytest.mark.slow),
+    ],
+)
 def test_a_page_of_another_site_does_nothing(
     machines: Machines, chromium: Browser, node: str, login: Login, tried: Tried
 ) -> None:
