@@ -1,9 +1,10 @@
-"""A scan of all TCP ports of an address."""
+"""A scan of all TCP ports of an address, and the UDP ports as the kernel knows them."""
 
 import errno
 import select
 import socket
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 PORTS = range(1, 65536)
 AT_ONCE = 500
@@ -17,6 +18,17 @@ def open_ports(address: str, ports: Sequence[int] = PORTS) -> set[int]:
     """
     parts = (ports[at : at + AT_ONCE] for at in range(0, len(ports), AT_ONCE))
     return {port for part in parts for port in _open(address, part)}
+
+
+def udp_ports(pid: int) -> set[int]:
+    """Return the UDP ports that take packets from anybody, in the network of a process. Linux."""
+    tables = (Path(f"/proc/{pid}/net/{name}") for name in ("udp", "udp6"))
+    lines = (line.split() for table in tables for line in table.read_text().splitlines()[1:])
+    return {_port(own) for _, own, peer, *_ in lines if _port(peer) == 0}
+
+
+def _port(address: str) -> int:
+    return int(address.rpartition(":")[2], 16)
 
 
 def _open(address: str, ports: Iterable[int]) -> Iterator[int]:

@@ -13,7 +13,7 @@ from tests.attack.canaries import LOCKED, SCRIPT_CANARY
 from tests.attack.doors import LISTENS, PORTS, Who
 from tests.attack.evil import NAME, Evil, evil_site, targets
 from tests.attack.machines import ATTACKER, PASSWORDS, SECRET, Machines
-from tests.attack.scan import open_ports
+from tests.attack.scan import open_ports, udp_ports
 from tests.attack.state import at_rest, changes, state_of, znodes
 from tests.attack.web import ATTACKED
 
@@ -44,6 +44,10 @@ def _port_is_reported(opened: Machines) -> None:
     address = opened.network.address("processor")
     with opened.network.entered("processor"):
         listener = socket.create_server((address, 0))
+        datagrams = socket.socket(type=socket.SOCK_DGRAM)
+        datagrams.bind((address, 0))
+    with datagrams:
+        assert udp_ports(opened.pids()["processor"]) == {datagrams.getsockname()[1]}
     with listener, opened.network.entered(ATTACKER):
         assert open_ports(address) - LISTENS["processor"] == {listener.getsockname()[1]}
 

@@ -12,7 +12,7 @@ from tests.attack import odd, rpc, stores, web
 from tests.attack.canaries import MEMBERS_ONLY
 from tests.attack.doors import LISTENS, Who
 from tests.attack.machines import ATTACKER, SECRET, Machines
-from tests.attack.scan import PORTS, open_ports
+from tests.attack.scan import PORTS, open_ports, udp_ports
 from tests.attack.state import State, at_rest, changes, state_of, znodes
 
 Tried = Callable[[str], None]
@@ -45,6 +45,9 @@ def test_each_machine_listens_where_the_documentation_says_and_nowhere_else(
     with machines.network.entered(ATTACKER):
         found = {name: open_ports(machines.network.address(name)) for name in LISTENS}
     assert found == LISTENS
+    told = {name: udp_ports(pid) for name, pid in machines.pids().items()}
+    assert set(told) == set(LISTENS)
+    assert not any(told.values()), told
     tried(f"{len(PORTS)} ports at each of {len(found)} machines")
 
 
