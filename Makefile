@@ -6,14 +6,14 @@ export PYTHON
 BIN := .venv/bin
 STAMP := .venv/.installed
 SOURCES := .ci/venv setup.py pyproject.toml $(wildcard requirements/*.txt) $(shell find patches -type f -not -path '*/.*' -not -path '*/__pycache__/*')
-SUITE := not chaos and not poison and not outage and not soak
+SUITE := not attack and not chaos and not poison and not outage and not soak
 UNMARKED := $(SUITE) and not zk and not redis and not browser and not slow
 PARALLEL = -n $(WORKERS) --dist loadfile
 
 # Workers; most tests wait for a service, so there may be more than cores.
 WORKERS ?= 4
 
-.PHONY: help demo up test lint check audit lock chaos poison outages soak docs pictures clean
+.PHONY: help attack demo up test lint check audit lock chaos poison outages soak docs pictures clean
 
 help:
 	@echo "make demo   crawl Python's documentation with three schedulers, kill one, miss nothing"
@@ -24,6 +24,7 @@ help:
 	@echo "make audit  known holes in what is locked, and whether the lock files are in step"
 	@echo "make lock   write the lock files anew (LOCK=--upgrade for the newest of everything)"
 	@echo "make chaos  faults on a real cluster, as root (SECONDS=60 SEED=1)"
+	@echo "make attack   strangers, viewers and other sites against running clusters, as root"
 	@echo "make poison   bad input into every znode, key, queue, row and call of a running cluster"
 	@echo "make outages  each database, Redis and ZooKeeper away for a while, alone and in pairs"
 	@echo "make soak     the searches that take minutes"
@@ -61,6 +62,10 @@ lock:
 # Needs Linux and root: every scheduler and every ZooKeeper gets a network namespace of its own.
 chaos: prepare-chaos $(STAMP)
 	$(BIN)/python -m tests.chaos --seconds $(or $(SECONDS),60) --seed $(or $(SEED),1)
+
+# Needs Linux and root, as chaos does: every machine gets a network namespace of its own.
+attack: prepare-chaos prepare-browser $(STAMP)
+	$(BIN)/python -m tests.attack
 
 poison: prepare-test $(STAMP)
 	$(BIN)/python -m pytest -m poison

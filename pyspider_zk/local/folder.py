@@ -14,6 +14,7 @@ from pyspider_zk.secret_files import without_password
 _LOCK = "up.lock"
 _NOTE = "up.json"
 _OURS = 0o600
+_OUR_FOLDER = 0o700
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,12 @@ class Running:
 def claimed(folder: Path) -> Iterator[None]:
     """Keep the folder to ourselves; the kernel lets go of it however we end.
 
+    One that is made here others cannot enter: it holds scripts, results and logs.
+
     Raises:
         ClusterError: a cluster runs there already.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(_OUR_FOLDER, parents=True, exist_ok=True)
     with (folder / _LOCK).open("a+", encoding="ascii") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -103,9 +106,9 @@ def running_in(folder: Path) -> Running | None:
         ClusterError: it is another user's.
     """
     note = folder / _NOTE
-    if not note.exists() or not _is_claimed(folder):
-        return None
     try:
+        if not note.exists() or not _is_claimed(folder):
+            return None
         return Running(**json.loads(note.read_text(encoding="utf-8")))
     except FileNotFoundError:  # it just ended
         return None

@@ -52,10 +52,10 @@ class Access:
         try:
             login = environ[LOGIN] = self._logins.find(environ)
         except WrongLogin as error:
-            return refuse(start, HTTPStatus.UNAUTHORIZED, str(error), CHALLENGE)
+            return refuse(environ, start, HTTPStatus.UNAUTHORIZED, str(error), CHALLENGE)
         except TooManyTries as error:
             after = ("Retry-After", str(error.wait))
-            return refuse(start, HTTPStatus.TOO_MANY_REQUESTS, str(error), after)
+            return refuse(environ, start, HTTPStatus.TOO_MANY_REQUESTS, str(error), after)
         return self._decided(login, path, environ, start)
 
     def _decided(
@@ -63,23 +63,30 @@ class Access:
     ) -> Iterable[bytes]:
         method = environ["REQUEST_METHOD"]
         if login is None and self._config.get("need_auth"):
-            return refuse(start, HTTPStatus.UNAUTHORIZED, _NOBODY, CHALLENGE)
+            return refuse(environ, start, HTTPStatus.UNAUTHORIZED, _NOBODY, CHALLENGE)
         if login is None and self._config.get("login_to_change") and method not in SAFE:
-            return refuse(start, HTTPStatus.UNAUTHORIZED, _NOBODY_CHANGES, CHALLENGE)
+            return refuse(environ, start, HTTPStatus.UNAUTHORIZED, _NOBODY_CHANGES, CHALLENGE)
         if login is not None and not login.role.may(needed_role(method, path)):
             detail = _NOT_ENOUGH[login.role].format(login.name)
-            return refuse(start, HTTPStatus.FORBIDDEN, detail)
+            return refuse(environ, start, HTTPStatus.FORBIDDEN, detail)
         return self._application(environ, start)
 
 
 def refuse(
-    start: "StartResponse", status: HTTPStatus, detail: str, *headers: tuple[str, str]
+    environ: "WSGIEnvironment",
+    start: "StartResponse",
+    status: HTTPStatus,
+    detail: str,
+    *headers: tuple[str, str],
 ) -> list[bytes]:
-    """Answer a problem; the detail names the culprit and the remedy."""
+    """Answer a problem; the detail names the culprit and the remedy.
+
+    To HEAD without the body: the server breaks off an answer that has one.
+    """
     body = json.dumps(problem(status, detail)).encode()
     about = [("Content-Type", PROBLEM_TYPE), ("Content-Length", str(len(body)))]
     start(f"{status.value} {status.phrase}", [*about, *headers])
-    return [body]
+    return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
 
 
 def _path(environ: "WSGIEnvironment") -> str:

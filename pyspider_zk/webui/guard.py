@@ -104,9 +104,10 @@ class Guard:
         """Pass the request on, or answer 403."""
         host = str(environ.get("HTTP_HOST", ""))
         if not self._hosts.know(host):
-            return refuse(start, HTTPStatus.FORBIDDEN, f"Host {host!r:.80}: {_UNKNOWN_HOST}")
+            detail = f"Host {host!r:.80}: {_UNKNOWN_HOST}"
+            return refuse(environ, start, HTTPStatus.FORBIDDEN, detail)
         if is_foreign(environ, self._trusted):
-            return refuse(start, HTTPStatus.FORBIDDEN, _foreign(environ))
+            return refuse(environ, start, HTTPStatus.FORBIDDEN, _foreign(environ))
         return self._application(environ, start)
 
 

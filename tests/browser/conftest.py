@@ -210,7 +210,7 @@ def chromium() -> Iterator[Browser]:
 
     For a module only: while it runs, no event loop can run in this thread.
     """
-    program = _or_skip(_chromium)
+    program = _or_skip(chromium_program)
     with sync_playwright() as playwright:
         yield playwright.chromium.launch(executable_path=program, args=OPTIONS)
 
@@ -285,7 +285,12 @@ def save(page: Page) -> None:
     expect(page.locator("#python-log pre")).to_have_text("saved!")
 
 
-def _chromium() -> str:
+def chromium_program() -> str:
+    """Return the path of Chromium.
+
+    Raises:
+        MissingService: there is none.
+    """
     for name in CHROMIUM:
         if found := shutil.which(name):
             return found

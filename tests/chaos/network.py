@@ -10,7 +10,8 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
@@ -20,7 +21,7 @@ from pyspider_zk.errors import MissingService
 
 _NAMESPACES = Path("/run/netns")
 _CLONE_NEWNET = 0x40000000
-_OURS = re.compile(r"pzc(\d+)-\w+")
+_OURS = re.compile(r"(?:pzc|atk)(\d+)-\w+")
 _PREFIX = "10.203.77"
 _CHAIN = "chain {hook}_ {{ type filter hook {hook} priority 0; ip {side} {{ {others} }} drop; }};"
 HUB_ADDRESS = f"{_PREFIX}.1"
@@ -46,10 +47,11 @@ class Network:
 
     Args:
         nodes: their names; each gets an address and an interface of its own.
+        suite: what the names of the namespaces begin with, one of those in ``_OURS``.
     """
 
-    def __init__(self, nodes: Sequence[str]) -> None:
-        self._tag = f"pzc{os.getpid()}"
+    def __init__(self, nodes: Sequence[str], suite: str = "pzc") -> None:
+        self._tag = f"{suite}{os.getpid()}"
         self._addresses = {name: f"{_PREFIX}.{10 + n}" for n, name in enumerate(nodes)}
         self._home = os.open("/proc/self/ns/net", os.O_RDONLY)
 
@@ -83,6 +85,16 @@ class Network:
     def inside(self, node: str) -> list[str]:
         """Return what to put before a command that shall run in a node."""
         return ["nsenter", f"--net={_NAMESPACES / self._name(node)}", "--"]
+
+    @contextmanager
+    def entered(self, node: str) -> Iterator[None]:
+        """Be in a node while the block runs: this thread, and what it starts meanwhile."""
+        before = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+        _enter(os.open(_NAMESPACES / self._name(node), os.O_RDONLY))
+        try:
+            yield
+        finally:
+            _enter(before)
 
     def drop(self, node: str, peers: Iterable[str], direction: Direction) -> None:
         """Drop silently what goes between a node and others; nobody is told, nothing is reset."""
@@ -149,7 +161,7 @@ def check_permission() -> None:
 
 def sweep() -> None:
     """Remove the namespaces of runs whose process is gone, and what still runs in them."""
-    names = sorted(path.name for path in _NAMESPACES.glob("pzc*"))
+    names = sorted(path.name for path in _NAMESPACES.glob("*"))
     for name in names:
         made = _OURS.fullmatch(name)
         if made and not Path(f"/proc/{made[1]}").exists():

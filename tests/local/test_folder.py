@@ -2,7 +2,9 @@
 
 import os
 import stat
+import tempfile
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +21,34 @@ RUNNING = Running(
     webui="http://127.0.0.1:5000/",
     schedulers=3,
 )
+
+
+def test_a_folder_that_is_made_is_for_us_only(tmp_path):
+    before = os.umask(0o022)
+    try:
+        with claimed(tmp_path / "data"):
+            assert stat.S_IMODE((tmp_path / "data").stat().st_mode) == 0o700
+    finally:
+        os.umask(before)
+
+
+@pytest.fixture
+def as_nobody():
+    """Be a user to whom permissions mean something."""
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(65534)
+    yield
+    os.seteuid(before)
+
+
+@pytest.mark.usefixtures("as_nobody")
+def test_in_a_folder_of_another_user_nobody_is_told_what_runs():
+    with tempfile.TemporaryDirectory() as folder:
+        closed = Path(folder, "data")
+        closed.mkdir(mode=0)
+        with pytest.raises(ClusterError, match="another user's"):
+            running_in(closed)
 
 
 def test_a_second_claim_is_refused_with_the_first_ones_pid(tmp_path):

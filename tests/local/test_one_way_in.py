@@ -5,13 +5,15 @@ import json
 import os
 import socket
 import subprocess
+import sys
 import threading
 import xmlrpc.client
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from kazoo.client import KazooClient
@@ -22,9 +24,11 @@ from pyspider_zk.core.records import Member, MemberId
 from pyspider_zk.errors import MissingService
 from pyspider_zk.local import programs
 from pyspider_zk.local.folder import Running
+from pyspider_zk.local.ports import any_free
 from pyspider_zk.zookeeper.access import login
 from pyspider_zk.zookeeper.directory import Directory
-from tests.running_cluster import PROGRAM, settings_of, up
+from tests.rpc_url import rpc_url
+from tests.running_cluster import PROGRAM, listens, settings_of, up
 
 pytestmark = [pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
@@ -130,6 +134,76 @@ def test_a_stock_client_works_with_the_secret_in_its_url(whole: Whole) -> None:
         proxy.submit_operation("delete", {"names": ["given_up"]}, {"wait": False}, "root", "mine")
         said = [event for event in proxy.list_events() if event["data"].get("batch") == "mine"]
     assert {event["who"] for event in said} == {"ann"}
+
+
+HEARING = """from pyspider.libs.base_handler import *
+
+
+class Handler(BaseHandler):
+    def on_start(self):
+        return {'began': True}
+
+    def on_message(self, project, message):
+        return {'heard': message}
+"""
+
+
+@pytest.fixture(scope="module")
+def hearing(whole: Whole) -> Any:
+    """Make a project that keeps what it is told; give a function that returns that."""
+    row = {"status": "RUNNING", "script": HEARING, "group": "", "comments": ""}
+    connect_database(whole.running.projectdb).insert("hearing", {**row, "rate": 9, "burst": 9})
+    with whole.stranger(f"ann:{whole.secret()}@") as proxy:
+        proxy.update_project()
+
+    def results() -> list[Any]:
+        resultdb = connect_database(whole.running.resultdb)
+        there = "hearing" in resultdb.projects
+        return [row["result"] for row in resultdb.select("hearing")] if there else []
+
+    return results
+
+
+def stock(whole: Whole, folder: Path, **sections: Any) -> list[str]:
+    """Return the beginning of a command of stock pyspider, told in a file where this cluster is."""
+    running = whole.running
+    config = {f"{kind}db": getattr(running, f"{kind}db") for kind in ("task", "project", "result")}
+    path = folder / "config.json"
+    path.write_text(json.dumps({**config, **sections}), encoding="utf-8")
+    path.chmod(0o600)
+    return [sys.executable, "-m", "pyspider.run", "-c", str(path)]
+
+
+def test_a_stock_send_message_works_with_the_secret_in_its_url(
+    whole: Whole, tmp_path: Path, hearing: Any, eventually: Callable[..., None]
+) -> None:
+    url = rpc_url(whole.member.address, whole.secret())
+    command = [*stock(whole, tmp_path, send_message={"scheduler_rpc": url}), "send_message"]
+    told = subprocess.run(
+        [*command, "hearing", "hello"], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert told.returncode == 0, told
+    eventually(lambda: {"heard": "hello"} in hearing())
+
+
+def test_a_stock_web_ui_works_with_the_secret_in_its_url(
+    whole: Whole, tmp_path: Path, hearing: Any, eventually: Callable[..., None]
+) -> None:
+    port = any_free()
+    url = rpc_url(whole.member.address, whole.secret())
+    command = [*stock(whole, tmp_path, webui={"scheduler_rpc": url}), "webui", "--port", str(port)]
+    with (tmp_path / "out.txt").open("wb") as out:
+        process = subprocess.Popen(command, cwd=tmp_path, stdout=out, stderr=out)
+    try:
+        eventually(lambda: listens(f"http://127.0.0.1:{port}"))
+        with urlopen(f"http://127.0.0.1:{port}/run", b"project=hearing") as answer:
+            assert json.load(answer) == {"result": True}
+        eventually(lambda: {"began": True} in hearing())
+        with urlopen(f"http://127.0.0.1:{port}/counter") as answer:
+            assert "hearing" in json.load(answer)
+    finally:
+        process.terminate()
+        process.wait(60)
 
 
 def test_the_secret_does_not_switch_quit_on(whole: Whole) -> None:

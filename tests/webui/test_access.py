@@ -1,9 +1,13 @@
 """Each may do what their role is for, whatever way they take."""
 
+import threading
+from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspider.libs.wsgi_server import WSGIServer
 from werkzeug.test import Client
 from werkzeug.wrappers import Response
 
@@ -99,6 +103,22 @@ def test_without_a_name_and_a_password_that_were_set_nobody_is_logged_in(
 ) -> None:
     with client(config | {"login_to_change": True}).post("/update", auth=login) as answer:
         assert answer.status_code == 401
+
+
+def test_a_refused_head_is_answered_over_the_wire() -> None:
+    config = ANN | {"need_auth": True}
+    logins = Logins(all_accounts(config, dict), Throttle(lambda: 0.0), Sessions("k"))
+    server = WSGIServer(Access(Response("done"), logins, config), 0, "127.0.0.1")
+    serving = threading.Thread(target=server.run)
+    serving.start()
+    try:
+        with closing(HTTPConnection("127.0.0.1", server.port, timeout=20)) as link:
+            link.request("HEAD", "/")
+            answer = link.getresponse()
+            assert (answer.status, answer.read()) == (401, b"")
+    finally:
+        server.stop()
+        serving.join()
 
 
 def test_broken_credentials_are_refused() -> None:

@@ -1,0 +1,119 @@
+"""What a cluster consists of, so that whatever an attack changed is found."""
+
+import hashlib
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import redis
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+
+from tests.attack.machines import Machines
+
+State = Mapping[str, object]
+
+RENEWED = "/leases/"
+"""Below it every member renews its lease each second: version and data change all the time."""
+
+SAVED = b"slot_record:"
+"""What such keys hold their members save anew every minute, with the time."""
+
+REST = 30.0  # seconds for a cluster that was just started to come to rest
+_QUIET = 2.0  # seconds for which nothing changes at rest; two renewals
+
+
+def state_of(machines: Machines) -> State:
+    """Return all that stands: rows, znodes with versions and ACLs, keys, files, processes."""
+    found = dict(rows(machines.databases))
+    with machines.zookeeper_client(login=True) as client:
+        found |= {f"znode {path}": said for path, said in znodes(client, machines.settings.root)}
+    with closing(machines.redis_client(login=True)) as client:
+        found |= {f"key {name}": value for name, value in keys(client)}
+    found |= {f"file {path.name}": _digest(path.read_bytes()) for path in machines.files}
+    return found | {f"process {name}": pid for name, pid in machines.pids().items()}
+
+
+def at_rest(look: Callable[[], State]) -> State:
+    """Return the state once nothing changes any more by itself.
+
+    Raises:
+        TimeoutError: something always does.
+    """
+    deadline = time.monotonic() + REST
+    before = look()
+    while True:
+        time.sleep(_QUIET)  # that nothing happens for a while is what is waited for
+        now = look()
+        if not (different := changes(before, now)):
+            return now
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"the cluster is not at rest: {different}")
+        before = now
+
+
+def changes(before: State, after: State) -> list[str]:
+    """Return what differs, in words."""
+    names = sorted(before.keys() | after.keys())
+    return [
+        f"{name}: {before.get(name, 'absent')!s:.200} -> {after.get(name, 'absent')!s:.200}"
+        for name in names
+        if before.get(name) != after.get(name)
+    ]
+
+
+def rows(databases: Mapping[str, str]) -> Iterator[tuple[str, object]]:
+    """Yield every row of every table."""
+    for kind, url in databases.items():
+        with closing(sqlite3.connect(url.partition(":///")[2], timeout=20)) as db:
+            tables = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+            for (table,) in tables:
+                for row in db.execute(f'SELECT * FROM "{table}"'):  # noqa: S608 - our own names
+                    yield f"{kind} row {table} {row[0]}", row
+
+
+def znodes(client: KazooClient, path: str) -> Iterator[tuple[str, object]]:
+    """Yield a znode and all below it; of a lease only whose it is."""
+    try:
+        data, stat = client.get(path)
+        acl = client.get_acls(path)[0]
+        below = client.get_children(path)
+    except NoNodeError:  # it just went
+        return
+    yield path, acl if RENEWED in path else (_digest(data), stat.version, acl)
+    for name in sorted(below):
+        yield from znodes(client, f"{path}/{name}")
+
+
+def keys(client: "redis.Redis[bytes]") -> Iterator[tuple[str, object]]:
+    """Yield what each key holds that nobody writes at rest."""
+    readers: Mapping[bytes, Callable[[Any], Any]] = {
+        b"string": client.get,
+        b"list": lambda key: client.lrange(key, 0, -1),
+        b"set": lambda key: sorted(client.smembers(key)),
+        b"hash": client.hgetall,
+        b"zset": lambda key: client.zrange(key, 0, -1, withscores=True),
+        b"stream": lambda key: (client.xrange(key), _groups(client, key)),
+    }
+    for key in sorted(client.scan_iter()):
+        if key.startswith(SAVED):
+            continue
+        kind = client.type(key)
+        yield key.decode(errors="replace"), (kind, _digest(repr(readers[kind](key)).encode()))
+
+
+def _groups(client: "redis.Redis[bytes]", key: bytes) -> list[tuple[object, object]]:
+    """Return what the groups of a stream have read; not who looks, for all look all the time."""
+    return [(each["name"], each["pending"]) for each in client.xinfo_groups(key)]
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:12]
+
+
+def contents(path: Path) -> str:
+    """Return what stands for the contents of a file."""
+    return _digest(path.read_bytes())

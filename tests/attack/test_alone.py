@@ -1,0 +1,148 @@
+"""Nothing that `up` runs answers on the network, and others on its machine may do what is said."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from urllib.parse import urlsplit
+
+import pytest
+import redis
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException
+
+from pyspider_zk.secret_files import without_password
+from tests.attack import rpc, stores, web
+from tests.attack.alone import MACHINE, NEIGHBOUR, Alone, alone
+from tests.attack.browsing import browser, logged_in, lured, rebound
+from tests.attack.canaries import LOCKED
+from tests.attack.doors import CHANGING, PORTS, ROUTES, SERVERS_OF_UP_ARE_OPEN
+from tests.attack.evil import NAME, Evil, evil_site, targets
+from tests.attack.scan import PORTS as ALL
+from tests.attack.scan import open_ports
+from tests.attack.state import at_rest, changes
+
+Tried = Callable[[str], None]
+
+pytestmark = [pytest.mark.attack, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def machine(_permitted: None) -> Iterator[Alone]:
+    """Run a cluster on one machine, with the defaults."""
+    with alone() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def _rested(machine: Alone) -> None:
+    at_rest(machine.state)
+
+
+@pytest.fixture
+def unchanged(machine: Alone, _rested: None) -> Iterator[None]:
+    """Find whatever an attack changed."""
+    before = machine.state()
+    yield
+    assert changes(before, machine.state()) == []
+
+
+UNCHANGED = pytest.mark.usefixtures("unchanged")
+
+
+@UNCHANGED
+def test_nothing_answers_on_the_network(machine: Alone, tried: Tried) -> None:
+    with machine.network.entered(NEIGHBOUR):
+        assert open_ports(machine.network.address(MACHINE)) == set()
+    tried(f"{len(ALL)} ports from the network")
+
+
+@UNCHANGED
+def test_on_the_machine_the_documented_ports_answer_and_no_others(
+    machine: Alone, tried: Tried
+) -> None:
+    assert open_ports("127.0.0.1") == machine.ports()
+    assert open_ports("::1") == set()
+    tried(f"2 times {len(ALL)} ports on the machine, {len(machine.ports())} open")
+
+
+@UNCHANGED
+def test_no_function_of_xml_rpc_opens_without_the_secret(machine: Alone, tried: Tried) -> None:
+    schedulers = machine.schedulers()
+    names = rpc.functions(schedulers[0], machine.secret)
+    for address in schedulers:
+        assert list(rpc.attack(address, names, [machine.secret])) == []
+    tried(f"{len(names)} functions of XML-RPC at {len(schedulers)} schedulers")
+
+
+def test_who_is_not_logged_in_changes_no_locked_project(machine: Alone, tried: Tried) -> None:
+    before = machine.state()
+    routes = [route for route in ROUTES if web.names_a_project(route)]
+    for method in sorted(CHANGING):
+        for route in routes:
+            body, headers = web.body_of(route, method, LOCKED)
+            answer = web.ask(machine.webui, method, web.filled(route, LOCKED), body, headers)
+            assert list(web.told(f"{method} {route}", answer.text, [machine.secret])) == []
+    told = [each for each in changes(before, machine.state()) if "/events" not in each]
+    assert (
+        told == []
+    )  # that it was refused is told in an event, for whoever is here may do the rest
+    tried(f"{len(CHANGING) * len(routes)} requests about a locked project")
+
+
+def test_zookeeper_and_redis_let_in_whom_the_documentation_says(machine: Alone) -> None:
+    client = KazooClient(machine.settings.hosts, timeout=10)
+    client.start(15)
+    try:
+        assert _answers(lambda: client.get(machine.settings.root)) == SERVERS_OF_UP_ARE_OPEN
+        if not SERVERS_OF_UP_ARE_OPEN:
+            paths = [name.removeprefix("znode ") for name in machine.state() if "znode" in name]
+            assert list(stores.attack_znodes(client, paths, [machine.secret])) == []
+    finally:
+        client.stop()
+        client.close()
+    with closing(redis.Redis.from_url(without_password(machine.running.message_queue))) as store:
+        assert _answers(store.dbsize) == SERVERS_OF_UP_ARE_OPEN
+
+
+def _answers(question: Callable[[], object]) -> bool:
+    """Tell whether somebody without a login is answered."""
+    try:
+        question()
+    except (KazooException, redis.RedisError):
+        return False
+    return True
+
+
+@UNCHANGED
+def test_what_is_not_the_secret_opens_no_function(machine: Alone) -> None:
+    assert list(rpc.guess(machine.schedulers()[0], [machine.secret], {})) == []
+
+
+@UNCHANGED
+@pytest.mark.browser
+@pytest.mark.slow
+@pytest.mark.parametrize("node", [NEIGHBOUR, MACHINE])
+def test_a_page_of_another_site_does_nothing(machine: Alone, node: str, tried: Tried) -> None:
+    """In the browser of who runs `up` and looks at the web UI, which wants no login there."""
+    sent = targets(machine.webui, machine.schedulers())
+    address = machine.network.address(NEIGHBOUR) if node == NEIGHBOUR else "127.0.0.1"
+    name = NAME if node == NEIGHBOUR else address
+    with (
+        evil_site(machine.network.entered(node), address, name, sent) as site,
+        browser(machine.network.address(NEIGHBOUR), "127.0.0.1") as chromium,
+        logged_in(chromium, machine.webui, None, "", "") as context,
+    ):
+        lured(context, site)
+        posts = [post for post in sent["posts"] if post["method"] == "POST"]
+        calls = [post for post in posts if "RPC2" in post["url"]]
+        told = rebound(context, PORTS["web UI"], [post for post in posts if post not in calls])
+        for call in calls:
+            told += rebound(context, urlsplit(call["url"]).port or 0, [call])
+    assert len(site.loot) == 1
+    assert site.stolen([machine.secret]) == []
+    assert Evil("", told).stolen([machine.secret]) == []
+    tried(", ".join(f"{len(found)} {kind}" for kind, found in sent.items()))
+
+
+@UNCHANGED
+def test_another_user_reads_no_file(machine: Alone) -> None:
+    assert machine.readable() == []
