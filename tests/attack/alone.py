@@ -1,6 +1,5 @@
 """What `pyspider-zk up` runs with its defaults, on a machine of its own with a neighbour."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -13,14 +12,16 @@ from pathlib import Path
 import redis
 from kazoo.client import KazooClient
 
-from pyspider_zk.config import Settings, settings_from
+from pyspider_zk.config import Settings
 from pyspider_zk.local.folder import Running
+from pyspider_zk.local.logins import with_password
+from pyspider_zk.zookeeper.access import login
 from pyspider_zk.zookeeper.directory import Directory
 from tests.attack.canaries import plant
 from tests.attack.doors import PORTS
 from tests.attack.state import State, contents, keys, rows, znodes
 from tests.chaos.network import Network
-from tests.running_cluster import up
+from tests.running_cluster import settings_of, up
 
 MACHINE, NEIGHBOUR = "machine", "neighbour"
 NOBODY = 65534  # the user of that name
@@ -42,7 +43,22 @@ class Alone:
     @property
     def settings(self) -> Settings:
         """What a command in the folder of `up` is set to."""
-        return settings_from(environ=os.environ, hosts=self.running.zookeeper)
+        return settings_of(self.running)
+
+    @property
+    def redis_url(self) -> str:
+        """The URL of Redis with its password."""
+        return with_password(self.running.message_queue, self.running.redis_password_file)
+
+    @property
+    def secrets(self) -> list[str]:
+        """What nobody else may learn: the cluster's secret and the passwords of its servers."""
+        files = (
+            self.running.secret_file,
+            self.running.zookeeper_password_file,
+            self.running.redis_password_file,
+        )
+        return [Path(file).read_text(encoding="ascii").strip() for file in files]
 
     @property
     def secret(self) -> str:
@@ -84,14 +100,14 @@ class Alone:
     def state(self) -> State:
         """Return all that stands: rows, znodes with versions and ACLs, keys, the secret."""
         found = dict(rows(self.databases))
-        client = KazooClient(self.settings.hosts, timeout=10)
+        client = KazooClient(self.settings.hosts, timeout=10, **login(self.settings))
         client.start(15)
         try:
             found |= {f"znode {path}": told for path, told in znodes(client, self.settings.root)}
         finally:
             client.stop()
             client.close()
-        with closing(redis.Redis.from_url(self.running.message_queue)) as store:
+        with closing(redis.Redis.from_url(self.redis_url)) as store:
             found |= {f"key {name}": value for name, value in keys(store)}
         return found | {"file secret": contents(Path(self.running.secret_file))}
 

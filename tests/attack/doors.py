@@ -110,12 +110,6 @@ LISTENS = {
 }
 """What others reach of each machine, in a cluster on several."""
 
-SERVERS_OF_UP_ARE_OPEN = True
-"""Whether ZooKeeper and Redis of `up` let in everybody on this machine.
-
-docs/security.md says so today; with logins of their own this is False.
-"""
-
 WITHOUT_LOGIN = frozenset({"quit", "reset"})
 """The commands that a Redis carries out for who has not logged in: they do nothing to it."""
 
