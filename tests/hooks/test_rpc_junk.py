@@ -102,6 +102,56 @@ def test_a_body_that_never_comes_is_given_up(port: int, monkeypatch: pytest.Monk
             stopped.set()
 
 
+def fault(port: int, body: bytes) -> xmlrpc.client.Fault:
+    request = {"Content-Type": "text/xml"}
+    with closing(http.client.HTTPConnection(LOOPBACK, port, timeout=20)) as connection:
+        connection.request("POST", "/", body, request)
+        with pytest.raises(xmlrpc.client.Fault) as raised:
+            xmlrpc.client.loads(connection.getresponse().read())
+    return raised.value
+
+
+@pytest.mark.parametrize(
+    "value", ["<int>x</int>", "<nil/><boolean>7</boolean>", "<base64>a</base64>", "<what/>", "<"]
+)
+def test_what_is_no_call_is_the_callers_fault(port: int, value: str) -> None:
+    params = f"<params><param><value>{value}</value></param></params>"
+    body = f"<methodCall><methodName>echo</methodName>{params}</methodCall>"
+
+    assert fault(port, body.encode()).faultCode == 400
+
+
+@pytest.mark.parametrize(
+    ("method", "given"),
+    [
+        ("echo", ()),
+        ("echo", (1, 2)),
+        ("nothing", ()),
+        ("", (1,)),
+        ("system.methodHelp", ([],)),
+        ("system.methodSignature", ({},)),
+    ],
+)
+def test_a_call_of_what_is_not_there_is_the_callers_fault(
+    port: int, method: str, given: tuple[Any, ...]
+) -> None:
+    found = fault(port, xmlrpc.client.dumps(given, method).encode())
+
+    assert found.faultCode == 400
+    assert method in found.faultString
+
+
+def test_a_failure_in_a_function_is_logged_and_is_not_the_callers(
+    port: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = fault(port, xmlrpc.client.dumps((7,), "size").encode())
+
+    assert found.faultCode == 1
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == [
+        "'size' failed"
+    ]
+
+
 @pytest.mark.parametrize(
     "body",
     [
