@@ -57,7 +57,42 @@ EDITS = (
     ),
     Edit(_FILE, ".beginWrite(contentType)", ".begin_write(content_type=content_type)", _KEYWORD),
     Edit(_FILE, "'webdav.beginWrite readonly'", "'webdav.begin_write readonly'", _NAMES),
-    Edit(_FILE, "def endWrite(self, withErrors)", "def end_write(self, *, with_errors)", _NAMES),
+    Edit(
+        _FILE,
+        "    def endWrite(self, withErrors):\n",
+        "    def _read(self):\n"
+        "        try:\n"
+        "            return text(getattr(self.writebuffer, 'content', ''))\n"
+        "        except UnicodeDecodeError as e:\n"
+        "            raise DAVError(HTTP_BAD_REQUEST, 'a script is UTF-8: %s' % e)\n"
+        "\n"
+        "    def _refuse(self):\n"
+        "        raise DAVError(HTTP_FORBIDDEN, 'scripts are only read and written here')\n"
+        "\n"
+        "    def delete(self):\n"
+        "        self._refuse()\n"
+        "\n"
+        "    def copy_move_single(self, dest_path, *, is_move):\n"
+        "        self._refuse()\n"
+        "\n"
+        "    def move_recursive(self, dest_path):\n"
+        "        self._refuse()\n"
+        "\n"
+        "    def end_write(self, *, with_errors):\n",
+        "what it does not do, or cannot read, ended in status 500",
+    ),
+    Edit(
+        _FILE,
+        "text(getattr(self.writebuffer, 'content', ''))\n        }",
+        "self._read()\n        }",
+        "bytes that are no text ended in status 500",
+    ),
+    Edit(
+        _FILE,
+        "import DAVError, HTTP_FORBIDDEN",
+        "import DAVError, HTTP_BAD_REQUEST, HTTP_FORBIDDEN",
+        "bytes that are no text ended in status 500",
+    ),
     Edit(_FILE, ".endWrite(withErrors)", ".end_write(with_errors=with_errors)", _KEYWORD),
     Edit(_FILE, "if withErrors:", "if with_errors:", _KEYWORD),
     Edit(_FILE, "endWrite error: %r', withErrors", "end_write error: %r', with_errors", _KEYWORD),
@@ -74,6 +109,14 @@ EDITS = (
         "def getResourceInst(self, path, environ):",
         "def get_resource_inst(self, path, environ):",
         _NAMES,
+    ),
+    Edit(
+        _FILE,
+        "        path = os.path.normpath(path)",
+        "        if path is None:\n"
+        "            raise DAVError(HTTP_FORBIDDEN, 'the folder of scripts stays')\n"
+        "        path = os.path.normpath(path)",
+        "wsgidav asks for the parent of what is deleted; that of the root is None",
     ),
     Span(
         _FILE,
