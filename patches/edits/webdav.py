@@ -13,6 +13,10 @@ EDITS = (
         _FILE,
         "from wsgidav.wsgidav_app import DEFAULT_CONFIG, WsgiDAVApp\n",
         "from wsgidav.dc.base_dc import BaseDomainController\n"
+        "from wsgidav.dir_browser import WsgiDavDirBrowser\n"
+        "from wsgidav.error_printer import ErrorPrinter\n"
+        "from wsgidav.http_authenticator import HTTPAuthenticator\n"
+        "from wsgidav.request_resolver import RequestResolver\n"
         "from wsgidav.wsgidav_app import WsgiDAVApp\n",
         "wsgidav merges its defaults itself, and domain controllers have a base class",
     ),
@@ -157,7 +161,12 @@ EDITS = (
         "        return expected is not None and self._compute_http_digest_a1(\n"
         "            realm, user_name, expected)\n"
         "\n\n"
+        "class DirBrowser(WsgiDavDirBrowser):\n"
+        "    def _fail(self, value, context_info=None, **_):\n"
+        "        raise DAVError(value, context_info)  # wsgidav 4 gives it two arguments too many\n"
+        "\n\n"
         "config = {\n"
+        "    'middleware_stack': [ErrorPrinter, HTTPAuthenticator, DirBrowser, RequestResolver],\n"
         "    'mount_path': '/dav',\n"
         "    'provider_mapping': {\n"
         "        '/': ScriptProvider(app)\n"

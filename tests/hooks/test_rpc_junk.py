@@ -8,6 +8,7 @@ import threading
 import xmlrpc.client
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -241,6 +242,15 @@ def test_a_member_that_answers_junk_has_not_answered(stack: ExitStack, lie: Any)
     for method, args in QUESTIONS:
         told = getattr(asked, method)(*args)
         assert told == getattr(alone, method)(*args), method
+
+
+@pytest.mark.parametrize("value", [Decimal(1), 2**31, -(2**63)])
+def test_what_cannot_be_passed_on_is_the_callers_fault(stack: ExitStack, value: Any) -> None:
+    asked = router(stack, address(stack, GOOD))
+
+    with pytest.raises(xmlrpc.client.Fault, match="local_counter: cannot be sent") as found:
+        asked.counter(value, "sum")
+    assert found.value.faultCode == 400
 
 
 class Page(http.server.BaseHTTPRequestHandler):

@@ -180,3 +180,10 @@ def test_bytes_that_are_no_text_are_no_script(dav: Dav, spider: Spider) -> None:
     assert dav("PUT", "/new.py", data=b"\xff").status_code == 400
     assert [row["name"] for row in spider.projectdb.get_all()] == ["demo"]
     assert spider.projectdb.get("demo")["script"] == "# old"
+
+
+def test_a_listing_takes_no_body(dav: Dav, spider: Spider) -> None:
+    spider.add_project("demo", "# old")
+
+    assert dav("GET", "/", data="<a/>").status_code == 415
+    assert "demo.py" in dav("GET", "/").text
