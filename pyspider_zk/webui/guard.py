@@ -43,6 +43,12 @@ _UNKNOWN_HOST = (
 )
 
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_UNREADABLE = (
+    "the address has bytes that none has: they must be %-encoded text in UTF-8, no controls"
+)
+
+
 @dataclass(frozen=True)
 class Hosts:
     """The names by which browsers may reach the web UI, beside those of loopback.
@@ -101,7 +107,9 @@ class Guard:
         self._hosts = hosts
 
     def __call__(self, environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
-        """Pass the request on, or answer 403."""
+        """Pass the request on, or answer 403; 400 to an address that the pages cannot read."""
+        if not _is_readable(environ):
+            return refuse(start, HTTPStatus.BAD_REQUEST, _UNREADABLE)
         host = str(environ.get("HTTP_HOST", ""))
         if not self._hosts.know(host):
             return refuse(start, HTTPStatus.FORBIDDEN, f"Host {host!r:.80}: {_UNKNOWN_HOST}")
@@ -124,6 +132,12 @@ def is_foreign(environ: Mapping[str, Any], trusted: frozenset[str] = frozenset()
     if site in _OWN or (source and _normal(source) in trusted):
         return False
     return bool(site) or (bool(source) and not _is_own(source, environ))
+
+
+def _is_readable(environ: Mapping[str, Any]) -> bool:
+    """Tell whether frameworks can read an address; they fail on raw bytes and on new lines."""
+    path, query = str(environ.get("PATH_INFO", "")), str(environ.get("QUERY_STRING", ""))
+    return query.isascii() and not _CONTROL.search(path)
 
 
 def _is_own(source: str, environ: Mapping[str, Any]) -> bool:
