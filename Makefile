@@ -6,14 +6,14 @@ export PYTHON
 BIN := .venv/bin
 STAMP := .venv/.installed
 SOURCES := setup.py pyproject.toml $(shell find patches -type f -not -path '*/.*' -not -path '*/__pycache__/*')
-SUITE := not chaos and not poison and not outage and not soak
+SUITE := not chaos and not poison and not outage and not fuzz and not soak
 UNMARKED := $(SUITE) and not zk and not redis and not browser and not slow
 PARALLEL = -n $(WORKERS) --dist loadfile
 
 # Workers; most tests wait for a service, so there may be more than cores.
 WORKERS ?= 4
 
-.PHONY: help demo up test lint check chaos poison outages soak docs pictures clean
+.PHONY: help demo up test lint check chaos poison outages fuzz soak docs pictures clean
 
 help:
 	@echo "make demo   crawl Python's documentation with three schedulers, kill one, miss nothing"
@@ -24,6 +24,8 @@ help:
 	@echo "make chaos  faults on a real cluster, as root (SECONDS=60 SEED=1)"
 	@echo "make poison   bad input into every znode, key, queue, row and call of a running cluster"
 	@echo "make outages  each database, Redis and ZooKeeper away for a while, alone and in pairs"
+	@echo "make fuzz     mutated input into five surfaces of a running cluster (SECONDS=60 SEED=1"
+	@echo "              WHAT=xmlrpc,http,webdav,queues,records)"
 	@echo "make soak     the searches that take minutes"
 	@echo "make docs   draw the pictures that come from the code"
 	@echo "make pictures  take the documentation's pictures of the operations page"
@@ -56,6 +58,10 @@ poison: prepare-test $(STAMP)
 
 outages: prepare-test $(STAMP)
 	$(BIN)/python -m pytest -m outage
+
+fuzz: prepare-test $(STAMP)
+	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) \
+	    $(if $(SEED),--seed $(SEED)) $(if $(WHAT),--what $(WHAT))
 
 soak: prepare-test $(STAMP)
 	$(BIN)/python -m pytest -m soak $(PARALLEL)
