@@ -65,6 +65,8 @@ def _check_query() -> Response | None:
     for name in ("offset", "limit"):
         if not _NUMBER.fullmatch(value := request.args.get(name, "0")):
             return _refused(f"{name} must be a whole number of at most 9 digits, not {value!r:.80}")
+    if request.path == "/results" and int(request.args.get("limit", "1")) == 0:
+        return _refused("limit must not be 0: the page divides by it")
     return None
 
 

@@ -57,6 +57,13 @@ def test_an_overlong_request_is_refused(client: Any) -> None:
     assert answer.status_code == 413
 
 
+def test_a_page_of_no_results_is_refused(client: Any) -> None:
+    answer = client.get("/results?project=shop&limit=0")
+
+    assert answer.status_code == 400
+    assert "limit" in answer.text
+
+
 @pytest.mark.parametrize("page", ["/tasks", "/active_tasks", "/results", "/results/dump/shop.json"])
 @pytest.mark.parametrize(
     ("name", "value"),
