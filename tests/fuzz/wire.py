@@ -44,15 +44,15 @@ def _exchange(link: socket.socket, request: bytes) -> Reply:
         if not select.select([link], [], [], WAITS)[0]:
             link.shutdown(socket.SHUT_WR)
     try:
-        return _answer(link)
+        return _answer(link, request.partition(b" ")[0].decode("latin-1"))
     except TimeoutError:
         return Reply(0, silent=True)
     except OSError as error:
         return Reply(0, str(error).encode())
 
 
-def _answer(link: socket.socket) -> Reply:
-    answer = http.client.HTTPResponse(link)
+def _answer(link: socket.socket, method: str) -> Reply:
+    answer = http.client.HTTPResponse(link, method=method)  # to HEAD there is no body
     try:
         answer.begin()
         return Reply(answer.status, answer.read(MOST))
