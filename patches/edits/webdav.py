@@ -12,6 +12,7 @@ EDITS = (
     Edit(
         _FILE,
         "from wsgidav.wsgidav_app import DEFAULT_CONFIG, WsgiDAVApp\n",
+        "from urllib.parse import urlsplit\n"
         "from wsgidav.dc.base_dc import BaseDomainController\n"
         "from wsgidav.dir_browser import WsgiDavDirBrowser\n"
         "from wsgidav.error_printer import ErrorPrinter\n"
@@ -162,6 +163,13 @@ EDITS = (
         "            realm, user_name, expected)\n"
         "\n\n"
         "class DirBrowser(WsgiDavDirBrowser):\n"
+        "    def __call__(self, environ, start_response):\n"
+        "        try:\n"
+        "            urlsplit(environ.get('HTTP_DESTINATION', ''))\n"
+        "        except ValueError as e:\n"
+        "            raise DAVError(HTTP_BAD_REQUEST, 'Destination is no URL: %s' % e)\n"
+        "        return super(DirBrowser, self).__call__(environ, start_response)\n"
+        "\n"
         "    def _fail(self, value, context_info=None, **_):\n"
         "        raise DAVError(value, context_info)  # wsgidav 4 gives it two arguments too many\n"
         "\n\n"

@@ -156,6 +156,7 @@ def test_without_a_password_that_was_set_nobody_logs_in(dav: Dav, scheme: Any) -
         ("COPY", "/demo.py", "/other.py", 403),
         ("COPY", "/", "/other", 403),
         ("MOVE", "/demo.py", "/other.py", 403),
+        ("COPY", "/demo.py", "http://[::1", 400),
         ("MOVE", "/", "/other", 403),
         ("MKCOL", "/other", "", 405),
         ("PROPPATCH", "/demo.py", "", 207),
@@ -165,7 +166,8 @@ def test_what_cannot_be_done_to_scripts_is_refused(
     dav: Dav, spider: Spider, method: str, path: str, target: str, status: int
 ) -> None:
     spider.add_project("demo", "# old")
-    headers = {"Destination": f"{dav.url}{target}"} if target else {}
+    whole = target if target.startswith("http") else f"{dav.url}{target}"
+    headers = {"Destination": whole} if target else {}
     body = PROPERTY if method == "PROPPATCH" else ""
 
     assert dav(method, path, headers=headers, data=body, auth=AUTH).status_code == status
