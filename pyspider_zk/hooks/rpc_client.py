@@ -29,6 +29,7 @@ _NO_ANSWER = (
     TypeError,
     LookupError,
     AttributeError,
+    OverflowError,  # a port that is none
     RecursionError,
 )
 

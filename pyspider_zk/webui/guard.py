@@ -44,9 +44,7 @@ _UNKNOWN_HOST = (
 
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_UNREADABLE = (
-    "the address has bytes that none has: they must be %-encoded text in UTF-8, no controls"
-)
+_UNREADABLE = "the address must be a path of %-encoded text in UTF-8 without control characters"
 
 
 @dataclass(frozen=True)
@@ -136,8 +134,9 @@ def is_foreign(environ: Mapping[str, Any], trusted: frozenset[str] = frozenset()
 
 def _is_readable(environ: Mapping[str, Any]) -> bool:
     """Tell whether frameworks can read an address; they fail on raw bytes and on new lines."""
-    path, query = str(environ.get("PATH_INFO", "")), str(environ.get("QUERY_STRING", ""))
-    return query.isascii() and not _CONTROL.search(path)
+    path = f"{environ.get('SCRIPT_NAME', '')}{environ.get('PATH_INFO', '')}"
+    is_path = path in ("", "*") or path.startswith("/")  # else all of it is the script's name
+    return is_path and not _CONTROL.search(path) and str(environ.get("QUERY_STRING", "")).isascii()
 
 
 def _is_own(source: str, environ: Mapping[str, Any]) -> bool:

@@ -253,6 +253,13 @@ def test_what_cannot_be_passed_on_is_the_callers_fault(stack: ExitStack, value: 
     assert found.value.faultCode == 400
 
 
+@pytest.mark.parametrize(
+    "strange", [f"{LOOPBACK}:{10**30}", f"{LOOPBACK}:70000", "x", ":", f"{'a' * 70}:1", "[::1"]
+)
+def test_a_member_whose_address_is_none_cannot_be_reached(stack: ExitStack, strange: str) -> None:
+    assert router(stack, strange).size() == GOOD["local_size"]()
+
+
 class Page(http.server.BaseHTTPRequestHandler):
     """Answers every call with the same bytes."""
 

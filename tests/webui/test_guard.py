@@ -55,12 +55,21 @@ Send = Callable[..., TestResponse]
 
 @pytest.mark.parametrize(
     ("path", "query"),
-    [("/", "a=\xb7"), ("/results", "\xff"), ("/a\nb", ""), ("/\0", ""), ("/\x7f", ""), ("/\r", "")],
+    [
+        ("/", "a=\xb7"),
+        ("/results", "\xff"),
+        ("/a\nb", ""),
+        ("/\0", ""),
+        ("/\x7f", ""),
+        ("/\r", ""),
+        ("a\nb", ""),
+        ("update", ""),
+    ],
 )
 def test_an_address_that_nobody_can_read_is_refused(path: str, query: str) -> None:
     asked = {**environ({}, "GET", "localhost"), "PATH_INFO": path, "QUERY_STRING": query}
 
-    answer = run_wsgi_app(Guard(Response("done")), asked)
+    answer = run_wsgi_app(DispatcherMiddleware(Guard(Response("done")), {"/dav": None}), asked)
 
     assert answer[1] == "400 Bad Request"
     assert b"%-encoded" in b"".join(answer[0])
