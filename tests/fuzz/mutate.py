@@ -8,6 +8,8 @@ from typing import Any
 
 import msgpack
 
+from pyspider_zk.core.tasks import is_deeper
+
 Path = tuple[Any, ...]
 
 ODD: Sequence[Any] = (
@@ -81,7 +83,7 @@ PIECES: Sequence[bytes] = (
 """Bytes that mean something to one parser or another."""
 
 MOST = 4  # mutations of one input
-DEEP = 300  # levels
+DEEP = 210  # levels; the product refuses more than 200
 
 
 def pick(chance: Random, items: Sequence[Any]) -> Any:
@@ -151,8 +153,9 @@ _ON_BYTES: Sequence[Callable[[bytes, Random], bytes]] = (
 def mutate_value(value: Any, chance: Random) -> Any:
     """Return a copy of a plain value with one to four mutations, anywhere in it."""
     for _ in range(chance.randint(1, MOST)):
-        path = pick(chance, list(_paths(value)))
-        value = _changed(value, path, chance)
+        if is_deeper(value, DEEP):
+            break
+        value = _changed(value, pick(chance, list(_paths(value))), chance)
     return value
 
 
@@ -204,7 +207,7 @@ def _another(value: Any, chance: Random) -> Any:
     if kind < 0.5:
         return [value] * chance.randint(0, 3)
     if kind < 0.52:
-        return _nested(value, chance.randint(2, DEEP))
+        return _nested(value, chance.randint(2, DEEP))  # at most twice DEEP in all
     return pick(chance, ODD)
 
 

@@ -4,7 +4,7 @@ import re
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from kazoo.client import KazooClient
@@ -52,14 +52,21 @@ def surface(zk: KazooClient, root: str, corpus: Mapping[str, bytes]) -> Surface:
         corpus: records by their paths below the root.
     """
     written: deque[_Written] = deque()
+    here = _names(corpus)
 
     def draw(chance: Random) -> Input:
-        return _drawn(corpus, chance)
+        made = _drawn(corpus, chance)
+        path, data = made.parts["path"], made.parts["data"]
+        for place, name in here.items():
+            path, data = path.replace(name, place), data.replace(name.encode(), place.encode())
+        return replace(made, parts={**made.parts, "path": path, "data": data})
 
     def send(what: Input) -> Answer:
-        path = f"{root}/{what.parts['path']}"
+        path, data = what.parts["path"], what.parts["data"]
+        for place, name in here.items():
+            path, data = path.replace(place, name), data.replace(place.encode(), name.encode())
         try:
-            return Answer(_put(zk, path, what.parts["data"], what.parts["how"], written))
+            return Answer(_put(zk, f"{root}/{path}", data, what.parts["how"], written))
         except KazooException as error:
             return Answer(type(error).__name__)
         finally:
@@ -73,6 +80,21 @@ def surface(zk: KazooClient, root: str, corpus: Mapping[str, bytes]) -> Surface:
     return Surface(NAME, draw, send, rest)
 
 
+def _names(corpus: Mapping[str, bytes]) -> dict[str, str]:
+    """Return the members' and components' names by what stands for them in an input.
+
+    They differ from cluster to cluster, and an input shall mean the same in another one.
+    """
+    found: dict[str, str] = {}
+    for path in sorted(corpus):
+        parent, _, name = path.rpartition("/")
+        if parent == "members":
+            found[f"[member {name.partition('-')[0]}]"] = name
+        elif parent.startswith("components/"):
+            found[f"[{parent.rpartition('/')[2]}]"] = name
+    return found
+
+
 def _drawn(corpus: Mapping[str, bytes], chance: Random) -> Input:
     path = pick(chance, [name for name in corpus if name not in _SHARED])
     if chance.random() < 0.04:
@@ -83,15 +105,8 @@ def _drawn(corpus: Mapping[str, bytes], chance: Random) -> Input:
     how = pick(chance, ("over", "beside"))
     if how == "beside" or path in ("", "members", "leases"):
         how, path = "beside", _beside(path, chance)
-    return Input(
-        NAME,
-        _INCARNATION.sub("N", re.sub(r"\d{4,}", "N", path)).partition("\x00")[0][:60],
-        {
-            "path": path,
-            "how": how,
-            "data": data,
-        },
-    )
+    kind = f"{how} {path.partition('/')[0]:.30}"
+    return Input(NAME, kind, {"path": path, "how": how, "data": data})
 
 
 def _beside(path: str, chance: Random) -> str:

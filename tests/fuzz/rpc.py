@@ -221,7 +221,7 @@ def _body(method: str, given: Sequence[Any]) -> bytes:
     """Return a call; what has no form in XML-RPC comes as text."""
     try:
         text = xmlrpc.client.dumps(tuple(given), method, allow_none=True)
-    except (OverflowError, TypeError):
+    except (OverflowError, TypeError, RecursionError):
         text = xmlrpc.client.dumps(tuple(map(repr, given)), method, allow_none=True)
     return text.encode("utf-8", "surrogatepass")
 

@@ -154,11 +154,11 @@ class Watch:
         self.read_logs()
         for question in self.questions:
             if wrong := question.look():
-                self._note(wrong, wrong)
+                self.note(wrong, wrong)
         self._look_at_crawl()
         changes = self._target.cluster.changes()
         for change in changes:
-            self._note(change, change)
+            self.note(change, change)
         return not changes
 
     def read_logs(self) -> None:
@@ -169,16 +169,16 @@ class Watch:
                     what = f"{trace.head:.300}\n{trace.error:.300} at {trace.place}"
                     kind = process.rstrip("0123456789-")
                     signature = f"{kind} {trace.place} {trace.error.partition(':')[0]}"
-                    self._note(signature, f"traceback in {process}: {what}\n{trace.text}")
+                    self.note(signature, f"traceback in {process}: {what}\n{trace.text}")
 
     def _look_at_crawl(self) -> None:
         if self._advanced():
             self._advanced = self._target.cluster.advancing(self._target.healthy, 1)
             self._crawled = time.monotonic()
         elif (late := time.monotonic() - self._crawled) > HANGS:
-            self._note("crawl", f"not every healthy project crawled a page in {late:.0f} s")
+            self.note("crawl", f"not every healthy project crawled a page in {late:.0f} s")
 
-    def _note(self, signature: str, text: str) -> None:
+    def note(self, signature: str, text: str) -> None:
         suspects = [each for feeder in self._feeders for each in list(feeder.latest)]
         self._findings.note(_without_numbers(signature), text, suspects)
 
@@ -280,16 +280,16 @@ def _finish(one: Target, watch: Watch, feeders: Sequence[Feeder], verdict: Verdi
     for feeder in feeders:
         verdict.answers[feeder.surface.name] = feeder.answers
         if feeder.error:
-            watch._note(feeder.error, f"the suite's own fault:\n{feeder.error}")
+            watch.note(feeder.error, f"the suite's own fault:\n{feeder.error}")
     one.end()
     say("the inputs are in; the crawl ends")
     for lost in one.cluster.unfinished(FINISH, one.healthy):
-        watch._note(lost, lost)
+        watch.note(lost, lost)
     for _ in range(2):  # the last record of a log waits for a second look
         watch.look()
     verdict.memory.end = one_sample(one)
     for fault in verdict.memory.faults():
-        watch._note(fault, fault)
+        watch.note(fault, fault)
     verdict.asked = {each.what: each.asked for each in watch.questions}
 
 

@@ -12,7 +12,7 @@ from tests.fuzz.run import Verdict, fuzz
 from tests.fuzz.target import ALL
 
 SEED = os.environ.get("SEED") or str(random.SystemRandom().randrange(10**6))
-SECONDS = 15.0
+SECONDS = 10.0
 PRELOAD = Path(__file__).parent / "preload"
 
 pytestmark = [

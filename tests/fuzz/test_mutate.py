@@ -34,6 +34,14 @@ def test_any_plain_value_can_be_mutated(value: object, seed: int) -> None:
     assert repr(value) == before
 
 
+def test_no_number_of_mutations_makes_a_value_too_deep_for_json() -> None:
+    value: object = {"a": [1]}
+
+    for seed in range(3000):
+        value = mutate_value(value, _chance(seed))
+        json.dumps(value, default=repr)
+
+
 def test_records_and_messages_are_mutated_as_what_they_are() -> None:
     record = json.dumps({"address": "127.0.0.1:1", "pid": 7}).encode()
     made = [mutate_record(record, _chance(seed)) for seed in range(200)]
