@@ -21,6 +21,8 @@ NAME = "queues"
 BETWEEN = ("scheduler2fetcher", "fetcher2processor", "processor2result")
 SLOT_QUEUES = ("newtask_queue", "status_queue")
 
+FEWEST = 5  # messages of each kind that are waited for
+
 Corpus = Mapping[str, Sequence[bytes]]
 """Messages and records by the key that they stood in, without the number of the slot."""
 
@@ -47,7 +49,7 @@ def listen(url: str, seconds: float, most: int = 60) -> dict[str, list[bytes]]:
         link.sendall(b"MONITOR\r\n")
         for line in link.makefile("rb"):
             _note(line, found, most)
-            done = wanted <= set(found) and min(map(len, found.values())) >= 10
+            done = wanted <= set(found) and min(map(len, found.values())) >= FEWEST
             if done or time.monotonic() > end:
                 return dict(sorted(found.items()))
     return dict(sorted(found.items()))

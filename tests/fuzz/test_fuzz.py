@@ -13,6 +13,7 @@ from tests.fuzz.target import ALL
 
 SEED = os.environ.get("SEED") or str(random.SystemRandom().randrange(10**6))
 SECONDS = 10.0
+SPOILT_SECONDS = 15.0
 PRELOAD = Path(__file__).parent / "preload"
 
 pytestmark = [
@@ -32,13 +33,17 @@ def test_a_cluster_outlives_mutated_input_on_five_surfaces(tmp_path: Path) -> No
 
 
 def test_the_judge_finds_deliberate_faults(tmp_path: Path) -> None:
-    verdict = _or_skip(lambda: fuzz(tmp_path, ("xmlrpc", "http"), SECONDS, SEED, PRELOAD))
+    verdict = _or_skip(lambda: fuzz(tmp_path, ("xmlrpc", "http"), SPOILT_SECONDS, SEED, PRELOAD))
 
     told = "\n".join(verdict.findings.values())
-    assert "fault 1: <class 'RuntimeError'>:deliberate" in told
-    assert "status 500" in told
-    assert "traceback in webui" in told
-    assert "webui keeps" in told
+    wanted = {
+        "fault 1: <class 'RuntimeError'>:deliberate",
+        "status 500",
+        "traceback in scheduler-up-",
+        "traceback in webui",
+        "webui keeps",
+    }
+    assert {part for part in wanted if part not in told} == set(), f"SEED={SEED}"
     assert list((tmp_path / "findings").glob("*.json"))
 
 

@@ -1,6 +1,6 @@
 """Deliberate faults, to show that the judge finds them; Python reads this at its start.
 
-A scheduler raises in one XML-RPC function, and the web UI in one of its pages; the web UI also
+A scheduler raises in some XML-RPC functions, and the web UI in some of its pages; the web UI also
 keeps some memory with every request.
 """
 
@@ -9,7 +9,10 @@ import xmlrpc.server
 
 KEPT_EACH = 6 * 2**20  # bytes
 MOST_KEPT = 60
+SPOILT_CALLS = ("size", "counter", "send_task", "list_batches", "list_events", "list_projects")
+SPOILT_PAGES = ("/queues", "/counter", "/tasks", "/results")
 _kept = []
+_register = xmlrpc.server.SimpleXMLRPCDispatcher.register_function
 
 
 def _raise(*_):
@@ -24,13 +27,17 @@ def _spoil_web_ui():
     def spoilt(self):
         if len(_kept) < MOST_KEPT:
             _kept.append(b"x" * KEPT_EACH)
-        if flask.request.path == "/queues":
+        if flask.request.path in SPOILT_PAGES:
             _raise()
         return answer(self)
 
     flask.Flask.full_dispatch_request = spoilt
 
 
-xmlrpc.server.SimpleXMLRPCDispatcher.system_methodHelp = _raise
+def _register_spoilt(self, function=None, name=None):
+    return _register(self, _raise if name in SPOILT_CALLS else function, name)
+
+
+xmlrpc.server.SimpleXMLRPCDispatcher.register_function = _register_spoilt
 if "webui" in sys.orig_argv:
     _spoil_web_ui()
