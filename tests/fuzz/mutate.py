@@ -226,10 +226,10 @@ def mutate_record(data: bytes, chance: Random) -> bytes:
         return mutate_bytes(data, chance)
     raw, packed = _unpacked(data)
     try:
-        value = json.loads(raw)
-    except ValueError:
+        value = mutate_value(json.loads(raw), chance)
+        made = json.dumps(value, default=repr).encode("utf-8", "surrogatepass")
+    except (ValueError, TypeError):  # it was no JSON, or is none any more
         return mutate_bytes(data, chance)
-    made = json.dumps(mutate_value(value, chance), default=repr).encode("utf-8", "surrogatepass")
     return zlib.compress(made) if packed else made
 
 
