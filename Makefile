@@ -6,14 +6,14 @@ export PYTHON
 BIN := .venv/bin
 STAMP := .venv/.installed
 SOURCES := .ci/venv setup.py pyproject.toml $(wildcard requirements/*.txt) $(shell find patches -type f -not -path '*/.*' -not -path '*/__pycache__/*')
-SUITE := not attack and not chaos and not poison and not outage and not soak
+SUITE := not attack and not chaos and not poison and not outage and not fuzz and not soak
 UNMARKED := $(SUITE) and not zk and not redis and not browser and not slow
 PARALLEL = -n $(WORKERS) --dist loadfile
 
 # Workers; most tests wait for a service, so there may be more than cores.
 WORKERS ?= 4
 
-.PHONY: help attack demo up test lint check audit lock chaos poison outages soak docs pictures clean
+.PHONY: help attack demo up test lint check audit lock chaos poison outages fuzz soak docs pictures clean
 
 help:
 	@echo "make demo   crawl Python's documentation with three schedulers, kill one, miss nothing"
@@ -27,6 +27,8 @@ help:
 	@echo "make attack   strangers, viewers and other sites against running clusters, as root"
 	@echo "make poison   bad input into every znode, key, queue, row and call of a running cluster"
 	@echo "make outages  each database, Redis and ZooKeeper away for a while, alone and in pairs"
+	@echo "make fuzz     mutated input into five surfaces of a running cluster (SECONDS=60 SEED=1"
+	@echo "              WHAT=xmlrpc,http,webdav,queues,records)"
 	@echo "make soak     the searches that take minutes"
 	@echo "make docs   draw the pictures that come from the code"
 	@echo "make pictures  take the documentation's pictures of the operations page"
@@ -72,6 +74,10 @@ poison: prepare-test $(STAMP)
 
 outages: prepare-test $(STAMP)
 	$(BIN)/python -m pytest -m outage
+
+fuzz: prepare-test $(STAMP)
+	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) \
+	    $(if $(SEED),--seed $(SEED)) $(if $(WHAT),--what $(WHAT))
 
 soak: prepare-test $(STAMP)
 	$(BIN)/python -m pytest -m soak $(PARALLEL)

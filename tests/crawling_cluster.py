@@ -42,10 +42,16 @@ class CrawlingCluster:
         folder: for data and logs.
         times: settings that shall differ from the product's defaults, such as ``{"lease": 2}``.
         relayed: whether there is a relay before Redis, whose wire can be cut.
+        preload: a folder whose ``sitecustomize.py`` all processes run at their start.
     """
 
     def __init__(
-        self, folder: Path, times: Mapping[str, float] | None = None, *, relayed: bool = False
+        self,
+        folder: Path,
+        times: Mapping[str, object] | None = None,
+        *,
+        relayed: bool = False,
+        preload: Path | None = None,
     ) -> None:
         self.folder = folder.resolve()
         self.data = self.folder / "data"
@@ -54,6 +60,7 @@ class CrawlingCluster:
         self.site = ChainSite()
         self.projects: list[str] = []
         self._times = dict(times or {})
+        self._path = os.pathsep.join(str(each) for each in (preload, ROOT) if each)
         self._relayed = relayed
         self._relay: Relay | None = None
         self._running: Running | None = None
@@ -180,14 +187,31 @@ class CrawlingCluster:
                 assert caller.rpc.newtask({**task, "process": {"callback": "on_start"}})
         self.projects += names
 
-    def missing(self) -> dict[str, list[str]]:
+    def missing(self, names: Sequence[str] | None = None) -> dict[str, list[str]]:
         """Return for each project the pages that the site told of and that are not done.
 
         A page without its result is not done.
+
+        Args:
+            names: of the projects; None: all that were started.
         """
+        asked = self.projects if names is None else names
         with self.open_database("task") as taskdb, self.open_database("result") as resultdb:
-            left = {name: self._left(taskdb, resultdb, name) for name in self.projects}
+            left = {name: self._left(taskdb, resultdb, name) for name in asked}
         return {name: pages for name, pages in left.items() if pages}
+
+    def unfinished(self, patience: float, names: Sequence[str] | None = None) -> list[str]:
+        """Return in words what is not done in the end; blocks until all is, or patience ends."""
+        deadline = time.monotonic() + patience
+        while missing := self.missing(names):
+            if time.monotonic() > deadline:
+                return [f"{name} lost {pages[:3]}" for name, pages in missing.items()]
+            time.sleep(0.3)  # the databases are asked
+        return []
+
+    def advancing(self, names: Sequence[str], steps: int) -> Callable[[], bool]:
+        """Return what tells whether each project has fetched so many pages more than now."""
+        return grows(self.site.served, names, steps)
 
     def await_that(self, what: str, holds: Callable[[], bool], patience: float = PATIENCE) -> None:
         """Block until a condition holds; fail with the ends of all logs."""
@@ -216,7 +240,7 @@ class CrawlingCluster:
     def _environ(self) -> dict[str, str]:
         own = {key: value for key, value in os.environ.items() if "PYSPIDER_ZK_" not in key}
         times = {f"PYSPIDER_ZK_{key.upper()}": str(value) for key, value in self._times.items()}
-        return own | times | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+        return own | times | {"PYTHONPATH": self._path, "PYTHONUNBUFFERED": "1"}
 
     def _settled(self) -> bool:
         assert self._up is not None
@@ -240,6 +264,19 @@ class CrawlingCluster:
         if name in resultdb.projects:
             stored = {row["url"] for row in resultdb.select(name, fields=("url",))}
         return sorted(told - (done & stored)) or ([] if told else ["on_start"])
+
+
+def grows(
+    count: Callable[[], Mapping[str, int]], names: Sequence[str], steps: int
+) -> Callable[[], bool]:
+    """Return what tells whether each count has grown by so much since now."""
+    before = count()
+
+    def grown() -> bool:
+        now = count()
+        return all(now.get(name, 0) >= before.get(name, 0) + steps for name in names)
+
+    return grown
 
 
 class _Closing:

@@ -9,6 +9,20 @@ _QUIT = "quit() has to end every thread and free the ports, whoever calls it"
 
 EDITS = (
     Edit(
+        "pyspider/libs/utils.py",
+        "    if string.startswith('[BASE64-DATA]') and string.endswith('[/BASE64-DATA]'):\n"
+        "        return base64.b64decode(string[len('[BASE64-DATA]'):-len('[/BASE64-DATA]')])\n"
+        "    return string\n",
+        "    begin, end = '[BASE64-DATA]', '[/BASE64-DATA]'\n"
+        "    try:\n"
+        "        if string.startswith(begin) and string.endswith(end):\n"
+        "            return base64.b64decode(string[len(begin):-len(end)])\n"
+        "    except (AttributeError, ValueError):\n"
+        "        pass\n"
+        "    return string\n",
+        "what only looks like packed bytes, or is no text, made the fetcher lose the task",
+    ),
+    Edit(
         _FILE,
         'open(os.path.join(os.path.dirname(__file__), "splash_fetcher.lua")).read()',
         'pathlib.Path(__file__).with_name("splash_fetcher.lua").read_text()',

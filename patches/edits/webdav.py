@@ -12,7 +12,12 @@ EDITS = (
     Edit(
         _FILE,
         "from wsgidav.wsgidav_app import DEFAULT_CONFIG, WsgiDAVApp\n",
+        "from urllib.parse import urlsplit\n"
         "from wsgidav.dc.base_dc import BaseDomainController\n"
+        "from wsgidav.dir_browser import WsgiDavDirBrowser\n"
+        "from wsgidav.error_printer import ErrorPrinter\n"
+        "from wsgidav.http_authenticator import HTTPAuthenticator\n"
+        "from wsgidav.request_resolver import RequestResolver\n"
         "from wsgidav.wsgidav_app import WsgiDAVApp\n",
         "wsgidav merges its defaults itself, and domain controllers have a base class",
     ),
@@ -57,7 +62,42 @@ EDITS = (
     ),
     Edit(_FILE, ".beginWrite(contentType)", ".begin_write(content_type=content_type)", _KEYWORD),
     Edit(_FILE, "'webdav.beginWrite readonly'", "'webdav.begin_write readonly'", _NAMES),
-    Edit(_FILE, "def endWrite(self, withErrors)", "def end_write(self, *, with_errors)", _NAMES),
+    Edit(
+        _FILE,
+        "    def endWrite(self, withErrors):\n",
+        "    def _read(self):\n"
+        "        try:\n"
+        "            return text(getattr(self.writebuffer, 'content', ''))\n"
+        "        except UnicodeDecodeError as e:\n"
+        "            raise DAVError(HTTP_BAD_REQUEST, 'a script is UTF-8: %s' % e)\n"
+        "\n"
+        "    def _refuse(self):\n"
+        "        raise DAVError(HTTP_FORBIDDEN, 'scripts are only read and written here')\n"
+        "\n"
+        "    def delete(self):\n"
+        "        self._refuse()\n"
+        "\n"
+        "    def copy_move_single(self, dest_path, *, is_move):\n"
+        "        self._refuse()\n"
+        "\n"
+        "    def move_recursive(self, dest_path):\n"
+        "        self._refuse()\n"
+        "\n"
+        "    def end_write(self, *, with_errors):\n",
+        "what it does not do, or cannot read, ended in status 500",
+    ),
+    Edit(
+        _FILE,
+        "text(getattr(self.writebuffer, 'content', ''))\n        }",
+        "self._read()\n        }",
+        "bytes that are no text ended in status 500",
+    ),
+    Edit(
+        _FILE,
+        "import DAVError, HTTP_FORBIDDEN",
+        "import DAVError, HTTP_BAD_REQUEST, HTTP_FORBIDDEN",
+        "bytes that are no text ended in status 500",
+    ),
     Edit(_FILE, ".endWrite(withErrors)", ".end_write(with_errors=with_errors)", _KEYWORD),
     Edit(_FILE, "if withErrors:", "if with_errors:", _KEYWORD),
     Edit(_FILE, "endWrite error: %r', withErrors", "end_write error: %r', with_errors", _KEYWORD),
@@ -74,6 +114,14 @@ EDITS = (
         "def getResourceInst(self, path, environ):",
         "def get_resource_inst(self, path, environ):",
         _NAMES,
+    ),
+    Edit(
+        _FILE,
+        "        path = os.path.normpath(path)",
+        "        if path is None:\n"
+        "            raise DAVError(HTTP_FORBIDDEN, 'the folder of scripts stays')\n"
+        "        path = os.path.normpath(path)",
+        "wsgidav asks for the parent of what is deleted; that of the root is None",
     ),
     Span(
         _FILE,
@@ -114,7 +162,19 @@ EDITS = (
         "        return expected is not None and self._compute_http_digest_a1(\n"
         "            realm, user_name, expected)\n"
         "\n\n"
+        "class DirBrowser(WsgiDavDirBrowser):\n"
+        "    def __call__(self, environ, start_response):\n"
+        "        try:\n"
+        "            urlsplit(environ.get('HTTP_DESTINATION', ''))\n"
+        "        except ValueError as e:\n"
+        "            raise DAVError(HTTP_BAD_REQUEST, 'Destination is no URL: %s' % e)\n"
+        "        return super(DirBrowser, self).__call__(environ, start_response)\n"
+        "\n"
+        "    def _fail(self, value, context_info=None, **_):\n"
+        "        raise DAVError(value, context_info)  # wsgidav 4 gives it two arguments too many\n"
+        "\n\n"
         "config = {\n"
+        "    'middleware_stack': [ErrorPrinter, HTTPAuthenticator, DirBrowser, RequestResolver],\n"
         "    'mount_path': '/dav',\n"
         "    'provider_mapping': {\n"
         "        '/': ScriptProvider(app)\n"

@@ -121,6 +121,15 @@ EDITS = (
         "int(request.args.get('offset', 0))",
         "a dump with a limit needs an offset, too",
     ),
+    Edit(
+        "pyspider/webui/result.py",
+        "    resultdb = app.config['resultdb']\n    # force update project list\n",
+        "    resultdb = app.config['resultdb']\n"
+        "    if _format not in ('json', 'txt', 'csv'):\n"
+        '        return "there are dumps as json, txt and csv.", 404\n'
+        "    # force update project list\n",
+        "a format that there is not ended in status 500",
+    ),
     Edit(_LOGIN, "import base64\n", "", _IDENTITY),
     Edit(
         _LOGIN,

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyspider_zk.core.names import check_project_name
-from pyspider_zk.core.tasks import DEEPEST, REQUIRED, is_deeper
+from pyspider_zk.core.tasks import DEEPEST, NUMBER_LIMIT, REQUIRED, is_deeper
 from pyspider_zk.errors import BadMessage
 
 QUOTED = 200  # characters of an error that are told
@@ -23,7 +23,7 @@ def check_named(task: object) -> None:
     check_project_name(task.get("project"))
     for key in ("taskid", "url"):
         if not isinstance(task.get(key), str) and not (key == "taskid" and _is_number(task)):
-            raise BadMessage(f"{key} must be text, not a {type(task.get(key)).__name__}")
+            raise BadMessage(f"{key} must be text, not {task.get(key)!r:.80}")
     if is_deeper(task, DEEPEST):
         raise BadMessage(f"is nested deeper than {DEEPEST} levels")
 
@@ -117,4 +117,8 @@ def brief(error: object) -> str:
 
 
 def _is_number(task: Mapping[str, Any]) -> bool:
-    return isinstance(task.get("taskid"), int) and not isinstance(task["taskid"], bool)
+    """Tell whether its id is a number that databases take."""
+    number = task.get("taskid")
+    if not isinstance(number, int) or isinstance(number, bool):
+        return False
+    return -NUMBER_LIMIT <= number < NUMBER_LIMIT

@@ -89,7 +89,13 @@ class ClusterFetcher(Fetcher):
         return fetching
 
     def send_result(self, type: Any, task: dict[str, Any], result: Any) -> None:  # noqa: A002, ARG002 - pyspider's
-        """Send a result to the processor; one that cannot be sent is sent as a failed one."""
+        """Send a result to the processor; one that cannot be sent is sent as a failed one.
+
+        Without a queue nobody waits for it but who asked: so the web UI fetches for its editor.
+        """
+        if self.outqueue is None:
+            self._under_way.pop(id(task), None)
+            return
         try:
             self.outqueue.put((task, _fitting(task, result)))
             self._under_way.pop(id(task), None)
@@ -101,13 +107,17 @@ class ClusterFetcher(Fetcher):
         if id(task) in self._under_way:
             self._give_up(task, fetching.exception() or "ended without a result")
 
-    def _give_up(self, task: dict[str, Any], error: object) -> None:
+    def _give_up(self, task: dict[str, Any], error: object) -> dict[str, Any]:
+        """Tell the processor that a fetch failed, and return what it is told."""
         logger.error("fetch %s:%s failed: %s", task["project"], task["taskid"], brief(error))
         self._under_way.pop(id(task), None)
+        page = failed_page({**named(task)}, error)
         try:
-            self.outqueue.put((named(task), failed_page({**named(task)}, error)))
+            if self.outqueue is not None:
+                self.outqueue.put((named(task), page))
         except Exception:
             logger.exception("%(project)s:%(taskid)s waits for its time-out", task)
+        return page
 
     def run(self) -> None:
         """Work until ``quit`` or SIGTERM.

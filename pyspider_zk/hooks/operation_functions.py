@@ -2,8 +2,10 @@
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, get_type_hints
 from xmlrpc.client import Fault
+
+import msgspec
 
 from pyspider_zk.core.operations import within_limits
 from pyspider_zk.core.selection import Selection
@@ -166,13 +168,28 @@ class OperationAnswers:
 
 def _answering(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function, answering with values and faults that XML-RPC carries."""
+    wanted = list(get_type_hints(function).items())
 
     @functools.wraps(function)
     def answer(*args: Any) -> Any:
         try:
+            for (name, kind), value in zip(wanted, args, strict=False):
+                _check_kind(name, kind, value)
             return plain(function(*args))
         except ClusterError as error:
             codes = [code for kind, code in FAULT_CODES.items() if isinstance(error, kind)]
             raise Fault(codes[0] if codes else 500, str(error)) from error
 
     return answer
+
+
+def _check_kind(name: str, kind: Any, value: object) -> None:
+    """Make sure that an argument is what the function takes; whoever calls may send anything.
+
+    Raises:
+        BadRequest: naming it.
+    """
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise BadRequest(f"{name}: {error}, not {value!r:.80}") from None

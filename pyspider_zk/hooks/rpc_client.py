@@ -34,6 +34,7 @@ _NO_ANSWER = (
     TypeError,
     LookupError,
     AttributeError,
+    OverflowError,  # a port that is none
     RecursionError,
 )
 
@@ -108,7 +109,7 @@ def call(
             prove the secret or speaks no TLS; the one error that pyspider's views expect.
         xmlrpc.client.Fault: it answered with an error.
     """
-    body = xmlrpc.client.dumps(args, method, allow_none=True).encode("utf-8", "xmlcharrefreplace")
+    body = _body(method, args)
     link = _Link(member.address, body, timeout, credentials)
     try:
         answer = link.post() if not credentials.secret else _proven(link, credentials)
@@ -119,6 +120,20 @@ def call(
         raise
     except _NO_ANSWER as error:
         raise ConnectionError(f"{method} at {member.address}: {error}") from error
+
+
+def _body(method: str, args: tuple[Any, ...]) -> bytes:
+    """Return a call as it is sent.
+
+    Raises:
+        xmlrpc.client.Fault: XML-RPC has no form for what is handed over; parsers know more forms
+            than can be sent.
+    """
+    try:
+        text = xmlrpc.client.dumps(args, method, allow_none=True)
+    except (TypeError, OverflowError) as error:
+        raise xmlrpc.client.Fault(400, f"{method}: cannot be sent: {error}") from None
+    return text.encode("utf-8", "xmlcharrefreplace")
 
 
 class _Link:

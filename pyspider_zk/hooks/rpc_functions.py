@@ -53,7 +53,7 @@ def rpc_functions(scheduler: SlotScheduler, router: Router) -> Functions:
     )
     functions: dict[str, Any] = {}
     for name in names:
-        functions[name] = getattr(router, name)
+        functions[name] = _asking(getattr(router, name))
         functions[f"local_{name}"] = _answering(getattr(local, name))
     for name in ("local_newtask", "local_send_task"):  # where the router asks as well
         functions[name] = local.unlocked(functions[name])
@@ -74,6 +74,19 @@ def _answering(function: Callable[..., Any]) -> Callable[..., Any]:
             raise Fault(400, f"{function.__name__}: {error}") from error
 
     return answer
+
+
+def _asking(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function, answering with a fault if no member could be asked."""
+
+    @functools.wraps(function)
+    def ask(*args: Any) -> Any:
+        try:
+            return function(*args)
+        except OSError as error:
+            raise Fault(503, f"{function.__name__}: {error}") from error
+
+    return ask
 
 
 class LocalAnswers:

@@ -43,6 +43,10 @@ _UNKNOWN_HOST = (
 )
 
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_UNREADABLE = "the address must be a path of %-encoded text in UTF-8 without control characters"
+
+
 @dataclass(frozen=True)
 class Hosts:
     """The names by which browsers may reach the web UI, beside those of loopback.
@@ -101,7 +105,9 @@ class Guard:
         self._hosts = hosts
 
     def __call__(self, environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
-        """Pass the request on, or answer 403."""
+        """Pass the request on, or answer 403; 400 to an address that the pages cannot read."""
+        if not _is_readable(environ):
+            return refuse(environ, start, HTTPStatus.BAD_REQUEST, _UNREADABLE)
         host = str(environ.get("HTTP_HOST", ""))
         if not self._hosts.know(host):
             detail = f"Host {host!r:.80}: {_UNKNOWN_HOST}"
@@ -125,6 +131,13 @@ def is_foreign(environ: Mapping[str, Any], trusted: frozenset[str] = frozenset()
     if site in _OWN or (source and _normal(source) in trusted):
         return False
     return bool(site) or (bool(source) and not _is_own(source, environ))
+
+
+def _is_readable(environ: Mapping[str, Any]) -> bool:
+    """Tell whether frameworks can read an address; they fail on raw bytes and on new lines."""
+    path = f"{environ.get('SCRIPT_NAME', '')}{environ.get('PATH_INFO', '')}"
+    is_path = path in ("", "*") or path.startswith("/")  # else all of it is the script's name
+    return is_path and not _CONTROL.search(path) and str(environ.get("QUERY_STRING", "")).isascii()
 
 
 def _is_own(source: str, environ: Mapping[str, Any]) -> bool:

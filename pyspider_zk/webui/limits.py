@@ -1,16 +1,21 @@
 """Limits of what pyspider's pages take in."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from flask import Response, request
 
+from pyspider_zk.core.names import is_project_name
 from pyspider_zk.core.operations import Operation, check_arguments
 from pyspider_zk.errors import BadRequest
 
 MOST_BYTES = 16 * 2**20
 """Of one request; a script or a task with its page is far smaller."""
+
+_LISTS = ("/tasks", "/active_tasks", "/results")
+_NUMBER = re.compile(r"-?[0-9]{1,9}")
 
 _OPERATIONS = {
     "rate": Operation.RATE,
@@ -25,11 +30,12 @@ def limited(flask_app: Any) -> Iterator[None]:
     before = flask_app.config.get("MAX_CONTENT_LENGTH")
     flask_app.config["MAX_CONTENT_LENGTH"] = MOST_BYTES
     checks = flask_app.before_request_funcs.setdefault(None, [])
-    checks.append(_check_update)
+    checks += _CHECKS
     try:
         yield
     finally:
-        checks.remove(_check_update)
+        for check in _CHECKS:
+            checks.remove(check)
         flask_app.config["MAX_CONTENT_LENGTH"] = before
 
 
@@ -45,8 +51,30 @@ def _check_update() -> Response | None:
         if name in _OPERATIONS:
             check_arguments(_OPERATIONS[name], _arguments(name, value))
     except BadRequest as error:
-        return Response(str(error), 400, mimetype="text/plain")
+        return _refused(str(error))
     return None
+
+
+def _check_query() -> Response | None:
+    """Check how many entries of which project a page shall show."""
+    if not request.path.startswith(_LISTS):
+        return None
+    project = request.args.get("project", "")
+    if project and not is_project_name(project):
+        return _refused(f"project {project!r:.80} cannot be: no project has such a name")
+    for name in ("offset", "limit"):
+        if not _NUMBER.fullmatch(value := request.args.get(name, "0")):
+            return _refused(f"{name} must be a whole number of at most 9 digits, not {value!r:.80}")
+    if request.path == "/results" and int(request.args.get("limit", "1")) == 0:
+        return _refused("limit must not be 0: the page divides by it")
+    return None
+
+
+_CHECKS = (_check_update, _check_query)
+
+
+def _refused(why: str) -> Response:
+    return Response(why, 400, mimetype="text/plain")
 
 
 def _arguments(name: str, value: str) -> dict[str, Any]:

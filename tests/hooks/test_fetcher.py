@@ -378,3 +378,19 @@ def _guarded(run: Callable[[], None], terminate: Callable[[], None]) -> threadin
     finally:
         signal.signal(signal.SIGTERM, before)
     return not_ours
+
+
+@pytest.mark.parametrize("fetch", [{}, {"method": "GE T"}, "all"])
+def test_what_has_no_queues_gives_its_page_to_who_asked(
+    caplog: pytest.LogCaptureFixture, fetch: Any
+) -> None:
+    """The web UI fetches so, for the trials of its editor."""
+    made = ClusterFetcher(None, None, async_mode=False, settings=Settings())
+    try:
+        page = made.fetch({"taskid": "t", "project": "p", "url": "data:,x", "fetch": fetch})
+    finally:
+        made.close()
+
+    assert page["orig_url"] == "data:,x"
+    assert made._under_way == {}
+    assert "time-out" not in caplog.text

@@ -666,6 +666,17 @@ def test_any_member_takes_in_what_all_of_them_carry_out(
         ("submit_operation", ("stop", {"name": "p"}), 400, "a selection has no name"),
         ("get_batch", ("nothing",), 404, "no batch 'nothing'"),
         ("retry_batch", ("nothing",), 404, "no batch 'nothing'"),
+        ("submit_operation", ([], {"all": True}), 400, "operation: Expected `str`"),
+        ("submit_operation", ("stop", {"all": True}, {}, "", "", "high"), 400, "priority: Exp"),
+        ("plan_operation", (7, {"all": True}), 400, "operation: Expected `str`"),
+        ("get_batch", (0.5,), 400, "batch: Expected `str`, got `float`, not 0.5"),
+        ("cancel_batch", ({},), 400, "batch: Expected `str`"),
+        ("retry_batch", (True,), 400, "batch: Expected `str`"),
+        ("list_batches", ("first",), 400, "offset: Expected `int`"),
+        ("list_projects", ({}, []), 400, "sort: Expected `str`"),
+        ("list_projects", ({}, "name", "x"), 400, "offset: Expected `int`"),
+        ("list_projects", ({}, "name", 0, "y"), 400, "limit: Expected `int | null`"),
+        ("list_events", ([],), 400, "after: Expected `int | null`"),
     ],
 )
 def test_what_cannot_be_done_comes_as_a_fault_with_its_code(

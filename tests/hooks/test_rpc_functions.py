@@ -448,3 +448,18 @@ def test_a_project_database_without_a_second_connection_serves(
 
     scheduler.projectdb = Plain()
     assert answers.newtask(task("p")) is True
+
+
+def test_whoever_asks_while_no_member_can_be_reached_is_told_so(scheduler: SlotScheduler) -> None:
+    def away() -> Cluster:
+        raise Unavailable("ZooKeeper does not answer")
+
+    router = Router(away)
+    functions = rpc_functions(scheduler, router)
+    try:
+        for name, given in (("update_project", ()), ("size", ()), ("newtask", ({"project": "p"},))):
+            with pytest.raises(xmlrpc.client.Fault, match=name) as found:
+                functions[name](*given)
+            assert found.value.faultCode == 503
+    finally:
+        router.close()

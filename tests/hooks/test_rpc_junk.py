@@ -8,6 +8,7 @@ import threading
 import xmlrpc.client
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -115,6 +116,56 @@ def test_what_is_no_request_is_told_of_once_and_in_short(
     assert capfd.readouterr().err == ""
 
 
+def fault(port: int, body: bytes) -> xmlrpc.client.Fault:
+    request = {"Content-Type": "text/xml"}
+    with closing(http.client.HTTPConnection(LOOPBACK, port, timeout=20)) as connection:
+        connection.request("POST", "/", body, request)
+        with pytest.raises(xmlrpc.client.Fault) as raised:
+            xmlrpc.client.loads(connection.getresponse().read())
+    return raised.value
+
+
+@pytest.mark.parametrize(
+    "value", ["<int>x</int>", "<nil/><boolean>7</boolean>", "<base64>a</base64>", "<what/>", "<"]
+)
+def test_what_is_no_call_is_the_callers_fault(port: int, value: str) -> None:
+    params = f"<params><param><value>{value}</value></param></params>"
+    body = f"<methodCall><methodName>echo</methodName>{params}</methodCall>"
+
+    assert fault(port, body.encode()).faultCode == 400
+
+
+@pytest.mark.parametrize(
+    ("method", "given"),
+    [
+        ("echo", ()),
+        ("echo", (1, 2)),
+        ("nothing", ()),
+        ("", (1,)),
+        ("system.methodHelp", ([],)),
+        ("system.methodSignature", ({},)),
+    ],
+)
+def test_a_call_of_what_is_not_there_is_the_callers_fault(
+    port: int, method: str, given: tuple[Any, ...]
+) -> None:
+    found = fault(port, xmlrpc.client.dumps(given, method).encode())
+
+    assert found.faultCode == 400
+    assert method in found.faultString
+
+
+def test_a_failure_in_a_function_is_logged_and_is_not_the_callers(
+    port: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = fault(port, xmlrpc.client.dumps((7,), "size").encode())
+
+    assert found.faultCode == 1
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == [
+        "'size' failed"
+    ]
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -204,6 +255,22 @@ def test_a_member_that_answers_junk_has_not_answered(stack: ExitStack, lie: Any)
     for method, args in QUESTIONS:
         told = getattr(asked, method)(*args)
         assert told == getattr(alone, method)(*args), method
+
+
+@pytest.mark.parametrize("value", [Decimal(1), 2**31, -(2**63)])
+def test_what_cannot_be_passed_on_is_the_callers_fault(stack: ExitStack, value: Any) -> None:
+    asked = router(stack, address(stack, GOOD))
+
+    with pytest.raises(xmlrpc.client.Fault, match="local_counter: cannot be sent") as found:
+        asked.counter(value, "sum")
+    assert found.value.faultCode == 400
+
+
+@pytest.mark.parametrize(
+    "strange", [f"{LOOPBACK}:{10**30}", f"{LOOPBACK}:70000", "x", ":", f"{'a' * 70}:1", "[::1"]
+)
+def test_a_member_whose_address_is_none_cannot_be_reached(stack: ExitStack, strange: str) -> None:
+    assert router(stack, strange).size() == GOOD["local_size"]()
 
 
 class Page(http.server.BaseHTTPRequestHandler):

@@ -1,13 +1,13 @@
 """One run: a cluster that crawls, outages one after the other, and what was seen."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import redis
 
-from tests.crawling_cluster import CrawlingCluster
+from tests.crawling_cluster import CrawlingCluster, grows
 from tests.outages.ways import all_away
 
 PATIENCE = 120.0  # seconds until what does not go on is said never to
@@ -125,7 +125,7 @@ def run(
             verdict.outages.append(_suffer(cluster, parts, seconds))
             say(verdict.outages[-1].line())
         cluster.site.end_chains(PROJECTS)
-        verdict.unfinished = _unfinished(cluster)
+        verdict.unfinished = cluster.unfinished(FINISH)
     return verdict
 
 
@@ -143,8 +143,8 @@ def _suffer(cluster: CrawlingCluster, parts: Mapping[str, str], seconds: float) 
         time.sleep(seconds / 2)
         outage.meanwhile = sum(cluster.site.served().values()) - served
     returned = time.monotonic()
-    crawled = _grows(cluster.site.served, PROJECTS, STEPS)
-    stored = _grows(lambda: _stored(cluster), PROJECTS[:1], 1)
+    crawled = cluster.advancing(PROJECTS, STEPS)
+    stored = grows(lambda: _stored(cluster), PROJECTS[:1], 1)
     deadline = returned + PATIENCE
     while time.monotonic() < deadline and None in (outage.resumed, outage.stored):
         after = time.monotonic() - returned
@@ -162,18 +162,6 @@ def _suffer(cluster: CrawlingCluster, parts: Mapping[str, str], seconds: float) 
     return outage
 
 
-def _grows(
-    count: Callable[[], Mapping[str, int]], names: Sequence[str], steps: int
-) -> Callable[[], bool]:
-    before = count()
-
-    def grown() -> bool:
-        now = count()
-        return all(now.get(name, 0) >= before.get(name, 0) + steps for name in names)
-
-    return grown
-
-
 def _stored(cluster: CrawlingCluster) -> dict[str, int]:
     """Return how many results each project has."""
     with cluster.open_database("result") as resultdb:
@@ -183,13 +171,3 @@ def _stored(cluster: CrawlingCluster) -> dict[str, int]:
 def _letters(cluster: CrawlingCluster) -> int:
     with redis.Redis.from_url(cluster.redis.url) as client:
         return int(client.xlen("dead_letters"))
-
-
-def _unfinished(cluster: CrawlingCluster) -> list[str]:
-    """Return what is not done in the end, the results included."""
-    deadline = time.monotonic() + FINISH
-    while missing := cluster.missing():
-        if time.monotonic() > deadline:
-            return [f"{name} lost {pages[:3]}" for name, pages in missing.items()]
-        time.sleep(0.3)  # the databases are asked
-    return []

@@ -67,3 +67,19 @@ def test_a_data_url_is_its_own_content(fetcher: Any) -> None:
 
 def test_tls_certificates_are_verified_unless_the_task_says_otherwise(fetcher: Any) -> None:
     assert "validate_cert" not in fetcher.pack_tornado_request_parameters("https://x/", task("x"))
+
+
+@pytest.mark.parametrize(
+    "value", ["[BASE64-DATA]a[/BASE64-DATA]", "[BASE64-DATA]\u2603[/BASE64-DATA]", {7: "x"}]
+)
+def test_what_only_looks_like_packed_bytes_stays_as_it_is(value: Any) -> None:
+    from pyspider.libs.utils import decode_unicode_obj
+
+    assert decode_unicode_obj({"save": [value], "url": "u"}) == {"save": [value], "url": "u"}
+
+
+def test_packed_bytes_are_unpacked() -> None:
+    from pyspider.libs.utils import decode_unicode_obj
+
+    packed = {"data": "[BASE64-DATA]/wA=[/BASE64-DATA]"}
+    assert decode_unicode_obj(packed) == {"data": b"\xff\x00"}

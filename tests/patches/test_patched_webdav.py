@@ -13,6 +13,10 @@ LOCK = """<?xml version="1.0"?>
 <D:lockinfo xmlns:D="DAV:"><D:lockscope><D:exclusive/></D:lockscope>
 <D:locktype><D:write/></D:locktype><D:owner>me</D:owner></D:lockinfo>"""
 
+PROPERTY = """<?xml version="1.0"?>
+<D:propertyupdate xmlns:D="DAV:"><D:set><D:prop><D:getlastmodified>x</D:getlastmodified>
+</D:prop></D:set></D:propertyupdate>"""
+
 
 class Dav:
     def __init__(self, url: str, session: requests.Session) -> None:
@@ -142,3 +146,46 @@ def test_without_a_password_that_was_set_nobody_logs_in(dav: Dav, scheme: Any) -
 
     app.config.update(need_auth=True, webui_password=None)
     assert dav("PROPFIND", "/", auth=scheme(AUTH[0], "")).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "target", "status"),
+    [
+        ("DELETE", "/demo.py", "", 403),
+        ("DELETE", "/", "", 403),
+        ("COPY", "/demo.py", "/other.py", 403),
+        ("COPY", "/", "/other", 403),
+        ("MOVE", "/demo.py", "/other.py", 403),
+        ("COPY", "/demo.py", "http://[::1", 400),
+        ("MOVE", "/", "/other", 403),
+        ("MKCOL", "/other", "", 405),
+        ("PROPPATCH", "/demo.py", "", 207),
+    ],
+)
+def test_what_cannot_be_done_to_scripts_is_refused(
+    dav: Dav, spider: Spider, method: str, path: str, target: str, status: int
+) -> None:
+    spider.add_project("demo", "# old")
+    whole = target if target.startswith("http") else f"{dav.url}{target}"
+    headers = {"Destination": whole} if target else {}
+    body = PROPERTY if method == "PROPPATCH" else ""
+
+    assert dav(method, path, headers=headers, data=body, auth=AUTH).status_code == status
+    assert [row["name"] for row in spider.projectdb.get_all()] == ["demo"]
+    assert spider.projectdb.get("demo")["script"] == "# old"
+
+
+def test_bytes_that_are_no_text_are_no_script(dav: Dav, spider: Spider) -> None:
+    spider.add_project("demo", "# old")
+
+    assert dav("PUT", "/demo.py", data=b"\xff").status_code == 400
+    assert dav("PUT", "/new.py", data=b"\xff").status_code == 400
+    assert [row["name"] for row in spider.projectdb.get_all()] == ["demo"]
+    assert spider.projectdb.get("demo")["script"] == "# old"
+
+
+def test_a_listing_takes_no_body(dav: Dav, spider: Spider) -> None:
+    spider.add_project("demo", "# old")
+
+    assert dav("GET", "/", data="<a/>").status_code == 415
+    assert "demo.py" in dav("GET", "/").text

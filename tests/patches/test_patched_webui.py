@@ -166,6 +166,7 @@ def test_results_are_dumped_in_three_formats(web: Any) -> None:
     assert len(web.get("/results/dump/demo.txt").text.splitlines()) == 3
     assert web.get("/results/dump/demo.csv").text.startswith("url,title,...")
     assert web.get("/results/dump/absent.json").status_code == 404
+    assert web.get("/results/dump/demo.xml").status_code == 404
 
 
 def test_a_script_is_saved_and_read_back(web: Any, spider: Spider, script: str) -> None:

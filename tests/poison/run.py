@@ -75,7 +75,8 @@ class Poisoning:
         """Let the healthy projects crawl."""
         say("the cluster stands")
         self.cluster.crawl(self.grip.healthy)
-        self.cluster.await_that("the healthy projects crawl", self._crawled_since({}), PROGRESS)
+        crawl = self.cluster.advancing(self.grip.healthy, STEPS)
+        self.cluster.await_that("the healthy projects crawl", crawl, PROGRESS)
 
     def put(self, group: Sequence[Poison]) -> str:
         """Put a group in; return what is wrong afterwards, or nothing."""
@@ -105,7 +106,7 @@ class Poisoning:
     def trouble(self) -> str:
         """Return what ended or stands still."""
         before = self.cluster.site.served()
-        goes_on = self._crawled_since(before)
+        goes_on = self.cluster.advancing(self.grip.healthy, STEPS)
         deadline = time.monotonic() + PROGRESS
         while not self.cluster.changes():
             if goes_on():
@@ -143,15 +144,6 @@ class Poisoning:
             assert entry.mend is not None
             entry.mend(self.grip)
 
-    def _crawled_since(self, before: dict[str, int]):
-        def crawled() -> bool:
-            now = self.cluster.site.served()
-            return all(
-                now.get(name, 0) >= before.get(name, 0) + STEPS for name in self.grip.healthy
-            )
-
-        return crawled
-
     # --- a takeover ----------------------------------------------------------------------------
 
     def visit(self, entries: Sequence[Poison]) -> str:
@@ -184,7 +176,7 @@ class Poisoning:
         """Crawl to the end, look at everything, and judge."""
         self.cluster.crawl(self.grip.late)
         self.cluster.site.end_chains([*self.grip.healthy, *self.grip.late])
-        verdict.faults += self._unfinished()
+        verdict.faults += self.cluster.unfinished(FINISH)
         say("what can be crawled is crawled")
         self._await_shown(verdict)
         verdict.faults += [
@@ -193,17 +185,6 @@ class Poisoning:
         verdict.faults += self._pages()
         verdict.faults += self._alerts()
         verdict.faults += self.cluster.changes()
-
-    def _unfinished(self) -> list[str]:
-        deadline = time.monotonic() + FINISH
-        while missing := self.cluster.missing():
-            if time.monotonic() > deadline:
-                return [
-                    f"{name} is not crawled to its end: {left[:3]}"
-                    for name, left in missing.items()
-                ]
-            time.sleep(0.3)  # the databases are asked
-        return []
 
     def _await_shown(self, verdict: Verdict) -> None:
         deadline = time.monotonic() + SHOWN

@@ -52,13 +52,13 @@ CHANGES: list[tuple[str, str, dict[str, Any], str, str, list[str]]] = [
     ("POST", "/debug/p/run", {"data": {"script": "#", "task": TASK}}, "trial", "done", ["p"]),
     ("PUT", "/dav/p.py", {"data": b"#"}, "script", "done", ["p"]),
     ("PUT", "/dav/new.py", {"data": b"#"}, "script", "done", ["new"]),
-    ("DELETE", "/dav/p.py", {}, "script", "failed", ["p"]),
+    ("DELETE", "/dav/p.py", {}, "script", "refused (403)", ["p"]),
     (
         "MOVE",
         "/dav/p.py",
         {"headers": {"Destination": "http://localhost/dav/q%2Epy"}},
         "script",
-        "failed",
+        "refused (403)",
         ["p", "q"],
     ),
 ]

@@ -7,7 +7,7 @@ import pyspider.webui.webdav as webdav
 import pytest
 from pyspider.webui.app import app as stock_app
 from werkzeug.middleware.dispatcher import DispatcherMiddleware
-from werkzeug.test import Client, TestResponse
+from werkzeug.test import Client, TestResponse, run_wsgi_app
 from werkzeug.wrappers import Response
 
 from pyspider_zk.config import Settings
@@ -51,6 +51,28 @@ OWN: list[dict[str, str]] = [
 ]
 
 Send = Callable[..., TestResponse]
+
+
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [
+        ("/", "a=\xb7"),
+        ("/results", "\xff"),
+        ("/a\nb", ""),
+        ("/\0", ""),
+        ("/\x7f", ""),
+        ("/\r", ""),
+        ("a\nb", ""),
+        ("update", ""),
+    ],
+)
+def test_an_address_that_nobody_can_read_is_refused(path: str, query: str) -> None:
+    asked = {**environ({}, "GET", "localhost"), "PATH_INFO": path, "QUERY_STRING": query}
+
+    answer = run_wsgi_app(DispatcherMiddleware(Guard(Response("done")), {"/dav": None}), asked)
+
+    assert answer[1] == "400 Bad Request"
+    assert b"%-encoded" in b"".join(answer[0])
 
 
 def environ(headers: dict[str, str], method: str = "POST", host: str = HOST) -> dict[str, str]:

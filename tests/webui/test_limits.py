@@ -55,3 +55,32 @@ def test_an_overlong_request_is_refused(client: Any) -> None:
     answer = client.post("/update", data={"pk": "shop", "name": "group", "value": "g" * MOST_BYTES})
 
     assert answer.status_code == 413
+
+
+def test_a_page_of_no_results_is_refused(client: Any) -> None:
+    answer = client.get("/results?project=shop&limit=0")
+
+    assert answer.status_code == 400
+    assert "limit" in answer.text
+
+
+@pytest.mark.parametrize("page", ["/tasks", "/active_tasks", "/results", "/results/dump/shop.json"])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("limit", "many"),
+        ("limit", ""),
+        ("limit", "1e3"),
+        ("limit", "9" * 10),
+        ("limit", "\u0661"),
+        ("offset", "True"),
+        ("offset", "9" * 5000),
+        ("project", "a\0b"),
+        ("project", "no such"),
+    ],
+)
+def test_a_page_of_what_cannot_be_is_refused(client: Any, page: str, name: str, value: str) -> None:
+    answer = client.get(page, query_string={name: value})
+
+    assert answer.status_code == 400
+    assert name in answer.text
