@@ -60,11 +60,11 @@ def test_adopted_commands_connect_patiently() -> None:
         return "connected"
 
     command = adopt(
-        click.Command("fetcher", callback=lambda: click.get_current_context().obj.taskdb)
+        click.Command("fetcher", callback=lambda **_: click.get_current_context().obj.taskdb)
     )
     context = click.Context(command, obj=ObjectDict(taskdb=Get(connect)))
 
     assert command.callback is not None
     with context:
-        assert command.callback() == "connected"
+        assert command.callback(fetcher_cls="pyspider_zk.hooks.ClusterFetcher") == "connected"
     assert lost == []

@@ -18,7 +18,15 @@ _OF_BODIES = (
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
 )
 
+_NO_CONTROL = r"^[^\x00-\x1f\x7f]+$"
+
 View = TypeVar("View", bound=Callable[..., Any])
+
+
+def in_path(name: str) -> list[dict[str, Any]]:
+    """Document a text in the path; the guard refuses control characters there."""
+    schema = {"type": "string", "pattern": _NO_CONTROL}
+    return [{"name": name, "in": "path", "required": True, "schema": schema}]
 
 
 class Part(Blueprint):

@@ -10,7 +10,7 @@ from pyspider_zk.core.selection import Selection
 from pyspider_zk.errors import LockedProjects
 from pyspider_zk.hooks.dispatcher import Page
 from pyspider_zk.webui.api.backend import backend, user
-from pyspider_zk.webui.api.blueprint import Part
+from pyspider_zk.webui.api.blueprint import Part, in_path
 from pyspider_zk.webui.api.schemas import Batch, BatchPage, PageQuery, Plan, Request
 
 blueprint = Part("jobs", __name__, description="What was asked for projects, and how far it came")
@@ -49,21 +49,21 @@ def submit_job(asked: dict[str, Any]) -> Answer | Response:
     )
 
 
-@blueprint.route("/jobs/<path:id>")
-@blueprint.tells(Batch, errors=(404,))
+@blueprint.route("/jobs/<path:id>", parameters=in_path("id"))
+@blueprint.tells(Batch, errors=(400, 404))
 def get_job(id: str) -> dict[str, Any]:  # noqa: A002 - the name in the path
     """Tell how far a batch came."""
     return backend().dispatcher.batch(id)
 
 
-@blueprint.route("/jobs/<path:id>", methods=["DELETE"])
+@blueprint.route("/jobs/<path:id>", methods=["DELETE"], parameters=in_path("id"))
 @blueprint.does(Batch, errors=(404,))
 def cancel_job(id: str) -> dict[str, Any]:  # noqa: A002 - the name in the path
     """Stop a batch before its next project; what is done stays done."""
     return backend().dispatcher.cancel(id, user())
 
 
-@blueprint.route("/jobs/<path:id>/retry", methods=["POST"])
+@blueprint.route("/jobs/<path:id>/retry", methods=["POST"], parameters=in_path("id"))
 @blueprint.does(Batch, 202, errors=(404, 422))
 def retry_job(id: str) -> Answer:  # noqa: A002 - the name in the path
     """Ask again for the projects that a batch failed for; the answer is the new batch."""

@@ -7,7 +7,7 @@ from pyspider_zk.core.selection import Selection
 from pyspider_zk.errors import NotFound, SessionLost, Unavailable
 from pyspider_zk.hooks.dispatcher import Page
 from pyspider_zk.webui.api.backend import backend
-from pyspider_zk.webui.api.blueprint import Part
+from pyspider_zk.webui.api.blueprint import Part, in_path
 from pyspider_zk.webui.api.schemas import ProjectPage, ProjectQuery, Route
 
 blueprint = Part("projects", __name__, description="Projects and who schedules them")
@@ -23,8 +23,8 @@ def list_projects(query: dict[str, Any]) -> dict[str, Any]:
     return {**page.as_dict(), "missing": missing}
 
 
-@blueprint.route("/projects/<string:name>")
-@blueprint.tells(Route, errors=(404,))
+@blueprint.route("/projects/<string:name>", parameters=in_path("name"))
+@blueprint.tells(Route, errors=(400, 404))
 def get_project(name: str) -> dict[str, Any]:
     """Tell of one project and who schedules it."""
     found = backend().dispatcher.projects(Selection(names=(name,)), with_owners=False).items
