@@ -88,6 +88,7 @@ pictures: prepare-test prepare-browser $(STAMP)
 
 docs: prepare-test $(STAMP)
 	$(BIN)/python docs/internals/draw.py
+	$(BIN)/python docs/internals/draw_imports.py
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis test-output

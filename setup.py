@@ -12,7 +12,7 @@ setup(
     package_data={
         "pyspider_zk": [
             "py.typed",
-            "local/handlers/*.py",
+            "demo/handlers/*.py",
             "webui/cluster/templates/*.html",
             "webui/cluster/static/*",
             "webui/login/templates/*.html",

@@ -13,8 +13,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from pyspider_zk.demo import target
 from pyspider_zk.errors import MissingService
-from pyspider_zk.local import programs, target
+from pyspider_zk.local import programs
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM_MISSING = "Chromium is missing; Debian: apt install chromium"

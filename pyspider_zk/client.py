@@ -19,18 +19,18 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self, TypedDict, Unpack
 from xmlrpc.client import Fault
 
+from pyspider_zk.cluster.directory import Directory
+from pyspider_zk.cluster.events import Event
+from pyspider_zk.cluster.phases import Phase
+from pyspider_zk.cluster.records import Member
 from pyspider_zk.config import SECRET_VARIABLES, Settings, settings_from
-from pyspider_zk.core.events import Event
-from pyspider_zk.core.names import check_project_name
-from pyspider_zk.core.phases import Phase
-from pyspider_zk.core.records import Member
-from pyspider_zk.core.slots import slot_of
 from pyspider_zk.errors import ClusterError, LockedProjects, TimedOut, Unavailable
-from pyspider_zk.hooks.caller import Caller, calling
-from pyspider_zk.hooks.operation_functions import FAULT_CODES
-from pyspider_zk.hooks.rpc_client import call, credentials_of
-from pyspider_zk.zookeeper.directory import Directory
-from pyspider_zk.zookeeper.jobs import NORMAL
+from pyspider_zk.jobs.queue import NORMAL
+from pyspider_zk.projects.names import check_project_name
+from pyspider_zk.projects.slots import slot_of
+from pyspider_zk.rpc.caller import Caller, calling
+from pyspider_zk.rpc.client import call, credentials_of
+from pyspider_zk.scheduling.operation_answers import FAULT_CODES
 
 ENDED = frozenset({"done", "failed", "cancelled"})
 """The states that a batch does not leave."""
@@ -84,7 +84,7 @@ class _Plain:
 
 
 @dataclass(frozen=True)
-class Batch(_Plain):
+class BatchStatus(_Plain):
     """What was asked for in one go, and how far it came.
 
     Attributes:
@@ -234,23 +234,23 @@ class Client:
 
     # --- asking ---
 
-    def start(self, **asked: Unpack[Asked]) -> Batch:
+    def start(self, **asked: Unpack[Asked]) -> BatchStatus:
         """Make projects RUNNING and call their ``on_start`` once."""
         return self.submit("start", **asked)
 
-    def stop(self, **asked: Unpack[Asked]) -> Batch:
+    def stop(self, **asked: Unpack[Asked]) -> BatchStatus:
         """Make projects STOP."""
         return self.submit("stop", **asked)
 
-    def restart(self, **asked: Unpack[Asked]) -> Batch:
+    def restart(self, **asked: Unpack[Asked]) -> BatchStatus:
         """Forget projects' tasks, reload their scripts and start them anew."""
         return self.submit("restart", **asked)
 
-    def run(self, **asked: Unpack[Asked]) -> Batch:
+    def run(self, **asked: Unpack[Asked]) -> BatchStatus:
         """Call ``on_start`` of projects that run."""
         return self.submit("run", **asked)
 
-    def delete(self, *, wait: bool = False, **asked: Unpack[Asked]) -> Batch:
+    def delete(self, *, wait: bool = False, **asked: Unpack[Asked]) -> BatchStatus:
         """Delete projects with all that belongs to them.
 
         Args:
@@ -259,15 +259,15 @@ class Client:
         """
         return self.submit("delete", {"wait": wait}, **asked)
 
-    def rate(self, rate: float, burst: float, /, **asked: Unpack[Asked]) -> Batch:
+    def rate(self, rate: float, burst: float, /, **asked: Unpack[Asked]) -> BatchStatus:
         """Give projects a rate, tasks per second, and a burst, tasks at once."""
         return self.submit("rate", {"rate": rate, "burst": burst}, **asked)
 
-    def group(self, group: str, /, **asked: Unpack[Asked]) -> Batch:
+    def group(self, group: str, /, **asked: Unpack[Asked]) -> BatchStatus:
         """Put projects into a group; the one in ``asked`` chooses them."""
         return self.submit("group", {"group": group}, **asked)
 
-    def status(self, status: str, /, **asked: Unpack[Asked]) -> Batch:
+    def status(self, status: str, /, **asked: Unpack[Asked]) -> BatchStatus:
         """Give projects a status; the one in ``asked`` chooses them."""
         return self.submit("status", {"status": status}, **asked)
 
@@ -277,7 +277,7 @@ class Client:
         arguments: Mapping[str, Any] | None = None,
         /,
         **asked: Unpack[Asked],
-    ) -> Batch:
+    ) -> BatchStatus:
         """Have an operation carried out; it is durable when this returns.
 
         Raises:
@@ -292,7 +292,7 @@ class Client:
             answer = self._ask(
                 "submit_operation", operation, chosen, given, "", batch, priority, plan
             )
-        return Batch.parse(answer)
+        return BatchStatus.parse(answer)
 
     def plan(
         self,
@@ -305,39 +305,39 @@ class Client:
         answer = self._ask("plan_operation", operation, _selection(which), dict(arguments or {}))
         return Plan.parse(answer)
 
-    def cancel(self, batch: str, user: str = "") -> Batch:
+    def cancel(self, batch: str, user: str = "") -> BatchStatus:
         """Stop a batch before its next project; ``user`` stands in the event log.
 
         Raises:
             NotFound: there is none of this id (any more).
         """
         with calling(Caller(user)):
-            return Batch.parse(self._ask("cancel_batch", batch))
+            return BatchStatus.parse(self._ask("cancel_batch", batch))
 
-    def retry(self, batch: str, user: str = "") -> Batch:
+    def retry(self, batch: str, user: str = "") -> BatchStatus:
         """Ask again for the projects that a batch failed for; return the new batch.
 
         Raises:
             NotFound: there is none of this id (any more).
         """
         with calling(Caller(user)):
-            return Batch.parse(self._ask("retry_batch", batch))
+            return BatchStatus.parse(self._ask("retry_batch", batch))
 
     # --- telling ---
 
-    def batch(self, batch: str) -> Batch:
+    def batch(self, batch: str) -> BatchStatus:
         """Return how far a batch came.
 
         Raises:
             NotFound: there is none of this id (any more).
         """
-        return Batch.parse(self._ask("get_batch", batch))
+        return BatchStatus.parse(self._ask("get_batch", batch))
 
-    def batches(self, offset: int = 0, limit: int | None = 100) -> list[Batch]:
+    def batches(self, offset: int = 0, limit: int | None = 100) -> list[BatchStatus]:
         """Return the batches that are kept, the newest first."""
-        return list(map(Batch.parse, self._ask("list_batches", offset, limit)["items"]))
+        return list(map(BatchStatus.parse, self._ask("list_batches", offset, limit)["items"]))
 
-    def wait(self, batch: str, timeout: float | None = None) -> Batch:
+    def wait(self, batch: str, timeout: float | None = None) -> BatchStatus:
         """Return a batch when it has ended.
 
         Raises:
@@ -347,7 +347,7 @@ class Client:
             last = found
         return last
 
-    def follow(self, batch: str, timeout: float | None = None) -> Iterator[Batch]:
+    def follow(self, batch: str, timeout: float | None = None) -> Iterator[BatchStatus]:
         """Yield a batch each time it has come further, until it has ended; raises as ``wait``."""
         until = None if timeout is None else time.monotonic() + timeout
         known = None
@@ -455,7 +455,7 @@ def _event(answer: Mapping[str, Any]) -> Event:
     return Event(**{item.name: answer[item.name] for item in fields(Event)})
 
 
-def _rest(batch: Batch, until: float | None) -> None:
+def _rest(batch: BatchStatus, until: float | None) -> None:
     """Wait for the next look.
 
     Raises:

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from pyspider_zk.cluster_secret import check_cluster_secret, read_cluster_secret
-from pyspider_zk.core.ownership import LONGEST_LEASE
-from pyspider_zk.core.slots import DEFAULT_SLOTS, MOST_SLOTS
 from pyspider_zk.errors import ConfigError
+from pyspider_zk.limits import DEFAULT_SLOTS, LONGEST_LEASE, MOST_SLOTS
 from pyspider_zk.secret_files import read_secret
 
 HANG = 30.0  # seconds
@@ -45,7 +44,7 @@ class Settings:
         lease: how long a renewal lasts; members may have different ones.
         hang: how long the scheduling loop may stand still, loading a large project for instance,
             before it is taken for hung and its lease is not renewed any more; at least a lease.
-        budget: how long an effect may take; the gate shuts so much before the lease ends.
+        budget: how long an effect may take; the fence shuts so much before the lease ends.
         session: the ZooKeeper session timeout asked for.
         drain: how long a member that got SIGTERM waits for its slots to move away.
         name: a member's identity, which keeps its number; empty: host and port if the XML-RPC

@@ -14,17 +14,17 @@ from types import TracebackType
 from typing import Self
 
 from pyspider_zk.config import Settings
-from pyspider_zk.core.barriers import missing
-from pyspider_zk.core.groups import Participant, check_name
-from pyspider_zk.core.locks import Kind
 from pyspider_zk.errors import Missing, NameTaken, SessionLost, TimedOut, Unavailable
-from pyspider_zk.zookeeper.barrier import Barrier
+from pyspider_zk.groups.barrier_rules import missing
+from pyspider_zk.groups.barriers import Barrier
+from pyspider_zk.groups.group import Group
+from pyspider_zk.groups.lock_rules import LockKind
+from pyspider_zk.groups.locks import Lock
+from pyspider_zk.groups.records import Participant, check_name
+from pyspider_zk.zookeeper.background import Errands
 from pyspider_zk.zookeeper.connection import Connection, Watch
-from pyspider_zk.zookeeper.errands import Errands
-from pyspider_zk.zookeeper.group import Group
-from pyspider_zk.zookeeper.locks import Lock
 from pyspider_zk.zookeeper.session import Change
-from pyspider_zk.zookeeper.waiting import Waiting
+from pyspider_zk.zookeeper.waiting import Waiter
 
 __all__ = [
     "Barrier",
@@ -60,7 +60,7 @@ class _Locking:
         on_lost: Callable[[], object] | None = None,
     ) -> Lock:
         """Return a lock that one holds at a time, to be used with ``with``."""
-        return self._lock(name, Kind.EXCLUSIVE, timeout, on_lost)
+        return self._lock(name, LockKind.EXCLUSIVE, timeout, on_lost)
 
     def shared_lock(
         self,
@@ -70,12 +70,12 @@ class _Locking:
         on_lost: Callable[[], object] | None = None,
     ) -> Lock:
         """Return the same lock for those that may hold it together."""
-        return self._lock(name, Kind.SHARED, timeout, on_lost)
+        return self._lock(name, LockKind.SHARED, timeout, on_lost)
 
     def _lock(
         self,
         name: str,
-        kind: Kind,
+        kind: LockKind,
         timeout: float | None,
         on_lost: Callable[[], object] | None,
     ) -> Lock:
@@ -116,7 +116,7 @@ class WorkerController(_Locking):
         self._connection = Connection(settings)
         self._errands = Errands()
         self._group = Group(self._connection, settings.root, group, run)
-        self._waiting = Waiting()
+        self._waiting = Waiter()
         self._connection.on_change(self._waiting.wake)
 
     def __enter__(self) -> Self:
@@ -212,9 +212,9 @@ class WorkerController(_Locking):
         self._wait(lambda: len(self._group.running(self._wake)) >= count, timeout)
         running = self.running()
         if len(running) < count:
-            roster = self._group.roster
-            present = roster.running()
-            absent = missing(count, present, roster.holders(), present)
+            id_allocator = self._group.id_allocator
+            present = id_allocator.running()
+            absent = missing(count, present, id_allocator.holders(), present)
             raise Missing(f"{count} did not run at once within {timeout:g} s", absent)
         return running
 
@@ -232,7 +232,7 @@ class WorkerController(_Locking):
     def barrier(self, name: str, parties: int) -> Barrier:
         """Return a barrier for so many of this group."""
         group = self._group
-        return Barrier(self._connection, group.home, group.roster, group.me, name, parties)
+        return Barrier(self._connection, group.home, group.id_allocator, group.me, name, parties)
 
     def listen(self, listener: Listener) -> None:
         """Call back when the connection is suspended, back, or the session is lost.
@@ -246,7 +246,7 @@ class WorkerController(_Locking):
     def _lock(
         self,
         name: str,
-        kind: Kind,
+        kind: LockKind,
         timeout: float | None,
         on_lost: Callable[[], object] | None,
     ) -> Lock:
@@ -323,7 +323,7 @@ class Locks(_Locking):
     def _lock(
         self,
         name: str,
-        kind: Kind,
+        kind: LockKind,
         timeout: float | None,
         on_lost: Callable[[], object] | None,
     ) -> Lock:

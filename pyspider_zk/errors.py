@@ -1,4 +1,4 @@
-"""What can go wrong, as one tree.
+"""Errors, as one tree.
 
 ::
 
@@ -14,7 +14,7 @@
     │   ├── NotFound             it is about something that there is not
     │   └── Conflict             its id stands for something else already
     ├── LockedProjects           projects that only who is logged in may change
-    ├── GateClosed               an effect was stopped: the lease or the slot is gone
+    ├── FenceClosed               an effect was stopped: the lease or the slot is gone
     ├── SessionLost              the ZooKeeper session ended; what it held is not ours any more
     ├── NameTaken                a name that only one may hold, and another holds
     ├── TimedOut                 what was waited for did not happen in time
@@ -110,7 +110,7 @@ class LockedProjects(ClusterError):
         self.names = list(names)
 
 
-class GateClosed(ClusterError):
+class FenceClosed(ClusterError):
     """An effect was stopped because the lease ended or the slot is not owned any more."""
 
 

@@ -5,9 +5,8 @@
 
 from collections.abc import Iterable, Mapping
 
-from pyspider_zk.core.ownership import View
-from pyspider_zk.core.records import Assignment, Cluster, Meta
-from pyspider_zk.zookeeper.events import Events
+from pyspider_zk.cluster.records import Assignment, Cluster, Meta
+from pyspider_zk.cluster.rules import View
 
 FOREVER = float("inf")
 
@@ -15,8 +14,8 @@ FOREVER = float("inf")
 class SoleOwner:
     """An ownership that is decided by the test instead of a cluster.
 
-    It satisfies ``hooks.ownership.Ownership``. A slot gets a higher epoch with every grant. There
-    is no job queue: give claims to ``SlotScheduler.desk``.
+    It satisfies ``cluster.ownership.Ownership``. A slot gets a higher epoch with every grant. There
+    is no job queue: give claims to ``SlotScheduler.local_jobs``.
     """
 
     def __init__(self, slots: int, owned: Iterable[int] | None = None) -> None:
@@ -27,9 +26,8 @@ class SoleOwner:
         self.given_up: dict[int, int] = {}
         self.grant(range(slots) if owned is None else owned, epoch=1)
 
-    jobs = None
-    events: Events | None = None
-    claimant = None
+    connection = None
+    path = None
 
     def grant(self, slots: Iterable[int], epoch: int) -> None:
         """Give slots, as the leader does."""
@@ -43,11 +41,11 @@ class SoleOwner:
         self.view = View(owned, asked, self.view.lease_until)
 
     def lose_lease(self) -> None:
-        """Shut the gate."""
+        """Shut the fence."""
         self.view = self.view.renewed(-FOREVER)
 
     def renew_lease(self) -> None:
-        """Open the gate again."""
+        """Open the fence again."""
         self.view = self.view.renewed(FOREVER)
 
     def start(self) -> None:

@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 
+import hypothesis
 import pytest
 import redis
 
@@ -15,7 +16,13 @@ from pyspider_zk.config import Settings
 from pyspider_zk.errors import MissingService
 from pyspider_zk.local.services import RedisServer, Server, ZooKeeperServer
 
+pytest_plugins = ["tests.support.crew_fixtures", "tests.support.world"]
+
 MARKER_OF = {"zookeeper": "zk", "redis_server": "redis", "chromium": "browser"}
+
+# Properties are judged by what they say, not by how fast a loaded machine is.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 _numbers = itertools.count()
 

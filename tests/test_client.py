@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from pyspider_zk import client as client_module
-from pyspider_zk.client import Batch, Client, Logged, Project, Route
+from pyspider_zk.client import BatchStatus, Client, Logged, Project, Route
+from pyspider_zk.cluster.event_log import EventLog
+from pyspider_zk.cluster.events import Event
+from pyspider_zk.cluster.phases import Phase
+from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
-from pyspider_zk.core.events import Event
-from pyspider_zk.core.names import Tree
-from pyspider_zk.core.phases import Phase
-from pyspider_zk.core.slots import slot_of
 from pyspider_zk.errors import BadMessage, BadRequest, Conflict, NotFound, TimedOut, Unavailable
+from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.zookeeper.connection import Connection
-from pyspider_zk.zookeeper.events import Events
-from tests.live_cluster import Cluster, living
+from tests.support.live_cluster import Cluster, living
 
 pytestmark = pytest.mark.zk
 
@@ -45,7 +45,7 @@ def rows(cluster: Cluster) -> dict[str, Any]:
     return {row["name"]: row for row in cluster.database("project").get_all()}
 
 
-OPERATIONS: list[tuple[Callable[[Client], Batch], str, Any]] = [
+OPERATIONS: list[tuple[Callable[[Client], BatchStatus], str, Any]] = [
     (lambda client: client.start(names=["b"]), "status", "RUNNING"),
     (lambda client: client.stop(names=["b"]), "status", "STOP"),
     (lambda client: client.rate(2.5, 7, names=["b"]), "rate", 2.5),
@@ -165,7 +165,7 @@ def test_events_are_read_and_followed(client: Client, cluster: Cluster) -> None:
     followed = client.events(known[-1].sequence, follow=True)
     connection = Connection(cluster.settings)
     connection.start()
-    log = Events(connection, Tree(cluster.settings.root))
+    log = EventLog(connection, Tree(cluster.settings.root))
     written = [Event("batch", f"number {number}", 1.0, "ann", {"n": number}) for number in range(3)]
     for event in written:
         log.append(event)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pyspider_zk.core.phases import TRANSITIONS, Event, Phase
+from pyspider_zk.cluster.phases import TRANSITIONS, Phase, Trigger
 
 PICTURE = Path(__file__).with_name("slot-phases.svg")
 
@@ -13,7 +13,7 @@ LINE = 18  # between two lines of text
 _HEAD = f"""\
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" \
 font-size="13" text-anchor="middle" role="img" aria-label="The phases of a slot">
-<!-- drawn by docs/internals/draw.py from pyspider_zk/core/phases.py; do not edit -->
+<!-- drawn by docs/internals/draw.py from pyspider_zk/cluster/phases.py; do not edit -->
 <defs><marker id="tip" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="8" markerHeight="8" \
 orient="auto"><path d="M0 0 L10 5 L0 10 z" fill="#333"/></marker></defs>
 <rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>
@@ -29,8 +29,8 @@ def draw() -> str:
     return _HEAD + "\n".join(parts) + "\n</svg>\n"
 
 
-def _edges() -> dict[tuple[Phase, Phase], list[Event]]:
-    edges: dict[tuple[Phase, Phase], list[Event]] = {}
+def _edges() -> dict[tuple[Phase, Phase], list[Trigger]]:
+    edges: dict[tuple[Phase, Phase], list[Trigger]] = {}
     for (start, event), end in TRANSITIONS.items():
         edges.setdefault((start, end), []).append(event)
     return edges
@@ -45,7 +45,7 @@ def _box(phase: Phase, x: int) -> str:
     )
 
 
-def _arrow(start: int, end: int, events: list[Event]) -> str:
+def _arrow(start: int, end: int, events: list[Trigger]) -> str:
     """Draw an arrow: to the right straight or above, to the left below, to itself a loop."""
     if start == end:
         return _loop(start, events)
@@ -57,7 +57,7 @@ def _arrow(start: int, end: int, events: list[Event]) -> str:
     return _path(path) + _label(middle, text, events)
 
 
-def _loop(x: int, events: list[Event]) -> str:
+def _loop(x: int, events: list[Trigger]) -> str:
     top = MIDDLE - BOX_HEIGHT // 2
     path = f"M{x - 30} {top} C{x - 60} {top - 80} {x + 60} {top - 80} {x + 30} {top}"
     return _path(path) + _label(x, top - 72 - LINE * (len(events) - 1), events)
@@ -67,7 +67,7 @@ def _path(path: str) -> str:
     return f'<path d="{path}" fill="none" stroke="#333" marker-end="url(#tip)"/>\n'
 
 
-def _label(x: int, y: int, events: list[Event]) -> str:
+def _label(x: int, y: int, events: list[Trigger]) -> str:
     lines = (
         f'<text x="{x}" y="{y + number * LINE}">{event}</text>'
         for number, event in enumerate(events)

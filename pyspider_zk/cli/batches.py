@@ -1,4 +1,4 @@
-"""The commands about what was asked for: jobs and job."""
+"""Commands ``jobs`` and ``job``: what was asked for, and how far it came."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pyspider_zk.cli.target import also_here, target
-from pyspider_zk.client import Batch, Client
+from pyspider_zk.client import BatchStatus, Client
 
 WHERE = {
     "zookeeper_option": "the cluster's ZooKeeper",
@@ -70,7 +70,7 @@ def job(
         exit_by(batch)
 
 
-def _ask(client: Client, batch: str, cancel: bool, retry: bool) -> Batch:
+def _ask(client: Client, batch: str, cancel: bool, retry: bool) -> BatchStatus:
     if cancel:
         return client.cancel(batch, user())
     return client.retry(batch, user()) if retry else client.batch(batch)
@@ -91,7 +91,7 @@ def console(**more: Any) -> Console:
     return Console(width=None if sys.stdout.isatty() else 160, **more)
 
 
-def show_batch(batch: Batch, as_json: bool) -> None:
+def show_batch(batch: BatchStatus, as_json: bool) -> None:
     """Print a batch, and the projects that failed."""
     if as_json:
         click.echo(json.dumps(asdict(batch)))
@@ -103,13 +103,13 @@ def show_batch(batch: Batch, as_json: bool) -> None:
         click.echo(f"  ... and {batch.failed - FAILURES_SHOWN} more", err=True)
 
 
-def exit_by(batch: Batch) -> None:
+def exit_by(batch: BatchStatus) -> None:
     """End with 1 if not all that was asked for was done, though it has ended."""
     if batch.ended and batch.done < batch.total:
         raise SystemExit(1)
 
 
-def sentence(batch: Batch) -> str:
+def sentence(batch: BatchStatus) -> str:
     """Return a batch in one line."""
     rest = f", {batch.remaining} remain" if batch.remaining else ""
     failed = f", {batch.failed} failed" if batch.failed else ""
@@ -125,8 +125,8 @@ def counted(number: int) -> str:
 
 
 def follow_batch(
-    client: Client, batch: Batch, timeout: float | None = None, *, quiet: bool = False
-) -> Batch:
+    client: Client, batch: BatchStatus, timeout: float | None = None, *, quiet: bool = False
+) -> BatchStatus:
     """Wait until a batch has ended, with a progress bar on a terminal; return it.
 
     Raises:
@@ -153,7 +153,7 @@ def _bar() -> Progress:
     )
 
 
-def _table(batches: list[Batch]) -> Table:
+def _table(batches: list[BatchStatus]) -> Table:
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
     for name in ("job", "operation", "state", "projects", "done", "failed", "user", "age"):
         right = name in ("projects", "done", "failed", "age")

@@ -1,4 +1,4 @@
-"""Faults of a config.json, all of them, by name.
+"""Checks of a config.json: all its faults, by name.
 
 A section is named after a command and holds its options. Beside options, pyspider passes what a
 section holds to the command's function when ``all`` or ``one`` runs it, so the function's other

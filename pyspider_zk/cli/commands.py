@@ -22,13 +22,13 @@ from pyspider_zk.cli.overview import Observer, Overview
 from pyspider_zk.cli.projects import projects, route
 from pyspider_zk.cli.protect import protect
 from pyspider_zk.cli.status import headline, render
-from pyspider_zk.cli.target import Target, also_here, names_zookeeper, settings_of, target
+from pyspider_zk.cli.target import ClusterTarget, also_here, names_zookeeper, settings_of, target
 from pyspider_zk.cli.users import user
+from pyspider_zk.cluster.directory import Directory
+from pyspider_zk.cluster.scale import ScaleNode
 from pyspider_zk.config import SASL, Settings
 from pyspider_zk.errors import ConfigError, Unavailable
-from pyspider_zk.local.plan import Plan
-from pyspider_zk.zookeeper.directory import Directory
-from pyspider_zk.zookeeper.scale import ScaleNode
+from pyspider_zk.local.plan import ProcessPlan
 
 REFRESH = 1.0  # seconds between two looks of --watch
 POLL = 0.3  # seconds between two looks of scale
@@ -68,9 +68,13 @@ def status(asked: dict[str, Any], as_json: bool, watch: bool) -> None:
     data_path="the folder for data and logs; default: ./data",
 )
 @click.command()
-@click.option("--schedulers", default=Plan.schedulers, show_default=True, type=click.IntRange(1))
-@click.option("--fetchers", default=Plan.fetchers, show_default=True, type=click.IntRange(0))
-@click.option("--processors", default=Plan.processors, show_default=True, type=click.IntRange(0))
+@click.option(
+    "--schedulers", default=ProcessPlan.schedulers, show_default=True, type=click.IntRange(1)
+)
+@click.option("--fetchers", default=ProcessPlan.fetchers, show_default=True, type=click.IntRange(0))
+@click.option(
+    "--processors", default=ProcessPlan.processors, show_default=True, type=click.IntRange(0)
+)
 @click.option("--webui-port", type=_PORT, help="default: 5000, or a free one if that is taken")
 @click.pass_context
 def up(ctx: click.Context, /, webui_port: int | None, **numbers: int) -> None:
@@ -113,7 +117,7 @@ def scale(asked: dict[str, Any], schedulers: int, wait: bool, timeout: float) ->
 @click.option("--start-url", help="a site that runs already, to crawl from this page on")
 def demo(site: Path | None, start_url: str | None) -> None:
     """Crawl a real site; kill one of three schedulers."""
-    from pyspider_zk.local.demo import demo as run_demo
+    from pyspider_zk.demo.demo import demo as run_demo
 
     if site is not None and start_url is not None:
         raise click.UsageError("--site and --start-url exclude each other")
@@ -182,18 +186,18 @@ class _View:
 
 @contextmanager
 def _live_view(settings: Settings, message_queue: str) -> Iterator[_View]:
-    with Observer(Target(settings, message_queue)) as observer:
+    with Observer(ClusterTarget(settings, message_queue)) as observer:
         yield _View(observer)
 
 
-def _plan(ctx: click.Context, **given: Any) -> Plan:
+def _plan(ctx: click.Context, **given: Any) -> ProcessPlan:
     asked = ctx.obj
     settings = settings_of(asked)
     config = ctx.meta.get(CONFIG_FILE)
     if config == "<stdin>":
         raise ConfigError(["--config: `up` needs a file, because its processes read it again"])
     _check_own_zookeeper(asked, settings)
-    return Plan(
+    return ProcessPlan(
         folder=Path(asked["data_path"]),
         zookeeper=f"{settings.hosts}{settings.root}" if names_zookeeper(asked) else None,
         message_queue=asked["message_queue"],
@@ -220,7 +224,7 @@ def _check_own_zookeeper(asked: dict[str, Any], settings: Settings) -> None:
         )
 
 
-def _ask_for(where: Target, schedulers: int) -> None:
+def _ask_for(where: ClusterTarget, schedulers: int) -> None:
     node = ScaleNode(where.settings)
     node.start()
     try:
@@ -229,7 +233,7 @@ def _ask_for(where: Target, schedulers: int) -> None:
         node.stop()
 
 
-def _await_members(where: Target, schedulers: int, timeout: float) -> None:
+def _await_members(where: ClusterTarget, schedulers: int, timeout: float) -> None:
     deadline = time.monotonic() + timeout
     with Directory(where.settings) as directory:
         while (running := len(directory.members())) != schedulers:

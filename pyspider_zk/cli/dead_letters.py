@@ -16,7 +16,7 @@ from pyspider_zk.cli.target import also_here, find_target
 from pyspider_zk.errors import ClusterError, ConfigError
 from pyspider_zk.queues.api import DeadLetter, SlotQueues
 from pyspider_zk.queues.connect import connect
-from pyspider_zk.queues.letters import letter_dict, readable, where
+from pyspider_zk.queues.dead_letters import letter_dict, readable, where
 
 _ANY_SLOTS = 1  # dead letters are where they are however many slots there are
 _PREVIEW = 300  # characters of a message that people are shown

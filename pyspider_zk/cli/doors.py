@@ -1,4 +1,4 @@
-"""The option ``--insecure``, and where those parts may listen that ask nobody who calls."""
+"""Option ``--insecure``, and where parts may listen that ask nobody who calls."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -6,10 +6,11 @@ from typing import Any
 
 import click
 
-from pyspider_zk.core.listening import Door, check_listening
-from pyspider_zk.hooks import fetcher, rpc_entry
+from pyspider_zk.components.wiring import INSECURE_OPTION
+from pyspider_zk.listening import Door, check_listening
+from pyspider_zk.rpc import admission
 from pyspider_zk.webui import opening
-from pyspider_zk.wiring import INSECURE_OPTION
+from pyspider_zk.workers import fetcher
 
 _XMLRPC = "Let XML-RPC listen on any address without a secret: everybody who reaches it may"
 _BROWSER = Door(
@@ -19,7 +20,7 @@ _BROWSER = Door(
     guard="nothing, for it knows no login",
 )
 INSECURE_HELP = {
-    "scheduler": f"{_XMLRPC} {rpc_entry.DOOR.opens}.",
+    "scheduler": f"{_XMLRPC} {admission.DOOR.opens}.",
     "fetcher": f"{_XMLRPC} {fetcher.DOOR.opens}.",
     "webui": "Listen for others without a login: they can run Python here.",
     "phantomjs": f"Listen for others: they can {_BROWSER.opens}.",
@@ -30,7 +31,7 @@ INSECURE_HELP = {
 
 _OWN = "a class of the cluster, which can"
 _STOCK = {
-    "scheduler": replace(rpc_entry.DOOR, guard=f"scheduler-cls to {_OWN} have a secret"),
+    "scheduler": replace(admission.DOOR, guard=f"scheduler-cls to {_OWN} have a secret"),
     "fetcher": replace(fetcher.DOOR, guard=f"fetcher-cls to {_OWN} have a secret"),
     "webui": replace(opening.DOOR, guard="--need-auth with --username and --password"),
     "phantomjs": _BROWSER,

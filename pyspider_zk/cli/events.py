@@ -12,7 +12,7 @@ import click
 from pyspider_zk.cli.batches import WHERE, client_of
 from pyspider_zk.cli.target import also_here
 from pyspider_zk.client import POLL, Logged
-from pyspider_zk.hooks.signals import on_signals
+from pyspider_zk.components.signals import on_signals
 
 
 @also_here(**WHERE)

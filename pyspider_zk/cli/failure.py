@@ -1,4 +1,4 @@
-"""How an error ends a command: one message on stderr, the exit code of its class, no password."""
+"""Failures of a command: one message on stderr, the exit code of its class, no password."""
 
 import re
 import traceback

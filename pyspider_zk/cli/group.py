@@ -15,10 +15,10 @@ from pyspider_zk import __version__
 from pyspider_zk.cli.checks import Findings, inspect_config, section_of
 from pyspider_zk.cli.failure import Failure
 from pyspider_zk.cli.stock import ALONE, CLUSTER_CLASSES, ClusterContext, set_apart
+from pyspider_zk.components.wiring import ZOOKEEPER_OPTION
 from pyspider_zk.config import SECTION, settings_from
 from pyspider_zk.errors import ClusterError, ConfigError
 from pyspider_zk.queues.connect import connect
-from pyspider_zk.wiring import ZOOKEEPER_OPTION
 
 FINDINGS = f"{__name__}.findings"
 CONFIG_FILE = f"{__name__}.config_file"

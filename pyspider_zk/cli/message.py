@@ -8,12 +8,12 @@ from xmlrpc.client import Fault, ProtocolError
 
 import click
 
-from pyspider_zk.cli.target import Target, find_target
-from pyspider_zk.core.names import check_project_name
+from pyspider_zk.cli.target import ClusterTarget, find_target
+from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.errors import ClusterError, Unavailable
-from pyspider_zk.hooks.router import Router
-from pyspider_zk.hooks.rpc_client import credentials_of
-from pyspider_zk.zookeeper.directory import Directory
+from pyspider_zk.projects.names import check_project_name
+from pyspider_zk.rpc.client import credentials_of
+from pyspider_zk.rpc.router import Router
 
 
 def addressed(send: Callable[..., Any]) -> Callable[..., Any]:
@@ -40,7 +40,7 @@ def addressed(send: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @contextmanager
-def _schedulers(where: Target) -> Iterator[Router]:
+def _schedulers(where: ClusterTarget) -> Iterator[Router]:
     """Lend what asks the schedulers of the cluster.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The commands that have something done to projects, any number of them in one go."""
+"""Commands that start, stop, restart, delete or change any number of projects."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -19,8 +19,8 @@ from pyspider_zk.cli.batches import (
 from pyspider_zk.cli.selecting import selecting, which
 from pyspider_zk.cli.target import also_here
 from pyspider_zk.client import Client, Plan, Which
-from pyspider_zk.core.operations import STATUSES
 from pyspider_zk.errors import ClusterError
+from pyspider_zk.projects.rows import STATUSES
 
 _OPTIONS = [
     click.option("--dry-run", is_flag=True, help="only tell what would be done"),

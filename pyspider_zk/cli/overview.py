@@ -1,4 +1,4 @@
-"""What ``status`` and the live view of ``up`` show: the cluster and its queues at one moment."""
+"""Overview of a cluster and its queues at one moment, for ``status`` and the view of ``up``."""
 
 import logging
 from collections.abc import Mapping
@@ -8,13 +8,13 @@ from typing import Any, Self
 
 from pyspider.message_queue import connect_message_queue
 
-from pyspider_zk.cli.target import Target
-from pyspider_zk.core.records import Cluster
+from pyspider_zk.cli.target import ClusterTarget
+from pyspider_zk.cluster.directory import Directory
+from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.errors import ClusterError
+from pyspider_zk.queues.back_off import BackOff
 from pyspider_zk.queues.connect import connect
-from pyspider_zk.queues.patience import Patience
-from pyspider_zk.queues.patient import PatientQueue
-from pyspider_zk.zookeeper.directory import Directory
+from pyspider_zk.queues.resilient import ResilientQueue
 
 logger = logging.getLogger(__name__)
 
@@ -50,10 +50,10 @@ class Observer:
         ConfigError: the message queue is none that a cluster can use.
     """
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: ClusterTarget) -> None:
         self._directory = Directory(target.settings)
         url = target.message_queue
-        self._lengths = Lengths(url, target.settings.slots) if url else None
+        self._lengths = QueueCounts(url, target.settings.slots) if url else None
 
     def __enter__(self) -> Self:
         """Connect to ZooKeeper.
@@ -90,7 +90,7 @@ class Observer:
             return Overview(cluster, {}, fault)
 
 
-class Lengths:
+class QueueCounts:
     """Counts the messages behind a message queue.
 
     Raises:
@@ -101,7 +101,7 @@ class Lengths:
         self._ours = connect(url, 0, slots)
         # pyspider's queues may connect when they are made, so not before ours got an answer.
         self._url = url
-        self._stock: dict[str, PatientQueue] = {}
+        self._stock: dict[str, ResilientQueue] = {}
 
     def read(self) -> dict[str, int]:
         """Return the messages per queue, a kind of slot queue counting as one.
@@ -117,9 +117,9 @@ class Lengths:
     def stock(self) -> dict[str, int]:
         """Return the messages in the queues that stay pyspider's own; raises as ``read``."""
         if not self._stock:
-            patience = Patience(logger, "its lengths are unknown")
+            back_off = BackOff(logger, "its lengths are unknown")
             self._stock = {
-                name: PatientQueue(connect_message_queue(name, self._url), patience)
+                name: ResilientQueue(connect_message_queue(name, self._url), back_off)
                 for name in STOCK_QUEUES
             }
         return {name: queue.qsize() for name, queue in self._stock.items()}

@@ -1,4 +1,4 @@
-"""The options by which a command is told which projects are meant."""
+"""Options that say which projects a command is for."""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -6,7 +6,7 @@ from typing import Any, cast
 import click
 
 from pyspider_zk.client import Which
-from pyspider_zk.core.operations import STATUSES
+from pyspider_zk.projects.rows import STATUSES
 
 _OPTIONS = [
     click.option("--pattern", metavar="GLOB", help="whole names that match, such as 'news_*'"),

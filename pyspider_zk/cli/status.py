@@ -11,8 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from pyspider_zk.cli.overview import DEAD_LETTERS
-from pyspider_zk.core.alerts import Severity, Sight, alerts
-from pyspider_zk.core.records import Cluster, Component, Member, MemberId
+from pyspider_zk.cluster.alerts import Observation, Severity, alerts
+from pyspider_zk.cluster.records import Cluster, Component, Member
+from pyspider_zk.groups.ids import MemberId
 
 WIDE = 110  # columns of a terminal that shows everything
 
@@ -58,7 +59,7 @@ def headline(cluster: Cluster) -> str:
 
 
 def _alerts(cluster: Cluster) -> Iterator[Text]:
-    for alert in alerts(Sight(cluster)):
+    for alert in alerts(Observation(cluster)):
         serious = alert.severity is Severity.SERIOUS
         yield Text(alert.text, style="bold red" if serious else "yellow")
 

@@ -17,15 +17,15 @@ from pyspider import run
 from pyspider_zk.cli.checks import section_of
 from pyspider_zk.cli.doors import INSECURE_HELP, check_stock, insecure_option
 from pyspider_zk.cli.failure import Failure
-from pyspider_zk.core.listening import LOOPBACK
-from pyspider_zk.errors import ClusterError, ConfigError
-from pyspider_zk.hooks.connecting import make_patient
-from pyspider_zk.wiring import (
+from pyspider_zk.components.wiring import (
     check_login,
     check_services,
     current_message_queue,
     current_settings,
 )
+from pyspider_zk.databases.connecting import make_patient
+from pyspider_zk.errors import ClusterError, ConfigError
+from pyspider_zk.listening import LOOPBACK
 
 # command -> the option that chooses what it runs, and our choice
 CLUSTER_CLASSES = {

@@ -1,4 +1,4 @@
-"""Which cluster a command is about, and the global options it may also be told after its name."""
+"""Target of a command: the cluster it is for, and the global options also given after its name."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -9,24 +9,18 @@ from typing import Any
 import click
 
 from pyspider_zk.cli.group import options
-from pyspider_zk.config import (
-    ENV_PREFIX,
-    SECRET_FILE_VARIABLE,
-    SECTION,
-    Settings,
-    settings_from,
-)
+from pyspider_zk.components.wiring import ZOOKEEPER_OPTION
+from pyspider_zk.config import ENV_PREFIX, SECRET_FILE_VARIABLE, SECTION, Settings, settings_from
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.local.folder import Running, running_in
 from pyspider_zk.local.logins import with_password, zookeeper_environ
-from pyspider_zk.wiring import ZOOKEEPER_OPTION
 
 Asked = Mapping[str, Any]
 """The global options by name, with the databases as the URLs they were given as."""
 
 
 @dataclass(frozen=True)
-class Target:
+class ClusterTarget:
     """A cluster to look at.
 
     Attributes:
@@ -53,7 +47,7 @@ def also_here(**helps: str) -> Callable[[click.Command], click.Command]:
     return extend
 
 
-def target(asked: Asked) -> Target:
+def target(asked: Asked) -> ClusterTarget:
     """Return the cluster that was named, or else the one that ``up`` runs in this folder.
 
     Raises:
@@ -68,18 +62,18 @@ def target(asked: Asked) -> Target:
     return found
 
 
-def find_target(asked: Asked) -> Target | None:
+def find_target(asked: Asked) -> ClusterTarget | None:
     """Return what `target` returns, or None."""
     running = running_in(Path(asked["data_path"]))
     message_queue = _message_queue(asked, running)
     if names_zookeeper(asked):
         named = settings_of(asked)
         is_it = running is not None and running.zookeeper == f"{named.hosts}{named.root}"
-        return Target(settings_of(asked, running=running if is_it else None), message_queue)
+        return ClusterTarget(settings_of(asked, running=running if is_it else None), message_queue)
     if running is None:
         return None
     settings = settings_of(asked, running.zookeeper, running)
-    return Target(settings, message_queue or _its_own(running))
+    return ClusterTarget(settings, message_queue or _its_own(running))
 
 
 def _message_queue(asked: Asked, running: Running | None) -> str | None:

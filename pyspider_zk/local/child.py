@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pyspider_zk.local import tether
+from pyspider_zk.local import parent_death
 
 KEPT_LOGS = 3
 
@@ -50,7 +50,14 @@ class Child:
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as output:
             self._process = subprocess.Popen(  # noqa: S603 - the command is our own
-                [sys.executable, "-I", "-S", tether.__file__, str(os.getpid()), *self._command],
+                [
+                    sys.executable,
+                    "-I",
+                    "-S",
+                    parent_death.__file__,
+                    str(os.getpid()),
+                    *self._command,
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

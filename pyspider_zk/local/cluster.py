@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from time import monotonic
 
 from pyspider_zk.cluster_secret import make_cluster_secret
+from pyspider_zk.components.wiring import check_login
 from pyspider_zk.config import Settings
 from pyspider_zk.local import databases, ports
 from pyspider_zk.local.folder import Running, announce, claimed, withdraw
 from pyspider_zk.local.own_services import start_services
 from pyspider_zk.local.plan import (
     Addresses,
-    Plan,
+    ProcessPlan,
     component_commands,
     database_files,
     database_urls,
@@ -21,7 +22,6 @@ from pyspider_zk.local.plan import (
 )
 from pyspider_zk.local.services import Server
 from pyspider_zk.local.supervisor import Report, Supervisor
-from pyspider_zk.wiring import check_login
 
 USUAL_WEBUI_PORT = 5000
 DRAIN_MARGIN = 5.0  # seconds on top of a scheduler's own drain
@@ -53,7 +53,7 @@ class LocalCluster:
         report: told, in one line, what a human should know.
     """
 
-    def __init__(self, plan: Plan, report: Report) -> None:
+    def __init__(self, plan: ProcessPlan, report: Report) -> None:
         self.plan = plan
         self._report = report
         self._held = ExitStack()
@@ -184,7 +184,7 @@ def with_root(zookeeper: str) -> str:
     return zookeeper if "/" in zookeeper else zookeeper + Settings.root
 
 
-def _webui_port(plan: Plan) -> int:
+def _webui_port(plan: ProcessPlan) -> int:
     """Return pyspider's usual port if it is free, or else the one of the last time."""
     if plan.webui_port is not None:
         return plan.webui_port

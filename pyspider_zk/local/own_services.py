@@ -8,7 +8,7 @@ from pyspider_zk.cluster_secret import make_cluster_secret, read_cluster_secret
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Refused
 from pyspider_zk.local.logins import with_login
-from pyspider_zk.local.plan import Plan
+from pyspider_zk.local.plan import ProcessPlan
 from pyspider_zk.local.services import RedisServer, Server, ZooKeeperServer
 from pyspider_zk.zookeeper.protection import close_server
 
@@ -32,7 +32,7 @@ class Services:
     servers: tuple[Server, ...] = ()
 
 
-def start_services(plan: Plan, held: ExitStack, report: Callable[[str], None]) -> Services:
+def start_services(plan: ProcessPlan, held: ExitStack, report: Callable[[str], None]) -> Services:
     """Start what the plan names no address of; blocks until it answers. ``held`` ends it.
 
     Raises:
@@ -49,7 +49,7 @@ def start_services(plan: Plan, held: ExitStack, report: Callable[[str], None]) -
 
 
 def _with_zookeeper(
-    found: Services, plan: Plan, held: ExitStack, report: Callable[[str], None]
+    found: Services, plan: ProcessPlan, held: ExitStack, report: Callable[[str], None]
 ) -> Services:
     folder = plan.folder / "zookeeper"
     has_login = bool(plan.settings.username)
@@ -68,7 +68,7 @@ def _with_zookeeper(
     )
 
 
-def _close(server: Server, plan: Plan, password_file: str, *, empty: bool) -> int:
+def _close(server: Server, plan: ProcessPlan, password_file: str, *, empty: bool) -> int:
     settings = replace(plan.settings, hosts=server.address, root=Settings.root)
     try:
         return close_server(with_login(settings, password_file), empty=empty)
@@ -77,7 +77,7 @@ def _close(server: Server, plan: Plan, password_file: str, *, empty: bool) -> in
         raise Refused(f"{error}; {login}, or delete {server.folder} to begin anew") from error
 
 
-def _with_redis(found: Services, plan: Plan, held: ExitStack) -> Services:
+def _with_redis(found: Services, plan: ProcessPlan, held: ExitStack) -> Services:
     folder = plan.folder / "redis"
     file = make_cluster_secret(plan.password_file(folder.name))
     password = read_cluster_secret(file)

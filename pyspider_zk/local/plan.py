@@ -1,4 +1,4 @@
-"""What an embedded cluster consists of: from a plan to the commands of its processes.
+"""Plan of an embedded cluster: the commands of its processes.
 
 Pure: nothing here starts, reads or writes anything.
 """
@@ -27,7 +27,7 @@ LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True)
-class Plan:
+class ProcessPlan:
     """What to start. What has an address already is used and not started.
 
     Attributes:
@@ -104,7 +104,7 @@ class Addresses:
     zookeeper_password_file: str = ""
     redis_password_file: str = ""
 
-    def settings(self, plan: Plan) -> Settings:
+    def settings(self, plan: ProcessPlan) -> Settings:
         """Return what looks at this cluster and calls its schedulers; reads the secrets' files.
 
         Raises:
@@ -138,7 +138,7 @@ class Command:
     environ: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
 
 
-def database_files(plan: Plan) -> dict[str, Path]:
+def database_files(plan: ProcessPlan) -> dict[str, Path]:
     """Return the sqlite file of each database that the plan gives no URL for."""
     kinds = ("taskdb", "projectdb", "resultdb")
     folder = plan.folder.resolve()
@@ -154,7 +154,7 @@ def sqlite_url(kind: str, file: Path) -> str:
     return f"sqlite+{kind}:///{file}"
 
 
-def database_urls(plan: Plan) -> dict[str, str]:
+def database_urls(plan: ProcessPlan) -> dict[str, str]:
     """Return the URL of each database, by kind."""
     files = database_files(plan)
     given = {kind: getattr(plan, kind) for kind in ("taskdb", "projectdb", "resultdb")}
@@ -163,7 +163,7 @@ def database_urls(plan: Plan) -> dict[str, str]:
     }
 
 
-def scheduler_command(plan: Plan, addresses: Addresses, number: int) -> Command:
+def scheduler_command(plan: ProcessPlan, addresses: Addresses, number: int) -> Command:
     """Return the command of a scheduler; its name keeps its member number over restarts."""
     name = SCHEDULER_NAME.format(number=number)
     return Command(
@@ -173,7 +173,7 @@ def scheduler_command(plan: Plan, addresses: Addresses, number: int) -> Command:
     )
 
 
-def component_commands(plan: Plan, addresses: Addresses) -> list[Command]:
+def component_commands(plan: ProcessPlan, addresses: Addresses) -> list[Command]:
     """Return the commands of everything that is no scheduler."""
     lines = {
         **{f"fetcher-{n}": ("fetcher",) for n in range(plan.fetchers)},
@@ -194,7 +194,7 @@ def secret_environ(addresses: Addresses) -> dict[str, str]:
     return {SECRET_FILE_VARIABLE: addresses.secret_file} if addresses.secret_file else {}
 
 
-def _base(plan: Plan, addresses: Addresses) -> tuple[str, ...]:
+def _base(plan: ProcessPlan, addresses: Addresses) -> tuple[str, ...]:
     config = () if plan.config is None else ("--config", str(plan.config.resolve()))
     folder = ("--data-path", str(plan.folder.resolve()))
     return (*PROGRAM, *config, "--zookeeper", addresses.zookeeper, *folder)

@@ -1,4 +1,4 @@
-"""Where the servers' programs are on this machine, and what to install when they are not."""
+"""Programs of the servers on this machine, and what to install when they are missing."""
 
 import importlib.util
 import os

@@ -1,4 +1,4 @@
-"""Keeping child processes running: restarts with back-off, changes of the wish, an orderly end."""
+"""Supervisor of child processes: restarts with back-off, changes of scale, an orderly end."""
 
 import os
 from collections.abc import Callable, Collection, Iterable
@@ -9,11 +9,11 @@ from time import monotonic
 from pyspider_zk.errors import ClusterError, ConfigError, Mismatch
 from pyspider_zk.local.child import Child, rotate, tail
 from pyspider_zk.local.plan import Command
+from pyspider_zk.pauses import doubling, pause_after
 
 Report = Callable[[str], None]
 
-FIRST_PAUSE = 1.0  # seconds before the first restart; doubles with each
-LONGEST_PAUSE = 30.0  # seconds
+PAUSES = doubling(1.0, 30.0)  # seconds before each restart
 STEADY = 60.0  # seconds of life after which earlier deaths are forgotten
 POLL = 0.05  # seconds
 
@@ -154,7 +154,7 @@ class Supervisor:
         if code in HOPELESS:
             raise Hopeless(f"{post.command.name} cannot run:\n{tail(post.child.log)}")
         post.deaths = 1 if now - post.started > STEADY else post.deaths + 1
-        post.due = now + min(FIRST_PAUSE * 2 ** (post.deaths - 1), LONGEST_PAUSE)
+        post.due = now + pause_after(post.deaths, PAUSES)
         self._tell(post, code)
 
     def _tell(self, post: _Post, code: int | None) -> None:

@@ -10,18 +10,18 @@ from typing import Protocol
 from rich.console import Console, RenderableType
 from rich.live import Live
 
+from pyspider_zk.cluster.scale import ScaleNode
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import ClusterError, Mismatch
 from pyspider_zk.local.cluster import LocalCluster
-from pyspider_zk.local.plan import Plan
-from pyspider_zk.zookeeper.scale import ScaleNode
+from pyspider_zk.local.plan import ProcessPlan
 
 TICK = 0.2  # seconds
 REFRESH = 1.0  # seconds
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class Scale(Protocol):
+class ScaleWish(Protocol):
     """The wished number of schedulers."""
 
     def get(self) -> int | None:
@@ -31,7 +31,7 @@ class Scale(Protocol):
         """Wish for a number."""
 
 
-class View(Protocol):
+class LiveView(Protocol):
     """What a human sees of the running cluster; asked each second, so answer within one."""
 
     def table(self) -> RenderableType:
@@ -41,7 +41,7 @@ class View(Protocol):
         """Return one line for a log; it is printed when it changes."""
 
 
-OpenView = Callable[[Settings, str], AbstractContextManager[View]]
+OpenView = Callable[[Settings, str], AbstractContextManager[LiveView]]
 """Opens a view of the cluster with these settings and this message queue."""
 
 
@@ -82,7 +82,7 @@ def interrupts() -> Iterator[Interrupts]:
             signal.signal(number, handler)
 
 
-def up(plan: Plan, open_view: OpenView, console: Console) -> None:
+def up(plan: ProcessPlan, open_view: OpenView, console: Console) -> None:
     """Run the cluster until Ctrl-C or SIGTERM; a second one ends it at once.
 
     Blocks. Main thread only. When it returns, no process that it started is left.
@@ -125,7 +125,7 @@ def _run(cluster: LocalCluster, open_view: OpenView, console: Console, asked: In
             time.sleep(TICK)
 
 
-def follow(cluster: LocalCluster, scale: Scale) -> None:
+def follow(cluster: LocalCluster, scale: ScaleWish) -> None:
     """Run as many schedulers as wished; without an answer things stay as they are."""
     try:
         wish = scale.get()
@@ -136,7 +136,7 @@ def follow(cluster: LocalCluster, scale: Scale) -> None:
 
 
 @contextmanager
-def _scale(settings: Settings) -> Iterator[Scale]:
+def _scale(settings: Settings) -> Iterator[ScaleWish]:
     node = ScaleNode(settings)
     node.start()
     try:
@@ -146,7 +146,7 @@ def _scale(settings: Settings) -> Iterator[Scale]:
 
 
 @contextmanager
-def _screen(view: View, console: Console) -> Iterator[Callable[[], None]]:
+def _screen(view: LiveView, console: Console) -> Iterator[Callable[[], None]]:
     """Give the function that shows the view anew: drawn in place, or a line per change."""
     if not console.is_terminal:
         yield _printer(view, console)
@@ -155,7 +155,7 @@ def _screen(view: View, console: Console) -> Iterator[Callable[[], None]]:
         yield lambda: live.update(_seen(view.table), refresh=True)
 
 
-def _printer(view: View, console: Console) -> Callable[[], None]:
+def _printer(view: LiveView, console: Console) -> Callable[[], None]:
     last: RenderableType = ""
 
     def show() -> None:

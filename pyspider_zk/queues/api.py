@@ -1,4 +1,4 @@
-"""What a message queue must do for a cluster.
+"""Message queue of a cluster: what each kind must do.
 
 ::
 
@@ -18,8 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from pyspider_zk.core.alerts import Waiting
-from pyspider_zk.core.names import Kind
+from pyspider_zk.queues.names import QueueKind
 
 
 @dataclass(frozen=True)
@@ -29,12 +28,26 @@ class Message:
     Attributes:
         kind: which of the slot's two queues.
         slot: the slot of the project, see `slot_of`.
-        body: for `Kind.NEWTASK` a task or a list of tasks, for `Kind.STATUS` a status pack.
+        body: for `QueueKind.NEWTASK` a task or a list of tasks, for `QueueKind.STATUS` a status
+            pack.
     """
 
-    kind: Kind
+    kind: QueueKind
     slot: int
     body: object
+
+
+@dataclass(frozen=True)
+class SlotBacklog:
+    """Messages of one slot queue that wait.
+
+    Attributes:
+        length: how many.
+        age: seconds since the oldest was published, by the message queue's clock.
+    """
+
+    length: int
+    age: float
 
 
 @dataclass(frozen=True)
@@ -48,7 +61,7 @@ class Delivery:
         body: what was published.
     """
 
-    kind: Kind
+    kind: QueueKind
     slot: int
     tag: str
     body: Any
@@ -68,7 +81,7 @@ class Parked:
         taskid: the task that was put off; empty if it is all that the message has for the project.
     """
 
-    kind: Kind
+    kind: QueueKind
     slot: int
     tag: str
     project: str
@@ -76,7 +89,7 @@ class Parked:
 
 
 @dataclass(frozen=True)
-class Move:
+class ParkingMove:
     """One message on its way into the parking lot, or within it, in one step.
 
     Attributes:
@@ -106,7 +119,7 @@ class DeadLetter:
     """
 
     tag: str
-    kind: Kind
+    kind: QueueKind
     slot: int | None
     reason: str
     time: float
@@ -146,7 +159,7 @@ class SlotQueues(Protocol):
             Unavailable: the message queue is away, or was closed while waiting.
         """
 
-    def full(self, kind: Kind, slot: int) -> bool:
+    def full(self, kind: QueueKind, slot: int) -> bool:
         """Return whether `publish` would wait for this queue. Asks at most once, never waits."""
 
     def take(self, slots: Iterable[int]) -> None:
@@ -158,7 +171,7 @@ class SlotQueues(Protocol):
     def drop(self, slots: Iterable[int]) -> None:
         """Stop to read these slots. Does no I/O; what was read may still be acknowledged."""
 
-    def read(self, kind: Kind, limit: int) -> list[Delivery]:
+    def read(self, kind: QueueKind, limit: int) -> list[Delivery]:
         """Return at most `limit` messages of the taken slots that were not returned before.
 
         Never blocks. Oldest first within a slot, fair among slots: each gets an equal share of
@@ -167,7 +180,7 @@ class SlotQueues(Protocol):
         nothing counts as returned. Nothing is read before what is applied could be deleted.
         """
 
-    def unread(self, kind: Kind, slots: Iterable[int]) -> Mapping[int, str]:
+    def unread(self, kind: QueueKind, slots: Iterable[int]) -> Mapping[int, str]:
         """Return for each slot the tag of its oldest message that `read` did not return yet.
 
         Slots without one are left out. One round trip. Belongs to the thread of `read`.
@@ -183,10 +196,10 @@ class SlotQueues(Protocol):
     def bury(self, delivery: Delivery, reason: str) -> None:
         """Move a message that cannot be used to the dead letters, in one step."""
 
-    def lengths(self) -> Mapping[Kind, int]:
+    def lengths(self) -> Mapping[QueueKind, int]:
         """Return how many messages all slot queues hold: unread and not acknowledged."""
 
-    def backlog(self) -> Mapping[tuple[Kind, int], Waiting]:
+    def backlog(self) -> Mapping[tuple[QueueKind, int], SlotBacklog]:
         """Return the slot queues that hold something: how much, and for how long already."""
 
     def unreadable(self) -> Mapping[str, str]:
@@ -234,7 +247,7 @@ class Inbox(Protocol):
         blocks.
         """
 
-    def lengths(self) -> Mapping[Kind, int]:
+    def lengths(self) -> Mapping[QueueKind, int]:
         """Return how many messages wait to be forwarded."""
 
 
@@ -280,7 +293,7 @@ class ParkingLot(Protocol):
     Threads: any; a slot's messages are moved by its owner. Blocks for one round trip.
     """
 
-    def park(self, moves: Sequence[Move], limit: int = 0) -> list[bool]:
+    def park(self, moves: Sequence[ParkingMove], limit: int = 0) -> list[bool]:
         """Carry out moves, each in one step of its own; return which found room.
 
         A move whose source is gone was carried out before, and changes nothing.
@@ -302,7 +315,7 @@ class ParkingLot(Protocol):
     def remove(self, parked: Iterable[Parked]) -> None:
         """Delete what was applied; doing it twice is harmless."""
 
-    def waiting(self) -> Mapping[int, Waiting]:
+    def waiting(self) -> Mapping[int, SlotBacklog]:
         """Return the slots for which something is parked: how much, and for how long already."""
 
 

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from pyspider_zk.core.packs import who
 from pyspider_zk.errors import BadMessage
+from pyspider_zk.queues.packs import who
 
 FOREVER = float("inf")
 IN_A_ROW = 1000  # bad messages that one look passes over

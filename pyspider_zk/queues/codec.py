@@ -10,9 +10,9 @@ from typing import Any
 
 import msgpack
 
-from pyspider_zk.core.tasks import DEEPEST, is_deeper
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.queues import caps
+from pyspider_zk.queues.tasks import DEEPEST, is_deeper
 
 LEVELS = DEEPEST + 3  # a part of a task, within a list of tasks
 

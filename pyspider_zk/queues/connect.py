@@ -2,7 +2,7 @@
 
 from pyspider_zk.errors import ConfigError
 from pyspider_zk.queues.api import Queues
-from pyspider_zk.queues.limits import Wait
+from pyspider_zk.queues.backpressure import Wait
 from pyspider_zk.queues.redis_aside import Aside
 from pyspider_zk.queues.redis_inbox import RedisInbox
 from pyspider_zk.queues.redis_link import RedisLink

@@ -15,15 +15,22 @@ from itertools import count, islice
 from threading import RLock
 from typing import Any
 
-from pyspider_zk.core.alerts import Waiting
-from pyspider_zk.core.names import Kind, slot_queue
 from pyspider_zk.errors import BadMessage
-from pyspider_zk.queues.api import DeadLetter, Delivery, Message, Parked, Queues
-from pyspider_zk.queues.codec import decode_record, encode, encode_record
-from pyspider_zk.queues.limits import Room, SlotQueue, Wait
-from pyspider_zk.queues.memory_parking import MemoryParkingLot
-from pyspider_zk.queues.reading import Positions, gather, unpack
-from pyspider_zk.queues.routing import Route, brief, route
+from pyspider_zk.queues.api import (
+    DeadLetter,
+    Delivery,
+    Message,
+    Parked,
+    ParkingMove,
+    Queues,
+    SlotBacklog,
+)
+from pyspider_zk.queues.backpressure import Backpressure, SlotQueue, Wait
+from pyspider_zk.queues.codec import decode, decode_record, encode, encode_record
+from pyspider_zk.queues.names import QueueKind, slot_queue
+from pyspider_zk.queues.offsets import Offsets, gather, unpack
+from pyspider_zk.queues.parking_names import in_order
+from pyspider_zk.queues.routing import RoutedMessage, brief, route
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +45,7 @@ class MemoryBroker:
     def __init__(self, now: Callable[[], float] = time.time) -> None:
         self.lock = RLock()
         self.streams: defaultdict[SlotQueue, dict[int, bytes]] = defaultdict(dict)
-        self.inboxes: dict[Kind, deque[bytes]] = {kind: deque() for kind in Kind}
+        self.inboxes: dict[QueueKind, deque[bytes]] = {kind: deque() for kind in QueueKind}
         self.records: dict[int, bytes] = {}
         self.dead: dict[str, DeadLetter] = {}
         self.parked: dict[Parked, bytes] = {}
@@ -76,16 +83,16 @@ class MemoryBroker:
                 del self.streams[queue]
             return raw
 
-    def waiting(self) -> dict[SlotQueue, Waiting]:
+    def waiting(self) -> dict[SlotQueue, SlotBacklog]:
         """Return the slot queues that hold something, with the age of the oldest."""
         with self.lock:
             return {
-                queue: Waiting(len(stream), self.now() - self._published[next(iter(stream))])
+                queue: SlotBacklog(len(stream), self.now() - self._published[next(iter(stream))])
                 for queue, stream in self.streams.items()
                 if stream
             }
 
-    def bury(self, kind: Kind, slot: int | None, reason: str, raw: bytes) -> None:
+    def bury(self, kind: QueueKind, slot: int | None, reason: str, raw: bytes) -> None:
         """Append a dead letter."""
         with self.lock:
             tag = str(next(self._tags))
@@ -115,8 +122,8 @@ class MemorySlotQueues:
 
     def __init__(self, broker: MemoryBroker, limit: int = 0, wait: Wait | None = None) -> None:
         self._broker = broker
-        self._room = Room(limit, self._measure, wait)
-        self._positions = Positions()
+        self._room = Backpressure(limit, self._measure, wait)
+        self._positions = Offsets()
 
     def publish(self, messages: Sequence[Message]) -> None:
         """See `SlotQueues.publish`."""
@@ -128,7 +135,7 @@ class MemorySlotQueues:
                 self._broker.append((message.kind, message.slot), body)
         self._room.note(self._measure(queues))
 
-    def full(self, kind: Kind, slot: int) -> bool:
+    def full(self, kind: QueueKind, slot: int) -> bool:
         """See `SlotQueues.full`."""
         return self._room.full([(kind, slot)])
 
@@ -140,7 +147,7 @@ class MemorySlotQueues:
         """See `SlotQueues.drop`."""
         self._positions.drop(slots)
 
-    def read(self, kind: Kind, limit: int) -> list[Delivery]:
+    def read(self, kind: QueueKind, limit: int) -> list[Delivery]:
         """See `SlotQueues.read`."""
         with self._broker.lock:
             ready = [slot for (its, slot), held in self._broker.streams.items() if its is kind]
@@ -150,7 +157,7 @@ class MemorySlotQueues:
             self._positions.delivered(deliveries)
         return deliveries
 
-    def unread(self, kind: Kind, slots: Iterable[int]) -> Mapping[int, str]:
+    def unread(self, kind: QueueKind, slots: Iterable[int]) -> Mapping[int, str]:
         """See `SlotQueues.unread`."""
         with self._broker.lock:
             found = self._fetch(kind, self._positions.after(kind, slots), 1)
@@ -173,13 +180,13 @@ class MemorySlotQueues:
         name = slot_queue(delivery.kind, delivery.slot)
         log.warning("buried message %s of %s: %s", delivery.tag, name, brief(reason))
 
-    def lengths(self) -> Mapping[Kind, int]:
+    def lengths(self) -> Mapping[QueueKind, int]:
         """See `SlotQueues.lengths`."""
         with self._broker.lock:
             held = [(kind, len(stream)) for (kind, _), stream in self._broker.streams.items()]
-        return {kind: sum(length for its, length in held if its is kind) for kind in Kind}
+        return {kind: sum(length for its, length in held if its is kind) for kind in QueueKind}
 
-    def backlog(self) -> Mapping[SlotQueue, Waiting]:
+    def backlog(self) -> Mapping[SlotQueue, SlotBacklog]:
         """See `SlotQueues.backlog`."""
         return self._broker.waiting()
 
@@ -210,7 +217,7 @@ class MemorySlotQueues:
         self._room.close()
 
     def _fetch(
-        self, kind: Kind, after: Mapping[int, str], count: int
+        self, kind: QueueKind, after: Mapping[int, str], count: int
     ) -> dict[int, list[tuple[str, bytes]]]:
         batches = {}
         for slot, last in after.items():
@@ -244,13 +251,13 @@ class MemoryInbox:
     def forward(self, limit: int) -> int:
         """See `Inbox.forward`."""
         with self._broker.lock:
-            return sum(self._forward(kind, limit) for kind in Kind)
+            return sum(self._forward(kind, limit) for kind in QueueKind)
 
-    def lengths(self) -> Mapping[Kind, int]:
+    def lengths(self) -> Mapping[QueueKind, int]:
         """See `Inbox.lengths`."""
         return {kind: len(inbox) for kind, inbox in self._broker.inboxes.items()}
 
-    def _forward(self, kind: Kind, limit: int) -> int:
+    def _forward(self, kind: QueueKind, limit: int) -> int:
         inbox = self._broker.inboxes[kind]
         moved = 0
         while inbox and moved < limit:
@@ -265,7 +272,7 @@ class MemoryInbox:
     def _full(self, queue: SlotQueue) -> bool:
         return 0 < self._limit <= len(self._broker.streams.get(queue, ()))
 
-    def _move(self, kind: Kind, target: Route) -> None:
+    def _move(self, kind: QueueKind, target: RoutedMessage) -> None:
         for slot, raw in target.parts.items():
             self._broker.append((kind, slot), raw)
         for reason, raw in target.rejected:
@@ -316,3 +323,83 @@ class MemorySlotRecords:
         """See `SlotRecords.drop_many`."""
         for slot in slots:
             self.drop(slot)
+
+
+class MemoryParkingLot:
+    """`ParkingLot` in memory.
+
+    Args:
+        broker: what the simulated processes share.
+    """
+
+    def __init__(self, broker: MemoryBroker) -> None:
+        self._broker = broker
+
+    def park(self, moves: Sequence[ParkingMove], limit: int = 0) -> list[bool]:
+        """See `ParkingLot.park`."""
+        bodies = [{piece: encode(body) for piece, body in m.pieces.items()} for m in moves]
+        with self._broker.lock:
+            return [self._park(*each, limit) for each in zip(moves, bodies, strict=True)]
+
+    def load(self, slots: Iterable[int]) -> list[Parked]:
+        """See `ParkingLot.load`."""
+        wanted = set(slots)
+        with self._broker.lock:
+            return in_order(each for each in self._broker.parked if each.slot in wanted)
+
+    def fetch(self, parked: Iterable[Parked]) -> dict[Parked, Any]:
+        """See `ParkingLot.fetch`."""
+        found = {}
+        for each in parked:
+            raw = self._broker.parked.get(each)
+            try:
+                if raw is not None:
+                    found[each] = decode(raw)
+            except BadMessage as error:
+                self.park([ParkingMove(each, reason=str(error))])
+        return found
+
+    def remove(self, parked: Iterable[Parked]) -> None:
+        """See `ParkingLot.remove`."""
+        with self._broker.lock:
+            for each in parked:
+                self._broker.parked.pop(each, None)
+
+    def waiting(self) -> Mapping[int, SlotBacklog]:
+        """See `ParkingLot.waiting`."""
+        with self._broker.lock:
+            tags: dict[int, list[int]] = {}
+            for each in self._broker.parked:
+                tags.setdefault(each.slot, []).append(int(each.tag))
+            now, since = self._broker.now(), self._broker.published
+            return {
+                slot: SlotBacklog(len(own), now - since(min(own))) for slot, own in tags.items()
+            }
+
+    def _park(self, move: ParkingMove, bodies: Mapping[Parked, bytes], limit: int) -> bool:
+        source = move.source
+        raw = self._raw(source)
+        if raw is None:
+            return True
+        held = sum(each.slot == source.slot for each in self._broker.parked)
+        if 0 < limit <= held and isinstance(source, Delivery) and _has_whole(move):
+            return False
+        if move.reason:
+            self._broker.bury(source.kind, source.slot, move.reason, raw)
+        if isinstance(source, Delivery):
+            self._broker.remove((source.kind, source.slot), int(source.tag))
+        else:
+            self.remove([source])
+        self.remove(move.replaced)
+        self._broker.parked.update(bodies)
+        return True
+
+    def _raw(self, source: Delivery | Parked) -> bytes | None:
+        if isinstance(source, Parked):
+            return self._broker.parked.get(source)
+        queue = (source.kind, source.slot)
+        return self._broker.streams.get(queue, {}).get(int(source.tag))
+
+
+def _has_whole(move: ParkingMove) -> bool:
+    return any(not piece.taskid for piece in move.pieces)

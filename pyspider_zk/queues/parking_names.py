@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 
-from pyspider_zk.core.names import Kind, is_project_name
 from pyspider_zk.errors import BadMessage
+from pyspider_zk.projects.names import is_project_name
 from pyspider_zk.queues.api import Parked, published
+from pyspider_zk.queues.names import QueueKind
 
 
 def name_of(parked: Parked) -> str:
@@ -22,7 +23,7 @@ def parked_of(slot: int, name: bytes) -> Parked:
         tag, kind, project, taskid = name.decode().split(" ", 3)
         published(tag)
         if is_project_name(project):
-            return Parked(Kind(kind), slot, tag, project, taskid)
+            return Parked(QueueKind(kind), slot, tag, project, taskid)
     except ValueError:
         pass
     raise BadMessage(f"nothing that is parked is called {name!r:.80}")
@@ -35,4 +36,4 @@ def in_order(parked: Iterable[Parked]) -> list[Parked]:
 
 def _place(parked: Parked) -> tuple[int, bool, int]:
     _, _, number = parked.tag.partition("-")
-    return published(parked.tag), parked.kind is Kind.STATUS, int(number or 0)
+    return published(parked.tag), parked.kind is QueueKind.STATUS, int(number or 0)

@@ -7,10 +7,10 @@ from typing import Any
 
 import redis
 
-from pyspider_zk.core.names import Kind, slot_queue
-from pyspider_zk.core.slots import MOST_SLOTS
+from pyspider_zk.limits import MOST_SLOTS
 from pyspider_zk.queues import caps
 from pyspider_zk.queues.api import DeadLetter
+from pyspider_zk.queues.names import QueueKind, slot_queue
 from pyspider_zk.queues.redis_aside import Aside
 from pyspider_zk.queues.redis_link import DEAD_LETTERS, RedisLink, ready_key
 
@@ -154,7 +154,7 @@ def _letter(tag: bytes, fields: Mapping[bytes, bytes]) -> DeadLetter:
         return _read(tag, fields)
     except (KeyError, ValueError):
         body = repr(fields).encode()
-        return DeadLetter(tag.decode(), Kind.NEWTASK, None, FOREIGN, _time(tag), body)
+        return DeadLetter(tag.decode(), QueueKind.NEWTASK, None, FOREIGN, _time(tag), body)
 
 
 def _read(tag: bytes, fields: Mapping[bytes, bytes]) -> DeadLetter:
@@ -163,7 +163,7 @@ def _read(tag: bytes, fields: Mapping[bytes, bytes]) -> DeadLetter:
         raise ValueError(slot)
     return DeadLetter(
         tag=tag.decode(),
-        kind=Kind(fields[b"kind"].decode()),
+        kind=QueueKind(fields[b"kind"].decode()),
         slot=None if slot is None else int(slot),
         reason=fields[b"reason"].decode(errors="replace"),
         time=_time(tag),

@@ -13,8 +13,8 @@ from typing import Any
 
 import redis
 
-from pyspider_zk.core.names import Kind, slot_queue
 from pyspider_zk.queues import caps
+from pyspider_zk.queues.names import QueueKind, slot_queue
 from pyspider_zk.queues.redis_aside import Aside
 from pyspider_zk.queues.redis_link import (
     DEAD_LETTER_LIMIT,
@@ -22,7 +22,7 @@ from pyspider_zk.queues.redis_link import (
     RedisLink,
     ready_key,
 )
-from pyspider_zk.queues.routing import Route, route
+from pyspider_zk.queues.routing import RoutedMessage, route
 
 BATCH = 100  # messages per round trip
 
@@ -79,12 +79,12 @@ return 1
 
 
 @dataclass(frozen=True)
-class Move:
+class Forwarding:
     """One message of the inbox and where it shall go."""
 
-    kind: Kind
+    kind: QueueKind
     raw: bytes
-    route: Route
+    route: RoutedMessage
 
 
 class RedisInbox:
@@ -109,7 +109,7 @@ class RedisInbox:
         moves = self.plan(limit)
         return self.perform(moves)
 
-    def plan(self, limit: int) -> list[Move]:
+    def plan(self, limit: int) -> list[Forwarding]:
         """Return what is to do for the first `limit` messages of each kind.
 
         Changes nothing, but that it buries a first one that is too large.
@@ -119,19 +119,19 @@ class RedisInbox:
 
         def look(client: redis.Redis) -> Any:
             pipe: Any = client.pipeline(transaction=False)
-            for kind in Kind:
+            for kind in QueueKind:
                 about = [limit, caps.ROUND, caps.MESSAGE, caps.KEPT, DEAD_LETTER_LIMIT, kind.value]
                 pipe.eval(_LOOK, 2, kind.value, DEAD_LETTERS, *about)
             return pipe.execute()
 
         lists = self._aside.run(lambda: {DEAD_LETTERS: "stream", **_lists()}, look)
         return [
-            Move(kind, raw, route(kind, raw, self._slots))
-            for kind, raws in zip(Kind, lists, strict=True)
+            Forwarding(kind, raw, route(kind, raw, self._slots))
+            for kind, raws in zip(QueueKind, lists, strict=True)
             for raw in raws
         ]
 
-    def perform(self, moves: Sequence[Move]) -> int:
+    def perform(self, moves: Sequence[Forwarding]) -> int:
         """Do those of the moves whose message is still the head of its list; return how many.
 
         Goes in batches and stops after one in which something did not move, because another
@@ -146,25 +146,25 @@ class RedisInbox:
                 break
         return total
 
-    def lengths(self) -> Mapping[Kind, int]:
+    def lengths(self) -> Mapping[QueueKind, int]:
         """See `Inbox.lengths`."""
 
         def look(client: redis.Redis) -> Any:
             pipe: Any = client.pipeline(transaction=False)
-            for kind in Kind:
+            for kind in QueueKind:
                 pipe.llen(kind.value)
             return pipe.execute()
 
-        return dict(zip(Kind, self._aside.run(_lists, look), strict=True))
+        return dict(zip(QueueKind, self._aside.run(_lists, look), strict=True))
 
-    def _perform(self, batch: Sequence[Move]) -> int:
+    def _perform(self, batch: Sequence[Forwarding]) -> int:
         done = self._aside.run(lambda: _keys(batch), lambda it: self._carry_out(it, batch))
         for move, moved in zip(batch, done, strict=True):
             for reason, body in move.route.rejected if moved else ():
                 log.warning("rejected %d bytes from %s: %s", len(body), move.kind.value, reason)
         return sum(done)
 
-    def _carry_out(self, client: redis.Redis, batch: Sequence[Move]) -> list[int]:
+    def _carry_out(self, client: redis.Redis, batch: Sequence[Forwarding]) -> list[int]:
         """Do the moves; those that were done when one met a foreign key are not done again."""
         pipe: Any = client.pipeline(transaction=False)
         for move in batch:
@@ -172,7 +172,7 @@ class RedisInbox:
         done: list[int] = pipe.execute()
         return done
 
-    def _queue(self, pipe: Any, move: Move) -> None:
+    def _queue(self, pipe: Any, move: Forwarding) -> None:
         parts = move.route.parts
         streams = [slot_queue(move.kind, slot) for slot in parts]
         keys = [move.kind.value, ready_key(move.kind), DEAD_LETTERS, *streams]
@@ -183,11 +183,11 @@ class RedisInbox:
 
 def _lists() -> dict[str, str]:
     """Return the type of each key that stock components fill."""
-    return {kind.value: "list" for kind in Kind}
+    return {kind.value: "list" for kind in QueueKind}
 
 
-def _keys(moves: Sequence[Move]) -> dict[str, str]:
+def _keys(moves: Sequence[Forwarding]) -> dict[str, str]:
     """Return the type of each key that these moves are about."""
     streams = {slot_queue(move.kind, slot): "stream" for move in moves for slot in move.route.parts}
-    ready = {ready_key(kind): "set" for kind in Kind}
+    ready = {ready_key(kind): "set" for kind in QueueKind}
     return {**_lists(), **ready, DEAD_LETTERS: "stream", **streams}

@@ -14,9 +14,9 @@ import redis.exceptions
 from redis.backoff import ExponentialBackoff
 from redis.retry import Retry
 
-from pyspider_zk.core.names import Kind
-from pyspider_zk.core.slots import MOST_SLOTS
 from pyspider_zk.errors import ConfigError, Refused, Unavailable
+from pyspider_zk.limits import MOST_SLOTS
+from pyspider_zk.queues.names import QueueKind
 
 DEFAULT_PORT = 6379
 CONNECT_TIMEOUT = 2.0  # seconds
@@ -52,7 +52,7 @@ _QUOTED_COMMAND = re.compile(r"^Command # \d+ \(.*\) of pipeline caused error: "
 _QUOTED_ARGUMENTS = re.compile(r", with args beginning with: .*", re.DOTALL)
 
 
-def ready_key(kind: Kind) -> str:
+def ready_key(kind: QueueKind) -> str:
     """Return the set of the slots whose queue of this kind holds something."""
     return f"{kind.value}:ready"
 
@@ -107,7 +107,7 @@ class Tls:
 
 
 @dataclass(frozen=True)
-class Target:
+class RedisAddress:
     """Where a Redis is, and how to log in; without ``tls`` the link is not encrypted."""
 
     host: str
@@ -134,8 +134,8 @@ class RedisLink:
         ConfigError: the URL cannot be used.
     """
 
-    def __init__(self, where: str | Target, retries: int = RETRIES) -> None:
-        target = where if isinstance(where, Target) else _parse(where)
+    def __init__(self, where: str | RedisAddress, retries: int = RETRIES) -> None:
+        target = where if isinstance(where, RedisAddress) else _parse(where)
         self.address = f"{target.host}:{target.port}"
         self._login = f"the login {target.username!r}" if target.username else "our login"
         self._password = target.password
@@ -206,12 +206,12 @@ def _is_of_tls(error: BaseException | None) -> bool:
     return False
 
 
-def target_of(client: Any) -> Target:
+def target_of(client: Any) -> RedisAddress:
     """Return where a client of redis-py is connected to."""
     pool = client.connection_pool
     options = pool.connection_kwargs
     files = map(options.get, _TLS_FILES)
-    return Target(
+    return RedisAddress(
         options.get("host") or "localhost",
         int(options.get("port") or DEFAULT_PORT),
         int(options.get("db") or 0),
@@ -221,7 +221,7 @@ def target_of(client: Any) -> Target:
     )
 
 
-def _parse(url: str) -> Target:
+def _parse(url: str) -> RedisAddress:
     try:
         parts = urlsplit(url)
         host, cluster = parts.hostname, "," in parts.netloc.rpartition("@")[2]
@@ -237,7 +237,7 @@ def _parse(url: str) -> Target:
         raise _fault("the database after the / is not a number")
     username, password = unquote(parts.username or ""), unquote(parts.password or "")
     tls = _tls(parts.scheme, parts.query)
-    return Target(host, port, int(database), username or None, password or None, tls)
+    return RedisAddress(host, port, int(database), username or None, password or None, tls)
 
 
 def _tls(scheme: str, query: str) -> Tls | None:

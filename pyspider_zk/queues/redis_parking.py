@@ -8,11 +8,10 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pyspider_zk.core.alerts import Waiting
-from pyspider_zk.core.names import slot_queue
 from pyspider_zk.errors import BadMessage
-from pyspider_zk.queues.api import Delivery, Move, Parked, published
+from pyspider_zk.queues.api import Delivery, Parked, ParkingMove, SlotBacklog, published
 from pyspider_zk.queues.codec import decode, encode
+from pyspider_zk.queues.names import slot_queue
 from pyspider_zk.queues.parking_names import in_order, name_of, parked_of
 from pyspider_zk.queues.redis_aside import Aside
 from pyspider_zk.queues.redis_link import (
@@ -76,7 +75,7 @@ class RedisParkingLot:
         self._link = link
         self._aside = aside
 
-    def park(self, moves: Sequence[Move], limit: int = 0) -> list[bool]:
+    def park(self, moves: Sequence[ParkingMove], limit: int = 0) -> list[bool]:
         """See `ParkingLot.park`."""
         calls = [_call(move, limit) for move in moves]
         if not calls:
@@ -109,7 +108,7 @@ class RedisParkingLot:
                 if raw is not None:
                     found[each] = decode(raw)
             except BadMessage as error:
-                self.park([Move(each, reason=str(error))])
+                self.park([ParkingMove(each, reason=str(error))])
         return found
 
     def remove(self, parked: Iterable[Parked]) -> None:
@@ -125,14 +124,16 @@ class RedisParkingLot:
                 pipe.eval(_REMOVE, 2, parked_key(slot), PARKED_READY, slot, *own)
             pipe.execute()
 
-    def waiting(self) -> Mapping[int, Waiting]:
+    def waiting(self) -> Mapping[int, SlotBacklog]:
         """See `ParkingLot.waiting`; the times are those in the names."""
         names = self._names(self._ready())
         with self._link.client() as client:
             seconds, micros = client.time()
         now = seconds + micros / 1e6
         return {
-            slot: Waiting(len(own), max(0.0, now - min(published(each.tag) for each in own) / 1000))
+            slot: SlotBacklog(
+                len(own), max(0.0, now - min(published(each.tag) for each in own) / 1000)
+            )
             for slot, own in names.items()
             if own
         }
@@ -159,7 +160,7 @@ class RedisParkingLot:
         return {slot: _usable(slot, names) for slot, names in zip(slots, replies, strict=True)}
 
 
-def _call(move: Move, limit: int) -> tuple[list[str], list[Any]]:
+def _call(move: ParkingMove, limit: int) -> tuple[list[str], list[Any]]:
     """Return the keys and arguments of the script for one move."""
     source, slot = move.source, move.source.slot
     keys = [parked_key(slot), PARKED_READY, DEAD_LETTERS]

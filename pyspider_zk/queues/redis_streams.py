@@ -23,14 +23,13 @@ from typing import Any
 
 import redis
 
-from pyspider_zk.core.alerts import Waiting
-from pyspider_zk.core.names import Kind, slot_queue
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.queues import caps
-from pyspider_zk.queues.api import DeadLetter, Delivery, Message
+from pyspider_zk.queues.api import DeadLetter, Delivery, Message, SlotBacklog
+from pyspider_zk.queues.backpressure import Backpressure, SlotQueue, Wait
 from pyspider_zk.queues.codec import encode
-from pyspider_zk.queues.limits import Room, SlotQueue, Wait
-from pyspider_zk.queues.reading import Positions, gather, unpack
+from pyspider_zk.queues.names import QueueKind, slot_queue
+from pyspider_zk.queues.offsets import Offsets, gather, unpack
 from pyspider_zk.queues.redis_aside import Aside
 from pyspider_zk.queues.redis_dead_letters import RedisDeadLetters
 from pyspider_zk.queues.redis_link import (
@@ -47,7 +46,7 @@ FOUND_AGAIN = 64  # slots of a member that each read looks into whatever the set
 
 log = logging.getLogger(__name__)
 
-_KINDS = list(Kind)
+_KINDS = list(QueueKind)
 
 # KEYS: ready of each kind, stream...
 # ARGV: (number of its ready key, slot) per stream, (number of its stream, body) per message
@@ -156,8 +155,8 @@ class RedisSlotQueues:
     ) -> None:
         self._link = link
         self._aside = aside or Aside(link)
-        self._room = Room(limit, self._measure, wait)
-        self._positions = Positions()
+        self._room = Backpressure(limit, self._measure, wait)
+        self._positions = Offsets()
         self._dead_letters = RedisDeadLetters(link, self._aside)
         self._owed: list[Delivery] = []  # applied, but Redis was away when it should delete them
 
@@ -168,7 +167,7 @@ class RedisSlotQueues:
         self._room.wait_for(queues)
         if not messages:
             return
-        keys = [*map(ready_key, Kind), *(slot_queue(*queue) for queue in queues)]
+        keys = [*map(ready_key, QueueKind), *(slot_queue(*queue) for queue in queues)]
         places: list[Any] = [
             item for kind, slot in queues for item in (_KINDS.index(kind) + 1, slot)
         ]
@@ -180,7 +179,7 @@ class RedisSlotQueues:
         )
         self._room.note(dict(zip(queues, lengths, strict=True)))
 
-    def full(self, kind: Kind, slot: int) -> bool:
+    def full(self, kind: QueueKind, slot: int) -> bool:
         """See `SlotQueues.full`."""
         return self._room.full([(kind, slot)])
 
@@ -192,7 +191,7 @@ class RedisSlotQueues:
         """See `SlotQueues.drop`."""
         self._positions.drop(slots)
 
-    def read(self, kind: Kind, limit: int) -> list[Delivery]:
+    def read(self, kind: QueueKind, limit: int) -> list[Delivery]:
         """See `SlotQueues.read`; one round trip if there is nothing, else two or three."""
         self.acknowledge([])  # else a Redis that can be read only would be read to the end
         turn = self._positions.turn(kind, self._find(kind), limit)
@@ -209,7 +208,7 @@ class RedisSlotQueues:
         self._positions.delivered(deliveries)
         return deliveries
 
-    def unread(self, kind: Kind, slots: Iterable[int]) -> Mapping[int, str]:
+    def unread(self, kind: QueueKind, slots: Iterable[int]) -> Mapping[int, str]:
         """See `SlotQueues.unread`."""
         after = self._positions.after(kind, slots)
         with self._link.client() as client:
@@ -258,16 +257,18 @@ class RedisSlotQueues:
         self._positions.acknowledged([delivery])
         log.warning("buried message %s of %s: %s", delivery.tag, slot_queue(kind, slot), reason)
 
-    def lengths(self) -> Mapping[Kind, int]:
+    def lengths(self) -> Mapping[QueueKind, int]:
         """See `SlotQueues.lengths`."""
-        queues = [(kind, slot) for kind, slots in self._ready(Kind).items() for slot in slots]
+        queues = [(kind, slot) for kind, slots in self._ready(QueueKind).items() for slot in slots]
         lengths = self._measure(queues)
-        return {kind: sum(n for (its, _), n in lengths.items() if its is kind) for kind in Kind}
+        return {
+            kind: sum(n for (its, _), n in lengths.items() if its is kind) for kind in QueueKind
+        }
 
-    def backlog(self) -> Mapping[SlotQueue, Waiting]:
+    def backlog(self) -> Mapping[SlotQueue, SlotBacklog]:
         """See `SlotQueues.backlog`; the times are those in the names of the entries."""
         self._aside.look()
-        queues = [(kind, slot) for kind, slots in self._ready(Kind).items() for slot in slots]
+        queues = [(kind, slot) for kind, slots in self._ready(QueueKind).items() for slot in slots]
 
         def look(client: redis.Redis) -> Any:
             pipe: Any = client.pipeline(transaction=False)
@@ -281,7 +282,7 @@ class RedisSlotQueues:
         looks = zip(queues, replies[::2], replies[1::2], strict=True)
         now = seconds + micros / 1e6
         return {
-            queue: Waiting(length, max(0.0, now - _published(first[0][0])))
+            queue: SlotBacklog(length, max(0.0, now - _published(first[0][0])))
             for queue, length, first in looks
             if length and first
         }
@@ -311,7 +312,7 @@ class RedisSlotQueues:
         self._room.close()
         self._link.close()
 
-    def _ready(self, kinds: Iterable[Kind]) -> dict[Kind, set[int]]:
+    def _ready(self, kinds: Iterable[QueueKind]) -> dict[QueueKind, set[int]]:
         kinds = list(kinds)
 
         def ask(client: redis.Redis) -> Any:
@@ -323,7 +324,7 @@ class RedisSlotQueues:
         replies = self._aside.run(lambda: _types([]), ask)
         return {kind: self._slots(kind, names) for kind, names in zip(kinds, replies, strict=True)}
 
-    def _find(self, kind: Kind) -> set[int]:
+    def _find(self, kind: QueueKind) -> set[int]:
         """Return the ready slots, and those that are but that nobody says it of."""
         slots = self._positions.look_into(kind, FOUND_AGAIN)
         keys = [ready_key(kind), *(slot_queue(kind, slot) for slot in slots)]
@@ -333,7 +334,7 @@ class RedisSlotQueues:
         )
         return self._slots(kind, names)
 
-    def _slots(self, kind: Kind, names: Iterable[bytes]) -> set[int]:
+    def _slots(self, kind: QueueKind, names: Iterable[bytes]) -> set[int]:
         """Return the slots of their names; other names are taken out, they mean nothing."""
         slots = {name: slot_number(name) for name in names}
         stray = [name for name, slot in slots.items() if slot is None]
@@ -350,7 +351,7 @@ class RedisSlotQueues:
         return {slot for slot in slots.values() if slot is not None}
 
     def _fetch(
-        self, kind: Kind, after: Mapping[int, str], count: int, room: int
+        self, kind: QueueKind, after: Mapping[int, str], count: int, room: int
     ) -> dict[int, list[tuple[str, bytes]]]:
         if room <= 0:
             return {}
@@ -384,7 +385,7 @@ class RedisSlotQueues:
 def _types(queues: Iterable[SlotQueue]) -> dict[str, str]:
     """Return what type each of these keys has, and the sets beside them."""
     return {
-        **dict.fromkeys(map(ready_key, Kind), "set"),
+        **dict.fromkeys(map(ready_key, QueueKind), "set"),
         **{slot_queue(*queue): "stream" for queue in queues},
     }
 
@@ -395,7 +396,7 @@ def _published(tag: bytes) -> float:
 
 
 def _tidy(pipe: Any, queues: Iterable[SlotQueue]) -> None:
-    slots: dict[Kind, list[int]] = {}
+    slots: dict[QueueKind, list[int]] = {}
     for kind, slot in queues:
         slots.setdefault(kind, []).append(slot)
     for kind, own in slots.items():

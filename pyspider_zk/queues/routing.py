@@ -1,35 +1,36 @@
-"""Where the messages of the inbox go. Pure."""
+"""Routing of the messages of the inbox. Pure."""
 
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyspider_zk.core.names import Kind, check_project_name
-from pyspider_zk.core.slots import slot_of
 from pyspider_zk.errors import BadMessage
+from pyspider_zk.projects.names import check_project_name
+from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.codec import decode_message, encode
+from pyspider_zk.queues.names import QueueKind
 
 REASON_LIMIT = 200  # characters; a reason may quote what somebody put into a message
 
 
 @dataclass(frozen=True)
-class Route:
+class RoutedMessage:
     """What becomes of one message: parts for slots, and what is no task with the reason."""
 
     parts: Mapping[int, bytes]
     rejected: tuple[tuple[str, bytes], ...] = field(default=())
 
 
-def route(kind: Kind, raw: bytes, slots: int) -> Route:
+def route(kind: QueueKind, raw: bytes, slots: int) -> RoutedMessage:
     """Return where a message of the inbox goes; never raises."""
     try:
         body = decode_message(raw)
-        if kind is Kind.NEWTASK and isinstance(body, list):
+        if kind is QueueKind.NEWTASK and isinstance(body, list):
             return _split(body, slots)
-        return Route({_slot_of_task(body, slots): raw})
+        return RoutedMessage({_slot_of_task(body, slots): raw})
     except BadMessage as error:
-        return Route({}, ((brief(error), raw),))
+        return RoutedMessage({}, ((brief(error), raw),))
 
 
 def brief(reason: object) -> str:
@@ -37,7 +38,7 @@ def brief(reason: object) -> str:
     return f"{reason!s:.{REASON_LIMIT}}"
 
 
-def _split(tasks: list[Any], slots: int) -> Route:
+def _split(tasks: list[Any], slots: int) -> RoutedMessage:
     parts: defaultdict[int, list[Any]] = defaultdict(list)
     rejected: list[tuple[str, bytes]] = []
     for task in tasks:
@@ -45,7 +46,7 @@ def _split(tasks: list[Any], slots: int) -> Route:
             parts[_slot_of_task(task, slots)].append(task)
         except BadMessage as error:
             rejected.append((brief(error), encode(task)))
-    return Route({slot: encode(part) for slot, part in parts.items()}, tuple(rejected))
+    return RoutedMessage({slot: encode(part) for slot, part in parts.items()}, tuple(rejected))
 
 
 def _slot_of_task(task: object, slots: int) -> int:

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from pyspider_zk.core.roles import SAFE, Role, needed_role
 from pyspider_zk.webui.logins import LOGIN, Login, Logins, TooManyTries, WrongLogin
 from pyspider_zk.webui.problem import PROBLEM_TYPE, problem
+from pyspider_zk.webui.roles import SAFE, Role, needed_role
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment

@@ -9,8 +9,8 @@ from typing import Any
 
 from werkzeug.security import check_password_hash
 
-from pyspider_zk.core.roles import Role
 from pyspider_zk.errors import ConfigError
+from pyspider_zk.webui.roles import Role
 from pyspider_zk.webui.users import read_users
 
 logger = logging.getLogger("pyspider_zk.webui")

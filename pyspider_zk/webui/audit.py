@@ -13,8 +13,8 @@ from urllib.parse import unquote
 
 from flask import Response, request
 
-from pyspider_zk.core.events import Event, EventKind
-from pyspider_zk.core.names import PROJECT_NAME_LIMIT
+from pyspider_zk.cluster.events import Event, EventKind
+from pyspider_zk.projects.names import PROJECT_NAME_LIMIT
 from pyspider_zk.webui.journal import Append, record
 from pyspider_zk.webui.logins import LOGIN
 

@@ -1,12 +1,12 @@
-"""What pyspider's dashboard shows of the cluster; its template looks for ``config.cluster``."""
+"""Dashboard: what pyspider's shows of the cluster; its template looks for ``config.cluster``."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from pyspider_zk.core.records import Cluster
-from pyspider_zk.core.slots import slot_of
+from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.errors import ClusterError
+from pyspider_zk.projects.slots import slot_of
 
 logger = logging.getLogger("pyspider_zk.webui")
 

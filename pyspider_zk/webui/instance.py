@@ -1,4 +1,4 @@
-"""The object to name as pyspider's ``--webui-instance``."""
+"""Instance: the object to name as pyspider's ``--webui-instance``."""
 
 import signal
 from collections.abc import Callable, Iterator, Mapping
@@ -8,32 +8,33 @@ from typing import Any
 from pyspider.webui.app import app as stock_app
 from werkzeug.middleware.dispatcher import DispatcherMiddleware
 
+from pyspider_zk.cluster.directory import Directory
+from pyspider_zk.cluster.event_log import EventLog
+from pyspider_zk.cluster.records import Cluster, ComponentKind
+from pyspider_zk.cluster.tree import Tree
+from pyspider_zk.components.identity import presence, reachable
+from pyspider_zk.components.signals import on_signals
+from pyspider_zk.components.wiring import current_queues, current_settings
 from pyspider_zk.config import Settings
-from pyspider_zk.core.names import Kind, Tree
-from pyspider_zk.core.records import Cluster, ComponentKind
 from pyspider_zk.errors import ConfigError
-from pyspider_zk.hooks.dispatcher import Dispatcher
-from pyspider_zk.hooks.identity import presence, reachable
-from pyspider_zk.hooks.router import Router
-from pyspider_zk.hooks.rpc_client import credentials_of
-from pyspider_zk.hooks.signals import on_signals
+from pyspider_zk.jobs.batch_service import BatchService
+from pyspider_zk.jobs.queue import JobQueue
 from pyspider_zk.queues.api import Queues
+from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.rpc.client import credentials_of
+from pyspider_zk.rpc.router import Router
 from pyspider_zk.webui import cluster
 from pyspider_zk.webui.api import PREFIX, Backend, create_api
 from pyspider_zk.webui.dashboard import Dashboard
-from pyspider_zk.webui.lengths import Lengths
 from pyspider_zk.webui.limits import limited
 from pyspider_zk.webui.opening import check_open, login_faults, login_settings
 from pyspider_zk.webui.project_rows import ShownProjects
 from pyspider_zk.webui.protection import protected
-from pyspider_zk.webui.readings import Readings
+from pyspider_zk.webui.queue_sizes import QueueSizes
 from pyspider_zk.webui.refusals import Answering
+from pyspider_zk.webui.snapshot import Readings
 from pyspider_zk.webui.watch import LeaseWatch
-from pyspider_zk.wiring import current_queues, current_settings
 from pyspider_zk.zookeeper.connection import Connection
-from pyspider_zk.zookeeper.directory import Directory
-from pyspider_zk.zookeeper.events import Events
-from pyspider_zk.zookeeper.jobs import JobQueue
 
 HOME = f"{cluster.PREFIX}/"
 
@@ -44,7 +45,7 @@ PATIENCE = 1.0
 class _Sum:
     """The length that ``/queues`` shows: the inbox and all slot queues together."""
 
-    def __init__(self, kind: Kind, queues: Queues) -> None:
+    def __init__(self, kind: QueueKind, queues: Queues) -> None:
         self._kind = kind
         self._queues = queues
 
@@ -133,8 +134,8 @@ class ClusterWebUI:
             limited(self.flask_app),
             self._with_pages(settings, present.connection, queues),
             self._configured(cluster=Dashboard(_reader(settings, present.connection), HOME)),
-            protected(self.flask_app, settings, Events(present.connection, tree).append, listens),
-            self._fed_by(Answering(router), {kind.value: _Sum(kind, queues) for kind in Kind}),
+            protected(self.flask_app, settings, EventLog(present.connection, tree).append, listens),
+            self._fed_by(Answering(router), {kind.value: _Sum(kind, queues) for kind in QueueKind}),
         ):
             yield
 
@@ -147,14 +148,14 @@ class ClusterWebUI:
         rpc: Router,
     ) -> Backend:
         tree = Tree(settings.root)
-        events = Events(connection, tree)
+        events = EventLog(connection, tree)
         jobs = JobQueue(connection, tree.jobs)
-        dispatcher = Dispatcher(self.config["projectdb"], jobs, events, read, settings.slots)
-        lengths = Lengths(queues, self.config["queues"])
+        batch_service = BatchService(self.config["projectdb"], jobs, events, read, settings.slots)
+        lengths = QueueSizes(queues, self.config["queues"])
         return Backend(
             cluster=read,
             queues=lengths.read,
-            dispatcher=dispatcher,
+            batch_service=batch_service,
             events=events,
             slot_queues=queues.slot_queues,
             parking_lot=queues.parking_lot,

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from pyspider_zk.core.events import Event
+from pyspider_zk.cluster.events import Event
 from pyspider_zk.errors import ClusterError
 
 logger = logging.getLogger("pyspider_zk.webui")

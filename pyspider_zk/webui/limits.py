@@ -7,9 +7,9 @@ from typing import Any
 
 from flask import Response, request
 
-from pyspider_zk.core.names import is_project_name
-from pyspider_zk.core.operations import Operation, check_arguments
 from pyspider_zk.errors import BadRequest
+from pyspider_zk.jobs.operations import Operation, check_arguments
+from pyspider_zk.projects.names import is_project_name
 
 MOST_BYTES = 16 * 2**20
 """Of one request; a script or a task with its page is far smaller."""

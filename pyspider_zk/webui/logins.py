@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from pyspider.webui.identity import credentials
 from werkzeug.sansio.http import parse_cookie
 
-from pyspider_zk.core.roles import Role
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.webui.accounts import Account, Accounts
-from pyspider_zk.webui.sessions import COOKIE, Sessions
+from pyspider_zk.webui.roles import Role
+from pyspider_zk.webui.sessions import COOKIE, LoginSessions
 from pyspider_zk.webui.throttle import Key, Throttle, peer_key
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Logins:
     """
 
     def __init__(
-        self, accounts: Callable[[], Accounts], throttle: Throttle, sessions: Sessions
+        self, accounts: Callable[[], Accounts], throttle: Throttle, sessions: LoginSessions
     ) -> None:
         self._accounts = accounts
         self._throttle = throttle

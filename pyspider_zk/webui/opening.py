@@ -1,4 +1,4 @@
-"""Whether the web UI may open: its logins must mean something, and others may not just walk in."""
+"""Opening of the web UI: its logins must mean something, and others may not just walk in."""
 
 import logging
 from collections.abc import Mapping
@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from pyspider_zk.config import Settings
-from pyspider_zk.core.listening import Door, check_listening, is_loopback
-from pyspider_zk.core.roles import Role
+from pyspider_zk.listening import Door, check_listening, is_loopback
 from pyspider_zk.webui.accounts import account_faults, configured
+from pyspider_zk.webui.roles import Role
 from pyspider_zk.webui.users import read_users
 
 logger = logging.getLogger("pyspider_zk.webui")

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from pyspider_zk.core.project_rows import shown
+from pyspider_zk.projects.rows import shown
 
 logger = logging.getLogger("pyspider_zk.webui")
 

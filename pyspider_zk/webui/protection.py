@@ -1,4 +1,4 @@
-"""Puts together what stands between pyspider's web UI and everybody who can reach it."""
+"""Protection: puts together what stands between pyspider's web UI and whoever reaches it."""
 
 import secrets
 from collections.abc import Iterator
@@ -13,12 +13,12 @@ from pyspider_zk.webui import login
 from pyspider_zk.webui.access import Access
 from pyspider_zk.webui.accounts import FileAccounts, all_accounts
 from pyspider_zk.webui.audit import AuditedDav, audited
-from pyspider_zk.webui.guard import Guard, hosts_of
 from pyspider_zk.webui.headers import Headers
 from pyspider_zk.webui.journal import Append
 from pyspider_zk.webui.logins import LOGIN, Logins
 from pyspider_zk.webui.opening import login_settings
-from pyspider_zk.webui.sessions import Sessions
+from pyspider_zk.webui.same_site import Guard, hosts_of
+from pyspider_zk.webui.sessions import LoginSessions
 from pyspider_zk.webui.throttle import Throttle
 from pyspider_zk.webui.users import read_users
 
@@ -78,10 +78,10 @@ def protected(
 def _logins(settings: Settings, config: Any) -> Logins:
     """Return what knows everybody; without a file sessions end with the process."""
     if not settings.users:
-        return Logins(all_accounts(config), Throttle(), Sessions(secrets.token_hex(32)))
+        return Logins(all_accounts(config), Throttle(), LoginSessions(secrets.token_hex(32)))
     path = Path(settings.users)
     accounts = all_accounts(config, FileAccounts(path).read)
-    return Logins(accounts, Throttle(), Sessions(read_users(path).key))
+    return Logins(accounts, Throttle(), LoginSessions(read_users(path).key))
 
 
 def _webdav() -> Any:

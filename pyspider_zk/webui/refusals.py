@@ -1,4 +1,4 @@
-"""What members refuse, as the answer to whoever asked pyspider's pages for it."""
+"""Refusals by members, as answers to whoever asked pyspider's pages."""
 
 import functools
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from xmlrpc.client import Fault
 
 from werkzeug.exceptions import Forbidden
 
-from pyspider_zk.hooks.router import Router
+from pyspider_zk.rpc.router import Router
 
 
 class Answering:

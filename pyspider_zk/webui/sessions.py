@@ -12,7 +12,7 @@ LASTS = 12 * 3600  # seconds
 
 
 @dataclass(frozen=True)
-class Session:
+class LoginSession:
     """What a cookie says, and nobody but us can have written.
 
     Attributes:
@@ -23,7 +23,7 @@ class Session:
     proof: str
 
 
-class Sessions:
+class LoginSessions:
     """Issues and reads cookies.
 
     Nothing is kept here, so a session ends by its time, by a change of the user's password, or with
@@ -50,13 +50,13 @@ class Sessions:
         cookie = self._serializer.dumps([name, self.proof(name, secret), until])
         return cookie if isinstance(cookie, str) else cookie.decode()
 
-    def read(self, cookie: str) -> Session | None:
+    def read(self, cookie: str) -> LoginSession | None:
         """Return what a cookie says; None if it is not ours, or over."""
         try:
             name, proof, until = self._serializer.loads(cookie)
         except (BadData, ValueError, TypeError):
             return None
-        return Session(name, proof) if self._clock() < until else None
+        return LoginSession(name, proof) if self._clock() < until else None
 
     def proof(self, name: str, secret: str) -> str:
         """Return what a cookie has in place of the password."""

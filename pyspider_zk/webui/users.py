@@ -13,8 +13,8 @@ from pathlib import Path
 import msgspec
 from werkzeug.security import generate_password_hash
 
-from pyspider_zk.core.roles import Role
 from pyspider_zk.errors import BadRequest, ConfigError, NotFound
+from pyspider_zk.webui.roles import Role
 
 LONGEST_NAME = 64
 SHORTEST_PASSWORD = 8

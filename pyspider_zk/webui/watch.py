@@ -1,10 +1,11 @@
-"""How long ago the members' leases were renewed, as far as a reader can tell."""
+"""Watch over leases: how long ago each was renewed, as far as a reader can tell."""
 
 import time
 from collections.abc import Callable, Mapping
 
-from pyspider_zk.core.ownership import Stamp, observe
-from pyspider_zk.core.records import Cluster, MemberId
+from pyspider_zk.cluster.records import Cluster
+from pyspider_zk.cluster.rules import Stamp, observe
+from pyspider_zk.groups.ids import MemberId
 
 
 class LeaseWatch:

@@ -5,7 +5,7 @@ import socket
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from kazoo.client import KazooClient
+from kazoo.client import KazooClient, TransactionRequest
 from kazoo.exceptions import (
     ConnectionLoss,
     KazooException,
@@ -20,14 +20,15 @@ from kazoo.exceptions import (
 from kazoo.handlers.threading import KazooTimeoutError
 
 from pyspider_zk.config import Settings
-from pyspider_zk.core.sessions import Times
 from pyspider_zk.errors import Refused, SessionLost, Unavailable
 from pyspider_zk.zookeeper.access import EVERYBODY, REFUSALS, Admission, login, tells_no_secret
 from pyspider_zk.zookeeper.clock import boottime
-from pyspider_zk.zookeeper.pulse import OnChange, Pulse
+from pyspider_zk.zookeeper.heartbeat import OnChange, Pulse
 from pyspider_zk.zookeeper.session import Session
+from pyspider_zk.zookeeper.session_times import Times
+from pyspider_zk.zookeeper.steps import Check, Create, Delete, Step, Write
 from pyspider_zk.zookeeper.unreadable import Unreadable
-from pyspider_zk.zookeeper.waiting import Waiting
+from pyspider_zk.zookeeper.waiting import Waiter
 from pyspider_zk.zookeeper.wire import handler
 
 Watch = Callable[[object], None]
@@ -151,7 +152,7 @@ class Connection:
                 return bool(refusals)
             return True
 
-        if not Waiting(self._session.now).until(is_known, patience) and patience:
+        if not Waiter(self._session.now).until(is_known, patience) and patience:
             refusals.append(self._admission.unanswered(patience))
         if refusals:
             self.stop()
@@ -321,7 +322,7 @@ class Connection:
         """Let the server that we are connected to catch up with the leader."""
         self._do(self._client.sync_async, path)
 
-    def multi(self, *steps: "Step") -> list[Any]:
+    def multi(self, *steps: Step) -> list[Any]:
         """Do all steps or none; return their results.
 
         kazoo returns the exceptions of a rolled-back transaction as if they were results; here
@@ -329,7 +330,7 @@ class Connection:
         """
         transaction = self._client.transaction()
         for step in steps:
-            step(transaction)
+            _add(transaction, step)
         results: list[Any] = self._do(transaction.commit_async)
         faults = [result for result in results if isinstance(result, Exception)]
         causes = [fault for fault in faults if not isinstance(fault, _FOLLOWS_ANOTHER_FAULT)]
@@ -374,29 +375,16 @@ class Connection:
         return result
 
 
-Step = Callable[[Any], None]
-
-
-def check(path: str, version: int = -1) -> Step:
-    """Step: the znode exists, with that version if one is given."""
-    return lambda transaction: transaction.check(path, version)
-
-
-def create(path: str, data: bytes, *, ephemeral: bool = False, sequence: bool = False) -> Step:
-    """Step: create a znode; with ``sequence`` the next number is put behind its path."""
-    return lambda transaction: transaction.create(
-        path, data, ephemeral=ephemeral, sequence=sequence
-    )
-
-
-def write(path: str, data: bytes, version: int = -1) -> Step:
-    """Step: write a znode that has that version (-1: any)."""
-    return lambda transaction: transaction.set_data(path, data, version)
-
-
-def delete(path: str, version: int = -1) -> Step:
-    """Step: delete a znode that has that version (-1: any)."""
-    return lambda transaction: transaction.delete(path, version)
+def _add(transaction: TransactionRequest, step: Step) -> None:
+    match step:
+        case Check(path, version):
+            transaction.check(path, version)
+        case Create(path, data, sequence, ephemeral):
+            transaction.create(path, data, ephemeral=ephemeral, sequence=sequence)
+        case Write(path, data, version):
+            transaction.set_data(path, data, version)
+        case Delete(path, version):
+            transaction.delete(path, version)
 
 
 def _quiet_unless_asked(kazoo: logging.Logger) -> logging.Logger:

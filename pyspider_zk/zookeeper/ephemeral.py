@@ -1,4 +1,4 @@
-"""What stands in ZooKeeper for as long as a session does, and never twice."""
+"""Ephemeral znodes that stand for as long as a session does, and never twice."""
 
 import threading
 import uuid

@@ -10,7 +10,7 @@ from typing import Any
 from kazoo.client import KazooState
 from kazoo.exceptions import SessionExpiredError
 
-from pyspider_zk.core.sessions import Times
+from pyspider_zk.zookeeper.session_times import Times
 from pyspider_zk.zookeeper.wire import Wire
 
 logger = logging.getLogger("pyspider_zk.session")

@@ -1,4 +1,4 @@
-"""Znodes that were passed over because nobody can read them."""
+"""Unreadable znodes: passed over, and named."""
 
 import logging
 import threading

@@ -13,7 +13,7 @@ LOOK = 5.0  # seconds; watches are hints, so look again even if none fired
 RETRY_PAUSE = 0.2  # seconds, while ZooKeeper does not answer
 
 
-class Waiting:
+class Waiter:
     """Looks, sleeps until something changes, and looks again.
 
     Threads: one thread waits; ``wake`` may be called from any, kazoo's included.

@@ -12,16 +12,16 @@ from pathlib import Path
 import redis
 from kazoo.client import KazooClient
 
+from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.config import Settings
 from pyspider_zk.local.folder import Running
 from pyspider_zk.local.logins import with_password
 from pyspider_zk.zookeeper.access import login
-from pyspider_zk.zookeeper.directory import Directory
 from tests.attack.canaries import plant
 from tests.attack.doors import PORTS
 from tests.attack.state import State, contents, keys, rows, znodes
 from tests.chaos.network import Network
-from tests.running_cluster import settings_of, up
+from tests.support.running_cluster import settings_of, up
 
 MACHINE, NEIGHBOUR = "machine", "neighbour"
 NOBODY = 65534  # the user of that name

@@ -23,17 +23,17 @@ import trustme
 from cryptography.hazmat.primitives import serialization
 from kazoo.client import KazooClient
 
+from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.config import Settings, settings_from
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.local import programs
 from pyspider_zk.local.child import Child, tail
 from pyspider_zk.webui.users import change_users, read_users
-from pyspider_zk.zookeeper.directory import Directory
 from tests.attack.canaries import KEPT, URL_CANARY, plant
 from tests.attack.doors import LISTENS, PORTS, REDIS_PORT, ZOOKEEPER_PORT, Who
 from tests.chaos.network import Network
-from tests.rpc_url import rpc_url
-from tests.secured_servers import NETTY
+from tests.support.rpc_url import rpc_url
+from tests.support.secured_servers import NETTY
 
 REPOSITORY = Path(__file__).parents[2]
 ATTACKER = "attacker"

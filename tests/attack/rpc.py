@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.attack.canaries import KEPT, MEMBERS_ONLY
 from tests.attack.web import ask, told
-from tests.rpc_url import rpc_url
+from tests.support.rpc_url import rpc_url
 
 METHODS = ("GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "JUNK")
 _TASK = {"project": KEPT, "taskid": "attacked", "url": "data:,attacked"}
@@ -65,7 +65,7 @@ def arguments_of(name: str) -> tuple[Any, ...]:
 
 
 def functions(address: str, secret: str) -> list[str]:
-    """Return what a scheduler's dispatcher has, as it tells who knows the secret."""
+    """Return what a scheduler's batch_service has, as it tells who knows the secret."""
     with xmlrpc.client.ServerProxy(rpc_url(address, secret), allow_none=True) as proxy:
         found = proxy.system.listMethods()
     assert isinstance(found, list)

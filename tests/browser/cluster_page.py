@@ -5,7 +5,7 @@ import re
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
 
-from .conftest import Watch
+from tests.browser.conftest import Watch
 
 GRAVE = ("serious", "critical")
 

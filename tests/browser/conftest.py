@@ -18,14 +18,14 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 from pyspider.database import connect_database
 
+from pyspider_zk.cluster.records import Member
 from pyspider_zk.cluster_secret import read_cluster_secret
-from pyspider_zk.core.records import Member
 from pyspider_zk.errors import MissingService
-from pyspider_zk.hooks.rpc_client import Credentials, call
 from pyspider_zk.local import programs
 from pyspider_zk.local.folder import Running
 from pyspider_zk.local.services import RedisServer, ZooKeeperServer
-from tests.running_cluster import up
+from pyspider_zk.rpc.client import Credentials, call
+from tests.support.running_cluster import up
 
 T = TypeVar("T")
 

@@ -5,12 +5,11 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from pyspider_zk.core.names import Kind
 from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.connect import connect
-
-from .cluster_page import open_page, tick
-from .conftest import ROOT, Cluster, Web
+from pyspider_zk.queues.names import QueueKind
+from tests.browser.cluster_page import open_page, tick
+from tests.browser.conftest import ROOT, Cluster, Web
 
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
@@ -33,9 +32,9 @@ class Handler(BaseHandler):
 
 
 BROKEN = [
-    (Kind.NEWTASK, {"taskid": "b7c1", "url": "https://shop.example.org/list?page=7"}),
-    (Kind.NEWTASK, {"project": "news_00", "url": "https://news.example.org/"}),
-    (Kind.STATUS, {"taskid": "e02f", "project": "blog_02"}),
+    (QueueKind.NEWTASK, {"taskid": "b7c1", "url": "https://shop.example.org/list?page=7"}),
+    (QueueKind.NEWTASK, {"project": "news_00", "url": "https://news.example.org/"}),
+    (QueueKind.STATUS, {"taskid": "e02f", "project": "blog_02"}),
 ]
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from .cluster_page import confirm, dialog, forgive
-from .conftest import Cluster, Watch, Web
+from tests.browser.cluster_page import confirm, dialog, forgive
+from tests.browser.conftest import Cluster, Watch, Web
 
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 

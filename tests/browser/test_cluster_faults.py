@@ -8,10 +8,16 @@ import pytest
 from kazoo.client import KazooClient
 from playwright.sync_api import Locator, Page, expect
 
+from tests.browser.cluster_page import (
+    check_accessibility,
+    confirm,
+    dialog,
+    forgive,
+    open_page,
+    row,
+)
+from tests.browser.conftest import Cluster, Watch, Web
 from tests.conftest import Faults
-
-from .cluster_page import check_accessibility, confirm, dialog, forgive, open_page, row
-from .conftest import Cluster, Watch, Web
 
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 

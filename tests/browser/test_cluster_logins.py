@@ -15,11 +15,17 @@ from urllib.request import urlopen
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from pyspider_zk.core.roles import Role
+from pyspider_zk.webui.roles import Role
 from pyspider_zk.webui.users import change_users
-
-from .cluster_page import action, check_accessibility, confirm, dialog, open_page, tick
-from .conftest import ROOT, WINDOW, Cluster
+from tests.browser.cluster_page import (
+    action,
+    check_accessibility,
+    confirm,
+    dialog,
+    open_page,
+    tick,
+)
+from tests.browser.conftest import ROOT, WINDOW, Cluster
 
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from pyspider_zk.core.names import Kind
 from pyspider_zk.queues.api import Message, SlotQueues
 from pyspider_zk.queues.connect import connect
-
-from .cluster_page import (
+from pyspider_zk.queues.names import QueueKind
+from tests.browser.cluster_page import (
     action,
     check_accessibility,
     check_fits,
@@ -22,7 +21,7 @@ from .cluster_page import (
     row,
     tick,
 )
-from .conftest import SCRIPT, Cluster, Watch, Web
+from tests.browser.conftest import SCRIPT, Cluster, Watch, Web
 
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
@@ -49,7 +48,7 @@ def letters(cluster: Cluster, eventually: Eventually) -> Iterator[SlotQueues]:
     queues = connect(cluster.redis.url, 0, 256).slot_queues
     queues.discard(each.tag for each in queues.dead_letters(queues.dead()))
     bodies = [{"taskid": f"t{n}", "url": "http://x.example/"} for n in range(3)]
-    queues.publish([Message(Kind.NEWTASK, slot, body) for slot, body in enumerate(bodies)])
+    queues.publish([Message(QueueKind.NEWTASK, slot, body) for slot, body in enumerate(bodies)])
     eventually(lambda: queues.dead() == 3)
     yield queues
     queues.discard(each.tag for each in queues.dead_letters(queues.dead()))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from .cluster_page import (
+from tests.browser.cluster_page import (
     action,
     check_accessibility,
     confirm,
@@ -16,7 +16,7 @@ from .cluster_page import (
     row,
     tick,
 )
-from .conftest import Cluster, Watch, Web
+from tests.browser.conftest import Cluster, Watch, Web
 
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 

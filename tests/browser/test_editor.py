@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from .cluster_page import forgive
-from .conftest import SCRIPT, Watch, Web, save, write_script
+from tests.browser.cluster_page import forgive
+from tests.browser.conftest import SCRIPT, Watch, Web, save, write_script
 
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 

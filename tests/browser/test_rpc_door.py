@@ -5,10 +5,10 @@ import xmlrpc.client
 import pytest
 from playwright.sync_api import Browser
 
-from pyspider_zk.zookeeper.directory import Directory
+from pyspider_zk.cluster.directory import Directory
 from tests.browser.conftest import Web
-from tests.rpc_url import rpc_url
-from tests.running_cluster import settings_of
+from tests.support.rpc_url import rpc_url
+from tests.support.running_cluster import settings_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 

@@ -7,11 +7,11 @@ import xmlrpc.client
 from contextlib import suppress
 from typing import Any, Self
 
+from pyspider_zk.cluster.directory import Directory
+from pyspider_zk.cluster.records import Member
 from pyspider_zk.config import Settings
-from pyspider_zk.core.records import Member
 from pyspider_zk.errors import ClusterError
-from pyspider_zk.hooks.rpc_client import Credentials, call
-from pyspider_zk.zookeeper.directory import Directory
+from pyspider_zk.rpc.client import Credentials, call
 
 SIZE = 4
 """Projects that are started in one go."""

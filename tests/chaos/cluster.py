@@ -12,9 +12,9 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
 
-from pyspider_zk.core.names import Tree
-from pyspider_zk.core.ownership import candidate_of, leader_of
-from pyspider_zk.core.records import Assignment, Member
+from pyspider_zk.cluster.records import Assignment, Member
+from pyspider_zk.cluster.rules import candidate_of, leader_of
+from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.local.child import Child
 from tests.chaos.network import Network
 from tests.chaos.services import (

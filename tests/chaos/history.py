@@ -19,14 +19,14 @@ States = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Effect:
-    """Something a member did for a slot: from before it asked its gate until it was done.
+    """Something a member did for a slot: from before it asked its fence until it was done.
 
     Attributes:
         member: the label of a scheduler process.
         end: when it was done; its start, if the process was killed before.
-        outcome: done, refused (by the gate), failed, or unknown: killed before the end.
+        outcome: done, refused (by the fence), failed, or unknown: killed before the end.
         status: of an insert or update: the state that the task's row was given.
-        selected: of a dispatch: when it was decided on; it may have waited for gate or queue.
+        selected: of a dispatch: when it was decided on; it may have waited for fence or queue.
         by_hand: asked for over XML-RPC, not by the scheduling loop.
     """
 
@@ -65,7 +65,7 @@ class Tenure:
         left: when it was begun to be given up; None: never, the process ended or is the last.
         gone: when it had been given up to the end; None: never, something came between.
         planned: the leader had asked for it, or the process ended in order.
-        clean: its gate was open then, so the next owner could be left what no database holds.
+        clean: its fence was open then, so the next owner could be left what no database holds.
         received: it got all of that from the one before; None: the slot had no projects.
         found: the state of each project once the slot was loaded.
         given: the same when the slot was begun to be given up.

@@ -9,18 +9,18 @@ import zlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pyspider_zk.core.ownership import Rules
-from pyspider_zk.hooks import slot_projects
+from pyspider_zk.cluster.rules import Rules
+from pyspider_zk.scheduling import projects
 
 ENDS_AFTER = 9.0
 """Seconds until a scheduler that ends by itself does."""
 
 
-def _no_gate(scheduler: Any) -> None:
+def _no_fence(scheduler: Any) -> None:
     """Do whatever is held in memory, however old the lease is."""
-    gate = scheduler.gate
-    gate.is_open = gate.holds
-    gate.all_open = lambda: True
+    fence = scheduler.fence
+    fence.is_open = fence.holds
+    fence.all_open = lambda: True
 
 
 def _no_wait(_: Any) -> None:
@@ -30,13 +30,13 @@ def _no_wait(_: Any) -> None:
 
 def _no_handoff(scheduler: Any) -> None:
     """Leave the next owner nothing but what the databases hold."""
-    scheduler._holdings._save = lambda *_, **__: None
+    scheduler._handover._save = lambda *_, **__: None
 
 
 def _no_state(_: Any) -> None:
     """Take over neither rate nor pause nor counters."""
-    slot_projects.restore_state = lambda *_: None
-    slot_projects.load_windows = lambda *_: None
+    projects.restore_state = lambda *_: None
+    projects.load_windows = lambda *_: None
 
 
 def _no_tick_pages(scheduler: Any) -> None:
@@ -91,7 +91,7 @@ def _share(task: Mapping[str, Any]) -> int:
 
 
 MUTATIONS: Mapping[str, Callable[[Any], None]] = {
-    "gate": _no_gate,
+    "fence": _no_fence,
     "wait": _no_wait,
     "handoff": _no_handoff,
     "state": _no_state,

@@ -16,8 +16,8 @@ from xmlrpc.client import ServerProxy
 
 from pyspider.database import connect_database
 
+from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.config import Settings
-from pyspider_zk.zookeeper.directory import Directory
 from tests.chaos import report
 from tests.chaos.batches import SCRIPT, Starter, batches
 from tests.chaos.cluster import Cluster, await_that
@@ -34,7 +34,7 @@ from tests.chaos.services import (
     write_config,
 )
 from tests.chaos.site import Project, Site, failing, projects
-from tests.rpc_url import rpc_url
+from tests.support.rpc_url import rpc_url
 
 FINISH_PATIENCE = 240.0
 """Seconds that the crawl may go on once all faults are undone."""

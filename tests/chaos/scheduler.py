@@ -1,7 +1,7 @@
 """The product's scheduler, unchanged, which writes down what it owns and every effect it has.
 
-The stamp of an effect's start is taken before its gate is asked, so a process that is stopped
-between gate and effect shows as one long effect around the stop.
+The stamp of an effect's start is taken before its fence is asked, so a process that is stopped
+between fence and effect shows as one long effect around the stop.
 """
 
 import itertools
@@ -14,9 +14,9 @@ from typing import Any
 from pyspider.scheduler.scheduler import Project
 from pyspider.scheduler.task_queue import TaskQueue
 
-from pyspider_zk.errors import GateClosed
+from pyspider_zk.cluster.ownership import Ownership
+from pyspider_zk.errors import FenceClosed
 from pyspider_zk.hooks import ClusterScheduler
-from pyspider_zk.hooks.ownership import Ownership
 from tests.chaos.mutations import MUTATIONS
 from tests.chaos.recorder import PROCESSING_TIMEOUT, Recorder, boottime
 
@@ -47,7 +47,7 @@ class ChaosScheduler(ClusterScheduler):
         super().run()
 
     def load_slot(self, slot: int, parts: Mapping[str, Any]) -> None:
-        epoch = self.gate.held.get(slot)
+        epoch = self.fence.held.get(slot)
         clean = all(part.get("clean") for part in parts.values()) if parts else None
         self.history.note("take", slot=slot, epoch=epoch, clean=clean)
         self._loading = slot
@@ -60,16 +60,16 @@ class ChaosScheduler(ClusterScheduler):
     def _update_project(self, project: dict[str, Any]) -> None:
         """Note what comes into memory only after its slot: a database was locked meanwhile."""
         name = project["name"]
-        slot = self.gate.slot(name)
+        slot = self.fence.slot(name)
         is_late = name not in self.projects and slot != self._loading
         super()._update_project(project)
         if is_late:
             state = {name: self._state(self.projects[name])}
-            self.history.note("loaded", slot=slot, epoch=self.gate.held.get(slot), states=state)
+            self.history.note("loaded", slot=slot, epoch=self.fence.held.get(slot), states=state)
 
     def states(self, slot: int) -> dict[str, Any]:
         """Return what no database holds of the projects of a slot."""
-        mine = (one for one in list(self.projects.values()) if self.gate.slot(one.name) == slot)
+        mine = (one for one in list(self.projects.values()) if self.fence.slot(one.name) == slot)
         return {one.name: self._state(one) for one in mine}
 
     def _state(self, project: Project) -> dict[str, Any]:
@@ -101,7 +101,7 @@ class ChaosScheduler(ClusterScheduler):
 
     def forget_selected(self, slots: Mapping[int, int]) -> None:
         """Forget what was selected of slots and not sent: the next owner selects anew."""
-        for key in [key for key in self._selected if self.gate.slot(key[0]) in slots]:
+        for key in [key for key in self._selected if self.fence.slot(key[0]) in slots]:
             del self._selected[key]
 
     def _sending(self, task: dict[str, Any]) -> Any:
@@ -110,7 +110,7 @@ class ChaosScheduler(ClusterScheduler):
     @contextmanager
     def _effect(self, kind: str, task: dict[str, Any], since: float) -> Iterator[None]:
         number = next(self._numbers)
-        slot = self.gate.slot(task["project"])
+        slot = self.fence.slot(task["project"])
         about = {"project": task["project"], "task": task["taskid"], "url": task.get("url")}
         if kind == "send":
             about["selected"] = self._selected.pop((task["project"], task["taskid"]), since)
@@ -120,13 +120,13 @@ class ChaosScheduler(ClusterScheduler):
             about["by_hand"] = True
         ticking = task["taskid"] == "_on_cronjob"
         tick = task["fetch"]["save"]["tick"] if ticking else None
-        epoch = self.gate.held.get(slot)
+        epoch = self.fence.held.get(slot)
         self.history.note(kind, at=since, n=number, slot=slot, epoch=epoch, tick=tick, **about)
         outcome = "unknown"
         try:
             yield
             outcome = "done"
-        except GateClosed:
+        except FenceClosed:
             outcome = "refused"
             raise
         except Exception as error:
@@ -143,12 +143,12 @@ class _HoldingsWatch:
         self._scheduler = scheduler
         self._told: set[tuple[int, int]] = set()
         self._left: set[tuple[int, int]] = set()
-        holdings = scheduler._holdings
+        holdings = scheduler._handover
         self._follow, self._give_up = holdings.follow, holdings.give_up
         holdings.follow, holdings.give_up = self.follow, self.give_up
 
     def follow(self, ownership: Ownership) -> None:
-        held = set(self._scheduler.gate.held)
+        held = set(self._scheduler.fence.held)
         asked = {pair for pair in ownership.view.releasing.items() if pair[0] not in held}
         self._follow(ownership)
         for slot, epoch in asked - self._told - self._left:
@@ -159,7 +159,7 @@ class _HoldingsWatch:
         slots = dict(slots)
         if slots:
             self._left.update(slots.items())
-            clean = planned and self._scheduler.gate.all_open()
+            clean = planned and self._scheduler.fence.all_open()
             about = {"planned": planned, "clean": clean, "slots": slots}
             states = {slot: self._scheduler.states(slot) for slot in slots} if clean else {}
             states = {slot: found for slot, found in states.items() if found}

@@ -17,7 +17,7 @@ CUTS = ("drop_both", "stop")
 MOVES = ("drain", "join")
 
 FOUND = {
-    "gate": (CUTS, "overlaps"),
+    "fence": (CUTS, "overlaps"),
     "wait": (CUTS, "overlaps"),
     "handoff": (MOVES, "handovers"),
     "state": (MOVES, "handovers"),

@@ -6,7 +6,16 @@ from typing import Any
 import pytest
 
 from tests.chaos import checker
-from tests.chaos.checks import handovers, jobs, members, owners, pages, repeats, ticks, times
+from tests.chaos.checks import (
+    handovers,
+    jobs,
+    members,
+    owners,
+    pages,
+    repeats,
+    ticks,
+    times,
+)
 from tests.chaos.history import (
     Effect,
     History,
@@ -125,7 +134,7 @@ def test_effects_on_different_slots_do_not_overlap() -> None:
     assert owners.overlaps([effect("a", 1, 0, 2), effect("b", 1, 1, 3, slot=2)]) == []
 
 
-def test_what_the_gate_refused_and_what_was_asked_by_hand_count_for_nothing() -> None:
+def test_what_the_fence_refused_and_what_was_asked_by_hand_count_for_nothing() -> None:
     refused = effect("a", 1, 4, 5, outcome="refused")
     by_hand = effect("a", None, 4, 5)
 
@@ -382,7 +391,7 @@ def test_a_batch_that_is_done_and_started_its_project_is_not_lost() -> None:
         History(effects=[started("a", 1, 1)], final=batch("running")),
         History(effects=[started("a", 1, 1)], final=batch(p="it is gone")),
     ],
-    ids=["not started", "the gate was shut", "not done", "failed"],
+    ids=["not started", "the fence was shut", "not done", "failed"],
 )
 def test_a_batch_that_did_not_do_what_was_asked_is_lost(history: History) -> None:
     assert jobs.jobs_lost(history) == ["b p"]

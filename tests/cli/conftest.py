@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pyspider_zk.cli.main import cli
+from pyspider_zk.cluster.coordinator import Coordinator
+from pyspider_zk.cluster.presence import Presence
+from pyspider_zk.cluster.records import Component, ComponentKind, Load, Member
 from pyspider_zk.config import Settings
-from pyspider_zk.core.records import Component, ComponentKind, Load, Member
-from pyspider_zk.zookeeper.coordinator import Coordinator
-from pyspider_zk.zookeeper.presence import Presence
 
 Run = Callable[..., Result]
 

@@ -10,7 +10,7 @@ import pytest
 
 from pyspider_zk.cli.stock import set_apart
 from tests.cli.conftest import Run
-from tests.cli.processes import lines_until, process, rest
+from tests.support.processes import lines_until, process, rest
 
 pytestmark = pytest.mark.slow  # each runs whole components of pyspider
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import redis
 
-from pyspider_zk.core.names import Kind
 from pyspider_zk.local.folder import Running, announce, claimed
 from pyspider_zk.queues.api import Message, SlotQueues
 from pyspider_zk.queues.codec import encode
 from pyspider_zk.queues.connect import connect
+from pyspider_zk.queues.names import QueueKind
 from tests.cli.conftest import Run
 
 SLOTS = 8
@@ -28,8 +28,8 @@ def queues(redis_url: str) -> Any:
 def bury(queues: SlotQueues, *bodies: object) -> list[str]:
     """Bury messages of slot 3; return the tags of their letters in the same order."""
     queues.take([3])
-    queues.publish([Message(Kind.NEWTASK, 3, body) for body in bodies])
-    for delivery in queues.read(Kind.NEWTASK, len(bodies)):
+    queues.publish([Message(QueueKind.NEWTASK, 3, body) for body in bodies])
+    for delivery in queues.read(QueueKind.NEWTASK, len(bodies)):
         queues.bury(delivery, "a task needs taskid")
     return [letter.tag for letter in queues.dead_letters(len(bodies))][::-1]
 
@@ -105,7 +105,7 @@ def test_named_letters_are_replayed(run: Run, redis_url: str, queues: SlotQueues
     first, second, third = bury(queues, "a", "b", "c")
     result = run("dead-letters", "replay", first, third, "--message-queue", redis_url)
     assert (result.exit_code, result.output) == (0, "2 dead letters put back\n")
-    assert [delivery.body for delivery in queues.read(Kind.NEWTASK, 9)] == ["a", "c"]
+    assert [delivery.body for delivery in queues.read(QueueKind.NEWTASK, 9)] == ["a", "c"]
     assert [letter.tag for letter in queues.dead_letters(9)] == [second]
 
 
@@ -116,7 +116,7 @@ def test_all_letters_are_replayed_oldest_first(
     bury(queues, *"abc")
     result = run("dead-letters", "replay", "--all", "--message-queue", redis_url)
     assert (result.exit_code, result.output) == (0, "3 dead letters put back\n")
-    assert [delivery.body for delivery in queues.read(Kind.NEWTASK, 9)] == ["a", "b", "c"]
+    assert [delivery.body for delivery in queues.read(QueueKind.NEWTASK, 9)] == ["a", "b", "c"]
 
 
 @pytest.mark.redis
@@ -125,7 +125,7 @@ def test_letters_are_dropped(run: Run, redis_url: str, queues: SlotQueues) -> No
     one = run("dead-letters", "drop", first, "--message-queue", redis_url)
     rest = run("dead-letters", "drop", "--all", "--message-queue", redis_url)
     assert [one.output, rest.output] == ["1 dead letter dropped\n", "2 dead letters dropped\n"]
-    assert (queues.dead(), queues.lengths()[Kind.NEWTASK]) == (0, 0)
+    assert (queues.dead(), queues.lengths()[QueueKind.NEWTASK]) == (0, 0)
 
 
 @pytest.mark.redis

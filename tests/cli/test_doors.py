@@ -11,7 +11,7 @@ from pyspider_zk.cli.stock import set_apart
 from pyspider_zk.config import Settings
 from pyspider_zk.local import ports
 from tests.cli.conftest import Run
-from tests.cli.processes import lines_until, process, rest
+from tests.support.processes import lines_until, process, rest
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - refused unless somebody insists
 STOCK = {

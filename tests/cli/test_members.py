@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from pyspider_zk.cluster.scale import ScaleNode
 from pyspider_zk.config import Settings
-from pyspider_zk.zookeeper.scale import ScaleNode
 from tests.cli.conftest import Run, hosts
-from tests.cli.processes import PROGRAM, STOCK_PROGRAM, process, rest
-from tests.secured_servers import authority
+from tests.support.processes import PROGRAM, STOCK_PROGRAM, process, rest
+from tests.support.secured_servers import authority
 
 CLASS = ("--scheduler-cls", "pyspider_zk.hooks.ClusterScheduler")
 

@@ -13,8 +13,8 @@ import pytest
 
 from pyspider_zk.config import Settings
 from tests.cli.conftest import Run, hosts
-from tests.cli.processes import PROGRAM, ROOT, lines_until, process
-from tests.live_cluster import Cluster, living
+from tests.support.live_cluster import Cluster, living
+from tests.support.processes import PROGRAM, ROOT, lines_until, process
 
 pytestmark = pytest.mark.zk
 

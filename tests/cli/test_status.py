@@ -13,26 +13,26 @@ import pytest
 from pyspider.message_queue import connect_message_queue
 from rich.console import Console
 
-from pyspider_zk.cli.overview import Lengths
+from pyspider_zk.cli.overview import QueueCounts
 from pyspider_zk.cli.status import render
-from pyspider_zk.config import Settings
-from pyspider_zk.core.names import Kind
-from pyspider_zk.core.records import (
+from pyspider_zk.cluster.records import (
     Assignment,
     Cluster,
     Component,
     ComponentKind,
     Load,
     Member,
-    MemberId,
     Meta,
     Slot,
 )
+from pyspider_zk.config import Settings
 from pyspider_zk.errors import Unavailable
+from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.local.folder import Running, announce, claimed
 from pyspider_zk.local.services import RedisServer
 from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.connect import connect
+from pyspider_zk.queues.names import QueueKind
 from tests.cli.conftest import MEMBER, Run, hosts
 
 
@@ -40,8 +40,8 @@ def fill(url: str, slots: int) -> None:
     """Put messages into every kind of queue."""
     queues = connect(url, 0, slots)
     queues.slot_queues.publish(
-        [Message(Kind.NEWTASK, slot, {"project": "p"}) for slot in range(3)]
-        + [Message(Kind.STATUS, 1, {"project": "p"})]
+        [Message(QueueKind.NEWTASK, slot, {"project": "p"}) for slot in range(3)]
+        + [Message(QueueKind.STATUS, 1, {"project": "p"})]
     )
     queues.close()
     connect_message_queue("newtask_queue", url).put({"project": "p"})
@@ -222,7 +222,7 @@ def test_a_narrow_terminal_keeps_what_matters() -> None:
 @pytest.mark.usefixtures("redis_server")  # skip where it is missing
 def test_a_redis_that_goes_away_between_two_questions_is_told_as_such(tmp_path: Path) -> None:
     with RedisServer(tmp_path) as server:
-        lengths = Lengths(server.url, slots=8)
+        lengths = QueueCounts(server.url, slots=8)
         assert lengths.read()["scheduler2fetcher"] == 0
 
     with pytest.raises(Unavailable):

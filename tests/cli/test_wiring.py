@@ -5,9 +5,7 @@ from typing import Any
 import click
 import pytest
 
-from pyspider_zk.config import Settings
-from pyspider_zk.errors import ConfigError
-from pyspider_zk.wiring import (
+from pyspider_zk.components.wiring import (
     INSECURE_OPTION,
     ZOOKEEPER_OPTION,
     current_limits,
@@ -15,6 +13,8 @@ from pyspider_zk.wiring import (
     current_queues,
     current_settings,
 )
+from pyspider_zk.config import Settings
+from pyspider_zk.errors import ConfigError
 
 
 @pytest.fixture(autouse=True)

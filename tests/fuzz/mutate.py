@@ -8,7 +8,7 @@ from typing import Any
 
 import msgpack
 
-from pyspider_zk.core.tasks import is_deeper
+from pyspider_zk.queues.tasks import is_deeper
 
 Path = tuple[Any, ...]
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import redis
 
-from pyspider_zk.core.slots import DEFAULT_SLOTS
+from pyspider_zk.limits import DEFAULT_SLOTS
 from tests.fuzz.inputs import Answer, Input, Surface
 from tests.fuzz.mutate import mutate_bytes, mutate_message, pick
 from tests.fuzz.spare import FUZZED

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from pyspider_zk.core.proof import Call, Prover, digest
+from pyspider_zk.rpc.proof import Call, Prover, digest
 from tests.fuzz.inputs import Answer, Input, Surface
 from tests.fuzz.mutate import ODD, mutate_bytes, mutate_value, pick
 from tests.fuzz.spare import FUZZED, call_spares, raw_spares

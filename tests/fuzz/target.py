@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from pyspider_zk.core.roles import Role
-from pyspider_zk.core.slots import DEFAULT_SLOTS, slot_of
+from pyspider_zk.limits import DEFAULT_SLOTS
+from pyspider_zk.projects.slots import slot_of
+from pyspider_zk.webui.roles import Role
 from pyspider_zk.webui.users import change_users
-from tests.crawling_cluster import CrawlingCluster
 from tests.fuzz import queues, records, rpc, web
 from tests.fuzz.api_cases import api_cases
 from tests.fuzz.inputs import Surface
 from tests.fuzz.spare import FUZZED
 from tests.poison.grip import Grip
+from tests.support.crawling_cluster import CrawlingCluster
 
 RATE = 10.0  # pages per second of a project
 LISTEN = 20.0  # seconds for real messages

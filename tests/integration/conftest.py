@@ -14,14 +14,15 @@ from xmlrpc.client import ServerProxy
 import pytest
 from pyspider.database import connect_database
 
+from pyspider_zk.cluster.directory import Directory
+from pyspider_zk.cluster.records import Cluster, Member
+from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
-from pyspider_zk.core.names import Tree
-from pyspider_zk.core.records import Cluster, Member, MemberId
+from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.local.ports import any_free, is_free
 from pyspider_zk.zookeeper.connection import Connection
-from pyspider_zk.zookeeper.directory import Directory
-from tests.cli.processes import PROGRAM, process
-from tests.rpc_url import rpc_url
+from tests.support.processes import PROGRAM, process
+from tests.support.rpc_url import rpc_url
 
 SCRIPT = """
 from pyspider.libs.base_handler import BaseHandler

@@ -9,10 +9,9 @@ from urllib.request import urlopen
 import pytest
 from pyspider.webui import app as stock_webui
 
-from pyspider_zk.core.records import Member
-from tests.cli.processes import STOCK_PROGRAM
-
-from .conftest import Crawl, Site
+from pyspider_zk.cluster.records import Member
+from tests.integration.conftest import Crawl, Site
+from tests.support.processes import STOCK_PROGRAM
 
 pytestmark = [pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 

@@ -15,14 +15,13 @@ import pytest
 from pyspider.message_queue import connect_message_queue
 
 from pyspider_zk.config import Settings
-from pyspider_zk.core.records import MemberId
 from pyspider_zk.errors import Unavailable
-from pyspider_zk.hooks.closing import ARCHIVE
+from pyspider_zk.groups.ids import MemberId
+from pyspider_zk.jobs.finalizer import ARCHIVE
 from pyspider_zk.local.databases import prepare
 from pyspider_zk.queues.connect import connect
-
-from .conftest import SCRIPT, Crawl, Site
-from .telling import TOLD
+from tests.integration.conftest import SCRIPT, Crawl, Site
+from tests.integration.telling import TOLD
 
 pytestmark = [pytest.mark.zk, pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(400)]
 

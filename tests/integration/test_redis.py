@@ -12,8 +12,7 @@ import redis
 
 from pyspider_zk.config import Settings
 from pyspider_zk.local.services import RedisServer
-
-from .conftest import Crawl, Site
+from tests.integration.conftest import Crawl, Site
 
 pytestmark = [pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 

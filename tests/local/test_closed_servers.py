@@ -20,7 +20,7 @@ from pyspider_zk.local.logins import with_password
 from pyspider_zk.local.services import RedisServer, ZooKeeperServer
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.protection import close_server
-from tests.running_cluster import PROGRAM, ROOT, settings_of, up
+from tests.support.running_cluster import PROGRAM, ROOT, settings_of, up
 
 pytestmark = [pytest.mark.zk, pytest.mark.redis]
 

@@ -6,14 +6,14 @@ import pytest
 
 from pyspider_zk.errors import ConfigError
 from pyspider_zk.local.cluster import LocalCluster
-from pyspider_zk.local.plan import Plan
+from pyspider_zk.local.plan import ProcessPlan
 
 
 def test_a_secret_that_others_can_read_starts_nothing(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("correct horse battery", encoding="ascii")
     secret.chmod(0o644)
-    cluster = LocalCluster(Plan(tmp_path), report=print)
+    cluster = LocalCluster(ProcessPlan(tmp_path), report=print)
     with pytest.raises(ConfigError, match=r"secret can be read by others \(mode 644\): chmod 600"):
         cluster.start()
     assert not (tmp_path / "zookeeper").exists()

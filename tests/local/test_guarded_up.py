@@ -13,7 +13,7 @@ from kazoo.exceptions import NoAuthError
 from pyspider_zk.config import Settings
 from pyspider_zk.local.services import RedisServer, ZooKeeperServer
 from pyspider_zk.zookeeper.connection import Connection
-from tests.running_cluster import PROGRAM, ROOT, up
+from tests.support.running_cluster import PROGRAM, ROOT, up
 
 PASSWORDS = {"zookeeper": "zookeeper-HIDDEN-1", "redis": "redis-HIDDEN/2"}
 

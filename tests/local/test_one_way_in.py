@@ -19,16 +19,17 @@ import pytest
 from kazoo.client import KazooClient
 from pyspider.database import connect_database
 
-from pyspider_zk.core.names import Tree
-from pyspider_zk.core.records import Member, MemberId
+from pyspider_zk.cluster.directory import Directory
+from pyspider_zk.cluster.records import Member
+from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.errors import MissingService
+from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.local import programs
 from pyspider_zk.local.folder import Running
 from pyspider_zk.local.ports import any_free
 from pyspider_zk.zookeeper.access import login
-from pyspider_zk.zookeeper.directory import Directory
-from tests.rpc_url import rpc_url
-from tests.running_cluster import PROGRAM, listens, settings_of, up
+from tests.support.rpc_url import rpc_url
+from tests.support.running_cluster import PROGRAM, listens, settings_of, up
 
 pytestmark = [pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 

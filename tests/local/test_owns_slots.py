@@ -1,5 +1,6 @@
-from pyspider_zk.core.records import Assignment, Cluster, Member, MemberId, Meta, Slot
-from pyspider_zk.local.demo import owns_slots
+from pyspider_zk.cluster.records import Assignment, Cluster, Member, Meta, Slot
+from pyspider_zk.demo.demo import owns_slots
+from pyspider_zk.groups.ids import MemberId
 
 DEAD, HEIR = MemberId(0, "dead"), MemberId(1, "heir")
 NODE = Member("127.0.0.1:1", "here", 1, "0", started=0.0)

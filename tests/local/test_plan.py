@@ -6,7 +6,7 @@ from pathlib import Path
 from pyspider_zk.config import Settings
 from pyspider_zk.local.plan import (
     Addresses,
-    Plan,
+    ProcessPlan,
     component_commands,
     database_files,
     database_urls,
@@ -24,7 +24,7 @@ ADDRESSES = Addresses(
 
 
 def test_a_plan_runs_as_many_of_each_component_as_it_says():
-    plan = Plan(fetchers=2, processors=3)
+    plan = ProcessPlan(fetchers=2, processors=3)
 
     names = [command.name for command in component_commands(plan, ADDRESSES)]
 
@@ -41,8 +41,8 @@ def test_a_plan_runs_as_many_of_each_component_as_it_says():
 
 def test_every_process_is_told_where_everything_is():
     commands = [
-        scheduler_command(Plan(), ADDRESSES, 0),
-        *component_commands(Plan(), ADDRESSES),
+        scheduler_command(ProcessPlan(), ADDRESSES, 0),
+        *component_commands(ProcessPlan(), ADDRESSES),
     ]
 
     for command in commands:
@@ -64,7 +64,7 @@ def test_no_password_is_an_argument_or_shown():
         resultdb="mysql+resultdb://crawl:HIDDEN@db/result",
         webui_port=5000,
     )
-    plan = Plan(message_queue=secret.message_queue, taskdb=secret.taskdb)
+    plan = ProcessPlan(message_queue=secret.message_queue, taskdb=secret.taskdb)
 
     commands = [scheduler_command(plan, secret, 0), *component_commands(plan, secret)]
 
@@ -76,7 +76,7 @@ def test_no_password_is_an_argument_or_shown():
 
 
 def test_connections_of_its_own_have_the_login_and_go_to_the_cluster():
-    plan = Plan(settings=Settings(hosts="other:1", username="crawl", password="x"))  # noqa: S106
+    plan = ProcessPlan(settings=Settings(hosts="other:1", username="crawl", password="x"))  # noqa: S106
 
     assert ADDRESSES.settings(plan) == replace(
         plan.settings, hosts="127.0.0.1:2181", root="/pyspider-zk"
@@ -84,7 +84,7 @@ def test_connections_of_its_own_have_the_login_and_go_to_the_cluster():
 
 
 def test_a_scheduler_has_a_name_of_its_own_and_any_port():
-    command = scheduler_command(Plan(), ADDRESSES, 4)
+    command = scheduler_command(ProcessPlan(), ADDRESSES, 4)
 
     assert command.name == "scheduler-up-4"
     assert command.environ["PYSPIDER_ZK_NAME"] == "up-4"
@@ -95,7 +95,10 @@ def test_a_scheduler_has_a_name_of_its_own_and_any_port():
 def test_who_serves_or_calls_schedulers_is_told_where_the_secret_is():
     where = replace(ADDRESSES, secret_file="/d/secret")  # noqa: S106
 
-    commands = [scheduler_command(Plan(), where, 0), *component_commands(Plan(), where)]
+    commands = [
+        scheduler_command(ProcessPlan(), where, 0),
+        *component_commands(ProcessPlan(), where),
+    ]
 
     told = {each.name for each in commands if "PYSPIDER_ZK_SECRET_FILE" in each.environ}
     assert told == {"scheduler-up-0", "webui"}
@@ -103,7 +106,7 @@ def test_who_serves_or_calls_schedulers_is_told_where_the_secret_is():
 
 
 def commands(where):
-    return [scheduler_command(Plan(), where, 0), *component_commands(Plan(), where)]
+    return [scheduler_command(ProcessPlan(), where, 0), *component_commands(ProcessPlan(), where)]
 
 
 def test_every_process_is_told_the_login_that_was_made_for_zookeeper():
@@ -118,14 +121,14 @@ def test_every_process_is_told_the_login_that_was_made_for_zookeeper():
 
 
 def test_the_web_ui_listens_on_loopback_only():
-    webui = component_commands(Plan(), ADDRESSES)[-1]
+    webui = component_commands(ProcessPlan(), ADDRESSES)[-1]
 
     assert webui.line[-5:] == ("webui", "--host", "127.0.0.1", "--port", "5000")
     assert ADDRESSES.webui == "http://127.0.0.1:5000/"
 
 
 def test_a_config_file_is_named_absolutely_before_the_command():
-    plan = Plan(config=Path("config.json"))
+    plan = ProcessPlan(config=Path("config.json"))
 
     line = scheduler_command(plan, ADDRESSES, 0).line
 
@@ -135,7 +138,7 @@ def test_a_config_file_is_named_absolutely_before_the_command():
 
 
 def test_a_database_without_url_is_a_file_in_the_folder():
-    plan = Plan(folder=Path("/d"), taskdb="mysql+taskdb://h/t")
+    plan = ProcessPlan(folder=Path("/d"), taskdb="mysql+taskdb://h/t")
 
     assert database_files(plan) == {
         "projectdb": Path("/d/project.db"),

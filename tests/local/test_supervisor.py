@@ -5,7 +5,8 @@ import sys
 import pytest
 
 from pyspider_zk.local.plan import Command
-from pyspider_zk.local.supervisor import FIRST_PAUSE, LONGEST_PAUSE, STEADY, Hopeless, Supervisor
+from pyspider_zk.local.supervisor import PAUSES, STEADY, Hopeless, Supervisor
+from pyspider_zk.pauses import pause_after
 
 SLEEP = (sys.executable, "-c", "import time; time.sleep(60)")
 DEAF = (
@@ -51,9 +52,9 @@ def test_a_child_that_dies_is_started_again_after_a_pause(supervisor, said, faul
 
     die(supervisor, "a", now=10, faults=faults, eventually=eventually)
 
-    supervisor.tick(now=10 + FIRST_PAUSE - 0.1)
+    supervisor.tick(now=10 + PAUSES[0] - 0.1)
     assert supervisor.pid("a") is None
-    supervisor.tick(now=10 + FIRST_PAUSE)
+    supervisor.tick(now=10 + PAUSES[0])
     assert supervisor.pid("a")
     assert len(said) == 1
     assert "signal 9" in said[0]
@@ -68,7 +69,7 @@ def test_the_pause_grows_up_to_a_limit_and_only_the_first_death_is_told(
     now = 0
     for deaths in range(8):
         die(supervisor, "a", now, faults, eventually)
-        pause = min(FIRST_PAUSE * 2**deaths, LONGEST_PAUSE)
+        pause = pause_after(deaths + 1, PAUSES)
         supervisor.tick(now + pause - 0.1)
         assert supervisor.pid("a") is None
         now += pause
@@ -82,12 +83,12 @@ def test_a_long_life_forgives_earlier_deaths(supervisor, said, faults, eventuall
     supervisor.want([command("a")], now=0)
     supervisor.tick(now=0)
     die(supervisor, "a", 0, faults, eventually)
-    supervisor.tick(FIRST_PAUSE)
+    supervisor.tick(PAUSES[0])
 
-    now = FIRST_PAUSE + STEADY + 1
+    now = PAUSES[0] + STEADY + 1
     die(supervisor, "a", now, faults, eventually)
 
-    supervisor.tick(now + FIRST_PAUSE)
+    supervisor.tick(now + PAUSES[0])
     assert supervisor.pid("a")
     assert len(said) == 2
 

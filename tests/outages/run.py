@@ -7,8 +7,8 @@ from pathlib import Path
 
 import redis
 
-from tests.crawling_cluster import CrawlingCluster, grows
 from tests.outages.ways import all_away
+from tests.support.crawling_cluster import CrawlingCluster, grows
 
 PATIENCE = 120.0  # seconds until what does not go on is said never to
 FINISH = 120.0  # seconds until all pages must be crawled at the end

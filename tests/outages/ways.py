@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 from pyspider_zk.local.services import Server
-from tests.crawling_cluster import CrawlingCluster
+from tests.support.crawling_cluster import CrawlingCluster
 
 LOCK_PATIENCE = 30.0  # seconds until the lock is had: others write all the time
 _BESIDE = ("-wal", "-shm", "-journal")

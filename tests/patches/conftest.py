@@ -7,7 +7,8 @@ from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from spiders import SCRIPT, Site, Spider
+
+from tests.patches.spiders import SCRIPT, Site, Spider
 
 PATCHES = Path(__file__).resolve().parents[2] / "patches"
 sys.path.insert(0, str(PATCHES))  # for the engine; the installed pyspider needs nothing of it

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 import requests
 from pyspider.run import cli
-from spiders import DEADLINE, Spider, wait_for
+
+from tests.patches.spiders import DEADLINE, Spider, wait_for
 
 pytestmark = pytest.mark.slow  # each runs whole components of pyspider
 

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from spiders import Spider, wait_for
+
+from tests.patches.spiders import Spider, wait_for
 
 pytestmark = pytest.mark.slow  # each runs whole components of pyspider
 

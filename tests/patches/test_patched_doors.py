@@ -9,7 +9,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from spiders import DEADLINE, Spider
+
+from tests.patches.spiders import DEADLINE, Spider
 
 PHANTOMJS = """#!/bin/sh
 echo "$@"

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import requests
 from pyspider.webui.identity import Identity, credentials, identify
-from spiders import DEADLINE, Spider
+
+from tests.patches.spiders import DEADLINE, Spider
 
 LOGIN = {"webui_username": "ann", "webui_password": "secret"}
 VIEWER = {"viewer_username": "eve", "viewer_password": "look"}

@@ -5,7 +5,8 @@ import threading
 from typing import Any
 
 import pytest
-from spiders import DEADLINE, Spider, wait_for
+
+from tests.patches.spiders import DEADLINE, Spider, wait_for
 
 pytestmark = pytest.mark.slow  # each runs whole components of pyspider
 

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from spiders import Spider
+
+from tests.patches.spiders import Spider
 
 BASE = "from pyspider.libs.base_handler import *\n"
 

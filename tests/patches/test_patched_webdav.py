@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 import requests
 from requests.auth import HTTPDigestAuth
-from spiders import DEADLINE, Spider
+
+from tests.patches.spiders import DEADLINE, Spider
 
 AUTH = ("me", "secret")
 LOCK = """<?xml version="1.0"?>

@@ -6,7 +6,8 @@ from typing import Any
 from xmlrpc.client import ServerProxy
 
 import pytest
-from spiders import Spider, wait_for
+
+from tests.patches.spiders import Spider, wait_for
 
 pytestmark = pytest.mark.slow  # each runs whole components of pyspider
 

@@ -17,10 +17,11 @@ import msgpack
 import redis
 from kazoo.client import KazooClient
 
-from pyspider_zk.core.names import Tree
-from pyspider_zk.core.records import Assignment, Member
-from pyspider_zk.core.slots import DEFAULT_SLOTS, slot_of
-from tests.crawling_cluster import CrawlingCluster
+from pyspider_zk.cluster.records import Assignment, Member
+from pyspider_zk.cluster.tree import Tree
+from pyspider_zk.limits import DEFAULT_SLOTS
+from pyspider_zk.projects.slots import slot_of
+from tests.support.crawling_cluster import CrawlingCluster
 
 CALL_PATIENCE = 10.0  # seconds for an answer
 _COLUMNS = ("name", "group", "status", "script", "comments", "rate", "burst", "updatetime")

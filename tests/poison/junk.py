@@ -40,7 +40,7 @@ _NAMES = [
     "not_before",
     "claimant",
     "cancelled",
-    "untidy",
+    "needs_cleanup",
     "progress",
     "reason",
     "outcome",

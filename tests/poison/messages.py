@@ -6,7 +6,8 @@ from typing import Any
 
 import msgpack
 
-from pyspider_zk.core.slots import DEFAULT_SLOTS, slot_of
+from pyspider_zk.limits import DEFAULT_SLOTS
+from pyspider_zk.projects.slots import slot_of
 from tests.poison.entry import Place, Poison, Put
 from tests.poison.grip import Grip
 

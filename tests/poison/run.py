@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tests.crawling_cluster import CrawlingCluster
 from tests.poison.entry import Place, Poison, Put
 from tests.poison.grip import Grip
 from tests.poison.sight import Sight
+from tests.support.crawling_cluster import CrawlingCluster
 
 PROGRESS = 60.0  # seconds within which every healthy project must crawl on
 STEPS = 2  # pages of each healthy project after a group

@@ -10,9 +10,9 @@ from xmlrpc.client import Fault
 
 from kazoo.exceptions import NoNodeError
 
+from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.queues.connect import connect
-from pyspider_zk.zookeeper.directory import Directory
 from tests.poison.entry import Place, Poison, Put
 from tests.poison.grip import Grip
 

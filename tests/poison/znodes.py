@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
+from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.controller import WorkerController
-from pyspider_zk.core.names import Tree
 from pyspider_zk.errors import ClusterError
 from tests.poison import junk
 from tests.poison.entry import Place, Poison, Put

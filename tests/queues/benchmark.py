@@ -11,12 +11,12 @@ from typing import Any
 import msgpack
 import redis
 
-from pyspider_zk.core.names import Kind
-from pyspider_zk.core.slots import slot_of
+from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.connect import connect
+from pyspider_zk.queues.names import QueueKind
 
-NEW = Kind.NEWTASK
+NEW = QueueKind.NEWTASK
 TASKS = 20_000
 TASK = {"taskid": "0" * 32, "url": "http://localhost/a/page", "schedule": {"age": 3600}}
 

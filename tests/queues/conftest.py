@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from pyspider_zk.core.names import Kind, slot_queue
 from pyspider_zk.local.services import RedisServer
 from pyspider_zk.queues.api import Queues
+from pyspider_zk.queues.backpressure import Wait
 from pyspider_zk.queues.connect import connect
-from pyspider_zk.queues.limits import Wait
 from pyspider_zk.queues.memory import MemoryBroker
+from pyspider_zk.queues.names import QueueKind, slot_queue
 from pyspider_zk.queues.redis_link import record_key
 
 SLOTS = 8
@@ -26,11 +26,11 @@ class MemoryBackend:
         """Return the queues of one more process of the cluster."""
         return self.broker.queues(slots, limit, wait)
 
-    def put_raw(self, kind: Kind, slot: int, raw: bytes) -> None:
+    def put_raw(self, kind: QueueKind, slot: int, raw: bytes) -> None:
         """Put bytes into a slot queue."""
         self.broker.append((kind, slot), raw)
 
-    def put_inbox(self, kind: Kind, raw: bytes) -> None:
+    def put_inbox(self, kind: QueueKind, raw: bytes) -> None:
         """Put bytes into the inbox, as a stock component does."""
         self.broker.inboxes[kind].append(raw)
 
@@ -56,12 +56,12 @@ class RedisBackend:
         self._opened.append(queues)
         return queues
 
-    def put_raw(self, kind: Kind, slot: int, raw: bytes) -> None:
+    def put_raw(self, kind: QueueKind, slot: int, raw: bytes) -> None:
         """Put bytes into a slot queue."""
         self.client.xadd(slot_queue(kind, slot), {"body": raw})
         self.client.sadd(f"{kind.value}:ready", slot)
 
-    def put_inbox(self, kind: Kind, raw: bytes) -> None:
+    def put_inbox(self, kind: QueueKind, raw: bytes) -> None:
         """Put bytes into the inbox, as a stock component does."""
         self.client.rpush(kind.value, raw)
 

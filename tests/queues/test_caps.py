@@ -5,13 +5,13 @@ from typing import Any
 import msgpack
 import pytest
 
-from pyspider_zk.core.names import Kind
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.queues import caps, redis_dead_letters
 from pyspider_zk.queues.api import Message
-from pyspider_zk.queues.letters import letter_dict
+from pyspider_zk.queues.dead_letters import letter_dict
+from pyspider_zk.queues.names import QueueKind
 
-NEW = Kind.NEWTASK
+NEW = QueueKind.NEWTASK
 SMALL = 10_000  # bytes; the cap in these tests
 
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from pyspider_zk.core.names import Kind
 from pyspider_zk.queues import redis_dead_letters
 from pyspider_zk.queues.api import DeadLetter, Message, Queues, SlotQueues
 from pyspider_zk.queues.codec import encode
+from pyspider_zk.queues.names import QueueKind
 
-NEW, STATUS = Kind.NEWTASK, Kind.STATUS
+NEW, STATUS = QueueKind.NEWTASK, QueueKind.STATUS
 NOBODY_S = ["", "no tag", "0", "1-", "999-999", "9" * 30 + "-0"]
 
 
@@ -24,7 +24,9 @@ def queues(process: Queues) -> SlotQueues:
     return process.slot_queues
 
 
-def bury(queues: SlotQueues, *numbers: int, slot: int = 0, kind: Kind = NEW) -> list[DeadLetter]:
+def bury(
+    queues: SlotQueues, *numbers: int, slot: int = 0, kind: QueueKind = NEW
+) -> list[DeadLetter]:
     """Bury messages; return their letters in the same order."""
     queues.take([slot])
     queues.publish([Message(kind, slot, {"taskid": n, "project": "p"}) for n in numbers])
@@ -33,7 +35,7 @@ def bury(queues: SlotQueues, *numbers: int, slot: int = 0, kind: Kind = NEW) -> 
     return queues.dead_letters(len(numbers))[::-1]
 
 
-def ids(queues: SlotQueues, kind: Kind = NEW) -> list[int]:
+def ids(queues: SlotQueues, kind: QueueKind = NEW) -> list[int]:
     return [delivery.body["taskid"] for delivery in queues.read(kind, 1000)]
 
 

@@ -6,11 +6,11 @@ from typing import Any
 import msgpack
 import pytest
 
-from pyspider_zk.core.names import Kind
-from pyspider_zk.core.slots import slot_of
+from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.api import Queues
+from pyspider_zk.queues.names import QueueKind
 
-NEW, STATUS = Kind.NEWTASK, Kind.STATUS
+NEW, STATUS = QueueKind.NEWTASK, QueueKind.STATUS
 SLOTS = 8
 
 
@@ -29,7 +29,7 @@ def owner(backend: Any) -> Queues:
     return queues
 
 
-def read(owner: Queues, kind: Kind) -> list[tuple[int, Any]]:
+def read(owner: Queues, kind: QueueKind) -> list[tuple[int, Any]]:
     return [(delivery.slot, delivery.body) for delivery in owner.slot_queues.read(kind, 1000)]
 
 
@@ -100,9 +100,9 @@ def test_equal_messages_all_move(backend: Any, owner: Queues) -> None:
         (pack(task("x" * 65)), "65 characters"),
     ],
 )
-@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("kind", QueueKind)
 def test_what_is_no_task_goes_to_the_dead_letters(
-    backend: Any, owner: Queues, kind: Kind, raw: bytes, reason: str
+    backend: Any, owner: Queues, kind: QueueKind, raw: bytes, reason: str
 ) -> None:
     backend.put_inbox(kind, raw)
     backend.put_inbox(kind, pack(task("shop")))

@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
-from pyspider_zk.core.names import Kind
 from pyspider_zk.errors import BadMessage
-from pyspider_zk.queues.api import Delivery, Message, Move, Parked, Queues
-
-from .conftest import Backend, RedisBackend
+from pyspider_zk.queues.api import Delivery, Message, Parked, ParkingMove, Queues
+from pyspider_zk.queues.names import QueueKind
+from tests.queues.conftest import Backend, RedisBackend
 
 
 @pytest.fixture
@@ -16,7 +15,9 @@ def queues(backend: Backend) -> Queues:
     return backend.process()
 
 
-def deliver(queues: Queues, *bodies: Any, slot: int = 3, kind: Kind = Kind.NEWTASK) -> Any:
+def deliver(
+    queues: Queues, *bodies: Any, slot: int = 3, kind: QueueKind = QueueKind.NEWTASK
+) -> Any:
     """Publish messages; return them as their owner reads them."""
     queues.slot_queues.publish([Message(kind, slot, body) for body in bodies])
     queues.slot_queues.take([slot])
@@ -36,12 +37,12 @@ def test_a_parked_message_leaves_its_queue_and_is_found_by_the_next_owner(
 ) -> None:
     one, two = deliver(queues, {"n": 1}, {"n": 2})
 
-    assert queues.parking_lot.park([Move(one, {whole(one): one.body})]) == [True]
+    assert queues.parking_lot.park([ParkingMove(one, {whole(one): one.body})]) == [True]
 
-    assert queues.slot_queues.lengths()[Kind.NEWTASK] == 1
+    assert queues.slot_queues.lengths()[QueueKind.NEWTASK] == 1
     after = backend.process()
     after.slot_queues.take([3])
-    assert [each.tag for each in after.slot_queues.read(Kind.NEWTASK, 9)] == [two.tag]
+    assert [each.tag for each in after.slot_queues.read(QueueKind.NEWTASK, 9)] == [two.tag]
     assert after.parking_lot.load(range(8)) == [whole(one)]
     assert after.parking_lot.fetch([whole(one)]) == {whole(one): {"n": 1}}
 
@@ -49,19 +50,19 @@ def test_a_parked_message_leaves_its_queue_and_is_found_by_the_next_owner(
 def test_parking_makes_room_for_publishers(backend: Backend) -> None:
     queues = backend.process(limit=1)
     (one,) = deliver(queues, {"n": 1})
-    assert queues.slot_queues.full(Kind.NEWTASK, 3)
+    assert queues.slot_queues.full(QueueKind.NEWTASK, 3)
 
-    queues.parking_lot.park([Move(one, {whole(one): one.body})])
+    queues.parking_lot.park([ParkingMove(one, {whole(one): one.body})])
 
-    assert not queues.slot_queues.full(Kind.NEWTASK, 3)
+    assert not queues.slot_queues.full(QueueKind.NEWTASK, 3)
 
 
 def test_a_later_request_takes_the_place_of_the_former(queues: Queues) -> None:
     one, two = deliver(queues, {"n": 1}, {"n": 2})
     first, second = put_off(one, "a b"), put_off(two, "a b")
-    queues.parking_lot.park([Move(one, {first: {"n": 1}})])
+    queues.parking_lot.park([ParkingMove(one, {first: {"n": 1}})])
 
-    queues.parking_lot.park([Move(two, {second: {"n": 1, "m": 2}}, replaced=[first])])
+    queues.parking_lot.park([ParkingMove(two, {second: {"n": 1, "m": 2}}, replaced=[first])])
 
     assert queues.parking_lot.load([3]) == [second]
     assert queues.parking_lot.fetch([first, second]) == {second: {"n": 1, "m": 2}}
@@ -71,14 +72,14 @@ def test_one_message_is_parked_in_pieces(queues: Queues) -> None:
     (one,) = deliver(queues, [1, 2, 3])
     pieces = {put_off(one, "a"): 1, put_off(one, "b"): 2, whole(one, "q"): [3]}
 
-    queues.parking_lot.park([Move(one, pieces)])
+    queues.parking_lot.park([ParkingMove(one, pieces)])
 
     assert queues.parking_lot.fetch(queues.parking_lot.load([3])) == pieces
 
 
 def test_a_move_that_is_repeated_changes_nothing(queues: Queues) -> None:
     (one,) = deliver(queues, {"n": 1})
-    move = Move(one, {whole(one): one.body})
+    move = ParkingMove(one, {whole(one): one.body})
     queues.parking_lot.park([move])
     queues.parking_lot.remove([whole(one)])
 
@@ -91,39 +92,43 @@ def test_a_message_that_was_acknowledged_is_not_parked_any_more(queues: Queues) 
     (one,) = deliver(queues, {"n": 1})
     queues.slot_queues.acknowledge([one])
 
-    queues.parking_lot.park([Move(one, {whole(one): one.body})])
+    queues.parking_lot.park([ParkingMove(one, {whole(one): one.body})])
 
     assert queues.parking_lot.load([3]) == []
 
 
 def test_a_whole_message_finds_no_room_at_the_limit_and_stays(queues: Queues) -> None:
     one, two, three = deliver(queues, 1, 2, 3)
-    moves = [Move(each, {whole(each): each.body}) for each in (one, two)]
+    moves = [ParkingMove(each, {whole(each): each.body}) for each in (one, two)]
 
     assert queues.parking_lot.park(moves, limit=1) == [True, False]
 
-    assert queues.slot_queues.lengths()[Kind.NEWTASK] == 2
+    assert queues.slot_queues.lengths()[QueueKind.NEWTASK] == 2
     assert queues.parking_lot.load([3]) == [whole(one)]
     # but a task that was put off does: else what would release it could not arrive
-    assert queues.parking_lot.park([Move(three, {put_off(three, "t"): 3})], limit=1) == [True]
+    assert queues.parking_lot.park([ParkingMove(three, {put_off(three, "t"): 3})], limit=1) == [
+        True
+    ]
 
 
 def test_what_is_parked_is_told_in_the_order_of_publishing(queues: Queues) -> None:
     news = deliver(queues, *range(12))
-    packs = deliver(queues, *range(12), kind=Kind.STATUS)
-    moves = [Move(each, {whole(each): each.body}) for each in [*reversed(packs), *reversed(news)]]
+    packs = deliver(queues, *range(12), kind=QueueKind.STATUS)
+    moves = [
+        ParkingMove(each, {whole(each): each.body}) for each in [*reversed(packs), *reversed(news)]
+    ]
     queues.parking_lot.park(moves)
 
     found = queues.parking_lot.load([3])
 
-    for kind, sent in ((Kind.NEWTASK, news), (Kind.STATUS, packs)):
+    for kind, sent in ((QueueKind.NEWTASK, news), (QueueKind.STATUS, packs)):
         assert [each.tag for each in found if each.kind is kind] == [each.tag for each in sent]
 
 
 def test_only_what_is_asked_for_is_told(queues: Queues) -> None:
     (one,) = deliver(queues, 1, slot=1)
     (two,) = deliver(queues, 2, slot=2)
-    queues.parking_lot.park([Move(each, {whole(each): each.body}) for each in (one, two)])
+    queues.parking_lot.park([ParkingMove(each, {whole(each): each.body}) for each in (one, two)])
 
     assert queues.parking_lot.load([2, 5]) == [whole(two)]
     assert queues.parking_lot.load([]) == []
@@ -131,33 +136,33 @@ def test_only_what_is_asked_for_is_told(queues: Queues) -> None:
 
 def test_what_is_buried_becomes_a_dead_letter_that_can_be_replayed(queues: Queues) -> None:
     (one,) = deliver(queues, {"n": 1})
-    queues.parking_lot.park([Move(one, {whole(one): one.body})])
+    queues.parking_lot.park([ParkingMove(one, {whole(one): one.body})])
 
-    queues.parking_lot.park([Move(whole(one), reason="of no use")])
+    queues.parking_lot.park([ParkingMove(whole(one), reason="of no use")])
 
     assert queues.parking_lot.load([3]) == []
     (letter,) = queues.slot_queues.dead_letters(9)
-    assert (letter.kind, letter.slot, letter.reason) == (Kind.NEWTASK, 3, "of no use")
+    assert (letter.kind, letter.slot, letter.reason) == (QueueKind.NEWTASK, 3, "of no use")
     queues.slot_queues.replay([letter.tag])
     queues.slot_queues.take([3])
-    assert [each.body for each in queues.slot_queues.read(Kind.NEWTASK, 9)] == [{"n": 1}]
+    assert [each.body for each in queues.slot_queues.read(QueueKind.NEWTASK, 9)] == [{"n": 1}]
 
 
 def test_a_message_is_buried_and_its_good_part_parked_in_one_step(queues: Queues) -> None:
     (one,) = deliver(queues, ["good", "junk"])
 
-    queues.parking_lot.park([Move(one, {put_off(one, "t"): "good"}, reason="junk in it")])
+    queues.parking_lot.park([ParkingMove(one, {put_off(one, "t"): "good"}, reason="junk in it")])
 
     assert queues.slot_queues.dead() == 1
     assert queues.parking_lot.fetch(queues.parking_lot.load([3])) == {put_off(one, "t"): "good"}
-    assert queues.slot_queues.lengths()[Kind.NEWTASK] == 0
+    assert queues.slot_queues.lengths()[QueueKind.NEWTASK] == 0
 
 
 def test_a_parked_message_is_divided_within_the_lot(queues: Queues) -> None:
     (one,) = deliver(queues, [1, 2])
-    queues.parking_lot.park([Move(one, {whole(one): [1, 2]})])
+    queues.parking_lot.park([ParkingMove(one, {whole(one): [1, 2]})])
 
-    queues.parking_lot.park([Move(whole(one), {put_off(one, "t"): 2})])
+    queues.parking_lot.park([ParkingMove(whole(one), {put_off(one, "t"): 2})])
 
     assert queues.parking_lot.load([3]) == [put_off(one, "t")]
 
@@ -165,7 +170,7 @@ def test_a_parked_message_is_divided_within_the_lot(queues: Queues) -> None:
 def test_number_and_age_are_told_per_slot(queues: Queues) -> None:
     assert queues.parking_lot.waiting() == {}
     one, two = deliver(queues, 1, 2)
-    queues.parking_lot.park([Move(each, {whole(each): each.body}) for each in (one, two)])
+    queues.parking_lot.park([ParkingMove(each, {whole(each): each.body}) for each in (one, two)])
 
     (slot, waiting), *others = queues.parking_lot.waiting().items()
 
@@ -178,8 +183,8 @@ def test_number_and_age_are_told_per_slot(queues: Queues) -> None:
 def test_what_has_no_wire_form_is_refused_and_nothing_moved(queues: Queues) -> None:
     (one,) = deliver(queues, 1)
     with pytest.raises(BadMessage):
-        queues.parking_lot.park([Move(one, {whole(one): {1, 2}})])
-    assert queues.slot_queues.lengths()[Kind.NEWTASK] == 1
+        queues.parking_lot.park([ParkingMove(one, {whole(one): {1, 2}})])
+    assert queues.slot_queues.lengths()[QueueKind.NEWTASK] == 1
 
 
 def test_nothing_at_once(queues: Queues) -> None:
@@ -189,23 +194,23 @@ def test_nothing_at_once(queues: Queues) -> None:
 
 
 def test_the_oldest_that_was_not_read_is_told(queues: Queues) -> None:
-    queues.slot_queues.publish([Message(Kind.NEWTASK, 3, n) for n in range(3)])
+    queues.slot_queues.publish([Message(QueueKind.NEWTASK, 3, n) for n in range(3)])
     queues.slot_queues.take([3, 4])
-    one, _ = queues.slot_queues.read(Kind.NEWTASK, 2)
+    one, _ = queues.slot_queues.read(QueueKind.NEWTASK, 2)
     queues.slot_queues.acknowledge([one])
 
-    unread = queues.slot_queues.unread(Kind.NEWTASK, [3, 4])
+    unread = queues.slot_queues.unread(QueueKind.NEWTASK, [3, 4])
 
-    (last,) = queues.slot_queues.read(Kind.NEWTASK, 9)
+    (last,) = queues.slot_queues.read(QueueKind.NEWTASK, 9)
     assert unread == {3: last.tag}
-    assert queues.slot_queues.unread(Kind.NEWTASK, [3, 4]) == {}
+    assert queues.slot_queues.unread(QueueKind.NEWTASK, [3, 4]) == {}
 
 
 @pytest.mark.redis
 def test_junk_in_redis_is_passed_over(redis_backend: RedisBackend) -> None:
     queues = redis_backend.process()
     (one,) = deliver(queues, 1)
-    queues.parking_lot.park([Move(one, {whole(one): 1})])
+    queues.parking_lot.park([ParkingMove(one, {whole(one): 1})])
     redis_backend.client.sadd("parked:ready", "junk", 5)
     redis_backend.client.hset("parked:3", "junk", b"\xc1")
     redis_backend.client.set("parked:5", "no hash")
@@ -218,7 +223,7 @@ def test_junk_in_redis_is_passed_over(redis_backend: RedisBackend) -> None:
 def test_a_parked_body_that_is_no_message_is_buried(redis_backend: RedisBackend) -> None:
     queues = redis_backend.process()
     (one,) = deliver(queues, 1)
-    queues.parking_lot.park([Move(one, {whole(one): 1})])
+    queues.parking_lot.park([ParkingMove(one, {whole(one): 1})])
     redis_backend.client.hset("parked:3", f"{one.tag} newtask_queue p ", b"\xc1")
 
     assert queues.parking_lot.fetch([whole(one)]) == {}
@@ -234,9 +239,9 @@ def test_a_key_that_is_no_hash_is_moved_out_of_the_way(redis_backend: RedisBacke
     (two,) = deliver(queues, 2, slot=2)
     redis_backend.client.set("parked:1", "no hash")
 
-    moves = [Move(each, {whole(each): each.body}) for each in (one, two)]
+    moves = [ParkingMove(each, {whole(each): each.body}) for each in (one, two)]
     assert queues.parking_lot.park(moves) == [True, True]
 
     assert queues.parking_lot.load(range(8)) == [whole(one), whole(two)]
-    assert queues.slot_queues.lengths()[Kind.NEWTASK] == 0
+    assert queues.slot_queues.lengths()[QueueKind.NEWTASK] == 0
     assert any("parked:1 was a string" in why for why in queues.slot_queues.unreadable().values())

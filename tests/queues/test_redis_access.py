@@ -9,16 +9,16 @@ import pytest
 import redis
 from pyspider.message_queue import connect_message_queue
 
-from pyspider_zk.cli.overview import Lengths
-from pyspider_zk.core.names import Kind
+from pyspider_zk.cli.overview import QueueCounts
 from pyspider_zk.errors import ConfigError, Refused
 from pyspider_zk.local.services import RedisServer
 from pyspider_zk.queues.api import Message
+from pyspider_zk.queues.back_off import BackOff
 from pyspider_zk.queues.connect import connect
-from pyspider_zk.queues.patience import Patience
-from pyspider_zk.queues.patient import PatientQueue, log
-from pyspider_zk.queues.redis_link import Target, Tls, _parse
-from tests.secured_servers import Authority, authority, tls_redis
+from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.queues.redis_link import RedisAddress, Tls, _parse
+from pyspider_zk.queues.resilient import ResilientQueue, log
+from tests.support.secured_servers import Authority, authority, tls_redis
 
 USER = "crawl@er"
 PASSWORD = "p@ss:w/rd?#%41 "  # noqa: S105 - of a server that lives for a test
@@ -40,19 +40,19 @@ def url(address: str, username: str = USER, password: str = PASSWORD) -> str:
     return f"redis://{quote(username, safe='')}:{quote(password, safe='')}@{address}/0"
 
 
-def stock(where: str) -> PatientQueue:
-    return PatientQueue(
-        connect_message_queue("fetcher2processor", where), Patience(log, "it waits")
+def stock(where: str) -> ResilientQueue:
+    return ResilientQueue(
+        connect_message_queue("fetcher2processor", where), BackOff(log, "it waits")
     )
 
 
 def works(where: str) -> bool:
     """Use every part of the message queue."""
-    message = Message(Kind.NEWTASK, 3, {"project": "p"})
+    message = Message(QueueKind.NEWTASK, 3, {"project": "p"})
     with closing(connect(where, 10, 8)) as queues:
         queues.slot_queues.take([3])
         queues.slot_queues.publish([message])
-        (delivery,) = queues.slot_queues.read(Kind.NEWTASK, 1)
+        (delivery,) = queues.slot_queues.read(QueueKind.NEWTASK, 1)
         queues.slot_queues.bury(delivery, "no task")
         queues.inbox.forward(1)
         queues.records.save(3, {"a": 1})
@@ -61,7 +61,7 @@ def works(where: str) -> bool:
         assert queues.slot_queues.discard([queues.slot_queues.dead_letters(1)[0].tag]) == 1
     own = stock(where)
     own.put("body")
-    lengths = Lengths(where, 8)
+    lengths = QueueCounts(where, 8)
     assert lengths.read()["fetcher2processor"] == 1
     lengths.close()
     return bool(own.get() == "body")
@@ -105,15 +105,15 @@ def test_a_user_who_may_not_do_it_is_told_so(guarded: str, own_redis: RedisServe
 @pytest.mark.parametrize(
     ("given", "target"),
     [
-        ("redis://h", Target("h", 6379, 0, None, None)),
-        ("redis://:a%2Fb%40c@h:1/2", Target("h", 1, 2, None, "a/b@c")),
-        ("redis://cr%20awl:p%25@h", Target("h", 6379, 0, "cr awl", "p%")),
-        ("redis://:50%off@h", Target("h", 6379, 0, None, "50%off")),
-        ("redis://h/1?ignored=x", Target("h", 6379, 1, None, None)),
-        ("rediss://u:p@h", Target("h", 6379, 0, "u", "p", Tls())),
+        ("redis://h", RedisAddress("h", 6379, 0, None, None)),
+        ("redis://:a%2Fb%40c@h:1/2", RedisAddress("h", 1, 2, None, "a/b@c")),
+        ("redis://cr%20awl:p%25@h", RedisAddress("h", 6379, 0, "cr awl", "p%")),
+        ("redis://:50%off@h", RedisAddress("h", 6379, 0, None, "50%off")),
+        ("redis://h/1?ignored=x", RedisAddress("h", 6379, 1, None, None)),
+        ("rediss://u:p@h", RedisAddress("h", 6379, 0, "u", "p", Tls())),
     ],
 )
-def test_a_url_is_read(given: str, target: Target) -> None:
+def test_a_url_is_read(given: str, target: RedisAddress) -> None:
     assert _parse(given) == target
 
 

@@ -14,14 +14,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pyspider_zk.core.names import Kind
-from pyspider_zk.core.slots import slot_of
+from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.api import Queues
-from pyspider_zk.queues.redis_inbox import Move, RedisInbox
+from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.queues.redis_inbox import Forwarding, RedisInbox
 
 pytestmark = pytest.mark.redis
 
-NEW = Kind.NEWTASK
+NEW = QueueKind.NEWTASK
 SLOTS = 8
 PROJECTS = ["a", "b", "c"]
 
@@ -63,7 +63,7 @@ class World:
 
     backend: Any
     inbox: RedisInbox
-    plans: dict[int, list[Move]] = field(default_factory=dict)
+    plans: dict[int, list[Forwarding]] = field(default_factory=dict)
     pushed: list[dict[str, Any]] = field(default_factory=list)
 
     def do(self, step: Push | Look | Perform) -> None:

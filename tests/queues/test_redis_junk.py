@@ -7,13 +7,13 @@ from typing import Any
 import msgpack
 import pytest
 
-from pyspider_zk.core.names import Kind
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.queues.api import Delivery, Message, Queues
+from pyspider_zk.queues.names import QueueKind
 
 pytestmark = pytest.mark.redis
 
-NEW, STATUS = Kind.NEWTASK, Kind.STATUS
+NEW, STATUS = QueueKind.NEWTASK, QueueKind.STATUS
 HIGHEST = f"{2**64 - 1}-{2**64 - 1}"
 STRAY = ["junk", "-1", "7.5", "16384", "9" * 30, b"\xff\xfe", "", " 3", "03", "x" * 10_000]
 
@@ -165,7 +165,7 @@ def test_dead_letters_find_room_whatever_is_in_their_place(
     assert letter.body == b"\xc1"
 
 
-@pytest.mark.parametrize("key", [kind.value for kind in Kind])
+@pytest.mark.parametrize("key", [kind.value for kind in QueueKind])
 @pytest.mark.parametrize("kind", [kind for kind in WRONG if kind != "list"])
 def test_an_inbox_of_another_type_stops_nothing(
     redis_backend: Any, queues: Queues, key: str, kind: str
@@ -174,7 +174,7 @@ def test_an_inbox_of_another_type_stops_nothing(
     redis_backend.put_inbox(NEW if key == STATUS.value else STATUS, msgpack.packb({"project": "p"}))
     assert queues.inbox.forward(10) == 1
     assert set(queues.inbox.lengths().values()) == {0}
-    redis_backend.put_inbox(Kind(key), msgpack.packb({"project": "p"}))
+    redis_backend.put_inbox(QueueKind(key), msgpack.packb({"project": "p"}))
     assert queues.inbox.forward(10) == 1
 
 
@@ -217,7 +217,7 @@ def test_dead_letters_whose_numbers_are_used_up_take_more(
     "fields",
     [{"hello": "world"}, {"body": ""}, {"Body": "x"}, {"a": "b", "body": b"\xc1", "c": "d"}],
 )
-def test_an_entry_of_a_foreign_hand_goes_to_the_dead_letters(
+def test_an_admission_of_a_foreign_hand_goes_to_the_dead_letters(
     redis_backend: Any, queues: Queues, fields: dict[str, Any]
 ) -> None:
     publish(queues, 1)

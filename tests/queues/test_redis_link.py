@@ -8,15 +8,15 @@ import pytest
 import redis
 import redis.exceptions
 
-from pyspider_zk.core.names import Kind
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.local.services import RedisServer
 from pyspider_zk.queues import redis_link
 from pyspider_zk.queues.api import Delivery, Message, Queues
 from pyspider_zk.queues.connect import connect
+from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.queues.redis_link import RedisLink
 
-NEW = Kind.NEWTASK
+NEW = QueueKind.NEWTASK
 DELIVERY = Delivery(NEW, 0, "1-0", None)
 MESSAGE = Message(NEW, 0, {"project": "p", "cookie": "body secret"})
 

@@ -13,7 +13,7 @@ from pyspider_zk.queues import redis_link
 from pyspider_zk.queues.redis_aside import Aside
 from pyspider_zk.queues.redis_link import RedisLink
 from pyspider_zk.queues.redis_list import _POP, _PUSH, KEPT, LATE, RedisList
-from tests.relay import Relay
+from tests.support.relay import Relay
 
 pytestmark = pytest.mark.redis
 

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from pyspider_zk.core.names import Kind
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.local.services import RedisServer
 from pyspider_zk.queues import redis_streams
 from pyspider_zk.queues.api import Delivery, Message, SlotQueues
+from pyspider_zk.queues.names import QueueKind
 
 pytestmark = pytest.mark.redis
 
-NEW = Kind.NEWTASK
+NEW = QueueKind.NEWTASK
 
 
 def publish(queues: SlotQueues, *numbers: int, slot: int = 0) -> None:
@@ -64,7 +64,7 @@ def test_an_emptied_redis_is_read_on_without_a_restart(redis_backend: Any) -> No
     assert bodies(queues.read(NEW, 10)) == [2]
 
 
-def test_an_entry_of_a_foreign_hand_is_buried(redis_backend: Any) -> None:
+def test_an_admission_of_a_foreign_hand_is_buried(redis_backend: Any) -> None:
     queues = redis_backend.process().slot_queues
     queues.take([0])
     publish(queues, 1)

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from pyspider_zk.core.names import Kind
 from pyspider_zk.errors import BadMessage, Unavailable
 from pyspider_zk.queues.api import Delivery, Message, SlotQueues
+from pyspider_zk.queues.names import QueueKind
 
-NEW, STATUS = Kind.NEWTASK, Kind.STATUS
+NEW, STATUS = QueueKind.NEWTASK, QueueKind.STATUS
 NOT_MSGPACK = b"\xc1"
 
 
-def tasks(*numbers: int, slot: int = 0, kind: Kind = NEW) -> list[Message]:
+def tasks(*numbers: int, slot: int = 0, kind: QueueKind = NEW) -> list[Message]:
     return [Message(kind, slot, {"taskid": str(n), "project": "p"}) for n in numbers]
 
 

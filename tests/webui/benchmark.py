@@ -15,7 +15,7 @@ from pyspider.database import connect_database
 
 from pyspider_zk.client import Client
 from pyspider_zk.local.folder import Running
-from tests.running_cluster import settings_of, up
+from tests.support.running_cluster import settings_of, up
 
 PROJECTS = 1000
 SCHEDULERS = 5

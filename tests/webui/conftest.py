@@ -11,7 +11,7 @@ from pyspider.webui.app import app as stock_app
 
 from pyspider_zk.config import Settings
 from pyspider_zk.webui.instance import ClusterWebUI
-from tests.live_cluster import Cluster
+from tests.support.live_cluster import Cluster
 
 NAMES = ["newtask_queue", "status_queue", "scheduler2fetcher", "fetcher2processor"]
 NAMES += ["processor2result"]

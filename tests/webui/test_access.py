@@ -11,11 +11,11 @@ from pyspider.libs.wsgi_server import WSGIServer
 from werkzeug.test import Client
 from werkzeug.wrappers import Response
 
-from pyspider_zk.core.roles import Role
 from pyspider_zk.webui.access import Access
 from pyspider_zk.webui.accounts import FileAccounts, all_accounts
 from pyspider_zk.webui.logins import Logins
-from pyspider_zk.webui.sessions import Sessions
+from pyspider_zk.webui.roles import Role
+from pyspider_zk.webui.sessions import LoginSessions
 from pyspider_zk.webui.throttle import PER_PEER, Throttle
 from pyspider_zk.webui.users import change_users
 
@@ -26,7 +26,7 @@ OLGA = ("olga", "correct horse")
 
 def client(config: dict[str, Any], path: Path | None = None) -> Client:
     accounts = all_accounts(config, FileAccounts(path).read if path else dict)
-    logins = Logins(accounts, Throttle(lambda: 0.0), Sessions("k"))
+    logins = Logins(accounts, Throttle(lambda: 0.0), LoginSessions("k"))
     return Client(Access(Response("done"), logins, config))
 
 
@@ -107,7 +107,7 @@ def test_without_a_name_and_a_password_that_were_set_nobody_is_logged_in(
 
 def test_a_refused_head_is_answered_over_the_wire() -> None:
     config = ANN | {"need_auth": True}
-    logins = Logins(all_accounts(config, dict), Throttle(lambda: 0.0), Sessions("k"))
+    logins = Logins(all_accounts(config, dict), Throttle(lambda: 0.0), LoginSessions("k"))
     server = WSGIServer(Access(Response("done"), logins, config), 0, "127.0.0.1")
     serving = threading.Thread(target=server.run)
     serving.start()

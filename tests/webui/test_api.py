@@ -9,14 +9,14 @@ from pyspider.webui.app import app as stock_app
 
 from pyspider_zk.client import Client
 from pyspider_zk.config import Settings
-from pyspider_zk.core.names import Kind
-from pyspider_zk.core.slots import slot_of
-from pyspider_zk.hooks.dispatcher import SORTS
+from pyspider_zk.jobs.batch_service import SORTS
 from pyspider_zk.local.services import ZooKeeperServer
+from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.connect import connect
+from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.webui.instance import ClusterWebUI
-from tests.live_cluster import Cluster
+from tests.support.live_cluster import Cluster
 from tests.webui.conftest import Eventually
 
 pytestmark = pytest.mark.zk
@@ -97,8 +97,10 @@ def test_components_are_told_by_kind(client: Any) -> None:
 
 def test_queues_are_counted_with_the_dead_letters(client: Any, cluster: Cluster) -> None:
     queues = cluster.queues()
-    queues.slot_queues.publish([Message(Kind.NEWTASK, 3, {}), Message(Kind.STATUS, 3, {})])
-    cluster.broker.inboxes[Kind.NEWTASK].append(b"")
+    queues.slot_queues.publish(
+        [Message(QueueKind.NEWTASK, 3, {}), Message(QueueKind.STATUS, 3, {})]
+    )
+    cluster.broker.inboxes[QueueKind.NEWTASK].append(b"")
     found = client.get("/api/v1/queues").get_json()
     assert found == {
         "dead_letters": 0,

@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from pyspider_zk.config import Settings
 from pyspider_zk.webui.instance import ClusterWebUI
-from tests.live_cluster import Cluster
+from tests.support.live_cluster import Cluster
 from tests.webui.conftest import Eventually
 
 pytestmark = [pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]

@@ -10,8 +10,8 @@ from pyspider.webui.app import app as stock_app
 from werkzeug.middleware.dispatcher import DispatcherMiddleware
 from werkzeug.test import Client, TestResponse
 
+from pyspider_zk.cluster.events import Event
 from pyspider_zk.config import Settings
-from pyspider_zk.core.events import Event
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.webui.instance import ClusterWebUI
 from pyspider_zk.webui.protection import protected

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from pyspider.webui.app import app as stock_app
 
-from pyspider_zk.core.project_rows import shown
+from pyspider_zk.projects.rows import shown
 from pyspider_zk.webui.instance import ClusterWebUI
-from tests.live_cluster import Cluster
+from tests.support.live_cluster import Cluster
 
 COLUMNS = ("name", "group", "status", "script", "comments", "rate", "burst", "updatetime")
 GOOD = ("good", "daily", "STOP", "class Handler: pass", "", 1, 3, 1.0)

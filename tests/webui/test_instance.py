@@ -16,18 +16,18 @@ from urllib.request import urlopen
 import pytest
 from pyspider.webui.app import app as stock_app
 
+from pyspider_zk.cluster.directory import Directory
+from pyspider_zk.cluster.records import ComponentKind
 from pyspider_zk.config import Settings
-from pyspider_zk.core.names import Kind
-from pyspider_zk.core.records import ComponentKind
-from pyspider_zk.core.slots import slot_of
 from pyspider_zk.errors import ConfigError, Unavailable
+from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.connect import connect
 from pyspider_zk.queues.memory import MemoryBroker
+from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.webui.instance import ClusterWebUI
 from pyspider_zk.webui.refusals import Answering
-from pyspider_zk.zookeeper.directory import Directory
-from tests.live_cluster import DEADLINE, Cluster
+from tests.support.live_cluster import DEADLINE, Cluster
 from tests.webui.conftest import NAMES, Eventually
 
 
@@ -83,9 +83,9 @@ def test_the_five_queues_keep_their_names_and_have_the_sums(
 ) -> None:
     # given
     queues = cluster.queues()
-    queues.slot_queues.publish([Message(Kind.NEWTASK, slot, {}) for slot in (0, 0, 7)])
-    queues.slot_queues.publish([Message(Kind.STATUS, 3, {})])
-    cluster.broker.inboxes[Kind.NEWTASK].append(b"")
+    queues.slot_queues.publish([Message(QueueKind.NEWTASK, slot, {}) for slot in (0, 0, 7)])
+    queues.slot_queues.publish([Message(QueueKind.STATUS, 3, {})])
+    cluster.broker.inboxes[QueueKind.NEWTASK].append(b"")
     ui.config["queues"]["scheduler2fetcher"].put("task")
     # when
     with ui.joined(cluster.settings, queues):
@@ -100,7 +100,7 @@ def test_the_sums_come_from_redis(
     ui: ClusterWebUI, cluster_settings: Settings, redis_url: str
 ) -> None:
     queues = connect(redis_url, 0, cluster_settings.slots)
-    queues.slot_queues.publish([Message(Kind.NEWTASK, slot, {}) for slot in range(3)])
+    queues.slot_queues.publish([Message(QueueKind.NEWTASK, slot, {}) for slot in range(3)])
     with ui.joined(cluster_settings, queues):
         shown = ui.flask_app.test_client().get("/queues").get_json()
     assert (shown["newtask_queue"], shown["status_queue"]) == (3, 0)
@@ -147,7 +147,7 @@ def test_what_members_refuse_is_refused_with_their_reason(
     cluster.project("p", group="lock")
     ui.config.update(webui_username="ann", webui_password="pass", need_auth=False)  # noqa: S106
     with cluster.scheduler() as member, ui.joined(cluster.settings, cluster.queues()):
-        eventually(lambda: len(member.gate.held) == cluster.settings.slots)
+        eventually(lambda: len(member.fence.held) == cluster.settings.slots)
         client = ui.flask_app.test_client()
         answer = client.post("/run", data={"project": "p"}, auth=("ann", "pass"))
         assert (answer.status_code, "p is locked: set secret_file" in answer.text) == (403, True)
@@ -162,9 +162,9 @@ def test_a_task_goes_through_any_member_to_the_slot_of_its_project(
     with cluster.scheduler() as one, cluster.scheduler() as two:
         members = (one, two)
         slots = cluster.settings.slots
-        eventually(lambda: all(each.gate.held for each in members))
-        eventually(lambda: sum(len(each.gate.held) for each in members) == slots)
-        owner = next(each for each in members if slot_of("p", slots) in each.gate.held)
+        eventually(lambda: all(each.fence.held for each in members))
+        eventually(lambda: sum(len(each.fence.held) for each in members) == slots)
+        owner = next(each for each in members if slot_of("p", slots) in each.fence.held)
         with ui.joined(cluster.settings, cluster.queues()):
             # when
             rpc = ui.config["scheduler_rpc"]

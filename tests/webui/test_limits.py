@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pyspider.webui.app import app as stock_app
 
-from pyspider_zk.core.operations import GROUP_LIMIT
+from pyspider_zk.jobs.operations import GROUP_LIMIT
 from pyspider_zk.webui.instance import ClusterWebUI
 from pyspider_zk.webui.limits import MOST_BYTES, limited
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from pyspider_zk.core.roles import Role
 from pyspider_zk.webui.accounts import FileAccounts, account_faults, all_accounts
 from pyspider_zk.webui.logins import Login, Logins, TooManyTries, WrongLogin
-from pyspider_zk.webui.sessions import COOKIE, LASTS, Sessions
+from pyspider_zk.webui.roles import Role
+from pyspider_zk.webui.sessions import COOKIE, LASTS, LoginSessions
 from pyspider_zk.webui.throttle import PER_PEER, PER_USER, Throttle
 from pyspider_zk.webui.users import change_users, read_users, remove_user
 
@@ -41,7 +41,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def logins(clock: Clock, path: Path) -> Logins:
     accounts = all_accounts(ANN | EVE, FileAccounts(path).read)
-    return Logins(accounts, Throttle(clock), Sessions(read_users(path).key, clock))
+    return Logins(accounts, Throttle(clock), LoginSessions(read_users(path).key, clock))
 
 
 def basic(name: str, password: str, peer: str = "192.0.2.1") -> dict[str, Any]:
@@ -81,7 +81,7 @@ def test_no_credentials_are_nobody_and_unreadable_ones_are_refused(logins: Login
 
 
 def test_where_nobody_can_log_in_credentials_mean_nothing(clock: Clock) -> None:
-    logins = Logins(all_accounts({}), Throttle(clock), Sessions("k", clock))
+    logins = Logins(all_accounts({}), Throttle(clock), LoginSessions("k", clock))
     assert logins.find(basic("None", "None")) is None
     with pytest.raises(WrongLogin):
         logins.start_session("", "", "192.0.2.1")
@@ -154,7 +154,7 @@ def test_a_session_ends_with_the_password_and_follows_the_role(logins: Logins, p
 
 
 def test_a_cookie_of_another_key_or_user_is_nobody_s(clock: Clock) -> None:
-    ours, theirs = Sessions("k" * 64, clock), Sessions("j" * 64, clock)
+    ours, theirs = LoginSessions("k" * 64, clock), LoginSessions("j" * 64, clock)
     assert ours.read(ours.issue("ann", "secret")) is not None
     assert ours.read(theirs.issue("ann", "secret")) is None
     name, _, rest = ours.issue("ann", "secret").partition(".")

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from pyspider.webui.app import app as stock_app
 
-from pyspider_zk.core.names import Kind
-from pyspider_zk.core.records import Cluster
-from pyspider_zk.core.slots import slot_of
+from pyspider_zk.cluster.directory import Directory
+from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.hooks import ClusterScheduler
+from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.api import Message
+from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.webui.instance import ClusterWebUI
-from pyspider_zk.zookeeper.directory import Directory
-from tests.live_cluster import Cluster as LiveCluster
+from tests.support.live_cluster import Cluster as LiveCluster
 from tests.webui.conftest import Eventually
 
 pytestmark = pytest.mark.zk
@@ -45,7 +45,7 @@ def kinds(client: Any) -> set[str]:
 def owner(client: Any, cluster: LiveCluster, eventually: Eventually) -> Iterator[ClusterScheduler]:
     """Run a scheduler that has all slots and projects."""
     with cluster.scheduler() as scheduler:
-        eventually(lambda: len(scheduler.gate.held) == cluster.settings.slots)
+        eventually(lambda: len(scheduler.fence.held) == cluster.settings.slots)
         eventually(lambda: scheduler.projects.keys() == {"busy", "idle", "new"})
         eventually(lambda: ask(client, "members")["items"])
         yield scheduler
@@ -72,8 +72,8 @@ def test_messages_that_nobody_reads_and_dead_letters_are_told(
     client: Any, cluster: LiveCluster
 ) -> None:
     queues = cluster.queues().slot_queues
-    queues.publish([Message(Kind.STATUS, 3, {})])
-    cluster.broker.bury(Kind.STATUS, 3, "no task", b"")
+    queues.publish([Message(QueueKind.STATUS, 3, {})])
+    cluster.broker.bury(QueueKind.STATUS, 3, "no task", b"")
     found = ask(client, "overview")
     oldest = {queue["name"]: queue["oldest"] for queue in found["queues"]}
     assert oldest["status_queue"] >= 0
@@ -157,7 +157,7 @@ def test_what_would_move_is_told_and_nothing_is_changed(
     assert ask(client, "assignment/preview?leaves=0")["total"] == 0  # nobody could take them
     assert client.get("/api/v1/assignment/preview?leaves=7").status_code == 404
     assert ask(client, "assignment")["items"] == before
-    assert len(owner.gate.held) == slots
+    assert len(owner.fence.held) == slots
 
 
 def test_a_member_drains_and_its_slots_move(
@@ -168,9 +168,9 @@ def test_a_member_drains_and_its_slots_move(
         for _ in range(2):  # asking twice does not end it at once
             answer = client.post("/api/v1/members/0/drain")
             assert (answer.status_code, answer.get_json()["number"]) == (202, 0)
-        eventually(lambda: len(other.gate.held) == cluster.settings.slots)
+        eventually(lambda: len(other.fence.held) == cluster.settings.slots)
         eventually(lambda: [each["number"] for each in ask(client, "members")["items"]] == [1])
-    assert not owner.gate.held
+    assert not owner.fence.held
     assert not owner._quit
     drains = [event for event in ask(client, "events")["items"] if event["kind"] == "drain"]
     assert len(drains) == 2
@@ -194,7 +194,7 @@ def test_a_member_that_is_not_there_cannot_drain(client: Any) -> None:
 def letters(client: Any, cluster: LiveCluster) -> list[str]:
     """Give the tags of three dead letters, the newest first."""
     for number in range(3):
-        cluster.broker.bury(Kind.NEWTASK, slot_of("busy", 256), f"reason {number}", b"\xc1")
+        cluster.broker.bury(QueueKind.NEWTASK, slot_of("busy", 256), f"reason {number}", b"\xc1")
     return [letter["tag"] for letter in ask(client, "dead-letters")["items"]]
 
 
@@ -208,7 +208,7 @@ def test_a_letter_that_json_cannot_hold_is_listed_as_text(
     client: Any, cluster: LiveCluster
 ) -> None:
     for body in (b"\x91\xcb\x7f\xf8" + bytes(6), b"\x91" * 1000 + b"\xc0", b"\x91\x01"):
-        cluster.broker.bury(Kind.STATUS, 3, "no task", body)
+        cluster.broker.bury(QueueKind.STATUS, 3, "no task", body)
     usable, deep, nan = (letter["message"] for letter in ask(client, "dead-letters")["items"])
     assert (usable, nan) == ([1], "[nan]")
     assert deep.startswith("b'\\x91")
@@ -222,7 +222,7 @@ def test_dead_letters_are_replayed_and_dropped(
 
     assert settle("drop", {"tags": [letters[0], "unknown"]}).get_json() == {"count": 1}
     assert settle("replay", {"tags": letters[1:2]}).get_json() == {"count": 1}
-    assert cluster.queues().slot_queues.lengths()[Kind.NEWTASK] == 1
+    assert cluster.queues().slot_queues.lengths()[QueueKind.NEWTASK] == 1
     assert settle("drop", {"all": True, "count": 2}).status_code == 409  # others than were seen
     assert settle("drop", {"all": True, "count": 1}).get_json() == {"count": 1}
     assert settle("drop", {"all": True, "count": 0}).status_code == 200

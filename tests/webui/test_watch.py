@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from pyspider_zk.core.records import Assignment, Cluster, MemberId, Meta
+from pyspider_zk.cluster.records import Assignment, Cluster, Meta
+from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.webui.watch import LeaseWatch
 
 A, B = MemberId(0, "a"), MemberId(1, "b")

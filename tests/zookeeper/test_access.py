@@ -14,21 +14,27 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError, NoNodeError, NotEmptyError
 from kazoo.security import OPEN_ACL_UNSAFE, make_digest_acl_credential
-from zk_harness import Cable, Crew
 
+from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.controller import Locks, WorkerController
-from pyspider_zk.core.jobs import Outcome
-from pyspider_zk.core.names import Tree
 from pyspider_zk.errors import ConfigError, Refused, Unavailable
+from pyspider_zk.jobs.claimants import Registration
+from pyspider_zk.jobs.model import Outcome
+from pyspider_zk.jobs.queue import JobQueue
 from pyspider_zk.local.services import ZooKeeperServer
 from pyspider_zk.zookeeper import connection as connection_module
-from pyspider_zk.zookeeper.claimants import Registration
-from pyspider_zk.zookeeper.connection import Connection, create
-from pyspider_zk.zookeeper.jobs import JobQueue
+from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.protection import protect
+from pyspider_zk.zookeeper.steps import Create
 from pyspider_zk.zookeeper.wire import Wire, handler
-from tests.secured_servers import Authority, authority, sasl_zookeeper, tls_zookeeper
+from tests.support.crew import Cable, Crew
+from tests.support.secured_servers import (
+    Authority,
+    authority,
+    sasl_zookeeper,
+    tls_zookeeper,
+)
 
 SECRET = "s3cret & more"  # noqa: S105 - of a server that lives for a test
 WRONG = SECRET.upper()
@@ -105,7 +111,7 @@ def test_what_a_login_creates_is_closed_to_everybody_else(
     path = f"{login.root}/deep/down"
     connection.create(path, b"x")
     connection.create(f"{path}/short", ephemeral=True)
-    connection.multi(create(f"{path}/many", b"x"))
+    connection.multi(Create(f"{path}/many", b"x"))
 
     for each in (login.root, f"{login.root}/deep", path, f"{path}/short", f"{path}/many"):
         assert granted(connection, each) == {("digest", own_id(), "ALL")}
@@ -142,7 +148,7 @@ def test_a_reader_reads_and_changes_nothing(login: Settings) -> None:
     with pytest.raises(Refused, match=f"{login.root}/seen"):
         onlooker.set(f"{login.root}/seen", b"y")
     with pytest.raises(Refused):
-        onlooker.multi(create(f"{login.root}/mine", b"x"))
+        onlooker.multi(Create(f"{login.root}/mine", b"x"))
     onlooker.stop()
     owner.stop()
 
@@ -259,7 +265,7 @@ def test_a_member_that_is_refused_ends_neither_itself_nor_the_others(
         knowing = Crew(login)
         try:
             (member,) = knowing.start_and_share(1)
-            assert late.coordinator._thread.is_alive()
+            assert not late.coordinator._loop.ends
             assert len(member.open) == settings.slots
         finally:
             knowing.stop()

@@ -4,18 +4,12 @@ import socket
 
 import pytest
 from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
-from zk_harness import Cable, eventually, expire
 
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import SessionLost, Unavailable
-from pyspider_zk.zookeeper.connection import (
-    Connection,
-    check,
-    create,
-    delete,
-    local_address,
-    write,
-)
+from pyspider_zk.zookeeper.connection import Connection, local_address
+from pyspider_zk.zookeeper.steps import Check, Create, Delete, Write
+from tests.support.crew import Cable, eventually, expire
 
 pytestmark = pytest.mark.zk
 
@@ -64,16 +58,16 @@ def test_version_zero_is_a_condition(connection: Connection, zk_root: str):
     with pytest.raises(BadVersionError):
         connection.set(f"{zk_root}/a", b"2", version=0)
     with pytest.raises(BadVersionError):
-        connection.multi(write(f"{zk_root}/a", b"2", version=0))
+        connection.multi(Write(f"{zk_root}/a", b"2", version=0))
 
 
 def test_all_steps_are_done_or_none_and_the_cause_is_raised(connection: Connection, zk_root: str):
     connection.create(f"{zk_root}/a")
-    steps = (create(f"{zk_root}/b", b""), write(f"{zk_root}/a", b"1"))
+    steps = (Create(f"{zk_root}/b", b""), Write(f"{zk_root}/a", b"1"))
     causes = {
-        NodeExistsError: create(f"{zk_root}/a", b""),
-        NoNodeError: check(f"{zk_root}/missing"),
-        BadVersionError: check(f"{zk_root}/a", 7),
+        NodeExistsError: Create(f"{zk_root}/a", b""),
+        NoNodeError: Check(f"{zk_root}/missing"),
+        BadVersionError: Check(f"{zk_root}/a", 7),
     }
     for cause, step in causes.items():
         with pytest.raises(cause):
@@ -83,7 +77,7 @@ def test_all_steps_are_done_or_none_and_the_cause_is_raised(connection: Connecti
     assert connection.children(zk_root) == ["a"]
     assert connection.get(f"{zk_root}/a") == (b"", 0)
 
-    connection.multi(*steps, delete(f"{zk_root}/a"))
+    connection.multi(*steps, Delete(f"{zk_root}/a"))
 
     assert connection.children(zk_root) == ["b"]
 

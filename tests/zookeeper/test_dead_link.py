@@ -7,15 +7,12 @@ does not depend on what kazoo believes.
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
 import pytest
-from zk_groups import together
-from zk_harness import Crew, OpenTimes, eventually
 
 from pyspider_zk.config import Settings
 from pyspider_zk.controller import WorkerController
@@ -23,6 +20,9 @@ from pyspider_zk.errors import MissingService
 from pyspider_zk.local.services import ZooKeeperServer
 from pyspider_zk.zookeeper.clock import boottime
 from tests.chaos.network import HUB_ADDRESS, Network, NotPermitted
+from tests.support.crew import Crew, OpenTimes, eventually
+from tests.support.far import ROOT, program
+from tests.support.zk_groups import together
 
 pytestmark = [pytest.mark.zk, pytest.mark.slow]
 
@@ -39,10 +39,9 @@ class FarProcess:
 
     def __init__(self, network: Network, name: str, settings: Settings) -> None:
         self._inside = network.inside("far")
-        script = Path(__file__).with_name(name)
-        command = [*self._inside, sys.executable, str(script), json.dumps(asdict(settings))]
+        command = [*self._inside, *program(name), json.dumps(asdict(settings))]
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
     def ask(self) -> dict:
@@ -102,7 +101,7 @@ def settings(
 @pytest.fixture
 def far(network: Network, settings: Settings) -> Iterator[FarProcess]:
     """Give a member at the other end of a link of its own."""
-    far = FarProcess(network, "far_member.py", settings)
+    far = FarProcess(network, "far_member", settings)
     yield far
     far.kill()
 
@@ -110,7 +109,7 @@ def far(network: Network, settings: Settings) -> Iterator[FarProcess]:
 @pytest.fixture
 def holder(network: Network, settings: Settings) -> Iterator[FarProcess]:
     """Give a participant with a number and a lock at the other end of a link of its own."""
-    far = FarProcess(network, "far_holder.py", replace(settings, session=6.0))
+    far = FarProcess(network, "far_holder", replace(settings, session=6.0))
     yield far
     far.kill()
 
@@ -123,7 +122,7 @@ def test_a_dead_link_that_kazoo_believes_in_costs_the_member_its_slots(crew: Cre
     before = dict(far.ask()["open"])
 
     far.silence()
-    eventually(lambda: not far.ask()["open"], "the gate shuts")
+    eventually(lambda: not far.ask()["open"], "the fence shuts")
     believes = far.ask()["connected"]
     crew.shared_by(near)
 

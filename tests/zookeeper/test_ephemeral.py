@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 import pytest
-from zk_faults import Lossy
-from zk_harness import eventually, expire
 
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import SessionLost, Unavailable
 from pyspider_zk.zookeeper.ephemeral import Ephemeral, Tenure, begin
+from tests.support.crew import eventually, expire
+from tests.support.zk_faults import Lossy
 
 pytestmark = pytest.mark.zk
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from zk_harness import Cable, Crew, eventually
 
 from pyspider_zk.config import Settings
 from pyspider_zk.controller import Locks
 from pyspider_zk.local import services
 from pyspider_zk.local.services import ZooKeeperServer
 from pyspider_zk.zookeeper.connection import Connection
+from tests.support.crew import Cable, Crew, eventually
 
 pytestmark = pytest.mark.zk
 
@@ -82,12 +82,12 @@ def test_a_scheduler_fails_over_and_keeps_its_number(crew: Crew, cables: list[Ca
     far = crew.start("far", hosts=hosts(cables))
     crew.shared_by(far)
     member = far.member
-    traffic = Traffic(far.coordinator._connection)
+    traffic = Traffic(far.coordinator.connection)
 
     cut_used(cables)
     eventually(lambda: all(cable._links for cable in cables), "the other way is tried")
 
-    eventually(lambda: len(far.open) == 12, "the gates open again")
+    eventually(lambda: len(far.open) == 12, "the fences open again")
     assert far.member.number == member.number
     traffic.stop()
 

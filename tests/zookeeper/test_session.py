@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 import pytest
 from kazoo.client import KazooState
 from kazoo.exceptions import SessionExpiredError
-from zk_harness import Cable, eventually, expire
 
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Unavailable
+from pyspider_zk.zookeeper.background import Errands
 from pyspider_zk.zookeeper.connection import Connection
-from pyspider_zk.zookeeper.errands import Errands
 from pyspider_zk.zookeeper.session import Change, Session
 from pyspider_zk.zookeeper.wire import Wire
+from tests.support.crew import Cable, eventually, expire
 
 SESSION = 6.0
 ID, ANOTHER = 7, 8

@@ -5,19 +5,19 @@ import threading
 import pytest
 
 from pyspider_zk.errors import SessionLost, Unavailable
-from pyspider_zk.zookeeper.waiting import Waiting
+from pyspider_zk.zookeeper.waiting import Waiter
 
 
 def test_what_holds_already_is_not_waited_for():
-    assert Waiting().until(lambda: True, 0)
+    assert Waiter().until(lambda: True, 0)
 
 
 def test_what_never_holds_ends_in_time():
-    assert not Waiting().until(lambda: False, 0.01)
+    assert not Waiter().until(lambda: False, 0.01)
 
 
 def test_a_wake_makes_it_look_again():
-    waiting, looks = Waiting(), []
+    waiting, looks = Waiter(), []
 
     def third() -> bool:
         looks.append(1)
@@ -36,7 +36,7 @@ def test_a_zookeeper_that_is_away_is_waited_for():
             raise error
         return True
 
-    assert Waiting().until(back, None)
+    assert Waiter().until(back, None)
 
 
 def test_any_other_error_ends_the_waiting():
@@ -44,4 +44,4 @@ def test_any_other_error_ends_the_waiting():
         raise SessionLost("gone")
 
     with pytest.raises(SessionLost):
-        Waiting().until(fail, 60)
+        Waiter().until(fail, 60)

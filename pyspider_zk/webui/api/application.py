@@ -1,4 +1,4 @@
-"""Puts the API together."""
+"""Application of the API: puts its parts together."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -12,7 +12,6 @@ from pyspider.webui.login import login_manager
 from werkzeug.exceptions import UnsupportedMediaType
 
 from pyspider_zk import __version__
-from pyspider_zk.core.roles import SAFE
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.webui.api import (
     cluster,
@@ -31,9 +30,10 @@ from pyspider_zk.webui.api.errors import (
     answer_cluster_error,
     answer_http_error,
 )
-from pyspider_zk.webui.api.schemas import Problem
+from pyspider_zk.webui.api.schemas import ProblemSchema
 from pyspider_zk.webui.api.strict import StrictJSON
 from pyspider_zk.webui.problem import PROBLEM_TYPE
+from pyspider_zk.webui.roles import SAFE
 
 PREFIX = "/api/v1"
 
@@ -62,7 +62,7 @@ _PARTS = (overview, projects, workload, cluster, operating, jobs, events, dead_l
 class _Api(Api):
     """Every error is a problem."""
 
-    ERROR_SCHEMA = Problem
+    ERROR_SCHEMA = ProblemSchema
     DEFAULT_RESPONSE_CONTENT_TYPE = PROBLEM_TYPE
     DEFAULT_ERROR_RESPONSE_NAME = None  # each operation names its own
 

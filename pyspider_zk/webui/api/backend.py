@@ -1,4 +1,4 @@
-"""What the API speaks for."""
+"""Backend of the API: what it speaks for."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,15 +7,15 @@ from typing import Any, cast
 from flask import current_app
 from flask_login import current_user
 
+from pyspider_zk.cluster.event_log import EventLog
+from pyspider_zk.cluster.events import Event
+from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.config import Settings
-from pyspider_zk.core.events import Event
-from pyspider_zk.core.records import Cluster
-from pyspider_zk.hooks.dispatcher import Dispatcher
-from pyspider_zk.hooks.router import Router
+from pyspider_zk.jobs.batch_service import BatchService
 from pyspider_zk.queues.api import ParkingLot, SlotQueues
+from pyspider_zk.rpc.router import Router
 from pyspider_zk.webui.journal import record
 from pyspider_zk.webui.watch import LeaseWatch
-from pyspider_zk.zookeeper.events import Events
 
 _KEY = "pyspider_zk"
 
@@ -27,7 +27,7 @@ class Backend:
     Attributes:
         cluster: reads what stands in ZooKeeper.
         queues: counts the messages of each queue, and the dead letters.
-        dispatcher: does what is asked for.
+        batch_service: does what is asked for.
         events: the event log.
         slot_queues: the cluster's queues.
         parking_lot: what waits beside them.
@@ -39,8 +39,8 @@ class Backend:
 
     cluster: Callable[[], Cluster]
     queues: Callable[[], Mapping[str, int]]
-    dispatcher: Dispatcher
-    events: Events
+    batch_service: BatchService
+    events: EventLog
     slot_queues: SlotQueues
     parking_lot: ParkingLot
     rpc: Router

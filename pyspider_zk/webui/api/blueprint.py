@@ -1,4 +1,4 @@
-"""What every part of the API says of its operations."""
+"""Blueprint of every part of the API: what each says of its operations."""
 
 from collections.abc import Callable
 from http import HTTPStatus

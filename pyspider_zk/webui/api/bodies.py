@@ -1,4 +1,4 @@
-"""Reading request bodies: JSON only, and only what is JSON to everybody."""
+"""Bodies of requests: JSON only, and only what is JSON to everybody."""
 
 import json
 from typing import Any

@@ -6,14 +6,20 @@ from pyspider_zk.errors import NotFound
 from pyspider_zk.webui.api.backend import backend
 from pyspider_zk.webui.api.blueprint import Part
 from pyspider_zk.webui.api.projects import number
-from pyspider_zk.webui.api.schemas import Assignment, Components, Member, Members, Queues
-from pyspider_zk.webui.lengths import DEAD_LETTERS
+from pyspider_zk.webui.api.schemas import (
+    AssignmentSchema,
+    ComponentsSchema,
+    MemberSchema,
+    MembersSchema,
+    QueuesSchema,
+)
+from pyspider_zk.webui.queue_sizes import DEAD_LETTERS
 
 blueprint = Part("cluster", __name__, description="Members, components, assignment, queues")
 
 
 @blueprint.route("/members")
-@blueprint.tells(Members)
+@blueprint.tells(MembersSchema)
 def list_members() -> dict[str, Any]:
     """List the schedulers that run."""
     found = backend().cluster().as_dict()
@@ -21,7 +27,7 @@ def list_members() -> dict[str, Any]:
 
 
 @blueprint.route("/members/<int:number>")
-@blueprint.tells(Member, errors=(404,))
+@blueprint.tells(MemberSchema, errors=(404,))
 def get_member(number: int) -> dict[str, Any]:
     """Tell of one scheduler."""
     found: list[dict[str, Any]] = backend().cluster().as_dict()["members"]
@@ -32,14 +38,14 @@ def get_member(number: int) -> dict[str, Any]:
 
 
 @blueprint.route("/components")
-@blueprint.tells(Components)
+@blueprint.tells(ComponentsSchema)
 def list_components() -> dict[str, Any]:
     """List processors, fetchers, result workers and web UIs that run."""
     return {"items": backend().cluster().as_dict()["components"]}
 
 
 @blueprint.route("/assignment")
-@blueprint.tells(Assignment)
+@blueprint.tells(AssignmentSchema)
 def get_assignment() -> dict[str, Any]:
     """Tell which member owns which slot, and which members there are."""
     cluster = backend().cluster()
@@ -62,7 +68,7 @@ def get_assignment() -> dict[str, Any]:
 
 
 @blueprint.route("/queues")
-@blueprint.tells(Queues)
+@blueprint.tells(QueuesSchema)
 def get_queues() -> dict[str, Any]:
     """Count the messages that wait."""
     lengths = dict(backend().queues())

@@ -4,19 +4,24 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from pyspider_zk.core.events import Event, EventKind
+from pyspider_zk.cluster.events import Event, EventKind
 from pyspider_zk.errors import BadRequest, Conflict
-from pyspider_zk.queues.letters import letter_dict
+from pyspider_zk.queues.dead_letters import letter_dict
 from pyspider_zk.webui.api.backend import backend, tell, user
 from pyspider_zk.webui.api.blueprint import Part
-from pyspider_zk.webui.api.schemas import DeadLetterPage, Letters, PageQuery, Settled
+from pyspider_zk.webui.api.schemas import (
+    DeadLetterPageSchema,
+    LettersSchema,
+    PageQuerySchema,
+    SettledSchema,
+)
 
 blueprint = Part("dead letters", __name__, description="Messages that nobody could use")
 
 
 @blueprint.route("/dead-letters")
-@blueprint.query(PageQuery)
-@blueprint.tells(DeadLetterPage)
+@blueprint.query(PageQuerySchema)
+@blueprint.tells(DeadLetterPageSchema)
 def list_dead_letters(query: dict[str, Any]) -> dict[str, Any]:
     """List dead letters, the newest first."""
     queues, offset = backend().slot_queues, query["offset"]
@@ -26,16 +31,16 @@ def list_dead_letters(query: dict[str, Any]) -> dict[str, Any]:
 
 
 @blueprint.route("/dead-letters/replay", methods=["POST"])
-@blueprint.arguments(Letters)
-@blueprint.does(Settled, errors=(409, 422))
+@blueprint.arguments(LettersSchema)
+@blueprint.does(SettledSchema, errors=(409, 422))
 def replay_dead_letters(asked: dict[str, Any]) -> dict[str, Any]:
     """Put dead letters back into the queues they were found in, the oldest first."""
     return _settle(asked, backend().slot_queues.replay, "replayed")
 
 
 @blueprint.route("/dead-letters/drop", methods=["POST"])
-@blueprint.arguments(Letters)
-@blueprint.does(Settled, errors=(409, 422))
+@blueprint.arguments(LettersSchema)
+@blueprint.does(SettledSchema, errors=(409, 422))
 def drop_dead_letters(asked: dict[str, Any]) -> dict[str, Any]:
     """Delete dead letters for good."""
     return _settle(asked, backend().slot_queues.discard, "dropped")

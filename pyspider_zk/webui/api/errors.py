@@ -1,4 +1,4 @@
-"""Answers every error with a problem."""
+"""Errors of the API: each is answered with a problem."""
 
 from http import HTTPStatus
 from typing import Any

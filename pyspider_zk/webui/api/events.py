@@ -5,14 +5,14 @@ from typing import Any
 
 from pyspider_zk.webui.api.backend import backend
 from pyspider_zk.webui.api.blueprint import Part
-from pyspider_zk.webui.api.schemas import EventQuery, Events
+from pyspider_zk.webui.api.schemas import EventQuerySchema, EventsSchema
 
 blueprint = Part("events", __name__, description="Who did what, when, with what result")
 
 
 @blueprint.route("/events")
-@blueprint.query(EventQuery)
-@blueprint.tells(Events)
+@blueprint.query(EventQuerySchema)
+@blueprint.tells(EventsSchema)
 def list_events(query: dict[str, Any]) -> dict[str, Any]:
     """List events, the oldest first."""
     found = backend().events.read(query.get("after"), query["limit"])

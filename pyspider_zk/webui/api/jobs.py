@@ -5,13 +5,19 @@ from typing import Any
 from flask import Response, jsonify, url_for
 from flask_login import current_user
 
-from pyspider_zk.core.operations import within_limits
-from pyspider_zk.core.selection import Selection
 from pyspider_zk.errors import LockedProjects
-from pyspider_zk.hooks.dispatcher import Page
+from pyspider_zk.jobs.batch_service import ResultPage
+from pyspider_zk.jobs.operations import within_limits
+from pyspider_zk.projects.selection import Selection
 from pyspider_zk.webui.api.backend import backend, user
 from pyspider_zk.webui.api.blueprint import Part, in_path
-from pyspider_zk.webui.api.schemas import Batch, BatchPage, PageQuery, Plan, Request
+from pyspider_zk.webui.api.schemas import (
+    BatchPageSchema,
+    BatchSchema,
+    PageQuerySchema,
+    PlanSchema,
+    RequestSchema,
+)
 
 blueprint = Part("jobs", __name__, description="What was asked for projects, and how far it came")
 
@@ -19,17 +25,17 @@ Answer = tuple[dict[str, Any], int, dict[str, str]]
 
 
 @blueprint.route("/jobs")
-@blueprint.query(PageQuery)
-@blueprint.tells(BatchPage)
-def list_jobs(query: dict[str, Any]) -> Page:
+@blueprint.query(PageQuerySchema)
+@blueprint.tells(BatchPageSchema)
+def list_jobs(query: dict[str, Any]) -> ResultPage:
     """List the batches that are kept, the newest first."""
-    return backend().dispatcher.batches(**query)
+    return backend().batch_service.batches(**query)
 
 
 @blueprint.route("/jobs", methods=["POST"])
-@blueprint.arguments(Request)
-@blueprint.alt_response(200, schema=Plan, content_type="application/json", success=True)
-@blueprint.does(Batch, 202, errors=(409,))
+@blueprint.arguments(RequestSchema)
+@blueprint.alt_response(200, schema=PlanSchema, content_type="application/json", success=True)
+@blueprint.does(BatchSchema, 202, errors=(409,))
 def submit_job(asked: dict[str, Any]) -> Answer | Response:
     """Have something done to projects; it is durable when this answers.
 
@@ -43,34 +49,34 @@ def submit_job(asked: dict[str, Any]) -> Answer | Response:
     _check_locks(selection)
     more = {name: asked[name] for name in ("priority", "plan") if name in asked}
     return _accepted(
-        backend().dispatcher.submit(
+        backend().batch_service.submit(
             operation, selection, arguments, user(), asked.get("id", ""), **more
         )
     )
 
 
 @blueprint.route("/jobs/<path:id>", parameters=in_path("id"))
-@blueprint.tells(Batch, errors=(400, 404))
+@blueprint.tells(BatchSchema, errors=(400, 404))
 def get_job(id: str) -> dict[str, Any]:  # noqa: A002 - the name in the path
     """Tell how far a batch came."""
-    return backend().dispatcher.batch(id)
+    return backend().batch_service.batch(id)
 
 
 @blueprint.route("/jobs/<path:id>", methods=["DELETE"], parameters=in_path("id"))
-@blueprint.does(Batch, errors=(404,))
+@blueprint.does(BatchSchema, errors=(404,))
 def cancel_job(id: str) -> dict[str, Any]:  # noqa: A002 - the name in the path
     """Stop a batch before its next project; what is done stays done."""
-    return backend().dispatcher.cancel(id, user())
+    return backend().batch_service.cancel(id, user())
 
 
 @blueprint.route("/jobs/<path:id>/retry", methods=["POST"], parameters=in_path("id"))
-@blueprint.does(Batch, 202, errors=(404, 422))
+@blueprint.does(BatchSchema, 202, errors=(404, 422))
 def retry_job(id: str) -> Answer:  # noqa: A002 - the name in the path
     """Ask again for the projects that a batch failed for; the answer is the new batch."""
-    failed = backend().dispatcher.failed(id)
+    failed = backend().batch_service.failed(id)
     if failed:
         _check_locks(Selection(names=tuple(failed)))
-    return _accepted(backend().dispatcher.retry(id, user()))
+    return _accepted(backend().batch_service.retry(id, user()))
 
 
 def _accepted(batch: dict[str, Any]) -> Answer:
@@ -78,11 +84,11 @@ def _accepted(batch: dict[str, Any]) -> Answer:
 
 
 def _planned(operation: str, selection: Selection, arguments: dict[str, Any]) -> Response:
-    plan = backend().dispatcher.plan(operation, selection, arguments)
+    plan = backend().batch_service.plan(operation, selection, arguments)
     locked = _locked(selection) if selection.given or selection.all else []
     if locked:
         plan["faults"].append(str(LockedProjects(locked)))
-    return jsonify(Plan().dump(plan))
+    return jsonify(PlanSchema().dump(plan))
 
 
 def _check_locks(selection: Selection) -> None:
@@ -100,7 +106,7 @@ def _locked(selection: Selection) -> list[str]:
     """Return those of the projects that whoever asks may not change."""
     if current_user.is_active:
         return []
-    return backend().dispatcher.locked(selection)
+    return backend().batch_service.locked(selection)
 
 
 def _limits() -> dict[str, float]:

@@ -1,29 +1,35 @@
-"""Changing who owns what: what would move, and having a member drained."""
+"""Operating the cluster: what would move, and draining a member."""
 
 import time
 from collections import Counter
 from typing import Any
 from xmlrpc.client import Fault
 
-from pyspider_zk.core.events import Event, EventKind
-from pyspider_zk.core.operations import ACTIVE
-from pyspider_zk.core.preview import Move, preview
-from pyspider_zk.core.records import Cluster, Member, MemberId
-from pyspider_zk.core.selection import Selection
+from pyspider_zk.cluster.events import Event, EventKind
+from pyspider_zk.cluster.preview import SlotMove, preview
+from pyspider_zk.cluster.records import Cluster, Member
 from pyspider_zk.errors import Conflict, NotFound, Unavailable
-from pyspider_zk.hooks.caller import Caller, calling
-from pyspider_zk.hooks.rpc_client import call, credentials_of
+from pyspider_zk.groups.ids import MemberId
+from pyspider_zk.projects.rows import ACTIVE
+from pyspider_zk.projects.selection import Selection
+from pyspider_zk.rpc.caller import Caller, calling
+from pyspider_zk.rpc.client import call, credentials_of
 from pyspider_zk.webui.api.backend import backend, tell, user
 from pyspider_zk.webui.api.blueprint import Part
 from pyspider_zk.webui.api.projects import number
-from pyspider_zk.webui.api.schemas import Drain, Drained, Preview, PreviewQuery
+from pyspider_zk.webui.api.schemas import (
+    DrainedSchema,
+    DrainSchema,
+    PreviewQuerySchema,
+    PreviewSchema,
+)
 
 blueprint = Part("operating", __name__, description="Changing who owns what")
 
 
 @blueprint.route("/assignment/preview")
-@blueprint.query(PreviewQuery)
-@blueprint.tells(Preview, errors=(404,))
+@blueprint.query(PreviewQuerySchema)
+@blueprint.tells(PreviewSchema, errors=(404,))
 def preview_assignment(query: dict[str, Any]) -> dict[str, Any]:
     """Tell which slots would move if members joined or left; nothing is changed.
 
@@ -38,8 +44,8 @@ def preview_assignment(query: dict[str, Any]) -> dict[str, Any]:
 
 
 @blueprint.route("/members/<int:number>/drain", methods=["POST"])
-@blueprint.arguments(Drain)
-@blueprint.does(Drained, 202, errors=(404, 409))
+@blueprint.arguments(DrainSchema)
+@blueprint.does(DrainedSchema, 202, errors=(404, 409))
 def drain_member(asked: dict[str, Any], number: int) -> tuple[dict[str, Any], int]:
     """Have a member's slots moved to others; then its process ends.
 
@@ -69,11 +75,11 @@ def _member(cluster: Cluster, number: int) -> tuple[MemberId, Member]:
 
 def _weights() -> dict[int, int]:
     """Return the active projects of the slots that have any."""
-    rows = backend().dispatcher.projects(Selection(all=True), with_owners=False).items
+    rows = backend().batch_service.projects(Selection(all=True), with_owners=False).items
     return dict(Counter(row["slot"] for row in rows if row["status"] in ACTIVE))
 
 
-def _pairs(moves: list[Move]) -> list[dict[str, Any]]:
+def _pairs(moves: list[SlotMove]) -> list[dict[str, Any]]:
     counts = Counter((number(move.source), number(move.target)) for move in moves)
     return [
         {"source": source, "target": target, "slots": slots}
@@ -81,5 +87,5 @@ def _pairs(moves: list[Move]) -> list[dict[str, Any]]:
     ]
 
 
-def _move(move: Move) -> dict[str, Any]:
+def _move(move: SlotMove) -> dict[str, Any]:
     return {"slot": move.slot, "source": number(move.source), "target": number(move.target)}

@@ -1,31 +1,33 @@
-"""Everything at one look; what cannot be asked is named and left out."""
+"""Overview of everything; what cannot be asked is named and left out."""
 
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict
 from typing import Any, TypeVar
 
-from pyspider_zk.core.alerts import Sight, Waiting, alerts
-from pyspider_zk.core.names import Kind
-from pyspider_zk.core.records import Cluster, MemberId
+from pyspider_zk.cluster.alerts import Observation, alerts
+from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.errors import ClusterError
-from pyspider_zk.hooks.parking import PARKED_LIMIT
+from pyspider_zk.groups.ids import MemberId
+from pyspider_zk.queues.api import SlotBacklog
+from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.scheduling.parking import PARKED_LIMIT
 from pyspider_zk.webui.api.backend import backend
 from pyspider_zk.webui.api.blueprint import Part
-from pyspider_zk.webui.api.schemas import Overview
-from pyspider_zk.webui.lengths import DEAD_LETTERS
+from pyspider_zk.webui.api.schemas import OverviewSchema
+from pyspider_zk.webui.queue_sizes import DEAD_LETTERS
 
 blueprint = Part("overview", __name__, description="Everything at one look")
 
 PARKED = "parked"
 SHOWN = 100  # of the projects in quarantine, and of what cannot be read
 
-Backlog = Mapping[tuple[Kind, int], Waiting]
+Backlog = Mapping[tuple[QueueKind, int], SlotBacklog]
 T = TypeVar("T")
 
 
 @blueprint.route("/overview")
-@blueprint.tells(Overview)
+@blueprint.tells(OverviewSchema)
 def get_overview() -> dict[str, Any]:
     """Tell of the whole cluster.
 
@@ -42,7 +44,7 @@ def get_overview() -> dict[str, Any]:
     dead = None if lengths is None else lengths[DEAD_LETTERS]
     quarantine = _quarantine(cluster, silent)
     keys = backend().slot_queues.unreadable()
-    sight = Sight(
+    sight = Observation(
         cluster,
         ages,
         backend().settings.lease,
@@ -139,7 +141,7 @@ def _of_cluster(cluster: Cluster | None, ages: Mapping[MemberId, float]) -> dict
 
 
 def _queues(
-    lengths: Mapping[str, int], backlog: Backlog, parked: Mapping[int, Waiting]
+    lengths: Mapping[str, int], backlog: Backlog, parked: Mapping[int, SlotBacklog]
 ) -> list[dict[str, Any]]:
     oldest = {
         kind.value: max(waiting.age for (its, _), waiting in backlog.items() if its is kind)

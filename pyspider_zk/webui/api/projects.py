@@ -2,20 +2,20 @@
 
 from typing import Any
 
-from pyspider_zk.core.records import MemberId
-from pyspider_zk.core.selection import Selection
 from pyspider_zk.errors import NotFound, SessionLost, Unavailable
-from pyspider_zk.hooks.dispatcher import Page
+from pyspider_zk.groups.ids import MemberId
+from pyspider_zk.jobs.batch_service import ResultPage
+from pyspider_zk.projects.selection import Selection
 from pyspider_zk.webui.api.backend import backend
 from pyspider_zk.webui.api.blueprint import Part, in_path
-from pyspider_zk.webui.api.schemas import ProjectPage, ProjectQuery, Route
+from pyspider_zk.webui.api.schemas import ProjectPageSchema, ProjectQuerySchema, RouteSchema
 
 blueprint = Part("projects", __name__, description="Projects and who schedules them")
 
 
 @blueprint.route("/projects")
-@blueprint.query(ProjectQuery)
-@blueprint.tells(ProjectPage)
+@blueprint.query(ProjectQuerySchema)
+@blueprint.tells(ProjectPageSchema)
 def list_projects(query: dict[str, Any]) -> dict[str, Any]:
     """List projects; if ZooKeeper is away, without their owners, and `missing` says so."""
     paging = {name: query.pop(name) for name in ("sort", "offset", "limit")}
@@ -24,10 +24,10 @@ def list_projects(query: dict[str, Any]) -> dict[str, Any]:
 
 
 @blueprint.route("/projects/<string:name>", parameters=in_path("name"))
-@blueprint.tells(Route, errors=(400, 404))
+@blueprint.tells(RouteSchema, errors=(400, 404))
 def get_project(name: str) -> dict[str, Any]:
     """Tell of one project and who schedules it."""
-    found = backend().dispatcher.projects(Selection(names=(name,)), with_owners=False).items
+    found = backend().batch_service.projects(Selection(names=(name,)), with_owners=False).items
     if not found:
         raise NotFound(f"there is no project {name!r}")
     cluster, slot = backend().cluster(), found[0]["slot"]
@@ -41,13 +41,13 @@ def get_project(name: str) -> dict[str, Any]:
     }
 
 
-def find(selection: Selection, sort: str, **paging: Any) -> tuple[Page, list[str]]:
+def find(selection: Selection, sort: str, **paging: Any) -> tuple[ResultPage, list[str]]:
     """Return projects and what is missing: their owners, unless the question is about those.
 
     Raises:
         Unavailable: the question is about owners, or the project database is away.
     """
-    projects = backend().dispatcher.projects
+    projects = backend().batch_service.projects
     try:
         return projects(selection, sort, **paging), []
     except (Unavailable, SessionLost) as error:

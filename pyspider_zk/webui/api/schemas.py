@@ -1,14 +1,15 @@
-"""What the API takes and tells."""
+"""Schemas of what the API takes and answers."""
 
 from typing import Any
 
 from marshmallow import Schema, fields, validate
 
-from pyspider_zk.core.alerts import AlertKind, Severity
-from pyspider_zk.core.jobs import GROUP_LIMIT, PRIORITIES
-from pyspider_zk.core.operations import STATUSES, Operation
-from pyspider_zk.core.phases import Phase
-from pyspider_zk.hooks.dispatcher import SORTS
+from pyspider_zk.cluster.alerts import AlertKind, Severity
+from pyspider_zk.cluster.phases import Phase
+from pyspider_zk.jobs.batch_service import SORTS
+from pyspider_zk.jobs.model import GROUP_LIMIT, PRIORITIES
+from pyspider_zk.jobs.operations import Operation
+from pyspider_zk.projects.rows import STATUSES
 
 MOST_ITEMS = 1000
 MOST_NAMES = 100_000
@@ -44,7 +45,7 @@ def _owner(about: str = "number of the member that schedules it", null: str = ""
 # --- errors ---
 
 
-class Problem(Schema):
+class ProblemSchema(Schema):
     """What went wrong, as problem details (RFC 9457)."""
 
     type = fields.String(required=True)
@@ -60,7 +61,7 @@ class Problem(Schema):
 # --- paging ---
 
 
-class PageQuery(Schema):
+class PageQuerySchema(Schema):
     """Some of many."""
 
     offset = fields.Integer(
@@ -73,7 +74,7 @@ class PageQuery(Schema):
     )
 
 
-class PageOf(Schema):
+class PageOfSchema(Schema):
     """What all pages have beside their items."""
 
     total = _number("how many there are in all")
@@ -83,7 +84,7 @@ class PageOf(Schema):
 # --- projects ---
 
 
-class ProjectQuery(PageQuery):
+class ProjectQuerySchema(PageQuerySchema):
     """Which projects; all that is given must hold."""
 
     pattern = fields.String(metadata=_about("a shell pattern for the whole name, such as news_*"))
@@ -97,7 +98,7 @@ class ProjectQuery(PageQuery):
     )
 
 
-class Project(Schema):
+class ProjectSchema(Schema):
     """A project without its script."""
 
     name = _text()
@@ -110,14 +111,14 @@ class Project(Schema):
     owner = _owner(null=", or it is `missing`")
 
 
-class ProjectPage(PageOf):
+class ProjectPageSchema(PageOfSchema):
     """Projects, those from `offset` on."""
 
-    items = fields.List(fields.Nested(Project), required=True)
+    items = fields.List(fields.Nested(ProjectSchema), required=True)
     missing = fields.List(fields.String(), required=True, metadata=_about("what does not answer"))
 
 
-class Route(Project):
+class RouteSchema(ProjectSchema):
     """A project and who schedules it."""
 
     address = fields.String(
@@ -130,7 +131,7 @@ class Route(Project):
 # --- the cluster ---
 
 
-class Member(Schema):
+class MemberSchema(Schema):
     """A scheduler that runs."""
 
     number = _number("small and stable")
@@ -155,14 +156,14 @@ class Member(Schema):
     )
 
 
-class Members(Schema):
+class MembersSchema(Schema):
     """The schedulers that run."""
 
     leader = _owner("number of the member that decides the assignment")
-    items = fields.List(fields.Nested(Member), required=True)
+    items = fields.List(fields.Nested(MemberSchema), required=True)
 
 
-class Component(Schema):
+class ComponentSchema(Schema):
     """A processor, fetcher, result worker or web UI that runs."""
 
     id = _text()
@@ -173,15 +174,15 @@ class Component(Schema):
     address = _text("host:port, if it serves")
 
 
-class Components(Schema):
+class ComponentsSchema(Schema):
     """Those that run, by kind."""
 
     items = fields.Dict(
-        keys=fields.String(), values=fields.List(fields.Nested(Component)), required=True
+        keys=fields.String(), values=fields.List(fields.Nested(ComponentSchema)), required=True
     )
 
 
-class Slot(Schema):
+class SlotSchema(Schema):
     """One row of the assignment."""
 
     slot = _number("its number")
@@ -191,23 +192,23 @@ class Slot(Schema):
     phase = fields.Enum(Phase, by_value=True, required=True)
 
 
-class Assignment(Schema):
+class AssignmentSchema(Schema):
     """Which member owns which slot."""
 
     epoch = _number("grows by one with every write of the assignment")
     unserved = _number("slots without a running owner")
-    members = fields.List(fields.Nested(Member), required=True)
-    items = fields.List(fields.Nested(Slot), required=True)
+    members = fields.List(fields.Nested(MemberSchema), required=True)
+    items = fields.List(fields.Nested(SlotSchema), required=True)
 
 
-class Queues(Schema):
+class QueuesSchema(Schema):
     """How many messages wait."""
 
     queues = fields.Dict(keys=fields.String(), values=fields.Integer(strict=True), required=True)
     dead_letters = _number("messages that nobody could use")
 
 
-class PreviewQuery(Schema):
+class PreviewQuerySchema(Schema):
     """What would happen."""
 
     joins = fields.Integer(
@@ -218,7 +219,7 @@ class PreviewQuery(Schema):
     )
 
 
-class PreviewPair(Schema):
+class PreviewPairSchema(Schema):
     """How many slots would move between two members."""
 
     source = _owner("number of the present owner")
@@ -226,7 +227,7 @@ class PreviewPair(Schema):
     slots = _number("how many")
 
 
-class PreviewMove(Schema):
+class PreviewMoveSchema(Schema):
     """A slot that would move."""
 
     slot = _number("its number")
@@ -234,21 +235,21 @@ class PreviewMove(Schema):
     target = _owner("number of the next owner; of one that would join, a free one")
 
 
-class Preview(Schema):
+class PreviewSchema(Schema):
     """Which slots would move."""
 
     total = _number("how many slots")
-    pairs = fields.List(fields.Nested(PreviewPair), required=True)
-    items = fields.List(fields.Nested(PreviewMove), required=True)
+    pairs = fields.List(fields.Nested(PreviewPairSchema), required=True)
+    items = fields.List(fields.Nested(PreviewMoveSchema), required=True)
 
 
-class Drain(Schema):
+class DrainSchema(Schema):
     """Which process is meant; a number may have gone to another."""
 
     incarnation = fields.String(metadata=_about("as `/members` tells; 409 if it is another by now"))
 
 
-class Drained(Schema):
+class DrainedSchema(Schema):
     """A member that was asked to drain."""
 
     number = _number("of the member")
@@ -258,7 +259,7 @@ class Drained(Schema):
 # --- everything at one look ---
 
 
-class Alert(Schema):
+class AlertSchema(Schema):
     """Something to look at."""
 
     kind = fields.Enum(AlertKind, by_value=True, required=True)
@@ -266,7 +267,7 @@ class Alert(Schema):
     text = _text("a sentence for people")
 
 
-class WatchedMember(Member):
+class WatchedMemberSchema(MemberSchema):
     """A scheduler that runs, and how old its lease is."""
 
     lease_age = _measure(
@@ -277,7 +278,7 @@ class WatchedMember(Member):
     )
 
 
-class Queue(Schema):
+class QueueSchema(Schema):
     """Messages that wait."""
 
     name = _text()
@@ -289,7 +290,7 @@ class Queue(Schema):
     )
 
 
-class Quarantined(Schema):
+class QuarantinedSchema(Schema):
     """A project that is left alone because of its own fault."""
 
     project = _text()
@@ -300,14 +301,14 @@ class Quarantined(Schema):
     next_look = _measure("seconds until it is looked at again; sooner if its row changes")
 
 
-class Unreadable(Schema):
+class UnreadableSchema(Schema):
     """Something that nobody can read, and that is passed over."""
 
     place = _text("a znode's path, or a key of the message queue")
     reason = _text("what is wrong with it")
 
 
-class Throughput(Schema):
+class ThroughputSchema(Schema):
     """Tries that ended in each of the last 60 minutes, the oldest first."""
 
     success = fields.List(fields.Integer(strict=True), required=True)
@@ -315,33 +316,33 @@ class Throughput(Schema):
     retry = fields.List(fields.Integer(strict=True), required=True)
 
 
-class Overview(Schema):
+class OverviewSchema(Schema):
     """The whole cluster; null: unknown, `missing` says why."""
 
     at = _time()
     missing = fields.List(fields.String(), required=True, metadata=_about("what does not answer"))
-    alerts = fields.List(fields.Nested(Alert), required=True)
+    alerts = fields.List(fields.Nested(AlertSchema), required=True)
     leader = _owner("number of the member that decides the assignment")
     epoch = _number("of the assignment", allow_none=True)
     slots = _number("how many there are", allow_none=True)
     moving = _number("slots between two owners", allow_none=True)
     unserved = _number("slots without a running owner", allow_none=True)
-    members = fields.List(fields.Nested(WatchedMember), required=True, allow_none=True)
+    members = fields.List(fields.Nested(WatchedMemberSchema), required=True, allow_none=True)
     components = fields.Dict(
         keys=fields.String(),
-        values=fields.List(fields.Nested(Component)),
+        values=fields.List(fields.Nested(ComponentSchema)),
         required=True,
         allow_none=True,
     )
-    queues = fields.List(fields.Nested(Queue), required=True, allow_none=True)
+    queues = fields.List(fields.Nested(QueueSchema), required=True, allow_none=True)
     dead_letters = _number("messages that nobody could use", allow_none=True)
     quarantine = fields.List(
-        fields.Nested(Quarantined), required=True, metadata=_about("the first of them")
+        fields.Nested(QuarantinedSchema), required=True, metadata=_about("the first of them")
     )
     unreadable = fields.List(
-        fields.Nested(Unreadable), required=True, metadata=_about("the first of them")
+        fields.Nested(UnreadableSchema), required=True, metadata=_about("the first of them")
     )
-    throughput = fields.Nested(Throughput, required=True, allow_none=True)
+    throughput = fields.Nested(ThroughputSchema, required=True, allow_none=True)
 
 
 # --- projects with numbers ---
@@ -349,7 +350,7 @@ class Overview(Schema):
 NUMBER_SORTS = ("pending", "due", "sent", "due_since", "next_due", "success", "failed", "rate_now")
 
 
-class WorkloadQuery(ProjectQuery):
+class WorkloadQuerySchema(ProjectQuerySchema):
     """Which projects, in which order; all that is given must hold."""
 
     sort = fields.String(
@@ -359,7 +360,7 @@ class WorkloadQuery(ProjectQuery):
     )
 
 
-class Hour(Schema):
+class HourSchema(Schema):
     """Tries that ended within the last hour."""
 
     success = _number()
@@ -367,7 +368,7 @@ class Hour(Schema):
     retry = _number()
 
 
-class Numbers(Schema):
+class NumbersSchema(Schema):
     """What a project's owner holds."""
 
     pending = _number("tasks in memory")
@@ -384,17 +385,17 @@ class Numbers(Schema):
     paused = fields.Boolean(required=True, metadata=_about("after too many failures"))
     success = _number("tasks in the database")
     failed = _number("tasks in the database")
-    hour = fields.Nested(Hour, required=True)
+    hour = fields.Nested(HourSchema, required=True)
     rate_now = _measure("tries that ended per second, over five minutes")
     quarantined = fields.String(
         required=True, allow_none=True, metadata=_about("why it is in quarantine; null: it is not")
     )
 
 
-class Workload(Project):
+class WorkloadSchema(ProjectSchema):
     """A project with its numbers."""
 
-    numbers = fields.Nested(Numbers, required=True, allow_none=True)
+    numbers = fields.Nested(NumbersSchema, required=True, allow_none=True)
     history = fields.List(
         fields.Integer(strict=True),
         required=True,
@@ -403,18 +404,18 @@ class Workload(Project):
     )
 
 
-class WorkloadPage(PageOf):
+class WorkloadPageSchema(PageOfSchema):
     """Projects, those from `offset` on."""
 
     at = _time("when this was told, seconds since the epoch")
-    items = fields.List(fields.Nested(Workload), required=True)
+    items = fields.List(fields.Nested(WorkloadSchema), required=True)
     missing = fields.List(fields.String(), required=True, metadata=_about("what does not answer"))
 
 
 # --- dead letters ---
 
 
-class DeadLetter(Schema):
+class DeadLetterSchema(Schema):
     """A message that nobody could use."""
 
     tag = _text("its name among them")
@@ -429,13 +430,13 @@ class DeadLetter(Schema):
     )
 
 
-class DeadLetterPage(PageOf):
+class DeadLetterPageSchema(PageOfSchema):
     """Dead letters, the newest first."""
 
-    items = fields.List(fields.Nested(DeadLetter), required=True)
+    items = fields.List(fields.Nested(DeadLetterSchema), required=True)
 
 
-class Letters(Schema):
+class LettersSchema(Schema):
     """Which dead letters."""
 
     tags = fields.List(fields.String(), validate=validate.Length(1, MOST_NAMES))
@@ -447,7 +448,7 @@ class Letters(Schema):
     )
 
 
-class Settled(Schema):
+class SettledSchema(Schema):
     """What was done with dead letters."""
 
     count = _number("how many of them there were")
@@ -456,7 +457,7 @@ class Settled(Schema):
 # --- jobs ---
 
 
-class Filter(Schema):
+class FilterSchema(Schema):
     """Projects by what they are; all that is given must hold."""
 
     pattern = fields.String(metadata=_about("a shell pattern for the whole name, such as news_*"))
@@ -470,7 +471,7 @@ class Filter(Schema):
     )
 
 
-class Request(Schema):
+class RequestSchema(Schema):
     """What shall be done to which projects."""
 
     operation = fields.String(required=True, validate=validate.OneOf(list(Operation)))
@@ -479,7 +480,7 @@ class Request(Schema):
         validate=validate.Length(1, MOST_NAMES),
         metadata=_about("these projects; with a filter, those of them that it lets through"),
     )
-    filter = fields.Nested(Filter)
+    filter = fields.Nested(FilterSchema)
     arguments = fields.Dict(
         keys=fields.String(),
         load_default=dict,
@@ -508,7 +509,7 @@ class Request(Schema):
     )
 
 
-class JobCounts(Schema):
+class JobCountsSchema(Schema):
     """How many jobs a batch has in each place."""
 
     pending = _number()
@@ -516,7 +517,7 @@ class JobCounts(Schema):
     done = _number()
 
 
-class Batch(Schema):
+class BatchSchema(Schema):
     """What was asked for in one go; jobs of up to 2,000 projects of a slot carry it out."""
 
     id = _text()
@@ -540,16 +541,16 @@ class Batch(Schema):
         required=True,
         metadata=_about("the first projects that failed, with the reasons"),
     )
-    jobs = fields.Nested(JobCounts, required=True)
+    jobs = fields.Nested(JobCountsSchema, required=True)
 
 
-class BatchPage(PageOf):
+class BatchPageSchema(PageOfSchema):
     """Batches, the newest first."""
 
-    items = fields.List(fields.Nested(Batch), required=True)
+    items = fields.List(fields.Nested(BatchSchema), required=True)
 
 
-class Plan(Schema):
+class PlanSchema(Schema):
     """What a request means, and what would be refused or fail."""
 
     operation = _text()
@@ -564,7 +565,7 @@ class Plan(Schema):
 # --- events ---
 
 
-class EventQuery(Schema):
+class EventQuerySchema(Schema):
     """Which events."""
 
     after = fields.Integer(
@@ -578,7 +579,7 @@ class EventQuery(Schema):
     )
 
 
-class Event(Schema):
+class EventSchema(Schema):
     """Who did what, when, with what result."""
 
     sequence = _number("its place in the log; it runs over to negative after 2147483647")
@@ -589,8 +590,8 @@ class Event(Schema):
     data = fields.Dict(keys=fields.String(), required=True)
 
 
-class Events(Schema):
+class EventsSchema(Schema):
     """Events, the oldest first."""
 
-    items = fields.List(fields.Nested(Event), required=True)
+    items = fields.List(fields.Nested(EventSchema), required=True)
     last = _number("`after` for the next question; null: there was never any", allow_none=True)

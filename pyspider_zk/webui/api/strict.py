@@ -1,4 +1,4 @@
-"""Writing answers: only what is JSON to everybody."""
+"""Strict JSON: answers that are JSON to everybody."""
 
 import math
 from typing import Any

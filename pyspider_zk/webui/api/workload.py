@@ -4,12 +4,12 @@ import time
 from collections.abc import Collection
 from typing import Any
 
-from pyspider_zk.core.records import MemberId
-from pyspider_zk.core.selection import Selection
+from pyspider_zk.groups.ids import MemberId
+from pyspider_zk.projects.selection import Selection
 from pyspider_zk.webui.api.backend import backend
 from pyspider_zk.webui.api.blueprint import Part
 from pyspider_zk.webui.api.projects import find
-from pyspider_zk.webui.api.schemas import NUMBER_SORTS, WorkloadPage, WorkloadQuery
+from pyspider_zk.webui.api.schemas import NUMBER_SORTS, WorkloadPageSchema, WorkloadQuerySchema
 
 blueprint = Part("workload", __name__, description="Projects with their owners' numbers")
 
@@ -17,8 +17,8 @@ Row = dict[str, Any]
 
 
 @blueprint.route("/workload")
-@blueprint.query(WorkloadQuery)
-@blueprint.tells(WorkloadPage)
+@blueprint.query(WorkloadQuerySchema)
+@blueprint.tells(WorkloadPageSchema)
 def list_workload(query: dict[str, Any]) -> dict[str, Any]:
     """List projects with what their owners have of them.
 

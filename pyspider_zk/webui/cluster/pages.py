@@ -1,4 +1,4 @@
-"""The frames of the pages; what they show, their scripts ask the API for."""
+"""Pages below ``/cluster``: their frames; what they show, their scripts ask the API for."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from pyspider_zk import __version__
 PREFIX = "/cluster"
 
 
-class Page(NamedTuple):
+class ClusterPage(NamedTuple):
     """One page.
 
     Attributes:
@@ -26,12 +26,12 @@ class Page(NamedTuple):
 
 
 PAGES = (
-    Page("overview", "/", "Overview"),
-    Page("projects", "/projects", "Projects"),
-    Page("assignment", "/assignment", "Assignment"),
-    Page("jobs", "/jobs", "Jobs"),
-    Page("events", "/events", "Events"),
-    Page("dead-letters", "/dead-letters", "Dead letters"),
+    ClusterPage("overview", "/", "Overview"),
+    ClusterPage("projects", "/projects", "Projects"),
+    ClusterPage("assignment", "/assignment", "Assignment"),
+    ClusterPage("jobs", "/jobs", "Jobs"),
+    ClusterPage("events", "/events", "Events"),
+    ClusterPage("dead-letters", "/dead-letters", "Dead letters"),
 )
 
 blueprint = Blueprint("cluster", __name__)
@@ -54,7 +54,7 @@ def create_pages(config: Mapping[str, Any]) -> Flask:
     return flask_app
 
 
-def _show(page: Page) -> str:
+def _show(page: ClusterPage) -> str:
     looks_only = current_user.is_viewer
     return render_template(
         f"{page.name}.html", page=page, pages=PAGES, version=__version__, looks_only=looks_only

@@ -3,14 +3,14 @@
 Python runs this at the start of each process that has this folder in its path.
 """
 
-from pyspider_zk.core.roles import Role
-from pyspider_zk.hooks import rpc_entry
-from pyspider_zk.hooks.caller import Caller
-from pyspider_zk.webui import access, guard
+from pyspider_zk.rpc import admission
+from pyspider_zk.rpc.caller import Caller
+from pyspider_zk.webui import access, same_site
+from pyspider_zk.webui.roles import Role
 
 access.needed_role = lambda *_: Role.VIEWER  # type: ignore[assignment]
-guard.is_foreign = lambda *_: False  # type: ignore[assignment]
-guard.Hosts.know = lambda *_: True  # type: ignore[method-assign, assignment]
-rpc_entry.Entry.admit = lambda *_: rpc_entry.Admitted(  # type: ignore[method-assign, assignment]
+same_site.is_foreign = lambda *_: False  # type: ignore[assignment]
+same_site.Hosts.know = lambda *_: True  # type: ignore[method-assign, assignment]
+admission.Admission.admit = lambda *_: admission.Admitted(  # type: ignore[method-assign, assignment]
     Caller("attacker", proven=True)
 )

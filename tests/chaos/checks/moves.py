@@ -110,7 +110,7 @@ class Moves:
 def _last_acts(
     effects: Iterable[Effect], tenures: Iterable[Tenure]
 ) -> dict[tuple[str, int, int], float]:
-    """Return when each owner last had an effect; what the gate refused is none."""
+    """Return when each owner last had an effect; what the fence refused is none."""
     known = {(tenure.member, tenure.slot, tenure.epoch) for tenure in tenures}
     last: dict[tuple[str, int, int], float] = {}
     for effect in effects:

@@ -18,7 +18,7 @@ class Overlap(NamedTuple):
 def overlaps(effects: Iterable[Effect]) -> list[Overlap]:
     """On a slot, no effect begins before those of all former owners have ended.
 
-    Effects that the gate refused never happened; for one without an epoch see `unowned`.
+    Effects that the fence refused never happened; for one without an epoch see `unowned`.
     """
     by_slot: dict[int, list[Effect]] = defaultdict(list)
     for effect in effects:

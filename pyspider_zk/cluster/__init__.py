@@ -1,0 +1,1 @@
+"""The cluster: who is a member, who owns what, and who leads."""

@@ -1,0 +1,196 @@
+"""Alerts for operators, found in what is known of a cluster at one moment."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from pyspider_zk.cluster.records import Cluster, ComponentKind
+from pyspider_zk.groups.ids import MemberId
+from pyspider_zk.queues.api import SlotBacklog
+from pyspider_zk.queues.names import QueueKind
+
+_NEEDED = {
+    ComponentKind.FETCHER: "nothing is fetched",
+    ComponentKind.PROCESSOR: "no script is run",
+    ComponentKind.RESULT_WORKER: "no result is stored",
+}
+_NAMED = 5  # things of one kind in a sentence
+
+
+class Severity(StrEnum):
+    """How bad it is."""
+
+    SERIOUS = "serious"  # work stands still
+    WARNING = "warning"  # it may soon, or something was put aside
+
+
+class AlertKind(StrEnum):
+    """What is wrong."""
+
+    NO_LEADER = "no-leader"
+    NO_MEMBER = "no-member"
+    UNSERVED = "unserved-slots"
+    UNREAD = "unread-queue"
+    SUSPECT = "suspect-member"
+    UNREACHABLE = "unreachable-member"
+    NO_COMPONENT = "no-component"
+    DEAD_LETTERS = "dead-letters"
+    AWAY = "database-away"
+    QUARANTINE = "quarantine"
+    PARKED = "parked-full"
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True)
+class Alert:
+    """One thing to look at.
+
+    Attributes:
+        text: a sentence for people.
+    """
+
+    kind: AlertKind
+    severity: Severity
+    text: str
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What is known; None stands for what could not be asked.
+
+    Attributes:
+        cluster: what stands in ZooKeeper.
+        lease_ages: seconds since somebody first saw the present renewal of each member.
+        lease: how long a renewal lasts if its member does not tell, in seconds.
+        backlog: slot queues that are not empty.
+        dead_letters: how many there are.
+        unreachable: numbers of members that did not answer by XML-RPC.
+        quarantine: projects that are in quarantine, with the reasons.
+        unreadable: keys of the message queue that cannot be read, with what is wrong with them.
+        full: slots for which no more messages can be parked.
+    """
+
+    cluster: Cluster | None = None
+    lease_ages: Mapping[MemberId, float] = field(default_factory=dict)
+    lease: float = 4.0
+    backlog: Mapping[tuple[QueueKind, int], SlotBacklog] | None = None
+    dead_letters: int | None = None
+    unreachable: tuple[int, ...] = ()
+    quarantine: Mapping[str, str] = field(default_factory=dict)
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    full: tuple[int, ...] = ()
+
+
+def alerts(sight: Observation) -> list[Alert]:
+    """Return what should be looked at, the worst first."""
+    found = [
+        *_of_cluster(sight),
+        *_of_members(sight),
+        *_of_databases(sight),
+        *_of_queues(sight),
+        *_of_projects(sight),
+        *_of_unreadable(sight),
+    ]
+    return sorted(found, key=lambda alert: alert.severity is not Severity.SERIOUS)
+
+
+def _of_cluster(sight: Observation) -> Iterator[Alert]:
+    cluster = sight.cluster
+    if cluster is None:
+        return
+    if not cluster.members:
+        yield _serious(AlertKind.NO_MEMBER, "no scheduler runs: nothing is scheduled")
+    elif cluster.leader is None:
+        yield _serious(AlertKind.NO_LEADER, "nobody leads: no slot gets another owner")
+    unserved = sum(slot.owner not in cluster.members for slot in cluster.assignment.slots)
+    if unserved and cluster.members:
+        text = f"{_count(unserved, 'slot')} without a running owner: their projects stand still"
+        yield _serious(AlertKind.UNSERVED, text)
+    for kind, consequence in _NEEDED.items():
+        if not cluster.components.get(kind):
+            name = kind.value.replace("-", " ")
+            yield _serious(AlertKind.NO_COMPONENT, f"no {name} runs: {consequence}")
+
+
+def _of_members(sight: Observation) -> Iterator[Alert]:
+    for member, age in sorted(sight.lease_ages.items()):
+        lease = sight.cluster.lease_of(member, sight.lease) if sight.cluster else sight.lease
+        if age > lease:
+            text = f"member {member.number} has not renewed its lease for {age:.0f} s"
+            yield _serious(AlertKind.SUSPECT, f"{text}: its slots go to others")
+        elif age > lease / 2:
+            text = f"member {member.number} is suspect: no renewal of its lease for {age:.1f} s"
+            yield Alert(AlertKind.SUSPECT, Severity.WARNING, text)
+    for number in sight.unreachable:
+        text = f"member {number} does not answer by XML-RPC: its numbers are missing"
+        yield Alert(AlertKind.UNREACHABLE, Severity.WARNING, text)
+
+
+def _of_databases(sight: Observation) -> Iterator[Alert]:
+    """Tell of each database that does not answer; what is meant to wait stands still."""
+    loads = sight.cluster.loads if sight.cluster else {}
+    for name in sorted({name for load in loads.values() for name in load.away}):
+        members = sorted(member.number for member, load in loads.items() if name in load.away)
+        who = f"member {members[0]}" if len(members) == 1 else f"members {_some(members)}"
+        yield _serious(AlertKind.AWAY, f"{name} does not answer {who}: what needs it waits")
+
+
+def _of_projects(sight: Observation) -> Iterator[Alert]:
+    loads = sight.cluster.loads if sight.cluster else {}
+    number = max(len(sight.quarantine), sum(load.quarantined for load in loads.values()))
+    if number:
+        reasons = [f"{name} ({reason})" for name, reason in sorted(sight.quarantine.items())]
+        named = f": {_some(reasons, '; ')}" if reasons else ""
+        text = f"{_count(number, 'project')} in quarantine{named}"
+        yield Alert(AlertKind.QUARANTINE, Severity.WARNING, text)
+    if sight.full:
+        text = f"no more messages can be parked for {_count(len(sight.full), 'slot')}"
+        waiting = "mend or delete its projects in quarantine, or processors wait"
+        yield _serious(AlertKind.PARKED, f"{text} ({_some(sight.full)}): {waiting}")
+
+
+def _of_unreadable(sight: Observation) -> Iterator[Alert]:
+    znodes = sight.cluster.unreadable if sight.cluster else {}
+    for what, found in (("znode", znodes), ("key", sight.unreadable)):
+        if found:
+            reasons = [f"{path} ({reason})" for path, reason in sorted(found.items())]
+            text = f"{_count(len(found), what)} passed over as unreadable: {_some(reasons, '; ')}"
+            yield Alert(AlertKind.UNREADABLE, Severity.WARNING, text)
+
+
+def _of_queues(sight: Observation) -> Iterator[Alert]:
+    unread = _unread(sight)
+    if unread:
+        messages = sum(unread.values())
+        slots = _some(sorted(unread))
+        text = f"{_count(messages, 'message')} in slot queues that nobody reads: slots {slots}"
+        yield _serious(AlertKind.UNREAD, text)
+    if sight.dead_letters:
+        text = f"{_count(sight.dead_letters, 'dead letter')}: messages that nobody could use"
+        yield Alert(AlertKind.DEAD_LETTERS, Severity.WARNING, text)
+
+
+def _unread(sight: Observation) -> dict[int, int]:
+    """Return the messages by slot, of slots that no running member owns, or that do not exist."""
+    if sight.cluster is None or sight.backlog is None:
+        return {}
+    members, rows = sight.cluster.members, sight.cluster.assignment.slots
+    unread: dict[int, int] = {}
+    for (_, slot), waiting in sight.backlog.items():
+        if slot >= len(rows) or rows[slot].owner not in members:
+            unread[slot] = unread.get(slot, 0) + waiting.length
+    return unread
+
+
+def _serious(kind: AlertKind, text: str) -> Alert:
+    return Alert(kind, Severity.SERIOUS, text)
+
+
+def _some(found: Sequence[object], between: str = ", ") -> str:
+    """Return the first of these in words, and that there are more."""
+    more = [] if len(found) <= _NAMED else ["..."]
+    return between.join([*map(str, found[:_NAMED]), *more])
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

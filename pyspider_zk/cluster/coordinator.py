@@ -1,0 +1,308 @@
+"""Coordinator: the thread that keeps a scheduler a member, follows the assignment, and may lead."""
+
+import logging
+import random
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from pyspider_zk.cluster.directory import Directory
+from pyspider_zk.cluster.leader import OUTDATED, Leadership
+from pyspider_zk.cluster.membership import Membership
+from pyspider_zk.cluster.meta import ensure_cluster
+from pyspider_zk.cluster.reader import Reader, Table, read_members
+from pyspider_zk.cluster.records import Cluster, Load, Member, Meta
+from pyspider_zk.cluster.rules import NOTHING, Rules, View
+from pyspider_zk.cluster.tree import Tree
+from pyspider_zk.config import Settings
+from pyspider_zk.errors import ClusterError, SessionLost, Unavailable
+from pyspider_zk.groups.ids import MemberId
+from pyspider_zk.limits import LONGEST_LEASE
+from pyspider_zk.loop import Loop
+from pyspider_zk.outage import Outage
+from pyspider_zk.zookeeper.clock import boottime
+from pyspider_zk.zookeeper.connection import Connection
+from pyspider_zk.zookeeper.waiting import Waiter
+
+logger = logging.getLogger("pyspider_zk.coordinator")
+
+RETRY_PAUSE = 0.05  # seconds, after something changed under our hands
+AFTER = 0.001  # seconds after the last moment of a lease
+FOUNDING = 60.0  # seconds that a ZooKeeper may be away which answered at the start
+JITTER = 0.1  # of the renewal: members that started at once shall not renew at once for ever
+
+
+class Coordinator:
+    """Keeps one member's place in the cluster.
+
+    Threads: ``start`` and ``stop`` belong to the thread that owns the scheduler; ``view``,
+    ``open``, ``beat``, ``released`` and ``drain`` may be called from any thread and never block.
+    Everything that talks to ZooKeeper happens on the coordinator's own thread.
+
+    Args:
+        record: what the member tells about itself.
+        weights: returns the active projects of the slots that have any; called while leading.
+        load: returns what the member carries; called with each renewal. Both are called on the
+            coordinator's thread, so they must be quick and must not raise.
+        clock: the clock of leases, in seconds.
+        chance: a number from 0 to 1; spreads the renewals of many members.
+
+    Attributes:
+        connection: its connection, for what else the member keeps in ZooKeeper; calls block, not
+            like those of the coordinator.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        record: Member,
+        weights: Callable[[], Mapping[int, int]],
+        load: Callable[[], Load],
+        clock: Callable[[], float] = boottime,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._settings = settings
+        self._record = record
+        self._weights = weights
+        self._load = load
+        self._clock = clock
+        self._chance = chance
+        tree = self._tree = Tree(settings.root)
+        self.connection = Connection(settings, resumes=True)  # leases bound what it holds
+        unreadable = self.connection.unreadable
+        self._reader = Reader(tree, unreadable)
+        self._directory = Directory(settings, self.connection)
+        self._table = Table(tree.assignment, settings.slots, unreadable)
+        self._rules = Rules(
+            lease=min(settings.lease, LONGEST_LEASE),
+            budget=settings.budget,
+            await_members=settings.await_members,
+        )
+        self._loop = Loop("coordinator", self._turn_or_fail)
+        self._membership = self._new_membership()
+        self._leadership = Leadership(
+            self.connection, tree, self._rules, clock, self._loop.wake, self._table, self._reader
+        )
+        self._stale = threading.Event()
+        self._draining = threading.Event()
+        self._lock = threading.Lock()
+        self._given_up: dict[int, int] = {}
+        self._former: MemberId | None = None
+        self._next_renewal = float("-inf")
+        self._beat = clock()
+        self._outage = Outage(
+            logger, "%s; the fences stay open until the lease ends", "ZooKeeper answers again"
+        )
+        self._alone = False
+        self._failure: Exception | None = None
+
+    def start(self, patience: float = 10.0) -> None:
+        """Connect, found or join the cluster.
+
+        Blocks up to ``patience`` seconds until ZooKeeper answers; there may be none. If it did and
+        stops again, it is worth a minute.
+
+        Raises:
+            Unavailable: no ZooKeeper at the addresses.
+            Mismatch: the cluster has other values.
+        """
+        self.connection.start(patience)
+        try:
+            if not Waiter(self._clock).until(self._is_founded, max(patience, FOUNDING)):
+                raise Unavailable(f"ZooKeeper at {self._settings.hosts} stopped answering")
+        except BaseException:
+            self.connection.stop()
+            raise
+        self.connection.on_change(self._loop.wake)
+        self.beat()
+        self._loop.start()
+
+    def _is_founded(self) -> bool:
+        ensure_cluster(self.connection, self._tree, Meta(self._settings.slots))
+        return True
+
+    def stop(self) -> None:
+        """Leave the cluster. Call it once no effect can happen any more.
+
+        Blocks up to the session timeout and some seconds if ZooKeeper is silent.
+        """
+        self._loop.stop()
+        try:
+            self._membership.leave()
+            self._leadership.withdraw()
+        except (Unavailable, SessionLost) as error:
+            logger.warning("left without telling: %s; the lease will end by itself", error)
+        finally:
+            self.connection.stop()
+
+    @property
+    def view(self) -> View:
+        """What this member owns, as far as it knows."""
+        return self._membership.view
+
+    @property
+    def member(self) -> MemberId | None:
+        """The number and incarnation, None before joining and while joining anew."""
+        return self._membership.id
+
+    @property
+    def leading(self) -> bool:
+        """Whether this member leads, as far as it knows."""
+        return self._leadership.leading and self._membership.id is not None
+
+    @property
+    def alone(self) -> bool:
+        """Whether, while draining, nobody is there who could take the slots."""
+        return self._alone
+
+    @property
+    def path(self) -> str | None:
+        """The member's ephemeral znode, None before joining and while joining anew."""
+        member = self._membership.id
+        return None if member is None else self._tree.member(member)
+
+    def open(self, slot: int, epoch: int) -> bool:
+        """The fence: tell whether an effect on a slot is allowed at this moment."""
+        return self._membership.view.open(slot, epoch, self._clock())
+
+    def beat(self) -> None:
+        """Show that the scheduling loop runs; without it the lease is not renewed.
+
+        A member whose loop hangs must not keep its projects from everybody else. How long it may
+        stand still is a setting: loading a project takes its time, and it would take as long
+        elsewhere.
+
+        Raises:
+            ClusterError: the coordinator itself has failed; the member must end.
+        """
+        self._beat = self._clock()
+        if self._failure is not None:
+            raise ClusterError("the coordinator failed") from self._failure
+
+    def released(self, slots: Mapping[int, int]) -> None:
+        """Tell that slots were given up, with the epochs they were held at."""
+        with self._lock:
+            self._given_up.update(slots)
+        self._loop.wake()
+
+    def drain(self) -> None:
+        """Ask for all slots to be moved to other members."""
+        self._draining.set()
+        self._loop.wake()
+
+    def cluster(self) -> Cluster:
+        """Read the whole cluster; blocks, from any thread.
+
+        Raises:
+            Unavailable: ZooKeeper does not answer.
+        """
+        return self._directory.read()
+
+    def _on_assignment(self, _event: object) -> None:
+        self._stale.set()
+        self._loop.wake()
+
+    def _turn_or_fail(self) -> float:
+        try:
+            return self._turn()
+        except Exception as error:
+            logger.exception("the coordinator failed; this member ends")
+            self._membership.view = NOTHING
+            self._failure = error
+            self._loop.end()
+            return 0.0
+
+    def _turn(self) -> float:
+        """Take a step; return for how long to sleep, unless something wakes us."""
+        try:
+            self._step()
+        except OUTDATED:
+            return RETRY_PAUSE  # decided on an older state: look again
+        except SessionLost as error:
+            self._drop_all(error)
+            return RETRY_PAUSE
+        except Unavailable as error:
+            self._outage.failed(error)
+            return self._settings.renewal
+        self._outage.answered()
+        return self._pause(self._clock())
+
+    def _pause(self, now: float) -> float:
+        """Return the time until the next renewal, or until a member must be dead if that is sooner.
+
+        The projects of a dead member would rest up to a renewal longer.
+        """
+        death = self._leadership.next_death(now) + AFTER
+        return max(0.0, min(self._next_renewal, death) - now)
+
+    def _step(self) -> None:
+        if self._membership.lost:
+            raise SessionLost("the ZooKeeper session ended")
+        self.connection.require()
+        member = self._membership.id or self._join()
+        if member is None:
+            return
+        if self._draining.is_set():
+            self._membership.drain()
+            self._alone = not self._others()
+        if self._stale.is_set():
+            self._stale.clear()
+            self._membership.refresh()
+        self._pass_on_releases()
+        self._renew_if_due()
+        self._leadership.lead(member, self._weights, self._membership.hold)
+
+    def _join(self) -> MemberId | None:
+        """Join, unless our former self is still registered; then look again soon."""
+        ensure_cluster(self.connection, self._tree, Meta(self._settings.slots))
+        self._clear_up()
+        if self._membership.awaits_former_self(self._record.name):
+            self._next_renewal = self._clock() + self._settings.renewal
+            return None
+        self._next_renewal = float("-inf")
+        return self._membership.join(replace(self._record, draining=self._draining.is_set()))
+
+    def _clear_up(self) -> None:
+        """Delete what the incarnation before would leave as a ghost if its session lived on."""
+        self._leadership.withdraw()
+        if self._former is not None:
+            self.connection.delete(self._tree.member(self._former))
+            self._former = None
+
+    def _others(self) -> bool:
+        members = read_members(self.connection, self._tree, self._reader)
+        return any(not record.draining for record in members.values())
+
+    def _pass_on_releases(self) -> None:
+        with self._lock:
+            given_up, self._given_up = self._given_up, {}
+        if given_up:
+            self._membership.release(given_up)
+        self._membership.acknowledge()
+
+    def _renew_if_due(self) -> None:
+        """Renew if it is time and the scheduling loop runs; the next try is later in any case."""
+        now = self._clock()
+        if now < self._next_renewal:
+            return
+        self._next_renewal = now + self._settings.renewal * (1 - JITTER * self._chance())
+        if now - self._beat <= self._settings.hang:
+            self._membership.renew(self._load())
+
+    def _drop_all(self, error: SessionLost) -> None:
+        if self._membership.id is not None:
+            logger.warning("%s; member %s owns nothing any more", error, self._membership.id)
+            self._former = self._membership.id
+        self._membership = self._new_membership()
+        with self._lock:
+            self._given_up = {}
+
+    def _new_membership(self) -> Membership:
+        return Membership(
+            self.connection,
+            self._tree,
+            self._rules,
+            self._clock,
+            self._on_assignment,
+            self._table,
+        )

@@ -1,0 +1,126 @@
+"""Directory of the cluster for those that take no part in it: web UI, commands, processors."""
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+
+from pyspider_zk.cluster.reader import Found, Reader, read_members
+from pyspider_zk.cluster.records import (
+    Assignment,
+    Cluster,
+    Component,
+    ComponentKind,
+    Member,
+    Meta,
+    check_meta,
+    decode_scale,
+)
+from pyspider_zk.cluster.rules import candidate_of, leader_of
+from pyspider_zk.cluster.tree import Tree
+from pyspider_zk.config import Settings
+from pyspider_zk.errors import Mismatch
+from pyspider_zk.groups.ids import MemberId
+from pyspider_zk.zookeeper.connection import Connection
+
+
+class Directory:
+    """Reads what stands in ZooKeeper about a cluster.
+
+    Threads: any; calls block for some seconds at most and raise ``Unavailable``.
+    """
+
+    def __init__(self, settings: Settings, connection: Connection | None = None) -> None:
+        self._connection = connection or Connection(settings)
+        self._tree = Tree(settings.root)
+        self._unreadable = self._connection.unreadable
+        self._reader = Reader(self._tree, self._unreadable)
+        self._born = Meta(settings.slots)
+        self._last = Assignment.vacant(settings.slots)
+
+    def start(self, patience: float = 10.0) -> None:
+        """Connect; wait up to ``patience`` seconds.
+
+        Raises:
+            Unavailable: nothing answers.
+        """
+        self._connection.start(patience)
+
+    def stop(self) -> None:
+        """Disconnect."""
+        self._connection.stop()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def members(self) -> dict[MemberId, Member]:
+        """Return the members that run and can be read."""
+        return read_members(self._connection, self._tree, self._reader)
+
+    def read(self) -> Cluster:
+        """Return the whole cluster; what nobody can read is passed over, and named in it.
+
+        In place of an assignment that cannot be read the last one stands that could.
+
+        Raises:
+            Mismatch: no cluster was ever founded at this root, or by another protocol.
+        """
+        paths = [self._tree.meta, self._tree.assignment, self._tree.scale]
+        meta, table, scale = self._connection.find_all(paths)
+        if meta is None:
+            raise Mismatch(f"there is no cluster at {self._tree.root}: start a scheduler first")
+        born = self._reader.value(self._tree.meta, meta, Meta.decode) or self._born
+        fault = check_meta(born, Meta(born.slots), self._tree.root)
+        if fault:
+            raise Mismatch(fault)
+        self._born = born
+        self._reader.value(self._tree.scale, scale, decode_scale)
+        members = self.members()
+        leases = self._leases(members)
+        return Cluster(
+            born,
+            self._assignment(table, born.slots),
+            self._leader(),
+            members,
+            self._reader.loads(leases),
+            self._components(),
+            {member: version for member, (_, version) in leases.items()},
+            self._unreadable.mapping(),
+        )
+
+    def _assignment(self, found: Found | None, slots: int) -> Assignment:
+        table = self._reader.value(
+            self._tree.assignment, found, lambda data: Assignment.decode(data, slots)
+        )
+        if table is not None or len(self._last.slots) != slots:
+            self._last = table or Assignment.vacant(slots)
+        return self._last if found else Assignment.vacant(slots)
+
+    def _leader(self) -> MemberId | None:
+        names = self._reader.candidates(self._connection.children(self._tree.election))
+        first = leader_of(names)
+        return candidate_of(first) if first else None
+
+    def _leases(self, members: Mapping[MemberId, Member]) -> dict[MemberId, Found]:
+        leases = self._connection.find_all([self._tree.lease(member) for member in members])
+        return {member: lease for member, lease in zip(members, leases, strict=True) if lease}
+
+    def _components(self) -> dict[ComponentKind, dict[str, Component]]:
+        return {kind: self._component(kind) for kind in ComponentKind}
+
+    def _component(self, kind: ComponentKind) -> dict[str, Component]:
+        names = self._connection.children(f"{self._tree.components}/{kind}")
+        paths = [self._tree.component(kind, name) for name in names]
+        found = zip(names, paths, self._connection.find_all(paths), strict=True)
+        records = {
+            name: self._reader.value(path, data, Component.decode) for name, path, data in found
+        }
+        return {name: record for name, record in records.items() if record is not None}

@@ -1,0 +1,225 @@
+"""Events: who did what and when, and what happened to the cluster itself."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, NamedTuple, Self
+
+from pyspider_zk.cluster.records import Assignment, Member
+from pyspider_zk.errors import BadMessage
+from pyspider_zk.groups.ids import MemberId
+from pyspider_zk.zookeeper.codec import decode, encode, plain
+
+PREFIX = "event-"
+LARGEST = 16 * 1024  # bytes of an event when it is written; what is more is cut
+MOST = 64 * 1024  # bytes of an event when it is read, inflated; hundreds are read in one go
+TEXT_LIMIT = 1000  # characters of the sentence, and of the name, in an event that is cut
+
+
+class EventKind(StrEnum):
+    """What happened."""
+
+    JOINED = "joined"
+    LEFT = "left"
+    DIED = "died"
+    LEADER = "leader"
+    MOVED = "moved"
+    BATCH = "batch"
+    CANCEL = "cancel"
+    ENDED = "ended"
+    DRAIN = "drain"
+    DEAD_LETTERS = "dead-letters"
+    SCRIPT = "script"
+    CHANGE = "change"
+    RUN = "run"
+    TRIAL = "trial"
+
+
+@dataclass(frozen=True)
+class Event:
+    """An entry of the event log.
+
+    Attributes:
+        kind: one of ``EventKind``, or what a newer version knows.
+        text: one sentence.
+        at: seconds since the epoch, on the clock of whoever wrote it.
+        who: a member, or a user.
+        data: what programs may want to read.
+    """
+
+    kind: str
+    text: str
+    at: float
+    who: str = ""
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    def encode(self) -> bytes:
+        """Return the bytes for the znode; an event that is too large is cut, and says so."""
+        return encode(self if len(plain(self)) <= LARGEST else self._cut())
+
+    def _cut(self) -> Self:
+        """Return the event without the largest of what programs read, and with shorter texts."""
+        text, who = self.text[:TEXT_LIMIT], self.who[:TEXT_LIMIT]
+        kept: dict[str, Any] = {"cut": True}
+        room = LARGEST - len(plain((self.kind, text, who))) - len(plain(kept)) - TEXT_LIMIT
+        for key, value in sorted(self.data.items(), key=lambda item: len(plain(item))):
+            room -= len(plain((key, value)))
+            if room >= 0:
+                kept[key] = value
+        return replace(self, text=f"{text} (cut: it was too long)", who=who, data=kept)
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        """Read the bytes of the znode.
+
+        Raises:
+            BadMessage: they are no event.
+        """
+        return decode(cls, data, MOST)
+
+
+def sequence_of(name: str) -> int:
+    """Return the number in the name of an event's znode; it runs over to negative.
+
+    Raises:
+        BadMessage: it is no event's name.
+    """
+    prefix, dash, number = name.partition("-")
+    digits = number.removeprefix("-")
+    if f"{prefix}{dash}" != PREFIX or not (digits.isascii() and digits.isdigit()):
+        raise BadMessage(f"{name!r} is not the name of an event")
+    return int(number)
+
+
+def event_name(sequence: int) -> str:
+    """Return the name of an event's znode."""
+    return f"{PREFIX}{sequence:010d}"
+
+
+def age_order(sequence: int) -> int:
+    """Sort key: the oldest first."""
+    return sequence % 2**32
+
+
+def in_order(names: Collection[str]) -> list[int]:
+    """Return the numbers of these events, the oldest first; what is no event is left out."""
+    numbers = []
+    for name in names:
+        try:
+            numbers.append(sequence_of(name))
+        except BadMessage:
+            continue
+    return sorted(numbers, key=age_order)
+
+
+# --- what the leader tells ----------------------------------------------------------------------
+
+
+class Moves(NamedTuple):
+    """How many slots one write of the assignment moved, by old and new owner."""
+
+    epoch: int
+    counts: Mapping[tuple[MemberId | None, MemberId | None], int]
+
+
+def moves_between(before: Assignment, after: Assignment) -> Moves:
+    """Count the slots whose owner changed."""
+    counts: dict[tuple[MemberId | None, MemberId | None], int] = {}
+    for old, new in zip(before.slots, after.slots, strict=True):
+        if old.owner != new.owner:
+            pair = (old.owner, new.owner)
+            counts[pair] = counts.get(pair, 0) + 1
+    return Moves(after.epoch, counts)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What has been told of the cluster, kept with the events by whoever leads.
+
+    Attributes:
+        leader: who was told to lead.
+        members: who was told to have joined, and not to be gone.
+        epoch: of the assignment; its moves, and those before, were told.
+    """
+
+    leader: str = ""
+    members: Sequence[str] = ()
+    epoch: int = 0
+
+    def encode(self) -> bytes:
+        """Return the bytes for the znode."""
+        return encode(self)
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        """Read the bytes of the znode.
+
+        Raises:
+            BadMessage: they are no roll.
+        """
+        roll = decode(cls, data)
+        for member in roll.members:
+            MemberId.parse(member)
+        return roll
+
+
+@dataclass(frozen=True)
+class LeaderObservation:
+    """What a leader sees of the cluster.
+
+    Attributes:
+        leader: itself.
+        members: whose ephemeral node stands.
+        leases: who of those that are gone has a lease still: one that left has deleted it.
+        moves: what it moved and is not known to be told.
+    """
+
+    leader: MemberId
+    members: Mapping[MemberId, Member]
+    leases: Collection[str] = ()
+    moves: Sequence[Moves] = ()
+
+
+def gone(roll: Checkpoint, members: Collection[MemberId]) -> list[str]:
+    """Return the members that were told to have joined and do not stand any more."""
+    return sorted(set(roll.members).difference(map(str, members)))
+
+
+def news(roll: Checkpoint, sight: LeaderObservation, now: float) -> tuple[Checkpoint, list[Event]]:
+    """Return what is to be told, and the roll after that; no events if nothing has changed."""
+    arrived = [member for member in sorted(sight.members) if str(member) not in roll.members]
+    untold = [moves for moves in sight.moves if moves.epoch > roll.epoch]
+    leader = str(sight.leader)
+    events = [
+        *(_joined(member, sight.members[member], now) for member in arrived),
+        *(_gone(member, member in sight.leases, now) for member in gone(roll, sight.members)),
+        *([] if roll.leader == leader else [_leads(leader, now)]),
+        *(_moved(moves, pair, now) for moves in untold for pair in moves.counts),
+    ]
+    epoch = max([roll.epoch, *(moves.epoch for moves in untold)])
+    return Checkpoint(leader, tuple(sorted(map(str, sight.members))), epoch), events
+
+
+def _joined(member: MemberId, record: Member, now: float) -> Event:
+    data = {"address": record.address, "name": record.name}
+    text = f"member {member} joined at {record.address}"
+    return Event(EventKind.JOINED, text, now, str(member), data)
+
+
+def _gone(member: str, has_lease: bool, now: float) -> Event:
+    if has_lease:
+        return Event(EventKind.DIED, f"member {member} died: its session ended", now, member)
+    return Event(EventKind.LEFT, f"member {member} left", now, member)
+
+
+def _leads(member: str, now: float) -> Event:
+    return Event(EventKind.LEADER, f"member {member} leads", now, member)
+
+
+def _moved(moves: Moves, pair: tuple[MemberId | None, MemberId | None], now: float) -> Event:
+    old, new = (str(member) if member else "" for member in pair)
+    count = moves.counts[pair]
+    slots = f"{count} slot" if count == 1 else f"{count} slots"
+    text = f"{slots} moved from {old or 'nobody'} to {new}"
+    data = {"from": old, "to": new, "slots": count, "epoch": moves.epoch}
+    return Event(EventKind.MOVED, text, now, new, data)

@@ -1,0 +1,56 @@
+"""Fence: the check before every effect."""
+
+from pyspider_zk.cluster.ownership import Ownership
+from pyspider_zk.errors import FenceClosed
+from pyspider_zk.projects.slots import slot_of
+
+
+class Fence:
+    """Knows which slots a scheduler has in memory and whether it may act on them now.
+
+    Threads: the scheduler loop changes ``held``; any thread may ask.
+
+    Attributes:
+        held: slots that are in memory, with the epoch they were taken at.
+        ownership: who decides; None before the scheduler has joined, then nothing is open.
+    """
+
+    def __init__(self, slots: int) -> None:
+        self._slots = slots
+        self.held: dict[int, int] = {}
+        self.ownership: Ownership | None = None
+
+    def slot(self, project: str) -> int:
+        """Return a project's slot."""
+        return slot_of(project, self._slots)
+
+    def holds(self, project: str) -> bool:
+        """Tell whether a project's slot is in memory."""
+        return self.slot(project) in self.held
+
+    def is_open(self, project: str) -> bool:
+        """Tell whether this member may act on a project at this moment."""
+        return self.epoch(project) > 0
+
+    def epoch(self, project: str) -> int:
+        """Return the epoch at which this member may act on a project now; 0: it may not."""
+        slot = self.slot(project)
+        epoch = self.held.get(slot, 0)
+        is_open = epoch and self.ownership is not None and self.ownership.open(slot, epoch)
+        return epoch if is_open else 0
+
+    def all_open(self) -> bool:
+        """Tell whether this member may act on all that it holds at this moment."""
+        ownership = self.ownership
+        return ownership is not None and all(
+            ownership.open(slot, epoch) for slot, epoch in list(self.held.items())
+        )
+
+    def check(self, project: str) -> None:
+        """Stop an effect that is not allowed.
+
+        Raises:
+            FenceClosed: the lease ended, or the slot is another member's now.
+        """
+        if not self.is_open(project):
+            raise FenceClosed(f"slot {self.slot(project)} of project {project} is not ours now")

@@ -1,0 +1,201 @@
+"""Membership: one member's own life in ZooKeeper. Join, renew, acknowledge, drain, leave."""
+
+import logging
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from pyspider_zk.cluster.reader import Table
+from pyspider_zk.cluster.records import Assignment, Load, Member
+from pyspider_zk.cluster.rules import NOTHING, Hold, Rules, View, still_released, view_of
+from pyspider_zk.cluster.transactions import (
+    acknowledge_steps,
+    drain_steps,
+    join_steps,
+    leave_steps,
+    renew_steps,
+)
+from pyspider_zk.cluster.tree import Tree
+from pyspider_zk.errors import SessionLost
+from pyspider_zk.groups.id_allocator import IdAllocator
+from pyspider_zk.groups.ids import MemberId
+from pyspider_zk.zookeeper.connection import Connection, Watch
+from pyspider_zk.zookeeper.errors import BadVersionError, NoNodeError
+from pyspider_zk.zookeeper.steps import Step
+
+logger = logging.getLogger("pyspider_zk.membership")
+
+
+class Membership:
+    """One incarnation of a member: from joining until leaving or the loss of its session.
+
+    Threads: one thread calls the methods; ``view`` may be read from any.
+
+    Attributes:
+        view: what it owns, as far as it knows.
+        hold: from when to when its lease holds.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        tree: Tree,
+        rules: Rules,
+        clock: Callable[[], float],
+        on_assignment: Watch,
+        table: Table,
+    ) -> None:
+        self._connection = connection
+        self._tree = tree
+        self._id_allocator = IdAllocator(connection, tree.ids, tree.members)
+        self._rules = rules
+        self._clock = clock
+        self._on_assignment = on_assignment
+        self._table = table
+        self._session: int | None = None
+        self._patience_ends: float | None = None
+        self._assignment: tuple[Assignment, int] | None = None
+        self._incarnation = uuid.uuid4().hex[:12]
+        self._released: dict[int, int] = {}
+        self._told: Mapping[int, int] = {}
+        self._record: Member | None = None
+        self.id: MemberId | None = None
+        self.view: View = NOTHING
+        self.hold = Hold()
+
+    @property
+    def lost(self) -> bool:
+        """Whether the session that this incarnation belongs to has ended."""
+        return self._session is not None and self._connection.session != self._session
+
+    def awaits_former_self(self, name: str) -> bool:
+        """Tell whether the number of that name shall be waited for before joining.
+
+        One that was killed is registered until its session ends. If it is started again at once it
+        waits for that, and gets its number back. It waits no longer: another may bear its name.
+        """
+        if not name or self._standing() is not None:
+            return False
+        now = self._clock()
+        if self._patience_ends is None:
+            self._patience_ends = now + self._connection.times.end
+        return now < self._patience_ends and self._id_allocator.is_named(name, self._on_assignment)
+
+    def join(self, record: Member) -> MemberId:
+        """Take a number and register; nothing is owned until it is granted.
+
+        Raises:
+            SessionLost: the session ended meanwhile; another incarnation must join.
+        """
+        self._session = self._connection.session
+        member = self._standing() or self._take_number(record)
+        if self.lost:  # the node may stand in the next session, where it would be a ghost
+            self._connection.delete(self._tree.member(member))
+            raise SessionLost("the ZooKeeper session ended while joining")
+        self._record, self.id = record, member
+        self._read_assignment()
+        logger.info("joined as member %s at %s", member, record.address)
+        return member
+
+    def renew(self, load: Load) -> None:
+        """Renew the lease by a quorum write that proves the view of the assignment current.
+
+        The lease counts from before the sending: its reply may have been on its way for long.
+
+        If nobody can read the assignment nothing is renewed, and the lease runs on to its end too:
+        whoever wrote that may have written over a table that we do not know.
+
+        Raises:
+            SessionLost: the member's node is gone; another incarnation must join.
+            Unavailable: no answer; the lease simply runs on to its end.
+        """
+        member = self._me()
+        load = replace(load, lease=self._rules.lease)
+        while (known := self._assignment or self._read_assignment()) is not None:
+            before = self._clock()
+            steps = renew_steps(self._tree, member, known[1], load, self._released)
+            try:
+                self._connection.multi(*steps)
+            except BadVersionError:
+                self._connection.sync(self._tree.assignment)
+                if self._read_assignment() is None:
+                    return
+                continue
+            except NoNodeError as error:
+                raise SessionLost(f"member {member} is not registered any more") from error
+            since = self.hold.since if before < self.hold.until else before
+            self.hold = Hold(since, before + self._rules.open_for)
+            self.view = self.view.renewed(self.hold.until)
+            return
+
+    def refresh(self) -> None:
+        """Read the assignment again, after a watch said that it changed."""
+        self._read_assignment()
+
+    def release(self, slots: Mapping[int, int]) -> None:
+        """Remember slots as given up, by epoch, once nothing is done for them any more."""
+        self._released.update(slots)
+        self._show()
+
+    def acknowledge(self) -> None:
+        """Tell the leader what was given up, if it was not told yet."""
+        if self._released != self._told:
+            told = dict(self._released)
+            self._connection.multi(*acknowledge_steps(self._tree, self._me(), told))
+            self._told = told
+
+    def drain(self) -> None:
+        """Ask for all slots to be moved away."""
+        if self._record is not None and not self._record.draining:
+            self._connection.multi(*drain_steps(self._tree, self._me(), self._record))
+            self._record = replace(self._record, draining=True)
+
+    def leave(self) -> None:
+        """Close the fence for good, then delete the lease: that frees the slots at once."""
+        member, self.view = self.id, NOTHING
+        if member is None or self.lost:
+            return
+        self._connection.require()
+        try:
+            self._connection.multi(*leave_steps(self._tree, member))
+        except NoNodeError as error:
+            raise SessionLost(f"member {member} is not registered any more") from error
+        self.id = None
+        logger.info("member %s left", member)
+
+    def _me(self) -> MemberId:
+        if self.id is None or self.lost:
+            raise SessionLost("not a member: the ZooKeeper session ended")
+        return self.id
+
+    def _standing(self) -> MemberId | None:
+        """Return what an earlier attempt registered whose reply was lost."""
+        return self._id_allocator.standing(self._incarnation)
+
+    def _take_number(self, record: Member) -> MemberId:
+        """Take a number and create the nodes, all or none."""
+        load = Load(lease=self._rules.lease)
+
+        def steps(member: MemberId) -> list[Step]:
+            return join_steps(self._tree, member, record, load)
+
+        return self._id_allocator.take(record.name, self._incarnation, steps)
+
+    def _read_assignment(self) -> tuple[Assignment, int] | None:
+        """Return the assignment that stands there, None if nobody can read it.
+
+        Then we keep to the last one that we could read for as long as our lease holds.
+        """
+        data, version = self._connection.get(self._tree.assignment, self._on_assignment)
+        table = self._table.take(data, version)
+        if table is None:
+            return None
+        self._assignment = (table, version)
+        self._show()
+        return self._assignment
+
+    def _show(self) -> None:
+        if self._assignment is not None and self.id is not None:
+            table = self._assignment[0]
+            self._released = still_released(table, self.id, self._released)
+            self.view = view_of(table, self.id, self._released, self.view.lease_until)

@@ -1,0 +1,58 @@
+"""Ownership, as a scheduler sees it."""
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from pyspider_zk.cluster.records import Cluster, Load, Member
+from pyspider_zk.cluster.rules import View
+from pyspider_zk.config import Settings
+from pyspider_zk.zookeeper.connection import Connection
+
+
+class Ownership(Protocol):
+    """The scheduler's side of the coordinator; see ``cluster.coordinator.Coordinator``."""
+
+    @property
+    def view(self) -> View:
+        """What this member owns."""
+
+    @property
+    def leading(self) -> bool:
+        """Whether this member leads."""
+
+    @property
+    def alone(self) -> bool:
+        """Whether, while draining, nobody could take the slots."""
+
+    @property
+    def connection(self) -> Connection | None:
+        """The connection to ZooKeeper; None: there is none here."""
+
+    @property
+    def path(self) -> str | None:
+        """The member's ephemeral znode, None while it is no member."""
+
+    def start(self) -> None:
+        """Join."""
+
+    def stop(self) -> None:
+        """Leave; all slots are free at once."""
+
+    def open(self, slot: int, epoch: int) -> bool:
+        """Tell whether an effect on a slot is allowed at this moment."""
+
+    def beat(self) -> None:
+        """Show that the scheduling loop runs."""
+
+    def released(self, slots: Mapping[int, int]) -> None:
+        """Tell that slots were given up."""
+
+    def drain(self) -> None:
+        """Ask for all slots to be moved away."""
+
+    def cluster(self) -> Cluster:
+        """Read the whole cluster."""
+
+
+Weights = Callable[[], Mapping[int, int]]
+Coordinate = Callable[[Settings, Member, Weights, Callable[[], Load]], Ownership]

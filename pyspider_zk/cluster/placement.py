@@ -1,0 +1,107 @@
+"""Placement of slots on members: sticky and weighted.
+
+What can stay stays. Slots without an owner go to the lightest member, heaviest slot first. Then
+slots move from heavy to light members while a move makes the load more even than the tolerance
+asks. Slots that hold no project weigh nothing; their number is evened out apart from the
+others, so that moving them never costs a busy slot its owner.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from pyspider_zk.groups.ids import MemberId
+
+TOLERANCE = 0.02  # of the mean load; below it a move costs more than it mends
+EMPTY_TOLERANCE = 0.05  # empty slots come and go with every project that starts or stops
+
+
+def place(
+    owners: Sequence[MemberId | None],
+    members: Collection[MemberId],
+    weights: Mapping[int, int],
+    moves: int,
+) -> list[MemberId]:
+    """Return the owner that each slot should have.
+
+    Args:
+        owners: the present owner of each slot; one that is not among the members counts as none.
+        members: who may own slots; at least one.
+        weights: active projects of the slots that have any.
+        moves: how many slots may be taken from a present owner at once.
+
+    Raises:
+        ValueError: there is no member.
+    """
+    if not members:
+        raise ValueError("slots cannot be placed without members")
+    target: list[MemberId | None] = [owner if owner in members else None for owner in owners]
+    busy = {slot: weights[slot] for slot in range(len(owners)) if weights.get(slot)}
+    empty = dict.fromkeys((slot for slot in range(len(owners)) if slot not in busy), 1)
+    moves -= _even_out(target, members, busy, TOLERANCE, moves)
+    _even_out(target, members, empty, EMPTY_TOLERANCE, moves)
+    return [owner for owner in target if owner is not None]
+
+
+def _even_out(
+    target: list[MemberId | None],
+    members: Collection[MemberId],
+    weights: Mapping[int, int],
+    tolerance: float,
+    moves: int,
+) -> int:
+    """Place one group of slots in ``target``; return how many were taken from an owner."""
+    load = dict.fromkeys(sorted(members), 0)
+    held: dict[MemberId, set[int]] = defaultdict(set)
+    for slot, weight in weights.items():
+        owner = target[slot]
+        if owner is not None:
+            load[owner] += weight
+            held[owner].add(slot)
+    for slot in _heaviest_first((slot for slot in weights if target[slot] is None), weights):
+        _give(slot, min(load, key=lambda member: load[member]), target, load, held, weights)
+    allowed = max(1.0, tolerance * sum(load.values()) / len(load))
+    for done in range(moves):
+        move = _best_move(load, held, weights, allowed)
+        if move is None:
+            return done
+        slot, giver, taker = move
+        load[giver] -= weights[slot]
+        held[giver].remove(slot)
+        _give(slot, taker, target, load, held, weights)
+    return max(moves, 0)
+
+
+def _heaviest_first(slots: Iterable[int], weights: Mapping[int, int]) -> list[int]:
+    return sorted(slots, key=lambda slot: (-weights[slot], slot))
+
+
+def _give(
+    slot: int,
+    member: MemberId,
+    target: list[MemberId | None],
+    load: dict[MemberId, int],
+    held: dict[MemberId, set[int]],
+    weights: Mapping[int, int],
+) -> None:
+    target[slot] = member
+    load[member] += weights[slot]
+    held[member].add(slot)
+
+
+def _best_move(
+    load: Mapping[MemberId, int],
+    held: Mapping[MemberId, set[int]],
+    weights: Mapping[int, int],
+    allowed: float,
+) -> tuple[int, MemberId, MemberId] | None:
+    """Return the slot, giver and taker that even the load most, from the heaviest giver able."""
+    taker = min(load, key=lambda member: load[member])
+    for giver in sorted(load, key=lambda member: -load[member]):
+        gap = load[giver] - load[taker]
+        if gap <= allowed:
+            return None
+        fitting = [slot for slot in held.get(giver, ()) if weights[slot] < gap]
+        if fitting:
+            best = min(fitting, key=lambda slot: (abs(gap - 2 * weights[slot]), slot))
+            return best, giver, taker
+    return None

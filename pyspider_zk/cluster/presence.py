@@ -1,0 +1,76 @@
+"""Presence of the processes that own nothing: processors, fetchers, result workers, web UIs."""
+
+import logging
+from types import TracebackType
+from typing import Self
+
+from pyspider_zk.cluster.meta import ensure_meta
+from pyspider_zk.cluster.records import Component, ComponentKind, Meta
+from pyspider_zk.cluster.tree import Tree
+from pyspider_zk.config import Settings
+from pyspider_zk.errors import SessionLost, Unavailable
+from pyspider_zk.loop import Loop
+from pyspider_zk.zookeeper.connection import Connection
+from pyspider_zk.zookeeper.ephemeral import Ephemeral
+
+logger = logging.getLogger("pyspider_zk.presence")
+
+
+class Presence:
+    """Keeps one component's ephemeral node standing while the ``with`` block runs.
+
+    Presence is information, nothing depends on it: a component works on while ZooKeeper is away
+    and registers again when the session is another one.
+
+    Threads: a daemon thread of its own looks after the node.
+    """
+
+    def __init__(self, settings: Settings, kind: ComponentKind, record: Component) -> None:
+        self._connection = Connection(settings)
+        self._tree = Tree(settings.root)
+        self._meta = Meta(settings.slots)
+        parent = f"{self._tree.components}/{kind}"
+        self._node = Ephemeral(self._connection, parent, record.encode())
+        self._interval = settings.renewal
+        self._loop = Loop("presence", self._turn)
+
+    @property
+    def connection(self) -> Connection:
+        """The connection, for whoever else in this process needs to read."""
+        return self._connection
+
+    def __enter__(self) -> Self:
+        """Connect, make sure of the cluster's values, register.
+
+        Raises:
+            Unavailable: no ZooKeeper at the addresses.
+            Mismatch: the cluster has other values.
+        """
+        self._connection.start()
+        try:
+            ensure_meta(self._connection, self._tree, self._meta)
+            self._node.stand()
+        except BaseException:
+            self._connection.stop()
+            raise
+        self._connection.on_change(self._loop.wake)
+        self._loop.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._loop.stop()
+        self._connection.stop()
+
+    def _turn(self) -> float | None:
+        try:
+            self._connection.require()
+            self._node.stand()
+        except (Unavailable, SessionLost) as error:
+            logger.info("presence is not registered yet: %s", error)
+            return self._interval
+        return None

@@ -1,0 +1,132 @@
+"""Reader of znodes that anybody may have written: what cannot be read is passed over."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+from pyspider_zk.cluster.records import Assignment, Load, Member, decode_acks
+from pyspider_zk.cluster.rules import candidate_of
+from pyspider_zk.cluster.tree import Tree
+from pyspider_zk.errors import BadMessage
+from pyspider_zk.groups.ids import MemberId
+from pyspider_zk.zookeeper.connection import Connection, Watch
+from pyspider_zk.zookeeper.unreadable import Unreadable
+
+Value = TypeVar("Value")
+Found = tuple[bytes, int]
+"""A znode's data and version."""
+
+
+class Reader:
+    """Parser of what stands in ZooKeeper; notes what is passed over, by path.
+
+    Threads: any; nothing blocks.
+    """
+
+    def __init__(self, tree: Tree, unreadable: Unreadable) -> None:
+        self._tree = tree
+        self._unreadable = unreadable
+        self._stray: dict[str, set[str]] = {}
+
+    def value(
+        self, path: str, found: Found | None, decode: Callable[[bytes], Value]
+    ) -> Value | None:
+        """Return what a znode says, None if it is missing or nobody can read it."""
+        try:
+            value = None if found is None else decode(found[0])
+        except BadMessage as error:
+            self._unreadable.note(path, error)
+            return None
+        self._unreadable.forget(path)
+        return value
+
+    def members(self, parent: str, names: Iterable[str]) -> list[MemberId]:
+        """Return the members that znodes are named after; other names are passed over."""
+        return list(self._parsed(parent, names, MemberId.parse).values())
+
+    def candidates(self, names: Iterable[str]) -> list[str]:
+        """Return the election nodes that are some; other names are passed over."""
+        return list(self._parsed(self._tree.election, names, candidate_of))
+
+    def loads(self, found: Mapping[MemberId, Found | None]) -> dict[MemberId, Load]:
+        """Return what the leases say that can be read."""
+        loads = {
+            member: self.value(self._tree.lease(member), lease, Load.decode)
+            for member, lease in found.items()
+        }
+        return {member: load for member, load in loads.items() if load is not None}
+
+    def records(self, found: Mapping[MemberId, Found | None]) -> dict[MemberId, Member]:
+        """Return what members tell of themselves, where it can be read."""
+        records = {
+            member: self.value(self._tree.member(member), data, Member.decode)
+            for member, data in found.items()
+        }
+        return {member: record for member, record in records.items() if record is not None}
+
+    def acks(self, found: Mapping[MemberId, Found | None]) -> dict[MemberId, dict[int, int]]:
+        """Return what members have released, where it can be read."""
+        acks = {
+            member: self.value(self._tree.ack(member), data, decode_acks)
+            for member, data in found.items()
+        }
+        return {member: told for member, told in acks.items() if told is not None}
+
+    def _parsed(
+        self, parent: str, names: Iterable[str], parse: Callable[[str], Value]
+    ) -> dict[str, Value]:
+        parsed, stray = {}, set()
+        for name in names:
+            try:
+                parsed[name] = parse(name)
+            except BadMessage as error:
+                stray.add(f"{parent}/{name}")
+                self._unreadable.note(f"{parent}/{name}", error)
+        self._unreadable.forget(*(self._stray.get(parent, set()) - stray))
+        self._stray[parent] = stray
+        return parsed
+
+
+class Table:
+    """The assignment as this process reads it; remembers the last one that could be read.
+
+    Attributes:
+        known: that one, and the newest version that is known to stand for it: its own, or that of
+            a write right after it which nobody can read.
+        is_readable: whether the newest can be read.
+
+    Threads: one thread calls the methods.
+    """
+
+    def __init__(self, path: str, slots: int, unreadable: Unreadable) -> None:
+        self._path = path
+        self._unreadable = unreadable
+        self.slots = slots
+        self.known: tuple[Assignment, int] | None = None
+        self.is_readable = True
+
+    def take(self, data: bytes, version: int) -> Assignment | None:
+        """Return the table that stands there, None if nobody can read it."""
+        try:
+            table = Assignment.decode(data, self.slots)
+        except BadMessage as error:
+            self._unreadable.note(self._path, error)
+            if self.known is not None and self.known[1] + 1 == version:
+                self.known = (self.known[0], version)
+            self.is_readable = False
+            return None
+        self.wrote(table, version)
+        return table
+
+    def wrote(self, table: Assignment, version: int) -> None:
+        """Remember a table that stands at a version."""
+        self._unreadable.forget(self._path)
+        self.known, self.is_readable = (table, version), True
+
+
+def read_members(
+    connection: Connection, tree: Tree, reader: Reader, watch: Watch | None = None
+) -> dict[MemberId, Member]:
+    """Return the members whose ephemeral node stands and can be read."""
+    members = reader.members(tree.members, connection.children(tree.members, watch))
+    found = connection.find_all([tree.member(member) for member in members])
+    return reader.records(dict(zip(members, found, strict=True)))

@@ -1,0 +1,326 @@
+"""Records in ZooKeeper, as immutable values, parsed once at the edge."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple, Self
+
+from pyspider_zk.cluster.phases import Phase
+from pyspider_zk.errors import BadMessage
+from pyspider_zk.groups.ids import MemberId
+from pyspider_zk.limits import MOST_SLOTS
+from pyspider_zk.projects.slots import slot_of
+from pyspider_zk.zookeeper import codec
+from pyspider_zk.zookeeper.codec import Record
+
+PROTOCOL = 1
+MOST_EPOCH = 2**53
+
+
+class ComponentKind(StrEnum):
+    """The processes that register their presence but own no slots."""
+
+    PROCESSOR = "processor"
+    FETCHER = "fetcher"
+    RESULT_WORKER = "result-worker"
+    WEBUI = "webui"
+
+
+@dataclass(frozen=True)
+class Meta(Record):
+    """What every process of a cluster must agree on for ever."""
+
+    slots: int
+    protocol: int = PROTOCOL
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        """Read the bytes of the znode.
+
+        Raises:
+            BadMessage: they are no such record, or no cluster has so many slots.
+        """
+        found = codec.decode(cls, data)
+        if not 1 <= found.slots <= MOST_SLOTS:
+            raise BadMessage(f"no cluster has {found.slots} slots")
+        return found
+
+
+@dataclass(frozen=True)
+class Member(Record):
+    """A scheduler that joined, as its znode tells.
+
+    Attributes:
+        address: ``host:port`` of its XML-RPC; if it speaks TLS, with ``https://`` before it.
+        started: seconds since the epoch.
+        draining: its slots shall move away; it gets none.
+    """
+
+    address: str
+    host: str
+    pid: int
+    version: str
+    started: float
+    name: str = ""
+    draining: bool = False
+
+
+@dataclass(frozen=True)
+class Component(Record):
+    """A processor, fetcher, result worker or web UI that registered its presence."""
+
+    host: str
+    pid: int
+    version: str
+    started: float
+    address: str = ""
+
+
+@dataclass(frozen=True)
+class Load(Record):
+    """What a member carries, told with each renewal of its lease.
+
+    Attributes:
+        projects: how many it has in memory.
+        pending: how many tasks it has in memory.
+        tasks_per_s: status packs that it applied per second, over the last seconds.
+        cpu: share of one processor that its process used meanwhile.
+        quarantined: how many of its projects are in quarantine.
+        away: names of the databases that do not answer it.
+        lease: how long its lease lasts from the sending of a renewal, in seconds; whoever judges it
+            goes by this. 0: not told.
+    """
+
+    projects: int = 0
+    pending: int = 0
+    tasks_per_s: float = 0.0
+    cpu: float = 0.0
+    quarantined: int = 0
+    away: tuple[str, ...] = ()
+    lease: float = 0.0
+
+
+class Slot(NamedTuple):
+    """One row of the assignment.
+
+    Attributes:
+        owner: who schedules the slot's projects; None only before the first grant.
+        epoch: grows by one with every grant.
+        next: who gets the slot once the owner has released it; None while it stays.
+    """
+
+    owner: MemberId | None = None
+    epoch: int = 0
+    next: MemberId | None = None
+
+    @property
+    def phase(self) -> Phase:
+        """Derive the phase from who is named."""
+        if self.owner is None:
+            return Phase.VACANT
+        return Phase.OWNED if self.next is None else Phase.RELEASING
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """Which member owns which slot.
+
+    Attributes:
+        epoch: grows by one with every write of the table.
+        slots: the rows, by slot number.
+    """
+
+    epoch: int
+    slots: tuple[Slot, ...]
+
+    @classmethod
+    def vacant(cls, slots: int) -> Self:
+        """Return the table of a new cluster."""
+        return cls(0, (Slot(),) * slots)
+
+    def owned_by(self, member: MemberId) -> dict[int, int]:
+        """Return the slots that a member shall serve, with their epochs."""
+        return {
+            number: slot.epoch
+            for number, slot in enumerate(self.slots)
+            if slot.owner == member and slot.next is None
+        }
+
+    def releasing_by(self, member: MemberId) -> dict[int, int]:
+        """Return the slots that a member shall give up, with their epochs."""
+        return {
+            number: slot.epoch
+            for number, slot in enumerate(self.slots)
+            if slot.owner == member and slot.next is not None
+        }
+
+    def encode(self) -> bytes:
+        """Return the bytes for the znode: names once, rows of numbers, far below 1 MiB."""
+        names = sorted({name for slot in self.slots for name in (slot.owner, slot.next) if name})
+        index: dict[MemberId | None, int] = {name: place for place, name in enumerate(names)}
+        index[None] = -1
+        rows = [[index[slot.owner], slot.epoch, index[slot.next]] for slot in self.slots]
+        table = {"epoch": self.epoch, "members": [str(name) for name in names], "slots": rows}
+        return json.dumps(table, separators=(",", ":")).encode()
+
+    @classmethod
+    def decode(cls, data: bytes, slots: int | None = None) -> Self:
+        """Read the bytes of the znode.
+
+        Args:
+            slots: how many rows it must have; None: any number that a cluster may have.
+
+        Raises:
+            BadMessage: they are no table, or one of another cluster.
+        """
+        table = codec.decode(_Table, data)
+        names = [*map(MemberId.parse, table.members), None]
+        for number, row in enumerate(table.slots):
+            _check_row(number, row, len(table.members))
+        rows = tuple(Slot(names[owner], epoch, names[after]) for owner, epoch, after in table.slots)
+        if not 0 <= table.epoch <= MOST_EPOCH:
+            raise BadMessage(f"epoch {table.epoch} of the assignment is none")
+        if len(rows) != (len(rows) if slots is None else slots) or len(rows) > MOST_SLOTS:
+            raise BadMessage(f"the assignment has {len(rows)} slots, not {slots or MOST_SLOTS}")
+        return cls(table.epoch, rows)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """An assignment's znode: names once, rows of owner, epoch and next owner; -1 is nobody."""
+
+    epoch: int
+    members: list[str]
+    slots: list[tuple[int, int, int]]
+
+
+def _check_row(number: int, row: tuple[int, int, int], names: int) -> None:
+    owner, epoch, after = row
+    is_known = -1 <= owner < names and -1 <= after < names
+    if not is_known or not 0 <= epoch <= MOST_EPOCH or (owner == -1 and after != -1):
+        raise BadMessage(f"slot {number} of the assignment cannot be {list(row)}")
+
+
+def encode_acks(acks: Mapping[int, int]) -> bytes:
+    """Return the bytes for a member's releases, slot to epoch."""
+    return json.dumps({str(slot): epoch for slot, epoch in acks.items()}).encode()
+
+
+def decode_acks(data: bytes) -> dict[int, int]:
+    """Read a member's releases, slot to epoch.
+
+    Raises:
+        BadMessage: they are none.
+    """
+    return codec.decode(dict[int, int], data or b"{}")
+
+
+def decode_scale(data: bytes) -> int:
+    """Read the number of schedulers that was asked for.
+
+    Raises:
+        BadMessage: it is none.
+    """
+    number = codec.decode(int, data)
+    if number < 0:
+        raise BadMessage(f"nobody can run {number} schedulers")
+    return number
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Everything that stands in ZooKeeper about a cluster at one moment (nearly).
+
+    Attributes:
+        renewals: the version of each member's lease, which grows by one with every renewal.
+        unreadable: znodes that were passed over, by path, with what is wrong with each.
+    """
+
+    meta: Meta
+    assignment: Assignment
+    leader: MemberId | None = None
+    members: Mapping[MemberId, Member] = field(default_factory=dict)
+    loads: Mapping[MemberId, Load] = field(default_factory=dict)
+    components: Mapping[ComponentKind, Mapping[str, Component]] = field(default_factory=dict)
+    renewals: Mapping[MemberId, int] = field(default_factory=dict)
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+
+    def slot_counts(self) -> dict[MemberId, int]:
+        """Return how many slots each owner has, those that left without a successor included."""
+        counts = dict.fromkeys(self.members, 0)
+        for slot in self.assignment.slots:
+            if slot.owner is not None:
+                counts[slot.owner] = counts.get(slot.owner, 0) + 1
+        return counts
+
+    def load(self, member: MemberId) -> Load:
+        """Return what a member told that it carries; nothing if it did not tell yet."""
+        return self.loads.get(member, Load())
+
+    def owner(self, slot: int) -> MemberId | None:
+        """Return the running member that has a slot, if there is one just now."""
+        owner = self.assignment.slots[slot].owner
+        return owner if owner in self.members else None
+
+    def lease_of(self, member: MemberId, default: float) -> float:
+        """Return how long a member's lease lasts, in seconds; the default if it does not tell."""
+        load = self.loads.get(member)
+        return load.lease if load is not None and load.lease > 0 else default
+
+    def owner_of(self, project: str) -> Member | None:
+        """Return the running member that schedules a project, if there is one just now."""
+        owner = self.owner(slot_of(project, self.meta.slots))
+        return self.members[owner] if owner else None
+
+    def moves_since(self, before: "Cluster") -> Iterator[int]:
+        """Yield the slots whose owner changed."""
+        rows = zip(before.assignment.slots, self.assignment.slots, strict=True)
+        return (number for number, (old, new) in enumerate(rows) if old.owner != new.owner)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the form that ``status --json`` prints."""
+        counts = self.slot_counts()
+        return {
+            "epoch": self.assignment.epoch,
+            "slots": self.meta.slots,
+            "leader": self.leader.number if self.leader else None,
+            "members": [
+                {
+                    "number": member.number,
+                    "incarnation": member.incarnation,
+                    **asdict(record),
+                    "slots": counts.get(member, 0),
+                    **asdict(self.load(member)),
+                    "leader": member == self.leader,
+                }
+                for member, record in sorted(self.members.items())
+            ],
+            "unserved_slots": sum(
+                1 for slot in self.assignment.slots if slot.owner not in self.members
+            ),
+            "components": {
+                kind.value: [
+                    {"id": name, **asdict(record)} for name, record in sorted(found.items())
+                ]
+                for kind, found in sorted(self.components.items())
+            },
+            "unreadable": dict(sorted(self.unreadable.items())),
+        }
+
+
+def check_meta(found: Meta, mine: Meta, root: str) -> str | None:
+    """Return what to tell a process whose values are not the cluster's, or None."""
+    if found == mine:
+        return None
+    if found.protocol != mine.protocol:
+        return (
+            f"the cluster at {root} speaks protocol {found.protocol}, this version speaks"
+            f" {mine.protocol}: run one version everywhere, or choose another root and"
+            " another Redis database"
+        )
+    return (
+        f"the cluster at {root} was born with {found.slots} slots, this process has"
+        f" {mine.slots}: set slots to {found.slots}, or choose another root and"
+        " another Redis database"
+    )

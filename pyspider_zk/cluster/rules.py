@@ -1,0 +1,335 @@
+"""Rules of ownership: who may do what with a slot, and when, so that no two members own one.
+
+The member's side is the lease and the fence. A renewal that is sent at ``t0`` and succeeds proves
+that the member's view of the assignment was current after ``t0``; its lease ends at ``t0 + lease``
+on the member's clock. The fence shuts ``budget`` seconds earlier, for an effect takes time too.
+
+The leader's side is ``decide``. It gives away a slot only if its owner released it, left, or has
+not renewed its lease for longer than that lease can last on any clock within the drift; how long
+it lasts stands in the lease, for members may be set up differently. It is a
+pure function of what stands in ZooKeeper and of the leader's stamps: a new leader just goes on.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import NamedTuple
+
+from pyspider_zk.cluster.phases import TRANSITIONS, Phase, Trigger
+from pyspider_zk.cluster.placement import place
+from pyspider_zk.cluster.records import Assignment, Member, Slot
+from pyspider_zk.errors import BadMessage
+from pyspider_zk.groups.ids import MemberId
+from pyspider_zk.limits import LONGEST_LEASE
+
+MOST_DIGITS = 10  # of the number that ZooKeeper puts behind a name
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The times, in seconds, and bounds of the protocol.
+
+    Attributes:
+        lease: how long a renewal lasts on the member's clock; ``LONGEST_LEASE`` at most.
+        drift: how much faster the leader's clock may run than a member's, as a fraction.
+        margin: what comes on top for the leader's own reading to be scheduled.
+        budget: how long an effect may take that the fence let through.
+        moves: how many slots may be between two owners at once.
+        await_members: how many eligible members the first grant of a newborn cluster waits for,
+            so that the first to come does not get everything only to release most of it.
+    """
+
+    lease: float = 4.0
+    drift: float = 0.01
+    margin: float = 0.2
+    budget: float = 0.1
+    moves: int = 64
+    await_members: int = 1
+
+    @property
+    def open_for(self) -> float:
+        """How long after the sending of a renewal the fence may be open."""
+        return self.lease - self.budget
+
+    @property
+    def expiry(self) -> float:
+        """Age at which a lease that was not renewed cannot be held by anybody."""
+        return self.lease * (1 + self.drift) + self.margin
+
+    def of(self, lease: float) -> "Rules":
+        """Return the rules to judge a member by whose lease lasts so long; 0: as mine does."""
+        return self if lease in (0.0, self.lease) else replace(self, lease=lease)
+
+
+class Stamp(NamedTuple):
+    """A lease version and when the leader first saw it, on the leader's clock.
+
+    Attributes:
+        lease: how long that lease lasts, as its member says; 0: as long as the judge's own.
+    """
+
+    version: int
+    first_seen: float
+    lease: float = 0.0
+
+
+class Hold(NamedTuple):
+    """From when to when a member's own lease holds without a gap, on its clock."""
+
+    since: float = float("inf")
+    until: float = float("-inf")
+
+
+def later(stamps: Mapping[MemberId, Stamp], seconds: float) -> dict[MemberId, Stamp]:
+    """Return the stamps as if all were taken so much later: time that does not count."""
+    return {
+        member: stamp._replace(first_seen=stamp.first_seen + seconds)
+        for member, stamp in stamps.items()
+    }
+
+
+def observe(
+    stamps: Mapping[MemberId, Stamp],
+    versions: Mapping[MemberId, int],
+    now: float,
+    told: Mapping[MemberId, float],
+) -> dict[MemberId, Stamp]:
+    """Return the stamps after a look at the leases: a version seen before keeps its time.
+
+    A member has one length of lease all its life. If it cannot be read just now, what was known of
+    it counts, or else the longest that there may be.
+
+    Args:
+        told: how long each lease lasts; those that cannot be read are missing, or 0.
+    """
+    return {
+        member: _stamp(stamps.get(member), version, now, told.get(member, 0.0))
+        for member, version in versions.items()
+    }
+
+
+def _stamp(known: Stamp | None, version: int, now: float, told: float) -> Stamp:
+    length = told if told > 0 else (known.lease if known else 0.0)
+    lease = min(length or LONGEST_LEASE, LONGEST_LEASE)
+    if known is not None and known.version == version:
+        return known._replace(lease=lease)
+    return Stamp(version, now, lease)
+
+
+class Liveness(StrEnum):
+    """What the leader may conclude about a member from its lease."""
+
+    ALIVE = "alive"
+    DEAD = "dead"
+    GONE = "gone"
+
+
+def standing_of(stamp: Stamp | None, now: float, rules: Rules) -> Liveness:
+    """Judge a member by its lease: no lease, one too old, or one that may still hold."""
+    if stamp is None:
+        return Liveness.GONE
+    expiry = rules.of(stamp.lease).expiry
+    return Liveness.DEAD if now - stamp.first_seen > expiry else Liveness.ALIVE
+
+
+def next_death(stamps: Iterable[Stamp], now: float, rules: Rules) -> float:
+    """Return after which moment a lease is too old unless it is renewed; infinity without any."""
+    moments = (stamp.first_seen + rules.of(stamp.lease).expiry for stamp in stamps)
+    return min((moment for moment in moments if moment >= now), default=float("inf"))
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All that ``decide`` looks at.
+
+    Attributes:
+        members: those whose ephemeral node stands.
+        stamps: the leases; a member without one has left: it closed its fence before it deleted
+            its lease.
+        acks: slots released, by member, with the epoch they were released at.
+        weights: active projects of the slots that have any.
+        now: the clock that the stamps were taken on.
+    """
+
+    assignment: Assignment
+    members: Mapping[MemberId, Member]
+    stamps: Mapping[MemberId, Stamp]
+    acks: Mapping[MemberId, Mapping[int, int]]
+    weights: Mapping[int, int]
+    now: float
+
+    def standing(self, member: MemberId, rules: Rules) -> Liveness:
+        """Judge a member by its lease alone; its ephemeral node proves nothing."""
+        return standing_of(self.stamps.get(member), self.now, rules)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The next assignment and what the write of it must check.
+
+    Attributes:
+        checks: lease versions of members that were judged dead and lose slots. Without this
+            check one that comes back from a pause could renew between decision and write.
+    """
+
+    assignment: Assignment
+    checks: Mapping[MemberId, int]
+
+
+def decide(snapshot: Snapshot, rules: Rules) -> Decision | None:
+    """Return the next assignment, or None if nothing should change."""
+    table = snapshot.assignment.slots
+    takers = eligible(snapshot, rules)
+    if not takers or (_is_newborn(table) and len(takers) < rules.await_members):
+        return None
+    freed = [_freed_by(number, slot, snapshot, rules) for number, slot in enumerate(table)]
+    settled = [_settled(slot, event) for slot, event in zip(table, freed, strict=True)]
+    moving = sum(slot.next is not None for slot in table)
+    targets = place(settled, takers, snapshot.weights, max(0, rules.moves - moving))
+    rows = tuple(map(_next_row, table, freed, targets))
+    if rows == table:
+        return None
+    losers = {old.owner for old, new in zip(table, rows, strict=True) if old.owner != new.owner}
+    checks = {
+        owner: snapshot.stamps[owner].version
+        for owner in losers
+        if owner and snapshot.standing(owner, rules) is Liveness.DEAD
+    }
+    return Decision(Assignment(snapshot.assignment.epoch + 1, rows), checks)
+
+
+def _is_newborn(table: Iterable[Slot]) -> bool:
+    return all(slot.phase is Phase.VACANT for slot in table)
+
+
+def eligible(snapshot: Snapshot, rules: Rules) -> set[MemberId]:
+    """Return the members that may get slots."""
+    return {
+        member
+        for member, record in snapshot.members.items()
+        if not record.draining and snapshot.standing(member, rules) is Liveness.ALIVE
+    }
+
+
+def leftovers(snapshot: Snapshot, rules: Rules) -> dict[MemberId, int]:
+    """Return the members whose lease and acks nobody needs any more, with the lease's version.
+
+    The deletion must check that version: without a lease, slots are free at once. A leader that
+    read the lease long ago may not know that its member renewed since and was granted a slot.
+    """
+    owners = {slot.owner for slot in snapshot.assignment.slots}
+    return {
+        member: stamp.version
+        for member, stamp in snapshot.stamps.items()
+        if member not in snapshot.members
+        and member not in owners
+        and snapshot.standing(member, rules) is Liveness.DEAD
+    }
+
+
+def _freed_by(number: int, slot: Slot, snapshot: Snapshot, rules: Rules) -> Trigger | None:
+    """Return why nobody can hold the slot; None while its owner may."""
+    if slot.owner is None:
+        return Trigger.PLACED
+    if slot.next and snapshot.acks.get(slot.owner, {}).get(number) == slot.epoch:
+        return Trigger.ACKNOWLEDGED
+    return _ENDED[snapshot.standing(slot.owner, rules)]
+
+
+_ENDED = {Liveness.ALIVE: None, Liveness.DEAD: Trigger.DIED, Liveness.GONE: Trigger.LEFT}
+
+
+def _settled(slot: Slot, freed: Trigger | None) -> MemberId | None:
+    """Return who has, or was promised, the slot."""
+    if slot.next is not None:
+        return slot.next
+    return None if freed else slot.owner
+
+
+def _next_row(slot: Slot, freed: Trigger | None, target: MemberId) -> Slot:
+    """Return the row after this decision.
+
+    A release that was asked for is never called back: the owner may have done it already. If the
+    one that was to get the slot is gone, another is named.
+    """
+    if freed is None and target == slot.owner:
+        return slot
+    if TRANSITIONS[slot.phase, freed or Trigger.ASKED] is Phase.OWNED:
+        return Slot(target, slot.epoch + 1)
+    return slot._replace(next=target)
+
+
+def line_of(candidates: Iterable[str]) -> list[str]:
+    """Return the election nodes in line: the one with the lowest sequence number leads.
+
+    Raises:
+        BadMessage: one is no election node.
+    """
+    return sorted(candidates, key=_place_of)
+
+
+def leader_of(candidates: Iterable[str]) -> str | None:
+    """Return the election node that leads, if there is one."""
+    return next(iter(line_of(candidates)), None)
+
+
+def candidate_of(name: str) -> MemberId:
+    """Return the member that an election node belongs to.
+
+    Raises:
+        BadMessage: it is no election node.
+    """
+    _place_of(name)
+    return MemberId.parse(name.rpartition("-")[0])
+
+
+def _place_of(name: str) -> int:
+    digits = name.rpartition("-")[2]
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= MOST_DIGITS):
+        raise BadMessage(f"{name[:100]!r} is no candidacy")
+    return int(digits)
+
+
+@dataclass(frozen=True)
+class View:
+    """What a member knows of its own ownership; immutable, so threads may share it.
+
+    Attributes:
+        owned: slots to serve, with their epochs.
+        releasing: slots to give up, with their epochs.
+        lease_until: the fence is shut from then on, on the member's clock.
+    """
+
+    owned: Mapping[int, int]
+    releasing: Mapping[int, int]
+    lease_until: float = float("-inf")
+
+    def open(self, slot: int, epoch: int, now: float) -> bool:
+        """Tell whether an effect on a slot is allowed now."""
+        held = self.owned.get(slot) == epoch or self.releasing.get(slot) == epoch
+        return held and now < self.lease_until
+
+    def renewed(self, until: float) -> "View":
+        """Return the view after a renewal."""
+        return replace(self, lease_until=until)
+
+
+NOTHING = View({}, {})
+
+
+def still_released(
+    assignment: Assignment, member: MemberId, released: Mapping[int, int]
+) -> dict[int, int]:
+    """Return the releases that are still to be told: those asked for, at the present epoch.
+
+    A release that nobody asked for is forgotten: the leader would never look for it.
+    """
+    return dict(released.items() & assignment.releasing_by(member).items())
+
+
+def view_of(
+    assignment: Assignment, member: MemberId, released: Mapping[int, int], lease_until: float
+) -> View:
+    """Return what a member may serve: its rows of the assignment without what it released."""
+    releasing = assignment.releasing_by(member).items() - released.items()
+    return View(assignment.owned_by(member), dict(releasing), lease_until)

@@ -1,0 +1,96 @@
+"""Transactions by which ownership changes, as lists of steps: all are done, or none.
+
+Each checks what it was decided on. So what was decided long ago, or by one who does not know what
+has happened since, is refused.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from pyspider_zk.cluster.records import Load, Member, encode_acks
+from pyspider_zk.cluster.rules import Decision, Stamp
+from pyspider_zk.cluster.tree import Tree
+from pyspider_zk.groups.ids import MemberId
+from pyspider_zk.zookeeper.steps import Check, Create, Delete, Step, Write
+
+
+def join_steps(tree: Tree, member: MemberId, record: Member, load: Load) -> list[Step]:
+    """Make a member's znodes; it owns nothing until it is granted."""
+    return [
+        Create(tree.member(member), record.encode(), ephemeral=True),
+        Create(tree.lease(member), load.encode()),
+        Create(tree.ack(member), encode_acks({})),
+    ]
+
+
+def renew_steps(
+    tree: Tree, member: MemberId, version: int, load: Load, released: Mapping[int, int]
+) -> list[Step]:
+    """Renew a lease, if the member is registered and its view of the assignment is current.
+
+    Args:
+        version: of the assignment that the member goes by.
+        load: what the member tells; its ``lease`` is how long the lease lasts.
+        released: told again, for anybody may have overwritten it.
+    """
+    told = acknowledge_steps(tree, member, released) if released else []
+    return [
+        Check(tree.member(member)),
+        Check(tree.assignment, version),
+        Write(tree.lease(member), load.encode()),
+        *told,
+    ]
+
+
+def acknowledge_steps(tree: Tree, member: MemberId, released: Mapping[int, int]) -> list[Step]:
+    """Tell the leader which slots a member has given up, at which epochs."""
+    return [Write(tree.ack(member), encode_acks(released))]
+
+
+def drain_steps(tree: Tree, member: MemberId, record: Member) -> list[Step]:
+    """Ask for all slots of a member to be moved away."""
+    return [Write(tree.member(member), replace(record, draining=True).encode())]
+
+
+def leave_steps(tree: Tree, member: MemberId) -> list[Step]:
+    """Delete a member's lease, which frees its slots at once, and all else that it made.
+
+    Its fence must have been shut for good before.
+    """
+    return [Delete(tree.lease(member)), Delete(tree.ack(member)), Delete(tree.member(member))]
+
+
+def assign_steps(tree: Tree, candidacy: str, decision: Decision, version: int) -> list[Step]:
+    """Write the assignment, if its writer still leads and what it was judged by still holds.
+
+    Args:
+        candidacy: of the writer.
+        version: of the assignment that was decided on; 0 is a version too.
+    """
+    judged = (Check(tree.lease(member), lease) for member, lease in decision.checks.items())
+    return [
+        Check(tree.candidacy(candidacy)),
+        *judged,
+        Write(tree.assignment, decision.assignment.encode(), version),
+    ]
+
+
+def depose_steps(tree: Tree, candidacy: str, member: MemberId, stamp: Stamp | None) -> list[Step]:
+    """Take a candidacy away, unless its member has renewed its lease meanwhile.
+
+    Args:
+        stamp: of the lease that was judged; None if the member had none.
+    """
+    judged = [Check(tree.lease(member), stamp.version)] if stamp else []
+    return [*judged, Delete(tree.candidacy(candidacy))]
+
+
+def sweep_moves(tree: Tree, member: MemberId, version: int) -> list[list[Step]]:
+    """Delete what nobody needs of a member, one by one; either may be gone already.
+
+    The lease comes last, for it is by the lease that leftovers are found.
+
+    Args:
+        version: of the lease that was judged; one that was renewed since stays.
+    """
+    return [[Delete(tree.ack(member))], [Delete(tree.lease(member), version)]]

@@ -1,0 +1,89 @@
+"""The znodes of one cluster."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The znodes of one cluster, below its root."""
+
+    root: str = "/pyspider-zk"
+
+    @property
+    def meta(self) -> str:
+        """Protocol and slot count, fixed at the cluster's birth."""
+        return f"{self.root}/meta"
+
+    @property
+    def ids(self) -> str:
+        """Parent of the member numbers."""
+        return f"{self.root}/ids"
+
+    def number(self, number: int) -> str:
+        """The identity that holds a member number."""
+        return f"{self.ids}/{number}"
+
+    @property
+    def members(self) -> str:
+        """Parent of the members' ephemeral nodes."""
+        return f"{self.root}/members"
+
+    def member(self, member: object) -> str:
+        """One member's ephemeral node."""
+        return f"{self.members}/{member}"
+
+    @property
+    def leases(self) -> str:
+        """Parent of the leases."""
+        return f"{self.root}/leases"
+
+    def lease(self, member: object) -> str:
+        """One member's lease: its version counts the renewals, its data is the load."""
+        return f"{self.leases}/{member}"
+
+    @property
+    def acks(self) -> str:
+        """Parent of the releases."""
+        return f"{self.root}/acks"
+
+    def ack(self, member: object) -> str:
+        """What one member has released, by slot and epoch."""
+        return f"{self.acks}/{member}"
+
+    @property
+    def election(self) -> str:
+        """Parent of the election's ephemeral sequential nodes."""
+        return f"{self.root}/election"
+
+    def candidacy(self, name: str) -> str:
+        """One election node."""
+        return f"{self.election}/{name}"
+
+    @property
+    def assignment(self) -> str:
+        """The one table: slot -> owner, epoch, next owner."""
+        return f"{self.root}/assignment"
+
+    @property
+    def components(self) -> str:
+        """Parent of the components' presence."""
+        return f"{self.root}/components"
+
+    def component(self, kind: str, name: str) -> str:
+        """One component's ephemeral node."""
+        return f"{self.components}/{kind}/{name}"
+
+    @property
+    def scale(self) -> str:
+        """How many schedulers an embedded cluster shall run."""
+        return f"{self.root}/scale"
+
+    @property
+    def jobs(self) -> str:
+        """Root of the job queue."""
+        return f"{self.root}/jobs"
+
+    @property
+    def events(self) -> str:
+        """Parent of the events; its data is what the leader has told already."""
+        return f"{self.root}/events"

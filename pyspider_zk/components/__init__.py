@@ -1,0 +1,1 @@
+"""What every component of the cluster begins with: settings, identity, signals."""

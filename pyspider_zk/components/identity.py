@@ -1,0 +1,56 @@
+"""Identity of a process: what it tells about itself."""
+
+import os
+import socket
+import time
+
+from pyspider_zk import __version__
+from pyspider_zk.cluster.presence import Presence
+from pyspider_zk.cluster.records import Component, ComponentKind, Member
+from pyspider_zk.config import Settings
+from pyspider_zk.listening import is_loopback
+from pyspider_zk.rpc.tls import TLS
+from pyspider_zk.zookeeper.connection import local_address
+
+
+def member_record(settings: Settings, port: int, bound: str) -> Member:
+    """Return what a scheduler tells that serves XML-RPC at a port of a host it is bound to."""
+    scheme = TLS if settings.xmlrpc_tls_certificate else ""
+    return Member(
+        address=scheme + reachable(settings, port, bound),
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        version=__version__,
+        started=time.time(),
+        name=settings.name,
+    )
+
+
+def reachable(settings: Settings, port: int, bound: str = "") -> str:
+    """Return the address at which others reach a port of this process.
+
+    Args:
+        bound: the address that it is bound to; empty or 0.0.0.0: all of this machine.
+    """
+    everywhere = bound in ("", "0.0.0.0", "::")  # noqa: S104 - asked about, not bound
+    host = settings.advertise or (local_address(settings.hosts) if everywhere else bound)
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def is_out_of_reach(settings: Settings, bound: str) -> bool:
+    """Tell whether a process listens on loopback though its ZooKeeper is on another machine."""
+    if settings.advertise or not is_loopback(bound):
+        return False
+    return not is_loopback(local_address(settings.hosts))
+
+
+def presence(settings: Settings, kind: ComponentKind, address: str = "") -> Presence:
+    """Return this process's presence as a component, not yet entered."""
+    record = Component(
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        version=__version__,
+        started=time.time(),
+        address=address,
+    )
+    return Presence(settings, kind, record)

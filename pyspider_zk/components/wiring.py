@@ -1,0 +1,124 @@
+"""Wiring of a process: its settings and its message queue.
+
+pyspider constructs our classes without a place for either. Both are taken from the click context
+instead, so ``pyspider-zk scheduler`` and ``pyspider -c config.json scheduler --scheduler-cls ...``
+are wired alike. Without a context, the environment and the defaults are what there is.
+
+The context belongs to a thread: ask in the constructor, not in a thread that you start. pyspider's
+``all`` pushes one in each of its subprocesses and threads.
+"""
+
+import os
+from collections.abc import Mapping
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from pyspider_zk.cluster.meta import ensure_meta
+from pyspider_zk.cluster.records import Meta
+from pyspider_zk.cluster.tree import Tree
+from pyspider_zk.config import SECTION, Settings, settings_from
+from pyspider_zk.errors import Refused, Unavailable
+from pyspider_zk.queues.api import Queues
+from pyspider_zk.queues.connect import connect
+from pyspider_zk.zookeeper.connection import Connection
+
+ZOOKEEPER_OPTION = "zookeeper_option"
+"""The name under which ``ctx.obj`` has the option ``--zookeeper``.
+
+Not ``zookeeper``: click would take the section of that name for the option's default.
+"""
+
+INSECURE_OPTION = "insecure_option"
+"""The name under which ``ctx.obj`` has the option ``--insecure``."""
+
+QUEUE_LIMIT = 100  # pyspider's default of --queue-maxsize
+PATIENCE = 5.0  # seconds for ZooKeeper's first answer
+
+
+def current_settings() -> Settings:
+    """Return the settings of this process.
+
+    Raises:
+        ConfigError: with every fault found.
+    """
+    asked = _asked()
+    config = asked.get("config") or {}
+    settings = settings_from(config.get(SECTION), os.environ, asked.get(ZOOKEEPER_OPTION))
+    return replace(settings, insecure=True) if asked.get(INSECURE_OPTION) else settings
+
+
+def current_limits() -> dict[str, float]:
+    """Return the highest ``rate`` and ``burst`` that config.json's section "webui" allows."""
+    webui = (_asked().get("config") or {}).get("webui", {})
+    limits = {name: webui.get(f"max_{name}") for name in ("rate", "burst")}
+    return {name: float(limit) for name, limit in limits.items() if limit is not None}
+
+
+def current_message_queue() -> str | None:
+    """Return the URL of the message queue; None for pyspider's built-in one."""
+    return _asked().get("message_queue") or os.environ.get("AMQP_URL")
+
+
+def current_queues(settings: Settings) -> Queues:
+    """Return the slot queues behind the message queue of this process; no I/O yet.
+
+    Raises:
+        ConfigError: there is no message queue, or one that no cluster can use.
+    """
+    limit = _asked().get("queue_maxsize", os.environ.get("QUEUE_MAXSIZE", QUEUE_LIMIT))
+    return connect(current_message_queue(), int(limit), settings.slots)
+
+
+def current_projectdb() -> Any:
+    """Return pyspider's project database as this process was told; None without a command.
+
+    pyspider connects when it is asked for, and gives it to all components but the result worker.
+    """
+    asked = _asked()
+    return getattr(asked, "projectdb", None) if "projectdb" in asked else None
+
+
+def check_services() -> None:
+    """Ask ZooKeeper and the message queue for an answer; blocks for some seconds at most.
+
+    Raises:
+        ConfigError: settings that cannot work.
+        Unavailable: one of them does not answer.
+        Mismatch: the cluster was born with other values.
+    """
+    settings = current_settings()
+    with ExitStack() as opened:
+        queues = opened.enter_context(closing(current_queues(settings)))
+        queues.inbox.lengths()
+        connection = Connection(settings)
+        opened.callback(connection.stop)
+        connection.start(PATIENCE)
+        ensure_meta(connection, Tree(settings.root), Meta(settings.slots))
+
+
+def check_login(url: str | None) -> None:
+    """Ask the message queue whether it lets us in; what is away is waited for later.
+
+    Blocks for some seconds at most.
+
+    Raises:
+        ConfigError: there is no message queue, or one that no cluster can use.
+        Refused: it does not.
+    """
+    with closing(connect(url, 0, 1)) as queues:
+        try:
+            queues.inbox.lengths()
+        except Refused:
+            raise
+        except Unavailable:
+            return
+
+
+def _asked() -> Mapping[str, Any]:
+    """Return pyspider's global options; empty outside of a command."""
+    context = click.get_current_context(silent=True)
+    asked = None if context is None else context.obj
+    return asked if isinstance(asked, Mapping) else {}

@@ -1,0 +1,45 @@
+"""Connecting to pyspider's databases, however long one is away."""
+
+import time
+from collections.abc import Callable, MutableMapping
+from functools import partial
+from typing import Any
+
+from pyspider.libs.utils import Get
+
+from pyspider_zk.databases.breaker import Breaker
+from pyspider_zk.databases.guarded import is_certain
+
+DATABASES = ("taskdb", "projectdb", "resultdb")
+
+AWAY = {"OperationalError", "InterfaceError", "ConnectionError", "ConnectionFailure", "OSError"}
+"""Families of errors that mean, while one connects, that nobody answers; in whichever library."""
+
+
+def patiently(connect: Callable[[], Any], breaker: Breaker, wait: Callable[[float], Any]) -> Any:
+    """Connect; blocks until the database answers. What is no outage is raised."""
+    while True:
+        try:
+            database = connect()
+        except Exception as error:
+            if not _means_away(error):
+                raise
+            breaker.failed(error)
+            wait(breaker.left)
+        else:
+            breaker.answered()
+            return database
+
+
+def make_patient(
+    options: MutableMapping[str, Any], wait: Callable[[float], Any] = time.sleep
+) -> None:
+    """Let the databases among pyspider's options, which connect when asked for, wait for theirs."""
+    for kind in DATABASES:
+        lazy = options.get(kind)
+        if isinstance(lazy, Get):
+            options[kind] = Get(partial(patiently, lazy.getter, Breaker(kind), wait))
+
+
+def _means_away(error: Exception) -> bool:
+    return is_certain(error) or bool(AWAY & {kind.__name__ for kind in type(error).__mro__})

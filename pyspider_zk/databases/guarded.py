@@ -1,0 +1,206 @@
+"""pyspider's databases behind a circuit breaker.
+
+What a database raises may be its own fault, because it is away, or that of what was asked: a row,
+a message, a project. pyspider has no word for the difference, and each client library has errors
+of its own; one text too long may raise what a lost connection raises. So a database that raised
+something doubtful is asked for a read and a write that touches no row: if it does both, it is not
+away.
+"""
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from threading import RLock
+from typing import Any
+
+from pyspider_zk.databases.breaker import Breaker
+from pyspider_zk.errors import ClusterError, DatabaseAway
+
+PATIENCE = 1.0
+"""Seconds that a statement waits for an sqlite file that another process has locked, at most."""
+
+PROBE_PATIENCE = 0.2
+"""The same, for a database that is believed to be away."""
+
+NOBODY = "pyspider_zk_nobody"
+"""The name of a project that there is not."""
+
+PURE = ("split_group", "verify_project_name")
+"""Methods that ask no database."""
+
+CERTAIN = (
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_NOTADB,
+    sqlite3.SQLITE_PROTOCOL,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_PERM,
+)
+"""What sqlite says if the file is at fault, and never because of what was asked."""
+
+BLAMELESS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    NotImplementedError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What Python raises for what was asked."""
+
+BLAMELESS_NAMES = {"IntegrityError", "DataError", "ProgrammingError", "NotSupportedError"}
+"""The families of the database API that mean what was asked, whichever library raises them."""
+
+
+class Guarded:
+    """A database of pyspider's, with a breaker.
+
+    While the breaker is open every call raises ``DatabaseAway`` at once; when its pause is over the
+    call probes first. Errors that are no sign of an outage come through as they are, also those
+    raised while rows are being read.
+
+    Threads: as the database itself. Blocks as it does, except for the locks of sqlite files.
+
+    Args:
+        database: any of pyspider's.
+        breaker: shared by all connections to this database.
+        patience: how many seconds a statement may wait for an sqlite file.
+        lock: held during each call.
+    """
+
+    def __init__(
+        self,
+        database: Any,
+        breaker: Breaker,
+        patience: Callable[[], float] = lambda: PATIENCE,
+        lock: AbstractContextManager[Any] | None = None,
+    ) -> None:
+        self._inner = database
+        self._breaker = breaker
+        self._patience = patience
+        self._lock: AbstractContextManager[Any] = lock or nullcontext()
+
+    def __getattr__(self, name: str) -> Any:
+        if isinstance(getattr(type(self._inner), name, None), property):
+            return self._ask(partial(getattr, self._inner, name))
+        found = getattr(self._inner, name)
+        return partial(self._call, found) if callable(found) and name not in PURE else found
+
+    def copy(self) -> "Guarded":
+        """Return a connection of its own; of a database that has no ``copy``, this one, locked."""
+        try:
+            inner = self._ask(self._inner.copy)
+        except (AttributeError, NotImplementedError):
+            if isinstance(self._lock, nullcontext):
+                self._lock = RLock()
+            return Guarded(self._inner, self._breaker, self._patience, self._lock)
+        return Guarded(inner, self._breaker)
+
+    def _call(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        result = self._ask(partial(method, *args, **kwargs))
+        return self._each(result) if hasattr(result, "__next__") else result
+
+    def _each(self, rows: Iterator[Any]) -> Iterator[Any]:
+        end = object()
+        while (row := self._ask(partial(next, rows, end))) is not end:
+            yield row
+
+    def _ask(self, question: Callable[[], Any]) -> Any:
+        """Ask the database.
+
+        Raises:
+            DatabaseAway: it is away.
+        """
+        with self._lock:
+            if self._breaker.is_open:
+                self._admit()
+            self._set_patience(self._patience())
+            try:
+                return question()
+            except ClusterError:
+                raise
+            except Exception as error:
+                self._judge(error)
+                raise
+
+    def _admit(self) -> None:
+        """Probe a database that was away, if it is time to."""
+        if self._breaker.left > 0:
+            raise DatabaseAway(f"{self._breaker.name} is away")
+        error = self._probed()
+        if error is not None:
+            self._away(error)
+        self._breaker.answered()
+
+    def _judge(self, error: Exception) -> None:
+        """Raise ``DatabaseAway`` if the database is at fault."""
+        if is_certain(error):
+            self._away(error)
+        if _is_doubtful(error) and self._probed() is not None:
+            self._away(error)
+
+    def _away(self, error: Exception) -> None:
+        self._breaker.failed(error)
+        raise DatabaseAway(f"{self._breaker.name} is away: {error!r}") from error
+
+    def _probed(self) -> Exception | None:
+        """Return what a probe of the database raises, None if it is well."""
+        self._set_patience(min(PROBE_PATIENCE, self._patience()))
+        try:
+            probe(self._inner)
+        except Exception as error:
+            if is_certain(error) or _is_doubtful(error):
+                return error
+        return None
+
+    def _set_patience(self, seconds: float) -> None:
+        if hasattr(self._inner, "patience"):
+            self._inner.patience = seconds
+
+
+def guarded(database: Any, name: str, clock: Callable[[], float] = time.monotonic) -> Guarded:
+    """Return a database behind a breaker of its own, unless it has one."""
+    return database if isinstance(database, Guarded) else Guarded(database, Breaker(name, clock))
+
+
+def probe(database: Any) -> None:
+    """Read from a database, and write what changes nothing; raises whatever it raises."""
+    if hasattr(database, "reconnect"):
+        database.reconnect()
+        database._execute("BEGIN IMMEDIATE")  # where there is no table yet to write to
+        database._execute("ROLLBACK")
+    if hasattr(database, "_list_project"):
+        database._list_project()
+        _delete_nothing(database, next(iter(database.projects), None))
+    elif hasattr(database, "check_update"):
+        database.get(NOBODY, fields=["name"])
+        database.update(NOBODY, {"comments": ""})
+    elif hasattr(database, "get_task"):
+        database.get_task(NOBODY, NOBODY, fields=["taskid"])
+    else:
+        database.get(NOBODY, NOBODY, fields=["taskid"])
+
+
+def _delete_nothing(database: Any, project: str | None) -> None:
+    if project is not None and hasattr(database, "_delete"):
+        database._delete(database._tablename(project), where="1=0")
+
+
+def is_certain(error: Exception) -> bool:
+    """Tell whether an error leaves no doubt; sqlite's extended codes have it in the low byte."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return isinstance(code, int) and code & 0xFF in CERTAIN
+
+
+def _is_doubtful(error: Exception) -> bool:
+    if isinstance(error, BLAMELESS):
+        return False
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return not names & BLAMELESS_NAMES and "NotFoundError" not in names

@@ -1,0 +1,1 @@
+"""The demo: a crawl of a real site that loses a scheduler and no page."""

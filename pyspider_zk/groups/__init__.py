@@ -1,0 +1,1 @@
+"""Groups of processes: ids, membership, locks and barriers."""

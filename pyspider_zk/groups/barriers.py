@@ -1,0 +1,206 @@
+"""Barrier in ZooKeeper that is passed round after round, and that names who is missing."""
+
+from contextlib import suppress
+
+from pyspider_zk.errors import BadMessage, ClusterError, Mismatch, Missing, SessionLost
+from pyspider_zk.groups.barrier_rules import (
+    Arrivals,
+    BarrierState,
+    arrive,
+    here,
+    missing,
+    next_round,
+    withdraw,
+)
+from pyspider_zk.groups.id_allocator import IdAllocator
+from pyspider_zk.groups.ids import MemberId
+from pyspider_zk.groups.records import Home
+from pyspider_zk.zookeeper.connection import Connection
+from pyspider_zk.zookeeper.errors import BadVersionError, NodeExistsError, NoNodeError
+from pyspider_zk.zookeeper.steps import Check, Create, Step, Write
+from pyspider_zk.zookeeper.waiting import Waiter
+
+
+class Barrier:
+    """A point that ``parties`` participants pass together, as often as they like.
+
+    A round is complete when so many have arrived that are all registered at that moment: one
+    transaction checks their ephemeral nodes and opens the state. One that died before does not
+    count, and may arrive again when it has joined again. Rounds have numbers, and everybody waits
+    for its own to be complete, so the fast cannot run through two while the slow pass one.
+
+    Threads: an object belongs to the thread that uses it.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        home: Home,
+        id_allocator: IdAllocator,
+        me: MemberId,
+        name: str,
+        parties: int,
+    ) -> None:
+        self._connection = connection
+        self._home = home
+        self._id_allocator = id_allocator
+        self._me = me
+        self._name = name
+        self._parties = parties
+        self._path = home.barrier(name)
+        self._arrived = f"{self._path}/arrived"
+        self._waiting = Waiter()
+        self._first: int | None = None
+        self._passed = -1
+
+    def wait(self, timeout: float) -> int:
+        """Arrive and wait until all have; return the number of the round, from zero. Blocks.
+
+        If it raises, the arrival is taken back, so that others do not pass without this one.
+
+        Args:
+            timeout: seconds. There is no waiting without end: somebody may have died.
+
+        Raises:
+            Missing: some did not arrive in time; it names them.
+            SessionLost: the session ended; join again, then arrive again.
+            Unavailable: ZooKeeper did not answer in time; the arrival may still count.
+            Mismatch: others use the barrier with another number of parties.
+        """
+        self._first = None
+        try:
+            if not self._waiting.until(self._is_passed, timeout):
+                self._give_up(timeout)
+        except (Missing, SessionLost):
+            raise
+        except BaseException:
+            with suppress(ClusterError):
+                self._take_back()
+            raise
+        return self._passed
+
+    def missing(self) -> tuple[str, ...]:
+        """Return a phrase for each one that has not arrived for the present round."""
+        running = self._id_allocator.running()
+        arrived = here(self._arrivals()[0], running)
+        return missing(self._parties, arrived, self._id_allocator.holders(), running)
+
+    def _is_passed(self) -> bool:
+        """Arrive, unless done; tell whether the round is complete."""
+        self._connection.require()
+        while True:
+            state, arrivals = self._state(), self._arrivals()
+            if self._has_passed(state[0]):
+                return True
+            steps = self._steps(*state, *arrivals)
+            if not steps:
+                return False
+            self._try(*steps)
+
+    def _steps(
+        self, state: BarrierState, state_version: int, arrivals: Arrivals, version: int
+    ) -> list[Step]:
+        """Return what writes my arrival, and opens the state if it is the last; none if I wait."""
+        running = self._running()
+        now = arrive(arrivals, str(self._me), running)
+        after = next_round(state, now, running)
+        if after is not None:
+            return [
+                *(Check(self._home.member(name)) for name in now.names),
+                Write(self._path, after.encode(), state_version),
+                Write(self._arrived, Arrivals().encode(), version),
+            ]
+        if now == arrivals:
+            return []
+        return [
+            Check(self._home.member(self._me)),
+            Check(self._path, state_version),
+            Write(self._arrived, now.encode(), version),
+        ]
+
+    def _has_passed(self, state: BarrierState) -> bool:
+        """Tell whether a round is complete that had not been when this waiting began."""
+        if self._first is None:
+            self._first = state.round
+        self._passed = state.passed.get(str(self._me), -1)
+        return self._passed >= self._first
+
+    def _give_up(self, timeout: float) -> None:
+        absent = self.missing()
+        if not self._take_back():
+            raise Missing(f"barrier {self._name!r} was not complete within {timeout:g} s", absent)
+
+    def _take_back(self) -> bool:
+        """Take my arrival back, unless the round was complete just now; tell whether it was."""
+        while True:
+            state, state_version = self._state()
+            arrivals, version = self._arrivals()
+            if self._has_passed(state):
+                return True
+            others = withdraw(arrivals, str(self._me))
+            if others == arrivals:
+                return False
+            self._try(
+                Check(self._path, state_version), Write(self._arrived, others.encode(), version)
+            )
+
+    def _try(self, *steps: Step) -> None:
+        """Do the steps, or nothing if somebody arrived, left or died since we looked."""
+        with suppress(BadVersionError, NoNodeError):
+            self._connection.multi(*steps)
+
+    def _state(self) -> tuple[BarrierState, int]:
+        while True:
+            found = self._connection.find(self._path, self._waiting.wake)
+            if found is not None:
+                break
+            self._make()
+        state = self._read_state(found[0])
+        if state.parties != self._parties:
+            raise Mismatch(
+                f"barrier {self._name!r} was made for {state.parties} parties,"
+                f" not for {self._parties}: give all the same number"
+            )
+        return state, found[1]
+
+    def _read_state(self, data: bytes) -> BarrierState:
+        try:
+            return BarrierState.decode(data)
+        except BadMessage as fault:
+            raise Mismatch(f"{self._path} cannot be read: {fault}; delete it") from fault
+
+    def _make(self) -> None:
+        try:
+            self._connection.multi(
+                Check(self._home.member(self._me)),
+                Create(self._path, BarrierState(self._parties).encode()),
+                Create(self._arrived, Arrivals().encode()),
+            )
+        except NodeExistsError:
+            return
+        except NoNodeError as error:
+            raise self._lost() from error
+
+    def _arrivals(self) -> tuple[Arrivals, int]:
+        """Return who has arrived; nobody at a barrier that was never used.
+
+        What cannot be read is nobody too: all that wait look again from time to time, and arrive
+        again.
+        """
+        found = self._connection.find(self._arrived)
+        if found is None:
+            return Arrivals(), 0
+        try:
+            return Arrivals.decode(found[0]), found[1]
+        except BadMessage as fault:
+            self._connection.unreadable.note(self._arrived, fault)
+            return Arrivals(), found[1]
+
+    def _running(self) -> set[str]:
+        running = set(map(str, self._id_allocator.running()))
+        if str(self._me) not in running:
+            raise self._lost()
+        return running
+
+    def _lost(self) -> SessionLost:
+        return SessionLost(f"{self._me} is not registered any more: join again")

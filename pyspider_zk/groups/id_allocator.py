@@ -1,0 +1,130 @@
+"""Id allocator in ZooKeeper: small stable numbers, and who is registered under them."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from pyspider_zk.errors import BadMessage
+from pyspider_zk.groups.ids import MemberId, choose_number
+from pyspider_zk.zookeeper.connection import Connection, Watch
+from pyspider_zk.zookeeper.errors import BadVersionError, NodeExistsError
+from pyspider_zk.zookeeper.steps import Create, Step, Write
+
+NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
+
+Steps = Callable[[MemberId], Sequence[Step]]
+"""The steps that register a number's new holder, its ephemeral node first of all."""
+
+
+class IdAllocator:
+    """Who holds which number.
+
+    Below ``ids`` stands one znode per number with the name that it was last given to, below
+    ``members`` one ephemeral znode ``<number>-<incarnation>`` per holder that runs.
+
+    Threads: any; calls block for some seconds at most and raise ``Unavailable``.
+    """
+
+    def __init__(self, connection: Connection, ids: str, members: str) -> None:
+        self._connection = connection
+        self._ids = ids
+        self._members = members
+
+    def running(self, watch: Watch | None = None) -> list[MemberId]:
+        """Return those that run."""
+        names = self._connection.children(self._members, watch)
+        return sorted(filter(None, map(self._read_member, names)))
+
+    def holders(self) -> dict[int, str]:
+        """Return the name that each number was last given to, empty for none."""
+        read = map(self._read_number, self._connection.children(self._ids))
+        numbers = sorted(number for number in read if number is not None)
+        found = self._connection.find_all([self._id(number) for number in numbers])
+        return {
+            number: self._read_name(number, data[0])
+            for number, data in zip(numbers, found, strict=True)
+            if data
+        }
+
+    def standing(self, incarnation: str) -> MemberId | None:
+        """Return what an earlier attempt registered whose reply was lost.
+
+        The server that we reach now may have to catch up with the one that carried it out.
+        """
+        self._connection.sync(self._members)
+        return next((one for one in self.running() if one.incarnation == incarnation), None)
+
+    def take(self, name: str, incarnation: str, steps: Steps) -> MemberId:
+        """Take a number and register, all or none."""
+        holders = self.holders()
+        while True:
+            member = self.try_to_take(name, incarnation, holders, steps)
+            if member is not None:
+                return member
+
+    def try_to_take(
+        self, name: str, incarnation: str, holders: Mapping[int, str], steps: Steps
+    ) -> MemberId | None:
+        """Take a number and register, all or none; None if something changed in between.
+
+        Args:
+            holders: may be somewhat old; they say what to prefer, not what is free.
+        """
+        member = MemberId(choose_number(name, holders, self._taken()), incarnation)
+        try:
+            self._connection.multi(*self._claim(member.number, name), *steps(member))
+        except (BadVersionError, NodeExistsError):
+            return None
+        return member
+
+    def is_named(self, name: str, watch: Watch) -> bool:
+        """Tell whether one that runs has the number of that name."""
+        running = {member.number for member in self.running(watch)}
+        return any(number in running for number, holder in self.holders().items() if holder == name)
+
+    def is_held(self, number: int, name: str, watch: Watch) -> bool:
+        """Tell whether one of that name runs under that number."""
+        holder = self._connection.find(self._id(number))
+        running = {member.number for member in self.running(watch)}
+        return holder is not None and holder[0] == name.encode() and number in running
+
+    def _read_member(self, name: str) -> MemberId | None:
+        """Return who a znode stands for, None if nobody can bear that name."""
+        try:
+            member = MemberId.parse(name)
+        except (ValueError, BadMessage):
+            member = None
+        if member is None or str(member) != name or member.number < 0 or not member.incarnation:
+            self._connection.unreadable.note(f"{self._members}/{name}", "its name is no member's")
+            return None
+        return member
+
+    def _read_number(self, name: str) -> int | None:
+        if NUMBER.fullmatch(name):
+            return int(name)
+        self._connection.unreadable.note(f"{self._ids}/{name}", "its name is no number")
+        return None
+
+    def _read_name(self, number: int, data: bytes) -> str:
+        try:
+            return data.decode()
+        except UnicodeDecodeError as fault:
+            self._connection.unreadable.note(self._id(number), fault)
+            return ""
+
+    def _claim(self, number: int, name: str) -> list[Step]:
+        """Return the step that claims a number.
+
+        The number's node is written in the transaction that registers, at the version that was
+        read, so two that join at once cannot both get it.
+        """
+        path, data = self._id(number), name.encode()
+        holder = self._connection.find(path)
+        if number in self._taken():
+            raise NodeExistsError
+        return [Create(path, data) if holder is None else Write(path, data, holder[1])]
+
+    def _taken(self) -> set[int]:
+        return {member.number for member in self.running()}
+
+    def _id(self, number: int) -> str:
+        return f"{self._ids}/{number}"

@@ -1,0 +1,278 @@
+"""Batches of jobs: put, shown, cancelled and forgotten."""
+
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+from pyspider_zk.jobs.model import (
+    NOTE_LIMIT,
+    TRANSACTION_LIMIT,
+    Batch,
+    BatchRecord,
+    Claim,
+    Job,
+    JobName,
+    JobRules,
+    JobState,
+    Outcome,
+    check_batch_id,
+    check_priority,
+    check_size,
+    name_prefix,
+)
+from pyspider_zk.jobs.rules import digest_of, ended, forgettable
+from pyspider_zk.jobs.store import Found, JobStore, Junk
+from pyspider_zk.jobs.transactions import (
+    cancel_pending_steps,
+    cancel_record_steps,
+    cancel_running_steps,
+    close_steps,
+    discard_steps,
+    forget_moves,
+    put_steps,
+    together,
+)
+from pyspider_zk.projects.names import check_project_name
+from pyspider_zk.zookeeper.steps import Create, Step
+
+LOOKS = 3  # at a batch, while jobs that are just moving back escape
+READ_AT_ONCE = 64  # pending jobs that are to end
+FORGOTTEN_AT_ONCE = 1024  # done jobs that one call of trim deletes, and some more
+
+Entries = Sequence[tuple[str, Mapping[str, Any]]]
+
+
+class Batches:
+    """The batches of one job queue; threads and errors as in ``JobQueue``."""
+
+    def __init__(self, store: JobStore, rules: JobRules, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._tree = store.tree
+        self._rules = rules
+        self._clock = clock
+
+    def put(
+        self,
+        batch: str,
+        entries: Entries,
+        note: Mapping[str, Any],
+        priority: int,
+        event: Create | None,
+    ) -> bool:
+        """Put a batch's jobs, or those that are missing; see ``JobQueue.put``."""
+        jobs = self._encoded(check_batch_id(batch), entries, check_priority(priority))
+        fresh = BatchRecord(
+            dict(note),
+            self._clock(),
+            len(jobs),
+            digest=digest_of(entries),
+            to_close=event is not None,
+        )
+        check_size(f"the note of batch {batch!r}", fresh, NOTE_LIMIT)
+        has_put = False
+        while True:
+            self._store.ensure(event)
+            found = self._store.batch(batch)
+            steps = put_steps(self._tree, batch, fresh, found, jobs, event=event)
+            if not steps:
+                return has_put
+            has_put |= self._store.do_if_current(steps)
+
+    def show(self, batches: Sequence[str]) -> dict[str, Batch]:
+        """Return those of these batches that stand, with their jobs; see ``JobQueue.shown``."""
+        shown = self._look(batches)
+        for _ in range(LOOKS - 1):
+            partly = [batch for batch in shown if not shown[batch].is_whole]
+            if not partly:
+                break
+            shown |= self._look(partly)
+        return shown
+
+    def records(self) -> dict[str, BatchRecord]:
+        """Return all batches, the newest first."""
+        found = self._store.batches(self._store.batch_ids())
+        records = {batch: record for batch, (record, _) in found.items()}
+        order = sorted(records, key=lambda batch: (-records[batch].created, batch))
+        return {batch: records[batch] for batch in order}
+
+    def cancel(self, batch: str, event: Create | None) -> int:
+        """Cancel what is not done; see ``JobQueue.cancel``.
+
+        The mark in the batch comes first. No claim succeeds after it, so what was running then
+        is running still, or has gone where the second look finds it.
+        """
+        if not self._mark(batch, event):
+            return 0
+        self._store.catch_up()
+        return self._mark_running(batch) + self._end_pending(batch) + self._discard(batch)
+
+    def unclosed(self, closed: set[str]) -> list[Batch]:
+        """Return batches that have ended and are to be closed; see ``JobQueue.unclosed``."""
+        ids = set(self._store.batch_ids())
+        closed &= ids
+        found = self._store.batches(ids - closed)
+        records = {batch: record for batch, (record, _) in found.items()}
+        closed |= {batch for batch, record in records.items() if not record.to_close}
+        waiting = [batch for batch in records.keys() - closed if records[batch].settled]
+        if not waiting:
+            return []
+        done = Counter(name.group for name in self._store.names(JobState.DONE))
+        over = [batch for batch in waiting if done[batch] >= records[batch].put]
+        return [batch for batch in self.show(over).values() if batch.ended]
+
+    def close(self, batch: str, event: Create) -> None:
+        """Close a batch, once; see ``JobQueue.close``."""
+        while True:
+            self._store.ensure(event)
+            found = self._store.batches([batch]).get(batch)
+            if found is None or not found[0].to_close:
+                return
+            if self._store.do_if_current(close_steps(self._tree, batch, *found, event)):
+                return
+
+    def end_cancelled(self, found: Found) -> None:
+        """End a pending job whose batch was cancelled."""
+        steps = cancel_pending_steps(self._tree, *_split(found), self._clock())
+        self._store.move_if_current(JobState.PENDING, found.name, steps)
+
+    def trim(self) -> int:
+        """Forget the oldest batches that ended; see ``JobQueue.trim``.
+
+        The done jobs are listed before the batches: whatever is done was put with its batch.
+        """
+        done = self._store.names(JobState.DONE)
+        if not self._is_over(len(done), len(self._store.batch_ids())):
+            return 0
+        records, busy = self.records(), self._busy()
+        jobs = _by_group(done)
+        counts = {batch: len(names) for batch, names in jobs.items()}
+        count = 0
+        for batch in forgettable(records, counts, busy, self._clock(), self._rules):
+            if count >= FORGOTTEN_AT_ONCE:
+                break
+            count += self._forget(batch, jobs.get(batch, []), batch in records)
+        return count
+
+    # --- putting ---
+
+    def _encoded(self, batch: str, entries: Entries, priority: int) -> list[tuple[str, bytes]]:
+        created = self._clock()
+        jobs = []
+        for project, work in entries:
+            data = check_size(f"the job of {project}", Job(work, created), TRANSACTION_LIMIT)
+            jobs.append((name_prefix(priority, batch, check_project_name(project)), data))
+        return jobs
+
+    # --- showing ---
+
+    def _look(self, batches: Sequence[str]) -> dict[str, Batch]:
+        found = self._store.batches(batches)
+        jobs: dict[str, dict[JobState, dict[JobName, Job]]] = {
+            batch: {state: {} for state in JobState} for batch in found
+        }
+        junk: dict[str, dict[JobName, str]] = {batch: {} for batch in found}
+        for name, (state, one) in (self._jobs_of(found) if found else {}).items():
+            if isinstance(one, Found):
+                jobs[name.group][state][name] = one.job
+            else:
+                junk[name.group][name] = one.reason
+        return {batch: Batch(batch, found[batch][0], jobs[batch], junk[batch]) for batch in found}
+
+    def _jobs_of(self, batches: Container[str]) -> dict[JobName, tuple[JobState, Found | Junk]]:
+        """Read the places in the direction that jobs move in; what is seen twice has moved on."""
+        where: dict[JobName, tuple[JobState, Found | Junk]] = {}
+        for state in JobState:
+            for found in self._store.look(state, self._names_of(batches, state)):
+                where[found.name] = (state, found)
+        return where
+
+    def _names_of(self, batches: Container[str], state: JobState) -> list[JobName]:
+        return [name for name in self._store.names(state) if name.group in batches]
+
+    # --- cancelling ---
+
+    def _mark(self, batch: str, event: Create | None = None) -> bool:
+        """Mark the batch; return whether there is one."""
+        while True:
+            self._store.ensure(event)
+            found = self._store.batch(batch)
+            if found is None or found[0].cancelled:
+                return found is not None
+            self._store.do_if_current(cancel_record_steps(self._tree, batch, *found, event))
+
+    def _mark_running(self, batch: str) -> int:
+        return sum(map(self._mark_one, self._names_of([batch], JobState.RUNNING)))
+
+    def _mark_one(self, name: JobName) -> bool:
+        while True:
+            found = self._store.find(JobState.RUNNING, name)
+            if found is None or found.job.cancelled:
+                return False
+            if self._store.do_if_current(cancel_running_steps(self._tree, Claim(*found))):
+                return True
+
+    def _end_pending(self, batch: str) -> int:
+        names = self._names_of([batch], JobState.PENDING)
+        return sum(map(self._end_some, _parts(names, READ_AT_ONCE)))
+
+    def _end_some(self, names: Sequence[JobName]) -> int:
+        found, now = self._store.read(JobState.PENDING, names), self._clock()
+        ending = [one for one in found if not one.job.needs_cleanup]
+        moves = [cancel_pending_steps(self._tree, *_split(one), now) for one in ending]
+        return sum(map(self._do_together, together(moves)))
+
+    def _discard(self, batch: str) -> int:
+        """End the jobs that nobody can read: nobody would ever end them otherwise."""
+        states = (JobState.RUNNING, JobState.PENDING)
+        junk = [
+            (state, one)
+            for state in states
+            for one in self._store.look(state, self._names_of([batch], state))
+            if isinstance(one, Junk)
+        ]
+        return sum(self._discard_one(state, one) for state, one in junk)
+
+    def _discard_one(self, state: JobState, junk: Junk) -> bool:
+        now = self._clock()
+        job = ended(Job({}, now, cancelled=True), Outcome.CANCELLED, now, junk.reason)
+        below = self._store.below(state, junk.name)
+        steps = discard_steps(self._tree, state, junk.name, junk.version, below, job)
+        return self._store.do_if_current(steps)
+
+    def _do_together(self, moves: Sequence[Sequence[Step]]) -> int:
+        """Make these moves together; if one of them is outdated, one by one."""
+        if self._store.do_if_current(chain.from_iterable(moves)):
+            return len(moves)
+        return sum(map(self._store.do_if_current, moves))
+
+    # --- forgetting ---
+
+    def _is_over(self, jobs: int, batches: int) -> bool:
+        return jobs > self._rules.keep_jobs or batches > self._rules.keep_batches
+
+    def _busy(self) -> set[str]:
+        """Return the batches that have jobs which are not done; look twice where they begin."""
+        states = (JobState.PENDING, JobState.RUNNING, JobState.PENDING)
+        return {name.group for state in states for name in self._store.names(state)}
+
+    def _forget(self, batch: str, names: Sequence[JobName], with_record: bool) -> int:
+        """Delete done jobs and, in the last transaction, their batch; return how many jobs."""
+        for moves in together(forget_moves(self._tree, names, batch if with_record else "")):
+            self._store.do_if_current(chain.from_iterable(moves))
+        return len(names)
+
+
+def _by_group(names: Iterable[JobName]) -> dict[str, list[JobName]]:
+    jobs: dict[str, list[JobName]] = {}
+    for name in names:
+        jobs.setdefault(name.group, []).append(name)
+    return jobs
+
+
+def _split(found: Found) -> tuple[JobName, tuple[Job, int]]:
+    return found.name, (found.job, found.version)
+
+
+def _parts(names: Sequence[JobName], size: int) -> list[Sequence[JobName]]:
+    return [names[start : start + size] for start in range(0, len(names), size)]

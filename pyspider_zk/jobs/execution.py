@@ -1,0 +1,293 @@
+"""Execution of one claimed job, project by project."""
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+from pyspider_zk.errors import BadMessage, BadRequest, FenceClosed, Unavailable
+from pyspider_zk.jobs.model import Claim, Outcome
+from pyspider_zk.jobs.progress import Progress, brief, done
+from pyspider_zk.jobs.requests import Work
+from pyspider_zk.jobs.stages import OperationRefused, Operations, ProjectTarget, Stage
+
+logger = logging.getLogger("scheduler")
+
+WAITS = ""
+"""The reason of a project that is put off without having failed."""
+
+LOOK_AGAIN = 0.5  # seconds until projects that were put off are tried again
+TRIES = 3  # at a project that fails, before the others go on to the next stage without it
+TOLD_IN_FULL = 3  # failures of a job that are logged with the traceback
+
+
+class Verdict(NamedTuple):
+    """What shall become of a job that is not carried out any longer here.
+
+    Attributes:
+        outcome: how it ended; None: it is given back.
+        reason: why it failed, or why it is given back; empty: it did not fail.
+    """
+
+    outcome: Outcome | None
+    reason: str = ""
+
+
+class JobWork:
+    """Carries out one job.
+
+    Threads: the scheduling loop calls ``advance`` and ``let_go``. The thread that talks to
+    ZooKeeper calls the others; it alone replaces ``claim``.
+
+    Args:
+        claim: the job; what former claimants reported is not done again.
+
+    Attributes:
+        claim: the job as it was reported last.
+        verdict: set once, by the loop; then nothing more is done.
+        reported: when it was reported last, on the job thread's clock.
+        waits_since: when all that is left of it was found to wait for something, on the loop's
+            clock; None: it can go on.
+        gives_way: set by the job thread: it is given back if it waits, so that others have room.
+    """
+
+    def __init__(
+        self, claim: Claim, operations: Operations, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.claim = claim
+        self.name = claim.name
+        self.verdict: Verdict | None = None
+        self.reported = float("-inf")
+        self.waits_since: float | None = None
+        self.gives_way = False
+        self._operations = operations
+        self._clock = clock
+        self._projects: list[str] = []
+        self._lock = threading.Lock()
+        self._changes = self._recorded = 0
+        self._cancelled = claim.job.cancelled
+        self._to_tidy: deque[str] = deque()
+        self._ending: Verdict | None = None
+        self._not_before = float("-inf")
+        self._failures = self._rounds = 0
+        self._stages: tuple[Stage, ...] = ()
+        self._resume(Progress())
+        try:
+            self._understand()
+        except (BadMessage, BadRequest) as error:
+            self._ending = Verdict(Outcome.FAILED, brief(error))
+
+    # --- the job thread ---
+
+    def progress(self) -> tuple[Progress, int]:
+        """Return how far it is, and the number of changes that led there."""
+        with self._lock:
+            at = len(self._projects) - len(self._left)
+            told = Progress(
+                self._stage, at, dict(self._later), dict(self._errors), dict(self._versions)
+            )
+            return told, self._changes
+
+    def recorded(self, claim: Claim, changes: int) -> None:
+        """Note that the progress after so many changes stands in ZooKeeper."""
+        self.claim = claim
+        self._recorded = changes
+        self._cancelled = self._cancelled or claim.job.cancelled
+
+    @property
+    def is_new(self) -> bool:
+        """Whether there is progress that was not reported."""
+        return self._recorded != self._changes
+
+    @property
+    def needs_cleanup(self) -> bool:
+        """Whether it must be tidied up, however it ends."""
+        return self._stage > 0 and any(stage.tidies for stage in self._stages)
+
+    @property
+    def waits(self) -> bool:
+        """Whether nothing of it can be done just now."""
+        return self.waits_since is not None
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether the work stands still until its progress is reported, or is over."""
+        return self.verdict is not None or (self.is_new and self._awaits_record())
+
+    # --- the scheduling loop ---
+
+    def let_go(self, reason: str = "") -> None:
+        """Do nothing more; the job is given back, after a failure with the reason."""
+        self.verdict = self.verdict or Verdict(None, reason)
+
+    def advance(self) -> bool:
+        """Do the next thing, one project at most; return False if there is nothing just now.
+
+        Raises:
+            FenceClosed: the lease ended, or the slot is lost; nothing is missed.
+            Unavailable: the message queue is away; likewise.
+        """
+        if self.gives_way and self.waits:
+            self.let_go()
+        if self.verdict is not None or self._clock() < self._not_before:
+            return False
+        if self._cancelled and not (self._ending and self._ending.outcome):
+            self._wind_up(Verdict(Outcome.CANCELLED))
+            return True
+        if self._ending is not None:
+            return self._end()
+        if self._awaits_record():
+            return False
+        name = self._next()
+        if name is None:
+            return self._step_on()
+        self._try(name)
+        return True
+
+    def _understand(self) -> None:
+        """Read what is to be done, and how far it is.
+
+        Raises:
+            BadMessage: the record tells something else; anybody may have written it.
+            BadRequest: there is no such operation here.
+        """
+        work, progress = Work.parse(self.claim.job.work), Progress.parse(self.claim.job.progress)
+        self._projects = list(work.projects)
+        self._resume(progress)
+        self._stages = self._operations.stages(work)
+        for stage in self._stages[self._stage : self._stage + 1]:
+            self._not_before = self._clock() + stage.settle  # whoever was here before may have died
+
+    def _resume(self, progress: Progress) -> None:
+        self._stage = progress.stage
+        self._left = deque(self._projects[progress.at :])
+        self._later = dict(progress.later)
+        self._again = deque(progress.later)
+        self._errors = dict(progress.errors)
+        self._versions = dict(progress.versions)
+
+    def _awaits_record(self) -> bool:
+        """Tell whether this stage must not begin before the one before it is reported."""
+        if self._ending is not None or self._stage >= len(self._stages):
+            return False
+        begins = len(self._left) == len(self._projects)
+        return begins and self._stages[self._stage].recorded and self.is_new
+
+    def _next(self) -> str | None:
+        """Return the next project, None if this stage is through with all for now."""
+        while self._left and (self._left[0] in self._errors or self._left[0] in self._later):
+            with self._lock:
+                self._left.popleft()
+        if self._left:
+            return self._left[0]
+        return self._again[0] if self._again else None
+
+    def _try(self, name: str) -> None:
+        """Do it to a project; whatever happens to it holds up no other."""
+        waited = self._later.get(name) == WAITS
+        target = ProjectTarget(name, self.name.group, waited, self.waits, self._versions.get(name))
+        try:
+            self._operations.check_slot(self.name.project, name)
+            is_done = self._stages[self._stage].apply(target)
+        except (OperationRefused, BadMessage) as error:
+            self._note(target, error=brief(error))
+        except (FenceClosed, Unavailable):
+            raise
+        except Exception as error:  # each database has errors of its own
+            self._fail(target, error)
+            return
+        else:
+            self._note(target, later=None if is_done else WAITS)
+
+    def _fail(self, target: ProjectTarget, error: Exception) -> None:
+        """Put a project off: the fault is its own, for a database that is away says so."""
+        in_full = self._failures < TOLD_IN_FULL
+        self._failures += 1
+        logger.error("job %s, project %s: %r", self.name, target.project, error, exc_info=in_full)
+        self._note(target, later=brief(repr(error)))
+
+    def _note(
+        self, target: ProjectTarget, later: str | None = None, error: str | None = None
+    ) -> None:
+        name = target.project
+        with self._lock:
+            is_news = bool(self._left) or later != WAITS
+            (self._left or self._again).popleft()
+            self._later.pop(name, None)
+            if later is not None:
+                self._later[name] = later
+            if error is not None:
+                self._errors[name] = error
+            if target.version is not None:
+                self._versions[name] = target.version
+            self._changes += is_news
+
+    def _step_on(self) -> bool:
+        """Go on after a look at all projects: again to those put off, to the next stage, home."""
+        waiting = [name for name, reason in self._later.items() if reason == WAITS]
+        failed = [reason for reason in self._later.values() if reason != WAITS]
+        if waiting:
+            self._again = deque(waiting)
+            now = self._clock()
+            self._not_before = now + LOOK_AGAIN
+            self.waits_since = now if self.waits_since is None else self.waits_since
+            return False
+        self.waits_since = None
+        to_come = self._stages[self._stage + 1 :]
+        if failed and all(stage.tidies for stage in to_come):
+            self._wind_up(Verdict(None, failed[0]))
+        elif failed and self._rounds + 1 < TRIES:
+            self._try_again()
+        elif to_come:
+            self._enter(self._stage + 1)
+        else:
+            self._ending = Verdict(Outcome.DONE)
+        return True
+
+    def _try_again(self) -> None:
+        """Try those that failed once more, a moment later."""
+        self._rounds += 1
+        self._again = deque(self._later)
+        self._not_before = self._clock() + LOOK_AGAIN
+
+    def _give_up_failed(self) -> None:
+        """Let no project that fails keep the others from the next stage."""
+        self._errors |= self._later
+        self._later = {}
+
+    def _enter(self, stage: int) -> None:
+        self._rounds = 0
+        with self._lock:
+            self._give_up_failed()
+            self._stage = stage
+            self._left = deque(self._projects)
+            self._again.clear()
+            self._changes += 1
+        self._not_before = self._clock() + self._stages[stage].settle
+
+    def _wind_up(self, verdict: Verdict) -> None:
+        """Do it to no more projects; end so once what was done is tidied up."""
+        self._ending = verdict
+        self.waits_since = None
+        if self.needs_cleanup:
+            self._to_tidy = deque(done(self.claim.job.work, self.progress()[0]))
+            has_settled = self._stages[self._stage].tidies
+            self._not_before = self._clock() + (0 if has_settled else self._stages[-1].settle)
+
+    def _end(self) -> bool:
+        """Tidy up after one project; if that was all, end."""
+        if not self._to_tidy:
+            self.verdict = self._ending
+            return False
+        try:
+            self._stages[-1].apply(ProjectTarget(self._to_tidy[0], self.name.group))
+        except (FenceClosed, Unavailable):
+            raise
+        except Exception as error:  # each database has errors of its own
+            logger.exception("job %s, tidying up after %s", self.name, self._to_tidy[0])
+            self.let_go(brief(repr(error)))
+            return False
+        self._to_tidy.popleft()
+        return True

@@ -1,0 +1,129 @@
+"""Finalizer of batches: tells their end, keeps the outcomes of their jobs, forgets old ones."""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pyspider_zk.cluster.event_log import EventLog
+from pyspider_zk.cluster.fence import Fence
+from pyspider_zk.errors import SessionLost, Unavailable
+from pyspider_zk.jobs import batch_events
+from pyspider_zk.jobs.model import Batch, JobState
+from pyspider_zk.jobs.progress import outcome_dict
+from pyspider_zk.jobs.queue import JobQueue
+from pyspider_zk.loop import Loop
+from pyspider_zk.outage import Outage
+
+logger = logging.getLogger("pyspider_zk.jobs")
+
+ARCHIVE = "pyspider_zk_jobs"
+"""The project under which the outcomes of jobs are kept in the result database."""
+
+PAUSE = 3.0  # seconds between two looks
+LEAVING = 5.0  # seconds that leaving waits for the database
+TIDYING = 60.0  # seconds between two looks at what need not be kept any longer
+PATIENCE = 3600.0  # seconds that a batch waits for the result database, once it has ended
+
+
+class Finalizer:
+    """Closes the batches that have ended: keeps what became of their jobs, then tells their end.
+
+    It works while its member leads, and then forgets the oldest batches now and then as well.
+
+    A job may end in many hands, some of which have no result database; the leader sees them all.
+    Both can be repeated: outcomes have keys, and the event is written with a mark in the batch.
+
+    Threads: one of its own, which may wait for the database. ``start`` and ``stop`` belong to the
+    thread that owns the scheduler; ``wake`` may be called from any and never blocks.
+
+    Args:
+        resultdb: pyspider's, of which a copy is used; None: there is none.
+        clock: seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        queue: JobQueue,
+        events: EventLog,
+        fence: Fence,
+        resultdb: Any,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._queue = queue
+        self._events = events
+        self._fence = fence
+        self._original = resultdb
+        self._copy: Any = None
+        self._clock = clock
+        self._closed: set[str] = set()
+        self._tidied = float("-inf")
+        self._outage = Outage(
+            logger, "outcomes of jobs are not kept yet: %r", "outcomes of jobs are kept again"
+        )
+        self._loop = Loop("finalizer", self._turn)
+
+    def start(self) -> None:
+        """Begin to look, now and then."""
+        self._loop.start()
+
+    def stop(self) -> None:
+        """Look no more. Blocks for some seconds at most, while the database does not answer."""
+        self._loop.stop(LEAVING)
+
+    def wake(self) -> None:
+        """Look now."""
+        self._loop.wake()
+
+    def look(self) -> None:
+        """Close what has ended and forget what is old, if this member leads.
+
+        Raises:
+            Unavailable: ZooKeeper does not answer.
+        """
+        ownership = self._fence.ownership
+        if ownership is None or not ownership.leading:
+            self._closed.clear()  # another may forget batches and have new ones of their ids
+            return
+        for batch in self._queue.unclosed(self._closed):
+            self._close(batch)
+        self._tidy()
+
+    def _turn(self) -> float:
+        try:
+            self.look()
+        except (Unavailable, SessionLost) as error:
+            logger.debug("batches are closed later: %s", error)
+        return PAUSE
+
+    def _tidy(self) -> None:
+        now = self._clock()
+        if now - self._tidied >= TIDYING:
+            self._tidied = now
+            self._queue.trim()
+
+    def _close(self, batch: Batch) -> None:
+        if self._keep(batch):
+            event = batch_events.ended(batch, self._clock())
+            self._queue.close(batch.id, self._events.step(event))
+
+    def _keep(self, batch: Batch) -> bool:
+        """Keep the outcomes of a batch; return whether it may be closed."""
+        if self._original is None:
+            return True
+        jobs = batch.jobs[JobState.DONE]
+        try:
+            for name, job in jobs.items():
+                record = outcome_dict(name, job)
+                url = f"data:,{record['operation']}"
+                self._database().save(ARCHIVE, name.key, url, record)
+        except Exception as error:  # each database has errors of its own
+            self._outage.failed(error)
+            return self._clock() - max(job.ended for job in jobs.values()) > PATIENCE
+        self._outage.answered()
+        return True
+
+    def _database(self) -> Any:
+        if self._copy is None:
+            self._copy = self._original.copy()
+        return self._copy

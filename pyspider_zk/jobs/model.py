@@ -1,0 +1,371 @@
+"""Model of jobs: their names, what is known of each, and batches of them.
+
+A job is a znode below ``pending``, ``running`` or ``done``, under the same name in each. What
+moves it there is in ``jobs/transactions.py``, and what decides in ``jobs/rules.py``.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import lru_cache
+from hashlib import sha256
+from typing import Any, NamedTuple, Self
+from urllib.parse import quote, unquote
+
+from pyspider_zk.errors import BadMessage
+from pyspider_zk.zookeeper.codec import decode, encode, plain
+
+PRIORITIES = range(1000)
+GROUP_LIMIT = 200  # characters
+KEY_LIMIT = 64  # characters; pyspider's task ids in MySQL and PostgreSQL
+KEY_MARK = 16  # hexadecimal digits
+KNOWN_NAMES = 16384  # jobs whose names need not be read anew at every look
+NOTE_LIMIT = 128 * 1024  # bytes, once compressed; it goes with every part of a batch
+NO_EPOCH = 1
+"""The slot epoch of who claims jobs where owners do not change: the lowest, and ``int(True)``."""
+
+RECORD_LIMIT = 2 * 2**20  # bytes of a job or batch once inflated; many are read in one go
+MOVED_LIMIT = 640 * 1024  # bytes of a job with its progress; what cannot be moved never ends
+TRANSACTION_LIMIT = 512 * 1024  # bytes; ZooKeeper refuses requests of 1 MiB
+
+_JOB_NAME = re.compile(r"entry-([0-9]{3})-(.+):([^:-]+)-(-?[0-9]{9,10})")
+# What ZooKeeper takes for no character of a name, what separates names, and the quote itself.
+_REFUSED = "\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000-\U0010ffff"
+_QUOTED = re.compile(f"[%/{_REFUSED}]")
+_PATH = re.compile(rf"(?:/(?!\.{{1,2}}(?:/|$))[^/{_REFUSED}]+)+")
+_LONE = re.compile("[\ud800-\udfff]")  # no text: slots are counted from its UTF-8
+_WHOLE_NAMES = {".": "%2E", "..": "%2E%2E"}
+
+
+class JobState(StrEnum):
+    """The three places of a job; the values are the znodes' names."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    DONE = "done"
+
+
+class Outcome(StrEnum):
+    """How a job ended."""
+
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class JobName(NamedTuple):
+    """The name of a job's znode: ``entry-<priority>-<group>:<project>-<sequence>``.
+
+    It is read from both ends: a project's name has neither ``:`` nor ``-``, the group may have any
+    character.
+
+    Attributes:
+        priority: 0 to 999; the highest comes first.
+        group: the id of the batch that the job belongs to.
+        project: the job's project, or the one that stands for several.
+        sequence: ZooKeeper's signed 32-bit number; it runs over to negative.
+    """
+
+    priority: int
+    group: str
+    project: str
+    sequence: int
+
+    def __str__(self) -> str:
+        return f"{name_prefix(self.priority, self.group, self.project)}{self.sequence:010d}"
+
+    @classmethod
+    @lru_cache(maxsize=KNOWN_NAMES)
+    def parse(cls, text: str) -> Self:
+        """Read the form that ``str`` writes.
+
+        Raises:
+            BadMessage: it is not exactly that form.
+        """
+        found = _JOB_NAME.fullmatch(text)
+        if found:
+            priority, group, project, sequence = found.groups()
+            name = cls(int(priority), unquoted(group), unquoted(project), int(sequence))
+            if str(name) == text and _LONE.search(name.project) is None:
+                return name
+        raise BadMessage(f"{text!r} is not the name of a job")
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Sort key: the highest priority first, then the oldest."""
+        return (-self.priority, self.sequence % 2**32)
+
+    @property
+    def key(self) -> str:
+        """What it is kept under, in databases that take 64 characters.
+
+        That is as much of the batch's id as there is room for, and what tells its jobs apart.
+        """
+        mark = sha256(str(self).encode()).hexdigest()[:KEY_MARK]
+        return f"{quoted(self.group)[: KEY_LIMIT - KEY_MARK - 1]}-{mark}"
+
+
+def name_prefix(priority: int, group: str, project: str) -> str:
+    """Return a job's name without the sequence, which ZooKeeper puts behind it."""
+    return f"entry-{priority:03d}-{quoted(group)}:{quoted(project)}-"
+
+
+def quoted(text: str) -> str:
+    """Return a text as part of a znode's name: percent-encoded where ZooKeeper would refuse it."""
+    return _QUOTED.sub(lambda found: quote(found[0], safe="", errors="surrogatepass"), text)
+
+
+def quoted_whole(text: str) -> str:
+    """Return a text as a whole znode's name: ``.`` and ``..`` are not allowed either."""
+    return _WHOLE_NAMES.get(text) or quoted(text)
+
+
+def unquoted(text: str) -> str:
+    """Read the form that ``quoted`` and ``quoted_whole`` write.
+
+    Raises:
+        BadMessage: what is percent-encoded there is no text.
+    """
+    try:
+        return unquote(text, errors="surrogatepass")
+    except UnicodeDecodeError as error:
+        raise BadMessage(f"{text!r} is no name: {error}") from error
+
+
+def check_batch_id(batch: object) -> str:
+    """Return the id if a batch may have it: any text of 1 to 200 characters.
+
+    Raises:
+        BadMessage: naming the fault.
+    """
+    if not isinstance(batch, str) or not 1 <= len(batch) <= GROUP_LIMIT:
+        raise BadMessage(f"batch id {batch!r} is not allowed: use 1 to {GROUP_LIMIT} characters")
+    return batch
+
+
+def check_priority(priority: object) -> int:
+    """Return the priority if it is one.
+
+    Raises:
+        BadMessage: naming the fault.
+    """
+    if not isinstance(priority, int) or priority not in PRIORITIES:
+        raise BadMessage(f"priority {priority!r} is not allowed: use a number from 0 to 999")
+    return priority
+
+
+def check_size(what: str, record: "Job | BatchRecord", limit: int) -> bytes:
+    """Return a record's bytes, if they fit into a transaction and whoever reads them may.
+
+    Raises:
+        BadMessage: they do not.
+    """
+    data, size = record.encode(), len(plain(record))
+    if len(data) > limit:
+        raise BadMessage(f"{what} has {len(data)} bytes when compressed, the limit is {limit}")
+    if size > RECORD_LIMIT:
+        raise BadMessage(f"{what} has {size} bytes, the limit is {RECORD_LIMIT}")
+    return data
+
+
+@dataclass(frozen=True)
+class JobRules:
+    """How often a job is tried, how long it waits in between, and how much of it is kept.
+
+    Attributes:
+        tries: failures after which a job is failed.
+        pauses: seconds to wait after the first failure, the second ...; the last one counts on.
+        deaths: claimants that may die of a job before it is failed.
+        keep_batches: ended batches kept.
+        keep_jobs: done jobs kept; the batches of those beyond it go as a whole, the oldest first.
+        abandoned: seconds after which a batch that was put only in part, or that nobody closed,
+            counts as ended.
+    """
+
+    tries: int = 5
+    pauses: tuple[float, ...] = (1.0, 5.0, 15.0, 60.0)
+    deaths: int = 10
+    keep_batches: int = 200
+    keep_jobs: int = 4096
+    abandoned: float = 86400.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """A durable piece of work, as its znode tells.
+
+    Attributes:
+        work: what to do; the queue does not look inside.
+        created: seconds since the epoch.
+        attempts: how often it failed.
+        deaths: how many claimants were gone before they ended it.
+        claims: how often it was claimed; tells one claim of a claimant from another.
+        not_before: seconds since the epoch before which nobody shall claim it.
+        claimant: path of the claimant's ephemeral znode; of a done job, who had it last.
+        slot_epoch: the epoch at which the claimant owned the job's slot; one with a higher one
+            may take the job over.
+        cancelled: the claimant shall stop.
+        needs_cleanup: it has begun what somebody must tidy up, even if it is cancelled.
+        progress: what a claimant reported last.
+        reason: why it failed last.
+        outcome: how it ended; None before.
+        ended: seconds since the epoch.
+    """
+
+    work: Mapping[str, Any]
+    created: float
+    attempts: int = 0
+    deaths: int = 0
+    claims: int = 0
+    not_before: float = 0.0
+    claimant: str = ""
+    slot_epoch: int = NO_EPOCH
+    cancelled: bool = False
+    needs_cleanup: bool = False
+    progress: Mapping[str, Any] = field(default_factory=dict)
+    reason: str = ""
+    outcome: Outcome | None = None
+    ended: float = 0.0
+
+    def encode(self) -> bytes:
+        """Return the bytes for the znode, compressed if that makes them smaller."""
+        return encode(self)
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        """Read the bytes of the znode; unknown keys of a newer version are ignored.
+
+        Raises:
+            BadMessage: they are no job.
+        """
+        if len(data) > MOVED_LIMIT:
+            raise BadMessage(f"a job has {MOVED_LIMIT} bytes at most, not {len(data)}")
+        job = decode(cls, data, RECORD_LIMIT)
+        if min(job.attempts, job.deaths, job.claims, job.slot_epoch) < 0:
+            raise BadMessage("a job counts from 0 on")
+        return job
+
+
+@dataclass(frozen=True)
+class BatchRecord:
+    """What a batch's znode tells.
+
+    Attributes:
+        note: what was asked for; the queue does not look inside.
+        created: seconds since the epoch.
+        expected: how many jobs it has when all are put.
+        put: how many were put so far.
+        cancelled: no job of it may be claimed, and no more may be put.
+        digest: of the jobs that were asked for: a batch is not completed with others.
+        to_close: somebody shall see its end; it is not forgotten before.
+    """
+
+    note: Mapping[str, Any]
+    created: float
+    expected: int
+    put: int = 0
+    cancelled: bool = False
+    digest: str = ""
+    to_close: bool = False
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing will be put any more."""
+        return self.cancelled or self.put == self.expected
+
+    def encode(self) -> bytes:
+        """Return the bytes for the znode."""
+        return encode(self)
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        """Read the bytes of the znode.
+
+        Raises:
+            BadMessage: they are no batch.
+        """
+        record = decode(cls, data, RECORD_LIMIT)
+        if not 0 <= record.put <= record.expected:
+            raise BadMessage(f"{record.put} of {record.expected} jobs cannot have been put")
+        return record
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch with its jobs, as they stood at one moment (nearly).
+
+    Attributes:
+        jobs: those that are still kept, by place.
+        unreadable: what is wrong with those that nobody can read; they stay until the batch is
+            cancelled.
+    """
+
+    id: str
+    record: BatchRecord
+    jobs: Mapping[JobState, Mapping[JobName, Job]]
+    unreadable: Mapping[JobName, str] = field(default_factory=dict)
+
+    @property
+    def note(self) -> Mapping[str, Any]:
+        """What was asked for."""
+        return self.record.note
+
+    @property
+    def created(self) -> float:
+        """Seconds since the epoch."""
+        return self.record.created
+
+    @property
+    def expected(self) -> int:
+        """How many jobs it has when all are put."""
+        return self.record.expected
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether it was cancelled."""
+        return self.record.cancelled
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every job that was put is shown: one that is just moving may escape a look."""
+        return sum(map(len, self.jobs.values())) + len(self.unreadable) >= self.record.put
+
+    @property
+    def ended(self) -> bool:
+        """Whether all was put, unless it was cancelled, and all of that is done."""
+        return self.record.settled and len(self.jobs[JobState.DONE]) >= self.record.put
+
+
+@dataclass(frozen=True)
+class Claimant:
+    """Who claims jobs.
+
+    Attributes:
+        path: its ephemeral znode, which is never made again once it is gone.
+    """
+
+    path: str
+
+    @property
+    def parent(self) -> str:
+        """The znode below which claimants like this one stand."""
+        return self.path.rpartition("/")[0]
+
+    @property
+    def is_path(self) -> bool:
+        """Whether ZooKeeper could have such a znode at all; a record may tell anything."""
+        return _PATH.fullmatch(self.path) is not None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A running job in its claimant's hands.
+
+    Attributes:
+        version: of the running job's znode.
+    """
+
+    name: JobName
+    job: Job
+    version: int

@@ -1,0 +1,127 @@
+"""Operations on projects, and the arguments of each."""
+
+import math
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Any
+
+from pyspider_zk.errors import BadRequest
+from pyspider_zk.projects.rows import STATUSES, split_group
+
+GROUP_LIMIT = 1000  # characters of all groups of a project
+
+
+class Operation(StrEnum):
+    """What a job does to each of its projects."""
+
+    START = "start"
+    RUN = "run"
+    STOP = "stop"
+    RESTART = "restart"
+    DELETE = "delete"
+    RATE = "rate"
+    GROUP = "group"
+    STATUS = "status"
+
+
+STARTING = (Operation.START, Operation.RUN, Operation.RESTART)
+"""What dispatches ``on_start``."""
+
+
+def check_operation(name: object) -> Operation:
+    """Return the operation of a name.
+
+    Raises:
+        BadRequest: there is none; naming those there are.
+    """
+    try:
+        return Operation(name)  # type: ignore[arg-type]
+    except ValueError:
+        known = ", ".join(Operation)
+        raise BadRequest(f"there is no operation {name!r}; known are {known}") from None
+
+
+def check_arguments(operation: Operation, arguments: object) -> dict[str, Any]:
+    """Return an operation's arguments, complete and as plain values.
+
+    Raises:
+        BadRequest: naming the argument and what it must be.
+    """
+    if not isinstance(arguments, Mapping):
+        raise BadRequest(f"arguments must be an object, not {arguments!r}")
+    rules = _ARGUMENTS.get(operation, {})
+    strange = [str(name) for name in arguments if name not in rules]
+    if strange:
+        known = ", ".join(rules) or "none"
+        raise BadRequest(f"{operation} has no argument {', '.join(strange)}; known are: {known}")
+    return {name: rule(f"{operation}: {name}", arguments.get(name)) for name, rule in rules.items()}
+
+
+def counted_stage(operation: str, arguments: Mapping[str, Any]) -> int:
+    """Return the stage of a job's operation in which its projects are done.
+
+    Projects are marked before they are deleted, in a stage of its own; see
+    ``scheduling/operations.py``.
+    """
+    at_once = operation == Operation.DELETE and not arguments.get("wait")
+    return 1 if at_once else 0
+
+
+def is_locked(group: str | None) -> bool:
+    """Tell whether only who is logged in may change a project of these groups."""
+    return "lock" in split_group(group)
+
+
+def within_limits(operation: str, arguments: Any, limits: Mapping[str, float]) -> Any:
+    """Return an operation's arguments, none above its limit; what is none of ours stays."""
+    if operation != Operation.RATE or not isinstance(arguments, Mapping):
+        return arguments
+    return {name: _at_most(value, limits.get(str(name))) for name, value in arguments.items()}
+
+
+def with_delete(group: str | None) -> str:
+    """Return a project's group with the word that makes pyspider delete it."""
+    return group or "" if "delete" in split_group(group) else f"{group or ''} delete".strip()
+
+
+def _at_most(value: Any, limit: float | None) -> Any:
+    if limit is None or isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    return min(value, limit)
+
+
+def _number(place: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise BadRequest(f"{place} must be a number, not {value!r}")
+    if not math.isfinite(value) or value < 0:
+        raise BadRequest(f"{place} must be 0 or more, not {value!r}")
+    return value
+
+
+def _group(place: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise BadRequest(f"{place} must be text, not {value!r}")
+    if len(value) > GROUP_LIMIT:
+        raise BadRequest(f"{place} has {len(value)} characters, the limit is {GROUP_LIMIT}")
+    return value
+
+
+def _status(place: str, value: object) -> str:
+    if not isinstance(value, str) or value not in STATUSES:
+        raise BadRequest(f"{place} must be one of {', '.join(STATUSES)}, not {value!r}")
+    return value
+
+
+def _switch(place: str, value: object) -> bool:
+    if value is not None and not isinstance(value, bool):
+        raise BadRequest(f"{place} must be true or false, not {value!r}")
+    return bool(value)
+
+
+_Rule = Callable[[str, object], Any]
+_ARGUMENTS: Mapping[Operation, Mapping[str, _Rule]] = {
+    Operation.DELETE: {"wait": _switch},
+    Operation.RATE: {"rate": _number, "burst": _number},
+    Operation.GROUP: {"group": _group},
+    Operation.STATUS: {"status": _status},
+}

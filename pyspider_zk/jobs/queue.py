@@ -1,0 +1,304 @@
+"""The job queue: durable jobs with priorities, each in exactly one of three places."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pyspider_zk.errors import JobLost
+from pyspider_zk.jobs.batches import Batches, Entries
+from pyspider_zk.jobs.claiming import Claiming, Mine
+from pyspider_zk.jobs.model import (
+    MOVED_LIMIT,
+    Batch,
+    BatchRecord,
+    Claim,
+    Claimant,
+    Job,
+    JobName,
+    JobRules,
+    JobState,
+    Outcome,
+    check_size,
+)
+from pyspider_zk.jobs.progress import brief
+from pyspider_zk.jobs.rules import (
+    after_failure,
+    after_refusal,
+    after_return,
+    ended,
+    place_of,
+)
+from pyspider_zk.jobs.store import JobStore
+from pyspider_zk.jobs.transactions import JobTree, finish_steps, report_steps, return_steps
+from pyspider_zk.zookeeper.connection import Connection, Watch
+from pyspider_zk.zookeeper.steps import Create, Step
+
+NORMAL = 500
+
+
+class JobQueue:
+    """Jobs that outlive whoever asked for them and whoever carries them out.
+
+    A job may be carried out twice, for its claimant may die after the effect and before
+    ``finish``; so what it does must bear repetition.
+
+    Threads: all methods may be called from any. Each blocks for some seconds at most. All raise
+    ``Unavailable`` if ZooKeeper does not answer; whatever was asked for may have been done or not,
+    and may be asked for again.
+
+    Args:
+        root: the znode below which the queue lives; nothing else may be kept there.
+        clock: seconds since the epoch; clocks that differ only shorten or prolong the pauses
+            after failures.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        root: str,
+        rules: JobRules = JobRules(),  # noqa: B008 - immutable
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._store = JobStore(connection, JobTree(root))
+        self._batches = Batches(self._store, rules, clock)
+        self._claiming = Claiming(self._store, self._batches, rules, clock)
+        self._tree = self._store.tree
+        self._rules = rules
+        self._clock = clock
+
+    def put(
+        self,
+        batch: str,
+        entries: Entries,
+        *,
+        note: Mapping[str, Any] | None = None,
+        priority: int = NORMAL,
+        event: Create | None = None,
+    ) -> bool:
+        """Put a batch of jobs, once: who asks again with the same id completes what is missing.
+
+        A batch too large for one transaction is put in several, so its first jobs may be claimed
+        before the last is there.
+
+        Args:
+            batch: the id; 1 to 200 characters, any.
+            entries: a project and what to do for it, as JSON knows it, for each job.
+            note: what is kept with the batch.
+            priority: 0 to 999; the highest comes first.
+            event: what is written in the same transaction as the batch, once. Its end must be
+                told then as well: see ``close``.
+
+        Returns:
+            Whether anything had to be put.
+
+        Raises:
+            BadMessage: the id, a project's name, the priority or a job's size is not allowed, or
+                what stands under this id cannot be read.
+            BatchTaken: the batch was put in part, with other jobs.
+        """
+        return self._batches.put(batch, entries, note or {}, priority, event)
+
+    def batch(self, batch: str) -> Batch | None:
+        """Return a batch with its jobs, None if there is none (any more)."""
+        return self.shown([batch]).get(batch)
+
+    def shown(self, batches: Sequence[str]) -> dict[str, Batch]:
+        """Return those of these batches that are kept, with their jobs, in one go."""
+        return self._batches.show(batches)
+
+    def batches(self) -> list[str]:
+        """Return the ids of all batches that are kept, the newest first."""
+        return list(self.records())
+
+    def records(self) -> dict[str, BatchRecord]:
+        """Return all batches that are kept, the newest first, without their jobs."""
+        return self._batches.records()
+
+    def cancel(self, batch: str, event: Create | None = None) -> int:
+        """Cancel a batch: pending jobs end at once, running ones are told to stop.
+
+        Args:
+            batch: the id.
+            event: what is written together with the mark in the batch, once.
+
+        Jobs whose records cannot be read end as well, with other records.
+
+        Returns:
+            How many jobs it concerned.
+
+        Raises:
+            BadMessage: the batch's own record cannot be read.
+        """
+        return self._batches.cancel(batch, event)
+
+    def unclosed(self, closed: set[str]) -> list[Batch]:
+        """Return the batches that have ended and that somebody must close.
+
+        Args:
+            closed: the ids of those that are known to need no closing; it is brought up to date.
+        """
+        return self._batches.unclosed(closed)
+
+    def close(self, batch: str, event: Create) -> None:
+        """Write the event that tells a batch's end, unless that was done before."""
+        self._batches.close(batch, event)
+
+    def trim(self) -> int:
+        """Forget the oldest batches that ended, with their jobs; bounded work per call.
+
+        Returns:
+            How many done jobs were deleted.
+        """
+        return self._batches.trim()
+
+    def names(self, state: JobState) -> list[JobName]:
+        """Return the jobs in one place, the next one first."""
+        return self._store.names(state)
+
+    @property
+    def unreadable(self) -> Mapping[str, str]:
+        """What is wrong with the znodes that this queue passed over, by path."""
+        found = self._store.unreadable.mapping()
+        return {path: why for path, why in found.items() if path.startswith(f"{self._tree.root}/")}
+
+    def find(self, name: JobName, watch: Watch | None = None) -> tuple[JobState, Job] | None:
+        """Return where a job is and what is known of it, None if it is nowhere (any more).
+
+        Args:
+            watch: called once when it moves or is written; see ``Watch``.
+        """
+        for state in (*JobState, *JobState):  # twice: it may just have moved back
+            found = self._store.find(state, name, watch)
+            if found is not None:
+                return state, found.job
+        return None
+
+    def on_change(self, callback: Watch) -> None:
+        """Call back once after each ``take``, as soon as another may find more.
+
+        That is when jobs were put or given back, or a claimant came or went. A watch is only a
+        hint, so call ``take`` now and then without it too; pauses after failures end silently.
+        """
+        self._claiming.on_change = callback
+
+    def take(self, claimant: Claimant, mine: Mine, room: int) -> list[Claim]:
+        """Claim jobs, after giving back those whose claimants are gone.
+
+        What was claimed without a reply before is found and returned first, even if there is no
+        room for it. Whatever is raised, no claim is lost: the next call returns it.
+
+        Args:
+            claimant: in its name only this queue object may take.
+            mine: only jobs of such projects are claimed or given back. It returns whether, or the
+                slot epoch, which grows whenever the project's owner changes. Then running jobs are
+                taken over from who claimed them at a lower one too, though it stands.
+            room: how many jobs to return.
+
+        Raises:
+            SessionLost: the claimant's znode is gone.
+        """
+        return self._claiming.take(claimant, mine, room)
+
+    def put_down(self, claims: Iterable[Claim]) -> None:
+        """Tell that nobody began these claims: the next ``take`` returns them again.
+
+        Asks nothing of ZooKeeper.
+        """
+        self._claiming.put_down(claims)
+
+    def report(
+        self, claim: Claim, progress: Mapping[str, Any], needs_cleanup: bool = False
+    ) -> Claim:
+        """Tell how far a job is; return the claim to go on with.
+
+        ``claim.job.cancelled`` of what is returned tells whether to stop.
+
+        Args:
+            claim: the job.
+            progress: what the next claimant must know.
+            needs_cleanup: something has begun that must be tidied up. From now on the job comes
+                back even if it is cancelled, until it is finished or its tries are used up.
+
+        Raises:
+            JobLost: the job is not the claimant's any more: stop.
+            BadMessage: the progress is too large for a znode; ``finish`` and ``give_back`` raise
+                it too.
+        """
+        while True:
+            job = claim.job
+            job = replace(
+                job, progress=dict(progress), needs_cleanup=job.needs_cleanup or needs_cleanup
+            )
+            check_size(f"the progress of job {claim.name}", job, MOVED_LIMIT)
+            if self._store.do_if_current(report_steps(self._tree, claim, job)):
+                return Claim(claim.name, job, claim.version + 1)
+            claim = self._after_refusal(claim, job, None) or claim
+
+    def finish(
+        self, claim: Claim, outcome: Outcome, progress: Mapping[str, Any], reason: str = ""
+    ) -> None:
+        """End a job, even if it was cancelled meanwhile.
+
+        Raises:
+            JobLost: the job is not the claimant's any more; it is carried out again.
+        """
+        now = self._clock()
+
+        def after(job: Job) -> Job:
+            return ended(replace(job, progress=dict(progress)), outcome, now, brief(reason))
+
+        self._part_with(claim, after, finish_steps)
+
+    def give_back(
+        self, claim: Claim, progress: Mapping[str, Any], reason: str = "", *, behind: bool = False
+    ) -> None:
+        """Give a job up: it is pending again, or cancelled if that was asked for.
+
+        One that must be tidied up is pending again in any case; see ``report``.
+
+        Args:
+            reason: why it failed. Then it pauses, longer each time, and after the last try it is
+                done and failed. Empty: it did not fail, and may be claimed at once.
+            behind: it waits for something; this queue takes it again only after all others.
+
+        Raises:
+            JobLost: the job is not the claimant's any more.
+        """
+        now = self._clock()
+
+        def after(job: Job) -> Job:
+            job = replace(job, progress=dict(progress))
+            if reason:
+                return after_failure(job, now, self._rules, brief(reason))
+            return after_return(job, now)
+
+        self._part_with(claim, after, return_steps)
+        if behind:
+            self._claiming.put_behind(claim.name)
+
+    def _part_with(
+        self,
+        claim: Claim,
+        after: Callable[[Job], Job],
+        steps: Callable[[JobTree, Claim, Job], list[Step]],
+    ) -> None:
+        """Move a job out of the claimant's hands, unless that was done and the reply lost."""
+        trying: Claim | None = claim
+        while trying:
+            job = after(trying.job)
+            check_size(f"the progress of job {claim.name}", job, MOVED_LIMIT)
+            moves = steps(self._tree, trying, job)
+            if self._store.move_if_current(JobState.RUNNING, claim.name, moves):
+                break
+            arrived = self._store.find(place_of(job), claim.name)
+            trying = self._after_refusal(trying, job, arrived and arrived.job)
+        self._claiming.let_go(claim)
+
+    def _after_refusal(self, claim: Claim, wanted: Job, arrived: Job | None) -> Claim | None:
+        running = self._store.find(JobState.RUNNING, claim.name)
+        try:
+            return after_refusal(claim, wanted, arrived, running and (running.job, running.version))
+        except JobLost:
+            self._claiming.let_go(claim)
+            raise

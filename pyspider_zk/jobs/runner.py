@@ -1,0 +1,224 @@
+"""Job runner: the thread that claims jobs for a member and reports what became of them."""
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+
+from pyspider_zk.cluster.fence import Fence
+from pyspider_zk.errors import JobLost, SessionLost, Unavailable
+from pyspider_zk.jobs.execution import JobWork
+from pyspider_zk.jobs.local_jobs import LocalJobs
+from pyspider_zk.jobs.model import Claim, Claimant, Outcome
+from pyspider_zk.jobs.progress import brief
+from pyspider_zk.jobs.queue import JobQueue
+from pyspider_zk.loop import Loop
+from pyspider_zk.outage import Outage
+
+logger = logging.getLogger("pyspider_zk.jobs")
+
+ROOM = 32
+"""Jobs that a member has at work at once."""
+
+HELD = 288
+"""Jobs that it holds at once, those included that wait for something."""
+
+REPORT = 1.0  # seconds between two reports of a job, and between looks while there are jobs
+CANCEL = 5.0  # seconds until a job without news is reported too, to see whether it is cancelled
+IDLE = 5.0  # seconds between looks without news: pauses after failures end silently
+
+
+class JobRunner:
+    """Moves jobs between the job queue and the local jobs of a member's scheduling loop.
+
+    What a member holds is given back when its slot moves away, and lost when its claimant is: the
+    fence stops the loop in either case.
+
+    Threads: one of its own talks to ZooKeeper. ``start`` and ``stop`` belong to the thread that
+    owns the scheduler; ``wake`` may be called from any and never blocks.
+
+    Args:
+        claimant: returns what the member claims as at this moment, None while it is no member.
+        wake_loop: called when jobs have come.
+        on_parted: called when a job is not this member's any more, ended or given back.
+    """
+
+    def __init__(
+        self,
+        queue: JobQueue,
+        local_jobs: LocalJobs,
+        fence: Fence,
+        claimant: Callable[[], Claimant | None],
+        wake_loop: Callable[[], None],
+        on_parted: Callable[[], None],
+    ) -> None:
+        self._queue = queue
+        self._local_jobs = local_jobs
+        self._fence = fence
+        self._claimant = claimant
+        self._wake_loop = wake_loop
+        self._on_parted = on_parted
+        self._outage = Outage(
+            logger,
+            "%s; jobs go on and are reported later",
+            "ZooKeeper answers again: jobs are reported",
+        )
+        self._made_room = float("-inf")
+        self._loop = Loop("jobs", self._turn)
+
+    def start(self) -> None:
+        """Begin to claim jobs."""
+        self._local_jobs.call = self.wake
+        self._queue.on_change(self._loop.wake)
+        self._loop.start()
+
+    def stop(self) -> None:
+        """Give back what is held; call it when the loop works no more.
+
+        Blocks for some seconds at most if ZooKeeper is silent; then others find the claimant gone.
+        """
+        self._loop.stop()
+        for work in self._local_jobs.works():
+            work.let_go()
+        self._exchange()
+
+    def wake(self) -> None:
+        """Look for news now."""
+        self._loop.wake()
+
+    def _turn(self) -> float:
+        self._exchange()
+        if self._outage.lasts:
+            self._loop.rest(REPORT)  # the scheduling loop may wake us every round
+            return 0.0
+        return REPORT if self._local_jobs.works() else IDLE
+
+    def _exchange(self) -> None:
+        """Report what is new and claim what there is; nothing is raised."""
+        try:
+            self._look()
+        except SessionLost as error:
+            logger.info("jobs are lost: %s", error)
+            self._lose(self._local_jobs.works())
+        except Unavailable as error:
+            self._outage.failed(error)
+        except Exception:
+            logger.exception("jobs wait")
+        else:
+            self._outage.answered()
+
+    def _look(self) -> None:
+        claimant = self._claimant()
+        self._lose(
+            [
+                each
+                for each in self._local_jobs.works()
+                if each.claim.job.claimant != _path(claimant)
+            ]
+        )
+        for work in self._local_jobs.works():
+            self._tell(work)
+        if claimant is not None and not self._loop.ends:
+            self._take(claimant)
+
+    def _take(self, claimant: Claimant) -> None:
+        claims = deque(self._queue.take(claimant, self._fence.epoch, max(0, self._room())))
+        try:
+            while claims:
+                self._add(claims[0])
+                claims.popleft()
+        finally:
+            self._queue.put_down(claims)
+            self._wake_loop()
+
+    def _add(self, claim: Claim) -> None:
+        """Add a job to the local ones; one that cannot be added has failed, no other waits."""
+        try:
+            self._local_jobs.add(claim)
+        except Exception as error:
+            logger.exception("job %s cannot be begun", claim.name)
+            try:
+                self._queue.give_back(claim, claim.job.progress, brief(repr(error)))
+            except JobLost as lost:
+                logger.info("%s", lost)
+        else:
+            logger.info("job %s begins", claim.name)
+
+    def _room(self) -> int:
+        """Return how many more jobs may be held; those that only wait take no places.
+
+        If too many wait, the ones that waited longest give way. They come back after all others,
+        and not too often: each time costs two writes.
+        """
+        works = self._local_jobs.works()
+        waiting = sorted((work for work in works if work.waits), key=_waits_since)
+        places, room = ROOM - len(works) + len(waiting), HELD - len(works)
+        is_time = time.monotonic() - self._made_room >= CANCEL
+        if room <= 0 < places and is_time:
+            self._made_room = time.monotonic()
+            for work in waiting[:places]:
+                work.gives_way = True
+        return min(places, room)
+
+    def _tell(self, work: JobWork) -> None:
+        """Tell ZooKeeper what is new of a job."""
+        try:
+            if work.verdict is not None:
+                self._part_with(work)
+            elif self._is_due(work):
+                self._report(work)
+        except JobLost as error:
+            logger.info("%s", error)
+            self._lose([work])
+        except (Unavailable, SessionLost):
+            raise
+        except Exception as error:
+            logger.exception("job %s cannot be reported", work.name)
+            self._give_up(work, brief(repr(error)))
+
+    def _give_up(self, work: JobWork, reason: str) -> None:
+        """End a job of which nothing else can be told; it holds up no other."""
+        try:
+            self._queue.finish(work.claim, Outcome.FAILED, {}, reason)
+        except JobLost as error:
+            logger.info("%s", error)
+        self._lose([work])
+
+    def _is_due(self, work: JobWork) -> bool:
+        if work.is_urgent:
+            return True
+        return time.monotonic() - work.reported >= (REPORT if work.is_new else CANCEL)
+
+    def _report(self, work: JobWork) -> None:
+        progress, changes = work.progress()
+        claim = self._queue.report(work.claim, progress.as_dict(), work.needs_cleanup)
+        work.reported = time.monotonic()
+        work.recorded(claim, changes)
+        self._wake_loop()
+
+    def _part_with(self, work: JobWork) -> None:
+        verdict = work.verdict
+        assert verdict is not None  # noqa: S101 - for mypy
+        progress, _ = work.progress()
+        if verdict.outcome is None:
+            self._queue.give_back(
+                work.claim, progress.as_dict(), verdict.reason, behind=work.gives_way
+            )
+            logger.info("job %s is given back %s", work.name, verdict.reason)
+        else:
+            self._queue.finish(work.claim, verdict.outcome, progress.as_dict(), verdict.reason)
+            logger.info("job %s is %s", work.name, verdict.outcome)
+        self._on_parted()
+        self._local_jobs.clear(work)
+
+    def _lose(self, works: list[JobWork]) -> None:
+        for work in works:
+            self._local_jobs.clear(work)
+
+
+def _waits_since(work: JobWork) -> float:
+    return work.waits_since or 0.0  # the loop may have gone on meanwhile
+
+
+def _path(claimant: Claimant | None) -> str:
+    return "" if claimant is None else claimant.path

@@ -1,0 +1,218 @@
+"""Store of jobs: reads them, and carries out the transactions that move them."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
+
+from pyspider_zk.errors import BadMessage
+from pyspider_zk.jobs import transactions
+from pyspider_zk.jobs.model import BatchRecord, Job, JobName, JobState, unquoted
+from pyspider_zk.jobs.transactions import JobTree
+from pyspider_zk.zookeeper.connection import Connection, Watch
+from pyspider_zk.zookeeper.errors import (
+    BadVersionError,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+)
+from pyspider_zk.zookeeper.steps import Create, Delete, Step
+
+Name = TypeVar("Name")
+
+REFUSED = (BadVersionError, NoNodeError, NodeExistsError, NotEmptyError)
+"""What ZooKeeper says to a move that was decided on an older state."""
+
+
+class Found(NamedTuple):
+    """A job as it was read."""
+
+    name: JobName
+    job: Job
+    version: int
+
+
+class Junk(NamedTuple):
+    """A job's znode that cannot be read, and why."""
+
+    name: JobName
+    reason: str
+    version: int
+
+
+class JobStore:
+    """The znodes of one job queue.
+
+    What cannot be read is passed over and noted, and keeps nothing else from being read.
+
+    Threads: any; calls block for some seconds at most and raise ``Unavailable``.
+    """
+
+    def __init__(self, connection: Connection, tree: JobTree) -> None:
+        self._connection = connection
+        self.tree = tree
+        self.unreadable = connection.unreadable
+        self._founded: set[str] = set()
+
+    def ensure(self, event: Create | None = None) -> None:
+        """Create what must stand before anything can be put, the event's parent included."""
+        log = [event.path.rpartition("/")[0]] if event else []
+        missing = [path for path in (*self.tree.all, *log) if path not in self._founded]
+        self._connection.ensure(missing)
+        self._founded.update(missing)
+
+    def catch_up(self) -> None:
+        """Let what was written before be seen by what is read from now on."""
+        self._connection.sync(self.tree.root)
+
+    def do(self, steps: Iterable[Step]) -> None:
+        """Do all steps or none.
+
+        Raises:
+            REFUSED: one of them was decided on an older state.
+            Unavailable: nobody knows whether they were done.
+        """
+        try:
+            self._connection.multi(*steps)
+        except NoNodeError:
+            self._founded = set()  # somebody may have cleared everything away
+            raise
+
+    def do_if_current(self, steps: Iterable[Step]) -> bool:
+        """Do all steps, or tell that they were decided on an older state.
+
+        What is read after a refusal is not older than what it was refused for.
+        """
+        return self._refusal_of(steps) is None
+
+    def move_if_current(self, state: JobState, name: JobName, steps: Sequence[Step]) -> bool:
+        """Move a job as ``do_if_current`` does, though strangers may stand below its znode."""
+        refusal = self._refusal_of(steps)
+        if isinstance(refusal, NotEmptyError) and self._tidy(state, name):
+            refusal = self._refusal_of(steps)
+        return refusal is None
+
+    def _refusal_of(self, steps: Iterable[Step]) -> Exception | None:
+        try:
+            self.do(steps)
+        except REFUSED as error:
+            self.catch_up()
+            refusal: Exception = error
+            return refusal
+        return None
+
+    def _tidy(self, state: JobState, name: JobName) -> bool:
+        """Delete what does not belong below a job; return whether there was something."""
+        path = self.tree.job(state, name)
+        below = self._connection.children(path)
+        found = self.find(state, name)
+        if found is None:
+            return False
+        steps = transactions.tidy_steps(self.tree, state, name, (found.job, found.version), below)
+        for step in steps:
+            if isinstance(step, Delete):
+                self.unreadable.note(step.path, "it does not belong below a job and is deleted")
+                self.unreadable.forget(step.path)
+        return bool(steps) and self.do_if_current(steps)
+
+    def names(self, state: JobState, watch: Watch | None = None) -> list[JobName]:
+        """Return the jobs in one place, by rank."""
+        place = self.tree.place(state)
+        names = self._parsed(place, self._connection.children(place, watch), JobName.parse)
+        return sorted(names, key=lambda name: name.rank)
+
+    def _parsed(
+        self, parent: str, children: Sequence[str], parse: Callable[[str], Name]
+    ) -> list[Name]:
+        """Return the names of children; note those that are none, forget those that are gone."""
+        self._forget_the_gone(parent, children)
+        names = []
+        for child in children:
+            try:
+                names.append(parse(child))
+            except BadMessage as error:
+                self.unreadable.note(f"{parent}/{child}", error)
+        return names
+
+    def _forget_the_gone(self, parent: str, children: Sequence[str]) -> None:
+        noted = [path for path in self.unreadable.mapping() if path.rpartition("/")[0] == parent]
+        if noted:
+            there = {f"{parent}/{child}" for child in children}
+            self.unreadable.forget(*(path for path in noted if path not in there))
+
+    def read(self, state: JobState, names: Sequence[JobName]) -> Iterator[Found]:
+        """Yield those of these jobs that still stand in one place, and can be read."""
+        return (one for one in self.look(state, names) if isinstance(one, Found))
+
+    def look(self, state: JobState, names: Sequence[JobName]) -> Iterator[Found | Junk]:
+        """Yield those of these jobs that still stand in one place, even if they are none."""
+        paths = [self.tree.job(state, name) for name in names]
+        found = self._connection.find_all(paths)
+        for name, path, record in zip(names, paths, found, strict=True):
+            if record is not None:
+                yield self._read(path, name, record)
+
+    def find(self, state: JobState, name: JobName, watch: Watch | None = None) -> Found | None:
+        """Return a job if it stands in one place and can be read."""
+        path = self.tree.job(state, name)
+        record = self._connection.find(path, watch)
+        found = self._read(path, name, record) if record else None
+        return found if isinstance(found, Found) else None
+
+    def below(self, state: JobState, name: JobName) -> list[str]:
+        """Return the names of a job's children."""
+        return self._connection.children(self.tree.job(state, name))
+
+    def _read(self, path: str, name: JobName, record: tuple[bytes, int]) -> Found | Junk:
+        try:
+            found = Found(name, Job.decode(record[0]), record[1])
+        except BadMessage as error:
+            self.unreadable.note(path, error)
+            return Junk(name, str(error), record[1])
+        self.unreadable.forget(path)
+        return found
+
+    def batch(self, batch: str) -> tuple[BatchRecord, int] | None:
+        """Return a batch's record and version.
+
+        Raises:
+            BadMessage: it cannot be read; who asks for this one must know.
+        """
+        path = self.tree.batch(batch)
+        found = self._connection.find(path)
+        try:
+            return (BatchRecord.decode(found[0]), found[1]) if found else None
+        except BadMessage as error:
+            raise BadMessage(f"{path}: {error}; delete it or write it anew") from error
+
+    def batch_ids(self) -> list[str]:
+        """Return the ids of all batches, in no order."""
+        parent = self.tree.batches
+        return self._parsed(parent, self._connection.children(parent), unquoted)
+
+    def batches(self, batches: Iterable[str]) -> dict[str, tuple[BatchRecord, int]]:
+        """Return those of these batches that stand, with their versions."""
+        wanted = list(batches)
+        paths = list(map(self.tree.batch, wanted))
+        found = self._connection.find_all(paths)
+        known: dict[str, tuple[BatchRecord, int]] = {}
+        for batch, path, record in zip(wanted, paths, found, strict=True):
+            if record is None:
+                continue
+            try:
+                known[batch] = (BatchRecord.decode(record[0]), record[1])
+            except BadMessage as error:
+                self.unreadable.note(path, error)
+            else:
+                self.unreadable.forget(path)
+        return known
+
+    def standing(self, parents: Iterable[str], watch: Watch | None = None) -> set[str]:
+        """Return the paths of the znodes that stand below these."""
+        return {
+            f"{parent}/{name}"
+            for parent in sorted(set(parents))
+            for name in self._connection.children(parent, watch)
+        }
+
+    def stands(self, path: str) -> bool:
+        """Tell whether a znode stands."""
+        return self._connection.find(path) is not None

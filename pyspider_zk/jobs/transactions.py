@@ -1,0 +1,252 @@
+"""Transactions that move jobs, as lists of steps: all of one list are done, or none.
+
+A move deletes the znode of the old place at the version that was read and creates the one of the
+new place. So of two moves of a job that were decided on the same look, one is refused; and no
+crash leaves a job in two places or in none.
+
+A znode that is created again begins at version 0 again: a job that was given back and claimed by
+another would look like the one that was read before. So a job that was ever claimed has a child
+with the number of that claim, its *fencing token*, and every move names the token that it was
+decided on. One that was never claimed has no child; deleting it is refused once it has.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from pyspider_zk.errors import BatchTaken
+from pyspider_zk.jobs.model import (
+    TRANSACTION_LIMIT,
+    BatchRecord,
+    Claim,
+    Job,
+    JobName,
+    JobState,
+    Outcome,
+    quoted_whole,
+)
+from pyspider_zk.jobs.rules import STEP_SIZE, ended, fitting, place_of
+from pyspider_zk.zookeeper.steps import ANY_VERSION, Check, Create, Delete, Step, Write
+
+
+@dataclass(frozen=True)
+class JobTree:
+    """The znodes of one job queue, below its root."""
+
+    root: str
+
+    def place(self, state: JobState) -> str:
+        """Parent of the jobs in one place."""
+        return f"{self.root}/{state}"
+
+    def job(self, state: JobState, name: JobName) -> str:
+        """A job in one place."""
+        return f"{self.place(state)}/{name}"
+
+    def token(self, state: JobState, name: JobName, job: Job) -> str:
+        """What stands below a job that was claimed, until it is claimed again or done."""
+        return f"{self.job(state, name)}/{job.claims}"
+
+    @property
+    def batches(self) -> str:
+        """Parent of the batches."""
+        return f"{self.root}/batches"
+
+    def batch(self, batch: str) -> str:
+        """One batch."""
+        return f"{self.batches}/{quoted_whole(batch)}"
+
+    @property
+    def all(self) -> list[str]:
+        """What must stand before anything can be put."""
+        return [*map(self.place, JobState), self.batches]
+
+
+def put_steps(
+    tree: JobTree,
+    batch: str,
+    fresh: BatchRecord,
+    found: tuple[BatchRecord, int] | None,
+    jobs: Sequence[tuple[str, bytes]],
+    room: int = TRANSACTION_LIMIT,
+    event: Create | None = None,
+) -> list[Step]:
+    """Put as many jobs of a batch as one transaction takes; no steps if nothing is missing.
+
+    The batch's znode tells how many were put. It is written in the same transaction, at the
+    version that was read, so no job is put twice.
+
+    Args:
+        fresh: the batch as it is asked for.
+        found: the batch as it stands, with its version; None if there is none yet.
+        jobs: all of them: their names without the sequence, and their bytes.
+        event: what is written with the first of them.
+
+    Raises:
+        BatchTaken: it was put in part, with other jobs.
+    """
+    record, version = found or (fresh, ANY_VERSION)
+    if found and record.settled:
+        return []
+    if record.digest != fresh.digest:
+        raise BatchTaken(f"batch {batch!r} was put in part, with other jobs: cancel it")
+    told = [event] if event and not found else []
+    room -= len(record.encode()) + sum(len(step.data) for step in told)
+    part = fitting(jobs[record.put :], room)
+    path, pending = tree.batch(batch), tree.place(JobState.PENDING)
+    data = replace(record, put=record.put + len(part)).encode()
+    mark = Write(path, data, version) if found else Create(path, data)
+    puts = (Create(f"{pending}/{name}", job, sequence=True) for name, job in part)
+    return [mark, *told, *puts]
+
+
+def claim_steps(
+    tree: JobTree,
+    name: JobName,
+    pending: tuple[Job, int],
+    running: Job,
+    batch_version: int | None,
+) -> list[Step]:
+    """Make a pending job a claimant's.
+
+    The batch's version is checked, because a batch that was cancelled has no jobs to claim but
+    those to tidy up, which are cancelled as they are claimed: after the mark in the batch no job of
+    it can begin to run.
+
+    Args:
+        running: the job as ``job_rules.claimed`` returns it.
+        batch_version: None if there is no batch.
+    """
+    checked = [] if batch_version is None else [Check(tree.batch(name.group), batch_version)]
+    return [
+        Check(running.claimant),
+        *checked,
+        *_leave(tree, JobState.PENDING, name, pending),
+        *_arrive(tree, name, running),
+    ]
+
+
+def report_steps(tree: JobTree, claim: Claim, job: Job) -> list[Step]:
+    """Write what the claimant tells of its running job."""
+    return [Check(claim.job.claimant), *_rewrite(tree, claim, job)]
+
+
+def finish_steps(tree: JobTree, claim: Claim, job: Job) -> list[Step]:
+    """End a running job."""
+    return [Check(claim.job.claimant), *return_steps(tree, claim, job)]
+
+
+def return_steps(tree: JobTree, claim: Claim, job: Job) -> list[Step]:
+    """Move a running job to where its record says that it belongs now."""
+    running = (claim.job, claim.version)
+    leave = _leave(tree, JobState.RUNNING, claim.name, running)
+    return [*leave, *_arrive(tree, claim.name, job)]
+
+
+def cancel_record_steps(
+    tree: JobTree, batch: str, record: BatchRecord, version: int, event: Create | None = None
+) -> list[Step]:
+    """Mark a batch: no more of its jobs is put or claimed; write an event with it."""
+    mark = Write(tree.batch(batch), replace(record, cancelled=True).encode(), version)
+    return [mark, event] if event else [mark]
+
+
+def close_steps(
+    tree: JobTree, batch: str, record: BatchRecord, version: int, event: Create
+) -> list[Step]:
+    """Note in a batch that its end was seen, and write the event that tells it."""
+    return [Write(tree.batch(batch), replace(record, to_close=False).encode(), version), event]
+
+
+def cancel_pending_steps(
+    tree: JobTree, name: JobName, pending: tuple[Job, int], now: float
+) -> list[Step]:
+    """End a job that nobody claimed, and that nobody must tidy up."""
+    job = replace(pending[0], cancelled=True)
+    job = ended(job, Outcome.CANCELLED, now, job.reason)
+    return [*_leave(tree, JobState.PENDING, name, pending), *_arrive(tree, name, job)]
+
+
+def discard_steps(
+    tree: JobTree, state: JobState, name: JobName, version: int, below: Iterable[str], job: Job
+) -> list[Step]:
+    """End a job whose record nobody can read, with another record.
+
+    Args:
+        version: of the znode that cannot be read.
+        below: the names of its children.
+        job: how it ended.
+    """
+    path = tree.job(state, name)
+    strays = [Delete(f"{path}/{child}", ANY_VERSION) for child in below]
+    return [*strays, Delete(path, version), *_arrive(tree, name, job)]
+
+
+def tidy_steps(
+    tree: JobTree, state: JobState, name: JobName, found: tuple[Job, int], below: Iterable[str]
+) -> list[Step]:
+    """Delete what stands below a job and does not belong there: no move would succeed.
+
+    Args:
+        found: the job and its version, as they were read *after* its children.
+        below: the names of its children. One that was there before the job was read as it is now
+            is its fencing token, or a stranger.
+    """
+    job, version = found
+    path, token = tree.job(state, name), str(job.claims) if job.claims else ""
+    strays = [Delete(f"{path}/{child}", ANY_VERSION) for child in below if child != token]
+    tokens = [Check(f"{path}/{token}")] if token else []
+    return [Check(path, version), *tokens, *strays] if strays else []
+
+
+def cancel_running_steps(tree: JobTree, claim: Claim) -> list[Step]:
+    """Tell the claimant to stop."""
+    return _rewrite(tree, claim, replace(claim.job, cancelled=True))
+
+
+def forget_moves(tree: JobTree, names: Iterable[JobName], batch: str = "") -> list[list[Step]]:
+    """Delete done jobs one by one, and at last their batch if it is named."""
+    paths = [tree.job(JobState.DONE, name) for name in names]
+    return [
+        [Delete(path, ANY_VERSION)] for path in [*paths, *([tree.batch(batch)] if batch else [])]
+    ]
+
+
+def together(
+    moves: Iterable[Sequence[Step]], room: int = TRANSACTION_LIMIT
+) -> Iterator[list[Sequence[Step]]]:
+    """Yield these moves, as many at a time as one transaction takes, and one at least."""
+    part: list[Sequence[Step]] = []
+    left = room
+    for move in moves:
+        size = sum(map(_size_of, move))
+        if part and size > left:
+            yield part
+            part, left = [], room
+        part.append(move)
+        left -= size
+    if part:
+        yield part
+
+
+def _size_of(step: Step) -> int:
+    data = step.data if isinstance(step, Create | Write) else b""
+    return STEP_SIZE + len(step.path.encode()) + len(data)
+
+
+def _leave(tree: JobTree, state: JobState, name: JobName, found: tuple[Job, int]) -> list[Step]:
+    job, version = found
+    token = [Delete(tree.token(state, name, job), ANY_VERSION)] if job.claims else []
+    return [*token, Delete(tree.job(state, name), version)]
+
+
+def _arrive(tree: JobTree, name: JobName, job: Job) -> list[Step]:
+    state = place_of(job)
+    has_token = job.claims and state is not JobState.DONE
+    token = [Create(tree.token(state, name, job), b"")] if has_token else []
+    return [Create(tree.job(state, name), job.encode()), *token]
+
+
+def _rewrite(tree: JobTree, claim: Claim, job: Job) -> list[Step]:
+    path = tree.job(JobState.RUNNING, claim.name)
+    token = tree.token(JobState.RUNNING, claim.name, claim.job)
+    return [Check(token), Write(path, job.encode(), claim.version)]

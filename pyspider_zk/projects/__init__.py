@@ -1,0 +1,1 @@
+"""Projects: their names, slots and rows, and which there are."""

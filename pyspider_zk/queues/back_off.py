@@ -1,0 +1,111 @@
+"""Back-off of a process from a message queue that is away or full.
+
+One `BackOff` serves all queues of a process, since they are one Redis: whoever finds it away
+says so, once, and keeps the others from asking until a pause is over, each longer than the last.
+"""
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, Lock, Timer
+
+from pyspider_zk.errors import Unavailable
+from pyspider_zk.outage import Outage
+from pyspider_zk.pauses import doubling, pause_after
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # seconds between two questions to one that is away
+ROOM_PAUSE = 0.1  # seconds between two looks at a full queue
+
+
+class BackOff:
+    """Knows whether the message queue is away, and when to ask it again.
+
+    Threads: any; only `rest` and `wait` block.
+
+    Args:
+        logger: told when the message queue goes away and when it is back, once each.
+        consequence: what happens meanwhile; the end of the first of these lines.
+        grace: how many seconds are waited after `close`.
+        pause: the first pause, seconds; each one is twice as long as that before.
+    """
+
+    def __init__(
+        self,
+        logger: logging.Logger,
+        consequence: str,
+        grace: float = 5.0,
+        pause: float = FIRST_PAUSE,
+    ) -> None:
+        self._outage = Outage(logger, f"%s; {consequence}", "the message queue answers again")
+        self._grace = grace
+        self._pauses = doubling(pause, LONGEST_PAUSE)
+        self._lock = Lock()
+        self._failures = 0
+        self._in_a_row = 0
+        self._due = 0.0
+        self._over = Event()
+
+    @property
+    def resting(self) -> bool:
+        """Whether the message queue is away and shall not be asked yet."""
+        return self._left() > 0
+
+    @property
+    def over(self) -> bool:
+        """Whether the grace after `close` is over: nothing is waited for any more."""
+        return self._over.is_set()
+
+    def failed(self, error: Unavailable) -> None:
+        """Remember that the message queue did not answer."""
+        with self._lock:
+            self._outage.failed(error)
+            self._failures += 1
+            self._in_a_row += 1
+            self._due = time.monotonic() + pause_after(self._in_a_row, self._pauses)
+
+    def answered(self) -> None:
+        """Remember that the message queue answered."""
+        with self._lock:
+            self._outage.answered()
+            self._in_a_row = 0
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Remember whether the message queue answered during a piece of work.
+
+        It did if nothing failed, and if nobody has yet to ask whether it still does.
+
+        Raises:
+            Unavailable: as it was raised.
+        """
+        before = self._failures
+        try:
+            yield
+        except Unavailable as error:
+            self.failed(error)
+            raise
+        if self._failures == before and not self.resting:
+            self.answered()
+
+    def rest(self, limit: float) -> None:
+        """Wait until the message queue may be asked; `limit` seconds at most."""
+        self._over.wait(min(limit, self._left()))
+
+    def wait(self, limit: float = LONGEST_PAUSE) -> None:
+        """Wait until it makes sense to ask again, be it away or full; `limit` seconds at most.
+
+        Raises:
+            Unavailable: the grace is over.
+        """
+        if self._over.wait(min(limit, max(ROOM_PAUSE, self._left()))):
+            raise Unavailable("the message queue is away or full, and this process ends")
+
+    def close(self) -> None:
+        """Begin the grace."""
+        timer = Timer(self._grace, self._over.set)
+        timer.daemon = True
+        timer.start()
+
+    def _left(self) -> float:
+        return max(0.0, self._due - time.monotonic()) if self._in_a_row else 0.0

@@ -1,0 +1,49 @@
+"""Dead letters, written out for people."""
+
+import json
+from typing import Any
+
+from pyspider_zk.errors import BadMessage
+from pyspider_zk.queues import caps
+from pyspider_zk.queues.api import DeadLetter
+from pyspider_zk.queues.codec import decode
+from pyspider_zk.queues.names import slot_queue
+from pyspider_zk.queues.tasks import is_deeper
+
+_DEEPEST = 100  # levels of a message
+
+
+def letter_dict(letter: DeadLetter) -> dict[str, Any]:
+    """Return what is told of a dead letter, as plain values; of a long one its first bytes."""
+    cut = len(letter.body) > caps.SHOWN
+    return {
+        "tag": letter.tag,
+        "queue": where(letter),
+        "time": letter.time,
+        "reason": letter.reason,
+        "message": repr(letter.body[: caps.SHOWN]) if cut else readable(letter.body),
+        "bytes": len(letter.body),
+        "cut": cut,
+    }
+
+
+def where(letter: DeadLetter) -> str:
+    """Return the queue that it was found in."""
+    return letter.kind.value if letter.slot is None else slot_queue(letter.kind, letter.slot)
+
+
+def readable(body: bytes) -> Any:
+    """Return a message as JSON can hold it; its text, if it cannot; its bytes, if they are none.
+
+    Too deep a message stays bytes as well: whoever writes or reads JSON gives up on it.
+    """
+    try:
+        message = decode(body)
+    except BadMessage:
+        return repr(body)
+    if is_deeper(message, _DEEPEST):
+        return repr(body)
+    try:
+        return json.loads(json.dumps(message, default=repr, allow_nan=False))
+    except (TypeError, ValueError):
+        return repr(message)

@@ -1,0 +1,130 @@
+"""Offsets: where one process stands in each of many slot queues, and how it reads them fairly.
+
+A queue holds exactly what is not acknowledged yet, in order. So all that a reader must
+remember is how far it has read the queues of which something is not acknowledged; in all
+others it starts at the oldest message. There is nothing to claim from a former owner, and a
+reader that lost its slot unawares takes nothing away from the next.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+
+from pyspider_zk.errors import BadMessage, Unavailable
+from pyspider_zk.queues.api import Delivery
+from pyspider_zk.queues.backpressure import SlotQueue
+from pyspider_zk.queues.codec import decode_message
+from pyspider_zk.queues.names import QueueKind
+
+OLDEST = "0"  # a tag before all tags
+
+Found = tuple[int, str, bytes]  # slot, tag, body
+Fetch = Callable[[Mapping[int, str], int], Mapping[int, Sequence[tuple[str, bytes]]]]
+
+
+class Offsets:
+    """How far this process has read. Threads: one. Never blocks."""
+
+    def __init__(self) -> None:
+        self._taken: set[int] = set()
+        self._order: list[int] = []  # of them, sorted
+        self._read_to: dict[SlotQueue, str] = {}
+        self._open: dict[SlotQueue, set[str]] = {}
+        self._turn: dict[QueueKind, int] = {}
+        self._looked: dict[QueueKind, int] = {}
+
+    def take(self, slots: Iterable[int]) -> None:
+        """Read these slots, from the oldest message on."""
+        slots = set(slots)
+        self._forget(slots)
+        self._taken |= slots
+        self._order = sorted(self._taken)
+
+    def drop(self, slots: Iterable[int]) -> None:
+        """Read these slots no more."""
+        slots = set(slots)
+        self._forget(slots)
+        self._taken -= slots
+        self._order = sorted(self._taken)
+
+    def turn(self, kind: QueueKind, ready: Iterable[int], limit: int) -> dict[int, str]:
+        """Return whose turn it is: at most `limit` slots, each with the tag to read after."""
+        slots = sorted(self._taken.intersection(ready))
+        start = bisect_right(slots, self._turn.get(kind, -1))
+        chosen = (slots[start:] + slots[:start])[: max(limit, 0)]
+        if chosen:
+            # All had a turn: move on by one, else the same few always get the odd messages.
+            self._turn[kind] = chosen[-1] if len(chosen) < len(slots) else chosen[0]
+        return self.after(kind, chosen)
+
+    def after(self, kind: QueueKind, slots: Iterable[int]) -> dict[int, str]:
+        """Return for each slot the tag to read after."""
+        return {slot: self._read_to.get((kind, slot), OLDEST) for slot in slots}
+
+    def look_into(self, kind: QueueKind, count: int) -> list[int]:
+        """Return the next `count` of the taken slots, in turn, all of them after some calls."""
+        start = bisect_right(self._order, self._looked.get(kind, -1))
+        chosen = self._order[start : start + count]
+        self._looked[kind] = chosen[-1] if start + count < len(self._order) else -1
+        return chosen
+
+    def delivered(self, deliveries: Iterable[Delivery]) -> None:
+        """Remember messages, in order, as read and not acknowledged."""
+        for delivery in deliveries:
+            queue = (delivery.kind, delivery.slot)
+            self._open.setdefault(queue, set()).add(delivery.tag)
+            self._read_to[queue] = delivery.tag
+
+    def acknowledged(self, deliveries: Iterable[Delivery]) -> None:
+        """Forget messages that are gone from their queues."""
+        for delivery in deliveries:
+            queue = (delivery.kind, delivery.slot)
+            unfinished = self._open.get(queue, set())
+            unfinished.discard(delivery.tag)
+            if not unfinished:
+                self._open.pop(queue, None)
+                self._read_to.pop(queue, None)
+
+    def _forget(self, slots: Iterable[int]) -> None:
+        for queue in [(kind, slot) for slot in slots for kind in QueueKind]:
+            self._read_to.pop(queue, None)
+            self._open.pop(queue, None)
+
+
+def unpack(
+    kind: QueueKind, found: Iterable[Found], bury: Callable[[Delivery, str], None]
+) -> list[Delivery]:
+    """Return what was found as deliveries, and bury what cannot be decoded.
+
+    What cannot be buried now is found again later. It must not hold up the others: a Redis out
+    of memory takes no dead letter until some messages are acknowledged.
+    """
+    deliveries = []
+    for slot, tag, raw in found:
+        try:
+            deliveries.append(Delivery(kind, slot, tag, decode_message(raw)))
+        except BadMessage as error:
+            with suppress(Unavailable):
+                bury(Delivery(kind, slot, tag, None), str(error))
+    return deliveries
+
+
+def gather(fetch: Fetch, after: Mapping[int, str], limit: int) -> list[Found]:
+    """Fetch up to `limit` messages, in equal shares of the slots.
+
+    What a slot does not need of its share goes to those that returned all of theirs, so a few
+    passes do, usually one or two. The last may fetch more than there is room for; that is left
+    out, and was not read as far as anybody knows.
+
+    Args:
+        fetch: returns for each slot at most `count` messages after its tag.
+        after: the slots to ask and the tag to read after, in the order of their turn.
+        limit: the most messages in all.
+    """
+    found: list[Found] = []
+    while after and len(found) < limit:
+        share = max(1, (limit - len(found)) // len(after))
+        batches = fetch(after, share)
+        found += [(slot, tag, body) for slot, batch in batches.items() for tag, body in batch]
+        after = {slot: batch[-1][0] for slot, batch in batches.items() if len(batch) == share}
+    return found[: max(limit, 0)]

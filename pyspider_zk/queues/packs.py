@@ -1,0 +1,124 @@
+"""Packs between scheduler, fetcher, processor and result worker, as far as they rely on them."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pyspider_zk.errors import BadMessage
+from pyspider_zk.projects.names import check_project_name
+from pyspider_zk.queues.tasks import DEEPEST, NUMBER_LIMIT, REQUIRED, is_deeper
+
+QUOTED = 200  # characters of an error that are told
+NO_ANSWER = 599  # pyspider's status of a page that was not fetched
+
+
+def check_named(task: object) -> None:
+    """Make sure that a message says which task it is about.
+
+    Raises:
+        BadMessage: naming what is wrong.
+    """
+    if not isinstance(task, dict):
+        raise BadMessage(f"is no task but a {type(task).__name__}")
+    check_project_name(task.get("project"))
+    for key in ("taskid", "url"):
+        if not isinstance(task.get(key), str) and not (key == "taskid" and _is_number(task)):
+            raise BadMessage(f"{key} must be text, not {task.get(key)!r:.80}")
+    if is_deeper(task, DEEPEST):
+        raise BadMessage(f"is nested deeper than {DEEPEST} levels")
+
+
+def check_fetchable(task: object) -> None:
+    """Make sure that what somebody wants to have fetched says what and how.
+
+    Raises:
+        BadMessage: naming what is wrong.
+    """
+    if not isinstance(task, dict):
+        raise BadMessage(f"is no task but a {type(task).__name__}")
+    if not isinstance(task.get("url"), str):
+        raise BadMessage(f"needs url, as text, not a {type(task.get('url')).__name__}")
+    if not isinstance(task.get("fetch", {}), dict):
+        raise BadMessage(f"fetch must be a mapping, not a {type(task['fetch']).__name__}")
+
+
+def check_pair(body: object) -> None:
+    """Make sure that a message is a task, and what came of it.
+
+    Raises:
+        BadMessage: naming what is wrong.
+    """
+    if not isinstance(body, list | tuple) or len(body) != 2:
+        raise BadMessage(f"is no task with its page or result but a {type(body).__name__}")
+    check_named(body[0])
+
+
+def check_result(result: object) -> None:
+    """Make sure that a database can store a result.
+
+    Raises:
+        BadMessage: naming what is wrong.
+    """
+    if is_deeper(result, DEEPEST):
+        raise BadMessage(f"is nested deeper than {DEEPEST} levels")
+    try:
+        json.dumps(result)
+    except (TypeError, ValueError) as error:
+        raise BadMessage(f"cannot be stored: {brief(error)}") from None
+
+
+def failed_page(task: Mapping[str, Any], error: object) -> dict[str, Any]:
+    """Return what a fetcher gives for a task that it could not fetch."""
+    fetch = task.get("fetch")
+    return {
+        "status_code": NO_ANSWER,
+        "error": brief(error),
+        "content": "",
+        "time": 0,
+        "orig_url": task["url"],
+        "url": task["url"],
+        "save": fetch.get("save") if isinstance(fetch, dict) else None,
+    }
+
+
+def failed_pack(task: Mapping[str, Any], error: object) -> dict[str, Any]:
+    """Return what a processor tells the scheduler of a task that it could not work on."""
+    told = brief(error)
+    pack: dict[str, Any] = {
+        **{key: task[key] for key in REQUIRED},
+        "track": {
+            "fetch": {"ok": False, "time": 0, "status_code": NO_ANSWER, "error": told},
+            "process": {"ok": False, "time": 0, "follows": 0, "logs": told, "exception": told},
+            "save": None,
+        },
+    }
+    if isinstance(task.get("schedule"), dict):
+        pack["schedule"] = task["schedule"]
+    return pack
+
+
+def named(task: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of a task can always be sent: which it is, and what its script shall do."""
+    return {key: task[key] for key in (*REQUIRED, "process", "schedule") if key in task}
+
+
+def who(body: object) -> str:
+    """Return whose message this is, as far as it says so."""
+    task = body[0] if isinstance(body, list | tuple) and body else body
+    if not isinstance(task, dict):
+        return "of nobody"
+    return f"of {task.get('project')!r:.80} task {task.get('taskid')!r:.80}"
+
+
+def brief(error: object) -> str:
+    """Return an error in few words, which may quote what somebody put into a message."""
+    text = f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else str(error)
+    return text.encode(errors="replace").decode()[:QUOTED]
+
+
+def _is_number(task: Mapping[str, Any]) -> bool:
+    """Tell whether its id is a number that databases take."""
+    number = task.get("taskid")
+    if not isinstance(number, int) or isinstance(number, bool):
+        return False
+    return -NUMBER_LIMIT <= number < NUMBER_LIMIT

@@ -1,0 +1,226 @@
+"""Resilient queues: pyspider's own, made to bear a message queue that goes away.
+
+pyspider's components do something sensible when a queue is empty or full, and fall over, or flood
+the log, when it raises what its client library raises. So one that is away looks empty to whoever
+gets and full to whoever puts, and `BackOff` says what it really is.
+"""
+
+import copy
+import logging
+import queue
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
+from typing import Any, TypeVar
+
+import umsgpack  # type: ignore[import-untyped]  # ships no types
+from pyspider.message_queue.redis_queue import RedisQueue
+
+from pyspider_zk.errors import Unavailable
+from pyspider_zk.queues.back_off import BackOff
+from pyspider_zk.queues.redis_aside import Aside
+from pyspider_zk.queues.redis_link import RedisLink, target_of
+from pyspider_zk.queues.redis_list import RedisList, check_size
+
+LOOK = 1.0  # seconds that a queue is listened to before the end of this process is looked for
+FOREVER = float("inf")
+
+log = logging.getLogger(__name__)
+
+_UNDECODABLE = (umsgpack.UnpackException, RecursionError, TypeError, ValueError, MemoryError)
+
+Answer = TypeVar("Answer")
+Asking = Callable[[], AbstractContextManager[Any]]
+
+
+class ResilientQueue:
+    """One of pyspider's queues. While the message queue is away it looks empty and full.
+
+    Threads: those that the queue itself allows.
+
+    Args:
+        inner: any queue with the methods of `queue.Queue` that pyspider uses.
+        back_off: knows whether the message queue is away.
+    """
+
+    Empty, Full = queue.Empty, queue.Full
+
+    def __init__(self, inner: Any, back_off: BackOff) -> None:
+        self._inner, self._asking = _tamed(inner)
+        self._back_off = back_off
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        """Take the oldest message; wait for one, `timeout` seconds at most.
+
+        Raises:
+            queue.Empty: there was none in time.
+        """
+        if not block:
+            return self.get_nowait()
+        until = time.monotonic() + (FOREVER if timeout is None else timeout)
+        while (left := until - time.monotonic()) > 0 and not self._back_off.over:
+            with suppress(queue.Empty):
+                return self._ask(partial(self._inner.get, timeout=min(left, LOOK)), queue.Empty)
+            self._back_off.rest(left)
+        raise queue.Empty
+
+    def get_nowait(self) -> Any:
+        """Take the oldest message.
+
+        Raises:
+            queue.Empty: there is none, or the message queue is away.
+        """
+        return self._ask(self._inner.get_nowait, queue.Empty)
+
+    def put(self, body: Any, block: bool = True, timeout: float | None = None) -> None:
+        """Append a message; wait for room, `timeout` seconds at most.
+
+        Raises:
+            queue.Full: there was none in time.
+            Unavailable: this process ends and the message queue is still away or full.
+        """
+        until = time.monotonic() + (FOREVER if timeout is None else timeout)
+        while True:
+            try:
+                return self.put_nowait(body)
+            except queue.Full:
+                left = until - time.monotonic()
+                if not block or left <= 0:
+                    raise
+            self._back_off.wait(left)
+
+    def put_nowait(self, body: Any) -> None:
+        """Append a message.
+
+        Raises:
+            queue.Full: there is no room, or the message queue is away.
+        """
+        self._ask(partial(self._inner.put_nowait, body), queue.Full)
+
+    def full(self) -> bool:
+        """Return whether there is no room, or the message queue is away."""
+        if self._back_off.resting:
+            return True
+        try:
+            with self._asking():
+                return bool(self._inner.full())  # is no sign of life: without a limit nobody asks
+        except Unavailable as error:
+            self._back_off.failed(error)
+            return True
+
+    def empty(self) -> bool:
+        """Return whether there is no message, or the message queue is away."""
+        with suppress(queue.Empty):
+            return bool(self._ask(self._inner.empty, queue.Empty))
+        return True
+
+    def qsize(self) -> int:
+        """Return the number of messages.
+
+        Raises:
+            Unavailable: the message queue does not answer.
+        """
+        with self._asking():
+            return int(self._inner.qsize())
+
+    def _ask(self, question: Callable[[], Answer], away: type[Exception]) -> Answer:
+        """Return the answer; raise `away` if there is none, or if it is too early to ask again."""
+        if self._back_off.resting:
+            raise away
+        try:
+            with self._asking():
+                answer = question()
+        except Unavailable as error:
+            self._back_off.failed(error)
+            raise away from None
+        except (queue.Empty, queue.Full):
+            self._back_off.answered()
+            raise
+        except _UNDECODABLE as error:
+            if away is queue.Full:
+                raise  # it is what was to be put that is at fault
+            log.error("dropped a message of %s that cannot be decoded: %.200r", self, error)
+            raise queue.Empty from None
+        self._back_off.answered()
+        return answer
+
+    def __str__(self) -> str:
+        return str(getattr(self._inner, "name", type(self._inner).__name__))
+
+
+class SendBuffer:
+    """What is put on a queue without ever waiting: what finds no room is kept and sent later.
+
+    All arrives in order. Threads: one.
+    """
+
+    def __init__(self, queue_: ResilientQueue) -> None:
+        self._queue = queue_
+        self._kept: deque[Any] = deque()
+
+    def put(self, body: Any) -> None:
+        """Send a message, or keep it.
+
+        Raises:
+            umsgpack.PackException: it has no wire form.
+            BadMessage: it is too large.
+        """
+        if self._send():
+            with suppress(queue.Full):
+                self._queue.put_nowait(body)
+                return
+        check_size(umsgpack.packb(body))  # raises here, where whose fault it is can still be told
+        self._kept.append(body)
+
+    def full(self) -> bool:
+        """Send what is kept; return whether there was no room for it or is none after it."""
+        return not self._send() or self._queue.full()
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Wait until all that is kept is sent, `timeout` seconds at most.
+
+        Raises:
+            queue.Full: it could not be sent in time.
+            Unavailable: this process ends and the message queue is still away or full.
+        """
+        until = time.monotonic() + (FOREVER if timeout is None else timeout)
+        while self._kept:
+            self._queue.put(self._kept[0], timeout=until - time.monotonic())
+            self._kept.popleft()
+
+    @property
+    def kept(self) -> int:
+        """The number of messages that are not sent yet."""
+        return len(self._kept)
+
+    def _send(self) -> bool:
+        """Send what is kept as far as there is room; return whether nothing is left."""
+        with suppress(queue.Full):
+            while self._kept:
+                self._queue.put_nowait(self._kept[0])
+                self._kept.popleft()
+        return not self._kept
+
+
+def _tamed(inner: Any) -> tuple[Any, Asking]:
+    """Return a queue with time-outs and few retries, and what translates its client's errors.
+
+    pyspider's queue in Redis waits as long, and tries as often, as the client library likes: ten
+    seconds, or for ever, depending on the version. Its caller may be an event loop.
+    """
+    if not isinstance(inner, RedisQueue):
+        return inner, _sockets_only
+    link = RedisLink(target_of(inner.redis), retries=1)
+    ours = copy.copy(inner)
+    ours.redis = RedisList(Aside(link))
+    return ours, link.client
+
+
+@contextmanager
+def _sockets_only() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise Unavailable(f"the message queue: {error}") from None

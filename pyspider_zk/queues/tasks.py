@@ -1,0 +1,227 @@
+"""Tasks, as far as the cluster must know them."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from pyspider_zk.errors import BadMessage
+from pyspider_zk.projects.names import check_project_name
+
+REQUIRED = ("taskid", "project", "url")
+
+NUMBERS = ("priority", "retries", "retried", "exetime", "age")
+"""The parts of a schedule that pyspider compares. One of another type fails every round of its
+project's owner, as long as it is in a queue, whoever owns it."""
+
+
+COLUMNS = (
+    *REQUIRED,
+    "status",
+    "schedule",
+    "fetch",
+    "process",
+    "track",
+    "lastcrawltime",
+    "updatetime",
+)
+"""What pyspider's task databases store. Their SQL is built from the names of a task's keys, so a
+message with any other would be a way into the database."""
+
+DISPATCHED = ("type", "group", "project_md5sum", "project_updatetime")
+"""What the scheduler adds for fetcher and processor; no database has a place for it."""
+
+PARTS = ("schedule", "fetch", "process", "track")
+"""What databases store as JSON."""
+
+TASKID_LIMIT = 255  # characters
+URL_LIMIT = 2**20  # characters; a data: URL may carry something
+DEEPEST = 200  # levels of a part; far below what JSON, XML and msgpack give up at
+NUMBER_LIMIT = 2**63  # what a database takes
+QUOTED = 80  # characters of a fault that are told
+
+_KNOWN = frozenset((*COLUMNS, *DISPATCHED))
+_ON_GET_INFO = "_on_get_info"
+
+
+def check_task(task: object) -> None:
+    """Make sure that a message is a task, and one that every database takes.
+
+    Raises:
+        BadMessage: naming what is wrong.
+    """
+    if not isinstance(task, dict):
+        raise BadMessage(f"a task must be a mapping, this is a {type(task).__name__}")
+    strange = [key for key in task if key not in _KNOWN]
+    if strange:
+        raise BadMessage(f"a task has no {_short(strange[0])}; known are {', '.join(COLUMNS)}")
+    missing = [key for key in REQUIRED if not task.get(key)]
+    if missing:
+        raise BadMessage(f"a task needs {', '.join(missing)}")
+    check_project_name(task["project"])
+    if not _is_whole(task["taskid"]):
+        _check_text("taskid", task["taskid"], TASKID_LIMIT)
+    _check_text("url", task["url"], URL_LIMIT)
+    _check_numbers(task)
+    for part in PARTS:
+        if part in task:
+            _check_part(part, task[part])
+    _check_schedule(task.get("schedule", {}))
+
+
+def check_pack(pack: Mapping[str, Any]) -> None:
+    """Make sure that a task is a status pack: it says how a try ended.
+
+    Raises:
+        BadMessage: naming what is wrong.
+    """
+    if pack["taskid"] == _ON_GET_INFO:
+        return
+    track = pack.get("track") or {}
+    for part in ("fetch", "process"):
+        told = track.get(part)
+        if not isinstance(told, dict):
+            raise BadMessage(f"track: {part} must be a mapping, not {_short(told)}")
+        if not isinstance(told.get("time"), int | float | None) or _is_nan(told.get("time")):
+            raise BadMessage(f"track: {part} time must be a number, not {_short(told['time'])}")
+    if "ok" not in track["process"]:
+        raise BadMessage("track: process needs ok")
+
+
+def with_url(pack: Any) -> Any:
+    """Return a message; if a script tells of itself in it, with the URL that it may lack."""
+    if isinstance(pack, dict) and pack.get("taskid") == _ON_GET_INFO and not pack.get("url"):
+        return {**pack, "url": f"data:,{_ON_GET_INFO}"}
+    return pack
+
+
+def is_deeper(value: object, levels: int) -> bool:
+    """Tell whether lists and mappings are nested deeper than that."""
+    within = [value]
+    for _ in range(levels + 1):
+        within = [
+            each
+            for one in within
+            if isinstance(one, dict | list | tuple)
+            for each in (one.values() if isinstance(one, dict) else one)
+        ]
+        if not within:
+            return False
+    return any(isinstance(one, dict | list | tuple) for one in within)
+
+
+def _check_text(key: str, value: object, limit: int) -> None:
+    if not isinstance(value, str):
+        raise BadMessage(f"{key} must be text, not {_short(value)}")
+    if len(value) > limit:
+        raise BadMessage(f"{key} has {len(value)} characters, the limit is {limit}")
+    if "\0" in value:
+        raise BadMessage(f"{key} holds a NUL, which not every database takes: {_short(value)}")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise BadMessage(f"{key} holds half of a character: {_short(value)}") from None
+
+
+def _check_numbers(task: Mapping[str, Any]) -> None:
+    if not (task.get("status") is None or _is_whole(task["status"])):
+        raise BadMessage(f"status must be a whole number, not {_short(task['status'])}")
+    for key in ("lastcrawltime", "updatetime"):
+        value = task.get(key)
+        if _is_nan(value) or not (isinstance(value, float) or _is_whole(value, or_none=True)):
+            raise BadMessage(f"{key} must be a number, not {_short(value)}")
+
+
+def _check_part(part: str, value: object) -> None:
+    if not isinstance(value, dict):
+        raise BadMessage(f"{part} must be a mapping, not {_short(value)}")
+    if is_deeper(value, DEEPEST):
+        raise BadMessage(f"{part} is nested deeper than {DEEPEST} levels")
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError) as error:
+        raise BadMessage(f"{part} cannot be stored: {_cut(str(error))}") from None
+
+
+def _check_schedule(schedule: Mapping[str, Any]) -> None:
+    for key in NUMBERS:
+        value = schedule.get(key)
+        endless = key in ("retries", "retried") and value in (float("inf"), float("-inf"))
+        if not isinstance(value, int | float | None) or _is_nan(value) or endless:
+            raise BadMessage(f"schedule: {key} must be a number, not {_short(value)}")
+
+
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and value != value  # only NaN is not itself
+
+
+def _is_whole(value: object, *, or_none: bool = False) -> bool:
+    if value is None:
+        return or_none
+    known = isinstance(value, int) and not isinstance(value, bool)
+    return known and -NUMBER_LIMIT <= value < NUMBER_LIMIT  # type: ignore[operator]
+
+
+def _short(value: object) -> str:
+    """Return a value as a message quotes it; what it holds may be huge, or nested too deeply."""
+    if isinstance(value, str | bytes):
+        return _cut(repr(value[:QUOTED]))
+    if isinstance(value, dict | list | tuple) and (len(value) > 5 or is_deeper(value, 5)):
+        return f"a {type(value).__name__}"
+    return _cut(repr(value))
+
+
+def _cut(text: str) -> str:
+    return f"{text:.{QUOTED}}"
+
+
+def own_task(task: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a copy that may be changed and stored, with a schedule that may be compared.
+
+    pyspider writes into the tasks that it applies. A message that must be applied again, for its
+    first try failed in the middle, must not have been changed by that.
+    """
+    own = {key: value for key, value in task.items() if key not in DISPATCHED}
+    if "schedule" in own:
+        own["schedule"] = usable_schedule(own["schedule"])
+    return own
+
+
+def usable_schedule(schedule: object) -> dict[str, Any]:
+    """Return what of a schedule can be compared; what is left out has pyspider's default."""
+    if not isinstance(schedule, Mapping):
+        return {}
+    return {
+        key: value
+        for key, value in schedule.items()
+        if key not in NUMBERS or isinstance(value, int | float)
+    }
+
+
+def usable_info(info: object) -> tuple[dict[str, Any], list[str]]:
+    """Return what a script tells of itself, and what of it is of no use, in words."""
+    told = info if isinstance(info, Mapping) else {}
+    told = {key: value for key, value in told.items() if value is not None}
+    good = {key: value for key, value in told.items() if _is_usable(key, value)}
+    return good, [f"{key} {value!r}" for key, value in told.items() if key not in good]
+
+
+def _is_usable(key: str, value: object) -> bool:
+    if key == "min_tick":
+        return isinstance(value, int | float) and 0 <= value < float("inf")
+    if key == "retry_delay" and isinstance(value, dict):
+        return all(isinstance(each, int | float) and not _is_nan(each) for each in value.values())
+    return isinstance(value, dict) or key not in ("retry_delay", "crawl_config")
+
+
+def sort_out(
+    tasks: Iterable[Any], check: Callable[[object], None] = check_task
+) -> tuple[list[Any], str]:
+    """Return those that are tasks, and what is wrong with the first that is none."""
+    good, fault = [], ""
+    for task in tasks:
+        try:
+            check(task)
+            good.append(task)
+        except BadMessage as error:
+            fault = fault or str(error)
+    return good, fault

@@ -1,0 +1,1 @@
+"""XML-RPC between the members, the web UI and clients."""

@@ -1,0 +1,256 @@
+"""Admission to a process by XML-RPC: no browser, and whoever proves the secret.
+
+A page of any site can make a browser post to an address that only the browser's machine reaches;
+so what a browser sends is refused before anything else is asked.
+"""
+
+import base64
+import hmac
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from urllib.parse import urlsplit
+
+from pyspider_zk.config import Settings
+from pyspider_zk.errors import BadMessage
+from pyspider_zk.listening import Door, check_listening, is_loopback
+from pyspider_zk.rpc.caller import NOBODY, Caller
+from pyspider_zk.rpc.proof import ANSWER_HEADER, SCHEME, Call, Prover, check_user
+
+logger = logging.getLogger("pyspider_zk.rpc")
+
+WINDOW = 300.0  # seconds that the clocks of caller and member may differ by
+
+DOOR = Door(
+    name="XML-RPC",
+    option="--xmlrpc-host",
+    opens="change and delete every project, and end schedulers",
+    guard="a secret (secret_file, the same for the whole cluster)",
+)
+
+CHALLENGE = {"WWW-Authenticate": 'Basic realm="pyspider-zk", charset="UTF-8"'}
+
+
+class CallRefused(Exception):
+    """A call that is not carried out.
+
+    Attributes:
+        status: of the answer.
+        headers: of the answer.
+        body: of the answer.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        why: str,
+        headers: Mapping[str, str] | None = None,
+        body: bytes = b"",
+    ) -> None:
+        super().__init__(why)
+        self.status = status
+        self.headers = dict(headers or {})
+        self.body = body
+
+
+@dataclass(frozen=True)
+class Head:
+    """What a call begins with.
+
+    Attributes:
+        method: of HTTP.
+        headers: case does not matter; an absent one is None.
+        address: host and port at which the call arrived.
+    """
+
+    method: str
+    headers: Callable[[str], str | None]
+    address: tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """A call that may come in.
+
+    Attributes:
+        caller: who asks.
+        call: what it proved; None if it proved nothing that the answer could prove in turn.
+    """
+
+    caller: Caller
+    call: Call | None = None
+
+
+class Admission:
+    """The rules of the XML-RPC of a member, or of a fetcher. Threads: any.
+
+    Args:
+        secret: the cluster's; empty: everybody may come in who is no browser.
+        names: hosts that calls may be addressed to, beside loopback and where they arrive.
+        insecure: may be open to others without a secret.
+        door: what the rules are for.
+        clock: seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        secret: str = "",
+        names: Collection[str] = (),
+        insecure: bool = False,
+        door: Door = DOOR,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._secret = secret.encode()
+        self._prover = Prover(secret)
+        self._names = frozenset(name.lower() for name in names)
+        self._insecure = insecure
+        self._door = door
+        self._clock = clock
+        self._nonces = _Nonces()
+
+    @property
+    def guarded(self) -> bool:
+        """Whether there is a secret."""
+        return bool(self._secret)
+
+    def listen(self, host: str) -> None:
+        """Allow a member to listen on a host, whose name it answers to then.
+
+        Raises:
+            ConfigError: everybody could come in.
+        """
+        check_listening(self._door, host, guarded=self.guarded, insecure=self._insecure)
+        if not self.guarded:
+            reach = "every program on this machine" if is_loopback(host) else "whoever reaches it"
+            said = (self._door.name, reach, self._door.opens)
+            logger.warning("%s has no secret: %s may %s; set secret_file", *said)
+        self._names |= {host.lower()}
+
+    def admit(self, head: Head) -> Admitted:
+        """Find out who calls.
+
+        Raises:
+            CallRefused: it is not for us, or no caller that may.
+        """
+        check_no_browser(head)
+        host, port = self._check_host(head)
+        if not self.guarded:
+            return Admitted(NOBODY)
+        presented = head.headers("authorization") or ""
+        if presented.startswith("Basic "):
+            return Admitted(Caller(self._named(presented), proven=True))
+        if not presented.startswith(f"{SCHEME} "):
+            raise _unproven("the cluster's secret is needed")
+        call = self._proven(presented, host)
+        if port != head.address[1]:
+            raise CallRefused(HTTPStatus.MISDIRECTED_REQUEST, "the call is for another member")
+        return Admitted(Caller(call.user, proven=True), call)
+
+    def answer(self, admitted: Admitted, body: bytes) -> str | None:
+        """Return the proof of an answer, None if the call proved nothing."""
+        return None if admitted.call is None else self._prover.answer(admitted.call, body)
+
+    def _check_host(self, head: Head) -> tuple[str, int | None]:
+        """Return the header ``Host``, and the port in it.
+
+        Raises:
+            CallRefused: it is no name of ours; a name that a stranger gave to our address (DNS
+                rebinding) makes our answers readable to that stranger's pages.
+        """
+        host = head.headers("host") or ""
+        try:
+            parts = urlsplit(f"//{host}")
+            name, port = parts.hostname or "", parts.port
+        except ValueError:
+            name, port = "", None
+        arrived = head.address[0].lower().removeprefix("::ffff:")
+        if is_loopback(name) or name in self._names or name == arrived:
+            return host, port
+        raise CallRefused(
+            HTTPStatus.MISDIRECTED_REQUEST,
+            "calls are not for this host; name it in xmlrpc_names if it is ours",
+        )
+
+    def _named(self, presented: str) -> str:
+        try:
+            user, _, password = base64.b64decode(presented[6:], validate=True).partition(b":")
+            if not hmac.compare_digest(password, self._secret):
+                raise _unproven("this is not the cluster's secret")
+            return check_user(user.decode())
+        except (ValueError, BadMessage):
+            raise _unproven("the login cannot be read") from None
+
+    def _proven(self, presented: str, host: str) -> Call:
+        try:
+            call = self._prover.call(presented, host)
+            check_user(call.user)
+        except BadMessage as error:
+            raise _unproven(str(error)) from None
+        now = self._clock()
+        if abs(now - call.time) > WINDOW:
+            raise self._late(call, int(now))
+        if not self._nonces.is_new(call.nonce, now):
+            raise _unproven("the call came before")
+        return call
+
+    def _late(self, call: Call, now: int) -> CallRefused:
+        """Refuse a call of another time; whoever knows the secret is told the time here."""
+        body = str(now).encode()
+        headers = {**CHALLENGE, ANSWER_HEADER: self._prover.answer(call, body)}
+        why = f"the clocks of caller and member differ by {abs(now - call.time)} s"
+        return CallRefused(HTTPStatus.UNAUTHORIZED, why, headers, body)
+
+
+def admission_of(settings: Settings, door: Door = DOOR) -> Admission:
+    """Return the rules of a process with these settings."""
+    names = filter(None, (*settings.xmlrpc_names, settings.advertise))
+    return Admission(settings.secret, list(names), settings.insecure, door)
+
+
+class _Nonces:
+    """The calls that came within the window. Only who proved the secret puts any in."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._until: dict[str, float] = {}
+
+    def is_new(self, nonce: str, now: float) -> bool:
+        """Tell whether a call comes for the first time, and remember it."""
+        with self._lock:
+            for old in self._expired(now):
+                del self._until[old]
+            new = nonce not in self._until
+            self._until.setdefault(nonce, now + 2 * WINDOW)
+            return new
+
+    def _expired(self, now: float) -> list[str]:
+        """Return those at the front that no window holds any more: the oldest stand first."""
+        expired = []
+        for nonce, until in self._until.items():
+            if until > now:
+                break
+            expired.append(nonce)
+        return expired
+
+
+def check_no_browser(head: Head) -> None:
+    """Refuse what is no call of a program.
+
+    Raises:
+        CallRefused: naming what is wrong.
+    """
+    if head.method != "POST":
+        raise CallRefused(HTTPStatus.METHOD_NOT_ALLOWED, "calls are posted", {"Allow": "POST"})
+    for name in ("origin", "sec-fetch-site"):
+        if head.headers(name) is not None:
+            raise CallRefused(HTTPStatus.FORBIDDEN, f"calls from browsers are refused ({name})")
+    kind = (head.headers("content-type") or "").partition(";")[0].strip().lower()
+    if kind != "text/xml":
+        raise CallRefused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "the Content-Type must be text/xml")
+
+
+def _unproven(why: str) -> CallRefused:
+    return CallRefused(HTTPStatus.UNAUTHORIZED, why, CHALLENGE)

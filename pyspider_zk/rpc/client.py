@@ -1,0 +1,225 @@
+"""Client of one member by XML-RPC: a call that proves the secret, an answer that must."""
+
+import http.client
+import re
+import secrets
+import ssl
+import time
+import xmlrpc.client
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+from xml.parsers.expat import ExpatError
+
+from pyspider_zk.cluster.records import Member
+from pyspider_zk.config import Settings
+from pyspider_zk.rpc.caller import current_caller
+from pyspider_zk.rpc.proof import ANSWER_HEADER, Call, Prover, digest
+from pyspider_zk.rpc.tls import TLS, NoTls, connect
+from pyspider_zk.tls import client_context
+
+CHUNK = 2**16  # bytes
+ANSWER_LIMIT = 64 * 2**20  # bytes; about 10,000 projects with all their counters
+
+# What is no answer makes the parser raise whatever it likes.
+_NO_ANSWER = (
+    http.client.HTTPException,
+    xmlrpc.client.Error,
+    ExpatError,
+    EOFError,
+    zlib.error,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    OverflowError,  # a port that is none
+    RecursionError,
+)
+
+_HEADERS = {"Content-Type": "text/xml", "Accept-Encoding": "gzip", "User-Agent": "pyspider-zk"}
+_TLS_REMEDY = (
+    "give that scheduler xmlrpc_tls_certificate and xmlrpc_tls_key; xmlrpc_tls, which is set here,"
+    " calls no others"
+)
+_REMEDY = "set secret_file (PYSPIDER_ZK_SECRET_FILE) to the same secret everywhere"
+_TIME = re.compile(rb"\d{1,12}")
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """What a process calls members with.
+
+    Attributes:
+        secret: the cluster's; empty: it has none.
+        user: who asks, unless this thread works on somebody else's behalf.
+        tls: call only members that speak TLS.
+        ca: file of the authorities that sign members' certificates; empty: the system's.
+    """
+
+    secret: str = field(default="", repr=False)
+    user: str = ""
+    tls: bool = False
+    ca: str = ""
+
+    @cached_property
+    def context(self) -> ssl.SSLContext:
+        """What members are called with that speak TLS; the first use reads the authorities.
+
+        Raises:
+            ConfigError: their file cannot be used.
+        """
+        return client_context(self.ca, "xmlrpc_tls_ca")
+
+    def check(self) -> None:
+        """Find out whether members can be called at all.
+
+        Raises:
+            ConfigError: the authorities' file cannot be used.
+        """
+        if self.ca or self.tls:
+            _ = self.context
+
+
+def credentials_of(settings: Settings) -> Credentials:
+    """Return what a process with these settings calls members with."""
+    return Credentials(settings.secret, tls=settings.xmlrpc_tls, ca=settings.xmlrpc_tls_ca)
+
+
+@dataclass(frozen=True)
+class _Answer:
+    status: int
+    reason: str
+    header: Callable[[str], str | None]
+    body: bytes
+
+
+def call(
+    member: Member,
+    method: str,
+    *args: Any,
+    credentials: Credentials = Credentials(),
+    timeout: float = 5.0,
+) -> Any:
+    """Call one member. Blocks: ``timeout`` seconds for each step of the exchange.
+
+    Raises:
+        OSError: it cannot be reached, or what answers there is no scheduler (any more), does not
+            prove the secret or speaks no TLS; the one error that pyspider's views expect.
+        xmlrpc.client.Fault: it answered with an error.
+    """
+    body = _body(method, args)
+    link = _Link(member.address, body, timeout, credentials)
+    try:
+        answer = link.post() if not credentials.secret else _proven(link, credentials)
+        if answer.status == http.HTTPStatus.UNAUTHORIZED:
+            raise PermissionError(f"the cluster's secret is needed: {_REMEDY}")
+        return _value(answer)
+    except (xmlrpc.client.Fault, OSError):
+        raise
+    except _NO_ANSWER as error:
+        raise ConnectionError(f"{method} at {member.address}: {error}") from error
+
+
+def _body(method: str, args: tuple[Any, ...]) -> bytes:
+    """Return a call as it is sent.
+
+    Raises:
+        xmlrpc.client.Fault: XML-RPC has no form for what is handed over; parsers know more forms
+            than can be sent.
+    """
+    try:
+        text = xmlrpc.client.dumps(args, method, allow_none=True)
+    except (TypeError, OverflowError) as error:
+        raise xmlrpc.client.Fault(400, f"{method}: cannot be sent: {error}") from None
+    return text.encode("utf-8", "xmlcharrefreplace")
+
+
+class _Link:
+    """Posts one body to one address, over a connection of its own each time."""
+
+    def __init__(self, address: str, body: bytes, timeout: float, credentials: Credentials) -> None:
+        self.address = address.removeprefix(TLS)
+        self.body = body
+        self._tls = address != self.address
+        self._timeout = timeout
+        self._credentials = credentials
+
+    def post(self, **headers: str) -> _Answer:
+        connection = self._connection()
+        try:
+            sent = {**_HEADERS, "Host": self.address, **headers}
+            connection.request("POST", "/RPC2", self.body, sent)
+            with connection.getresponse() as response:
+                return _Answer(
+                    response.status, response.reason, response.getheader, self._read(response)
+                )
+        finally:
+            connection.close()
+
+    def _connection(self) -> http.client.HTTPConnection:
+        """Return a connection, with TLS if that is spoken there.
+
+        Raises:
+            NoTls: it is not spoken there, and must be.
+        OSError: nobody can be reached there.
+        """
+        if self._tls:
+            return connect(self.address, self._credentials.context, self._timeout)
+        if self._credentials.tls:
+            raise NoTls(f"{self.address} speaks no TLS: {_TLS_REMEDY}")
+        return http.client.HTTPConnection(self.address, timeout=self._timeout)
+
+    def _read(self, response: http.client.HTTPResponse) -> bytes:
+        """Read an answer, but not without an end."""
+        until = time.monotonic() + self._timeout
+        body = bytearray()
+        while data := response.read1(CHUNK):
+            body += data
+            if len(body) > ANSWER_LIMIT or time.monotonic() > until:
+                raise xmlrpc.client.Error(f"no end after {len(body)} bytes")
+        return bytes(body)
+
+
+def _proven(link: _Link, credentials: Credentials) -> _Answer:
+    """Ask with a proof; again, if the member's clock is another one and it proves that.
+
+    Raises:
+        PermissionError: the answer proves nothing.
+    """
+    prover = Prover(credentials.secret)
+    user = current_caller().user or credentials.user
+    at = int(time.time())
+    for _ in range(2):
+        call = Call(link.address, at, secrets.token_hex(16), user, digest(link.body))
+        answer = link.post(Authorization=prover.header(call))
+        if not prover.proves(answer.header(ANSWER_HEADER) or "", call, answer.body):
+            told = f"{answer.status} {answer.reason:.100}"  # by whomever
+            raise PermissionError(
+                f"the answer ({told!r}) does not prove the cluster's secret: {_REMEDY}"
+            )
+        if answer.status != http.HTTPStatus.UNAUTHORIZED or not _TIME.fullmatch(answer.body):
+            break
+        at = int(answer.body)
+    return answer
+
+
+def _value(answer: _Answer) -> Any:
+    """Return what a function returned.
+
+    Raises:
+        xmlrpc.client.Fault: what it raised.
+    """
+    if answer.status != http.HTTPStatus.OK:
+        raise xmlrpc.client.Error(f"HTTP status {answer.status} {answer.reason!r:.100}")
+    body = answer.body
+    if answer.header("Content-Encoding") == "gzip":
+        inflating = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+        body = inflating.decompress(body, ANSWER_LIMIT)
+        if inflating.unconsumed_tail or not inflating.eof:
+            raise xmlrpc.client.Error(f"no end after {len(body)} bytes")
+    values, _ = xmlrpc.client.loads(body)
+    if len(values) != 1:
+        raise xmlrpc.client.Error(f"{len(values)} values")
+    return values[0]

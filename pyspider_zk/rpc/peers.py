@@ -1,0 +1,74 @@
+"""Peers of a member's XML-RPC server: whose calls are arriving, and who was refused."""
+
+import logging
+import socket
+import threading
+import time
+from contextlib import suppress
+
+logger = logging.getLogger("pyspider_zk.rpc")
+
+READ_LIMIT = 30.0  # seconds that a call may take to arrive
+HOLD_UP = 1.0  # seconds that the answer to a wrong secret waits
+HELD_UP_AT_ONCE = 16  # threads that wait for that
+PEERS_TOLD = 1000  # peers and reasons that are remembered
+
+
+class ReceivingCalls:
+    """Calls that are being received, and since when. Threads: any."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._since: dict[socket.socket, float] = {}
+
+    def began(self, connection: socket.socket) -> None:
+        """Note that a call is being received from now on."""
+        with self._lock:
+            self._since[connection] = time.monotonic()
+
+    def ended(self, connection: socket.socket) -> None:
+        """Note that it has arrived, or will not."""
+        with self._lock:
+            self._since.pop(connection, None)
+
+    def hang_up(self) -> None:
+        """End those that take too long: bytes that come one by one reset every other time-out."""
+        late = time.monotonic() - READ_LIMIT
+        with self._lock:
+            overdue = [connection for connection, since in self._since.items() if since < late]
+            for connection in overdue:
+                del self._since[connection]
+                with suppress(OSError):  # below TLS, which its own thread is at work with
+                    socket.socket.shutdown(connection, socket.SHUT_RDWR)
+
+
+class Peers:
+    """Who was refused: told of once, and held up. Threads: any."""
+
+    def __init__(self, stopped: threading.Event) -> None:
+        self._stopped = stopped
+        self._lock = threading.Lock()
+        self._told: set[tuple[str, str]] = set()
+        self._held_up = threading.BoundedSemaphore(HELD_UP_AT_ONCE)
+
+    def note(self, peer: str, why: str) -> None:
+        """Say that a call was refused, once for each peer and reason."""
+        with self._lock:
+            if (peer, why) in self._told:
+                return
+            if len(self._told) >= PEERS_TOLD:
+                self._told.clear()
+            self._told.add((peer, why))
+        logger.warning("calls from %s are refused: %s (said once)", peer, why)
+
+    def hold_up(self) -> None:
+        """Wait before a wrong secret is answered: all together get some answers a second.
+
+        A right one is answered at once meanwhile, also from the same address: on loopback a
+        stranger would else shut out everybody.
+        """
+        if self._held_up.acquire(timeout=READ_LIMIT):
+            try:
+                self._stopped.wait(HOLD_UP)
+            finally:
+                self._held_up.release()

@@ -1,0 +1,284 @@
+"""Router: one XML-RPC interface that speaks for the whole cluster.
+
+It has pyspider's method names, so web UI and scripts do not notice that there are many
+schedulers. Questions go to all members at once and the answers are put together; a task goes to
+the member that owns its project. Between members only the ``local_...`` names are used, which
+never ask further.
+"""
+
+import heapq
+import logging
+import threading
+import time
+import xmlrpc.client
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from typing import Any
+
+from pyspider_zk.cluster.records import Cluster, Member
+from pyspider_zk.errors import ClusterError
+from pyspider_zk.groups.ids import MemberId
+from pyspider_zk.rpc.client import Credentials, call
+
+logger = logging.getLogger("pyspider_zk.router")
+
+Counters = dict[str, dict[str, Any]]
+
+
+class Router:
+    """pyspider's scheduler interface for the whole cluster.
+
+    Threads: any. Every call blocks up to some seconds.
+
+    Args:
+        read: returns the cluster as it is; may raise ``ClusterError``, then the last known one
+            serves.
+        fresh_for: how many seconds one reading serves.
+        timeout: how many seconds a member may take for its answer.
+        credentials: what members are called with.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[], Cluster],
+        fresh_for: float = 1.0,
+        timeout: float = 5.0,
+        credentials: Credentials = Credentials(),  # noqa: B008 - immutable
+    ) -> None:
+        self._read = read
+        self._credentials = credentials
+        self._fresh_for = fresh_for
+        self._timeout = timeout
+        self._lock = threading.Lock()
+        self._known: Cluster | None = None
+        self._known_at = float("-inf")
+        self._pool = ThreadPoolExecutor(max_workers=16, thread_name_prefix="router")
+
+    def close(self) -> None:
+        """Let the threads go."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def size(self) -> int:
+        """Return how many tasks all schedulers hold in memory."""
+        return sum(self._ask_all("local_size", shape=_is_size))
+
+    def counter(self, window: str, value: str) -> Counters | None:
+        """Return one window of all projects' counters, None if there is no such window."""
+        answers = self._ask_all("local_counter", window, value, shape=_are_counters)
+        known = [answer for answer in answers if answer is not None]
+        return _union(known) if known else None
+
+    def get_projects_pause_status(self) -> dict[str, bool]:
+        """Return for each project whether it is paused after failures."""
+        return _union(self._ask_all("local_get_projects_pause_status", shape=_are_flags))
+
+    def quarantine(self) -> dict[str, dict[str, Any]]:
+        """Return what is wrong with each project that is left alone."""
+        return _union(self._ask_all("local_quarantine"))
+
+    def webui_update(self) -> dict[str, Any]:
+        """Return what the dashboard shows."""
+        answers = self._ask_all("local_webui_update", shape=_is_dashboard)
+        windows = {window for answer in answers for window in answer["counter"]}
+        return {
+            "pause_status": _union([answer["pause_status"] for answer in answers]),
+            "counter": {
+                window: _union([answer["counter"].get(window) or {} for answer in answers])
+                for window in windows
+            },
+        }
+
+    def get_active_tasks(self, project: str | None = None, limit: int = 100) -> list[Any]:
+        """Return the latest tasks, newest first: of one project or of all."""
+        check_limit(limit)
+        answers = self._ask_all("local_get_active_tasks", project, limit, shape=_are_tasks)
+        newest = heapq.merge(*answers, key=lambda entry: entry[0], reverse=True)
+        return [entry for entry, _ in zip(newest, range(limit), strict=False)]
+
+    def update_project(self) -> None:
+        """Make every scheduler look at the project database now."""
+        self._ask_all("local_update_project")
+
+    def newtask(self, task: Mapping[str, Any]) -> bool:
+        """Schedule a task; return False if it is none or its project does not run."""
+        return bool(self._ask_owner("local_newtask", task))
+
+    def send_task(self, task: Mapping[str, Any]) -> bool:
+        """Dispatch a task to the fetcher, past the scheduler's queue."""
+        return bool(self._ask_owner("local_send_task", task))
+
+    def _ask_all(
+        self, method: str, *args: Any, shape: Callable[[Any], bool] = lambda _: True
+    ) -> list[Any]:
+        """Ask every member; leave out those that cannot be reached, or whose answer is junk.
+
+        Args:
+            shape: tells whether an answer is what the question asks for.
+
+        Raises:
+            OSError: none can be reached.
+            xmlrpc.client.Fault: all that can be answer with an error.
+        """
+        answers: list[Any] = []
+        fault: xmlrpc.client.Fault | None = None
+        for member, future in self._asked(method, *args).items():
+            try:
+                found = self._got(member, future)
+            except xmlrpc.client.Fault as error:
+                logger.warning("%s at member %s: %s", method, member, error)
+                fault = error
+                continue
+            answers += [each for each in found if _is_of_shape(shape, method, member, each)]
+        if not answers and fault is not None:
+            raise fault
+        if not answers:
+            self._forget()
+            raise ConnectionRefusedError("no scheduler can be reached")
+        return answers
+
+    def ask(
+        self, method: str, *args: Any, past: Collection[MemberId] = ()
+    ) -> tuple[dict[MemberId, Any], list[MemberId]]:
+        """Ask every member; return the answers, and the members that gave none.
+
+        A member that answers with an error gives none: it may be of an older version.
+
+        Args:
+            past: members not to ask.
+
+        Raises:
+            OSError: ZooKeeper does not tell who there is, and never did.
+        """
+        answers: dict[MemberId, Any] = {}
+        silent = []
+        for member, future in self._asked(method, *args, past=past).items():
+            try:
+                got = self._got(member, future)
+            except xmlrpc.client.Fault as fault:
+                logger.warning("%s at member %s: %s", method, member, fault)
+                got = []
+            if got:
+                answers[member] = got[0]
+            else:
+                silent.append(member)
+        return answers, silent
+
+    def _asked(
+        self, method: str, *args: Any, past: Collection[MemberId] = ()
+    ) -> dict[MemberId, Future[Any]]:
+        return {
+            member: self._pool.submit(copy_context().run, self._call, record, method, *args)
+            for member, record in self._cluster().members.items()
+            if member not in past
+        }
+
+    def _call(self, member: Member, method: str, *args: Any) -> Any:
+        return call(member, method, *args, credentials=self._credentials, timeout=self._timeout)
+
+    def _got(self, member: MemberId, future: Future[Any]) -> list[Any]:
+        try:
+            return [future.result()]
+        except OSError as error:
+            logger.warning("member %s cannot be reached: %s", member, error)
+            self._forget()
+            return []
+
+    def _ask_owner(self, method: str, task: Mapping[str, Any]) -> Any:
+        """Ask the owner of the task's project; any other member if it has none just now."""
+        cluster = self._cluster()
+        project = task.get("project") if isinstance(task, Mapping) else None
+        owner = cluster.owner_of(project) if isinstance(project, str) else None
+        others = [member for member in cluster.members.values() if member != owner]
+        for member in [owner, *others] if owner else others:
+            try:
+                return self._call(member, method, task)
+            except OSError as error:
+                logger.warning("%s at %s: %s", method, member.address, error)
+                self._forget()
+        raise ConnectionRefusedError("no scheduler can be reached")
+
+    def _cluster(self) -> Cluster:
+        with self._lock:
+            now = time.monotonic()
+            if self._known is None or now - self._known_at > self._fresh_for:
+                self._known = self._look() or self._known
+                self._known_at = now
+            if self._known is None:
+                raise ConnectionError("ZooKeeper does not answer and no scheduler is known yet")
+            return self._known
+
+    def _look(self) -> Cluster | None:
+        try:
+            return self._read()
+        except ClusterError as error:
+            logger.warning("the last known schedulers have to serve: %s", error)
+            return None
+
+    def _forget(self) -> None:
+        """Look again at the next call; what is known stays in reserve."""
+        with self._lock:
+            self._known_at = float("-inf")
+
+
+def _union(answers: list[dict[str, Any]]) -> dict[str, Any]:
+    """Put together what each owner says of its own projects; no project has two owners."""
+    return {project: value for answer in answers for project, value in answer.items()}
+
+
+def check_limit(limit: object) -> None:
+    """Make sure that a number of entries is one.
+
+    Raises:
+        xmlrpc.client.Fault: it is none.
+    """
+    if not isinstance(limit, int) or isinstance(limit, bool):
+        raise xmlrpc.client.Fault(400, f"limit must be a whole number, not {limit!r:.80}")
+
+
+def _is_of_shape(
+    shape: Callable[[Any], bool], method: str, member: MemberId, answer: object
+) -> bool:
+    if shape(answer):
+        return True
+    logger.warning("%s: member %s answers junk: %.80r", method, member, answer)
+    return False
+
+
+def _is_size(answer: Any) -> bool:
+    return isinstance(answer, int) and not isinstance(answer, bool)
+
+
+def _is_mapping(answer: Any) -> bool:
+    return isinstance(answer, dict)
+
+
+def _are_flags(answer: Any) -> bool:
+    return _is_mapping(answer) and all(isinstance(flag, bool) for flag in answer.values())
+
+
+def _are_counters(answer: Any) -> bool:
+    """A window of counters, or None for there is none."""
+    return answer is None or (_is_mapping(answer) and all(map(_is_mapping, answer.values())))
+
+
+def _is_dashboard(answer: Any) -> bool:
+    return (
+        _is_mapping(answer)
+        and _are_flags(answer.get("pause_status"))
+        and _is_mapping(answer.get("counter"))
+        and all(map(_are_counters, answer["counter"].values()))
+    )
+
+
+def _are_tasks(answer: Any) -> bool:
+    return isinstance(answer, list) and all(map(_is_entry, answer))
+
+
+def _is_entry(entry: Any) -> bool:
+    return (
+        isinstance(entry, list)
+        and len(entry) == 2
+        and isinstance(entry[0], int | float)
+        and _is_mapping(entry[1])
+    )

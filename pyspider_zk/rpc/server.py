@@ -1,0 +1,348 @@
+"""The XML-RPC server of a member."""
+
+import logging
+import socket
+import socketserver
+import ssl
+import threading
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
+from hmac import compare_digest
+from http import HTTPStatus
+from inspect import signature
+from typing import Any
+from xmlrpc.client import Fault, dumps, gzip_encode, loads
+from xmlrpc.server import SimpleXMLRPCRequestHandler, SimpleXMLRPCServer
+
+from pyspider_zk.errors import ConfigError
+from pyspider_zk.queues.tasks import is_deeper
+from pyspider_zk.rpc.admission import Admission, Admitted, CallRefused, Head
+from pyspider_zk.rpc.caller import calling
+from pyspider_zk.rpc.peers import READ_LIMIT, Peers, ReceivingCalls
+from pyspider_zk.rpc.proof import ANSWER_HEADER, digest
+from pyspider_zk.rpc.tls import NoTls, accepted
+
+logger = logging.getLogger("pyspider_zk.rpc")
+
+POLL = 0.1  # seconds until a stop is noticed
+BODY_LIMIT = 16 * 2**20  # bytes of a call, once inflated too
+LARGE = 2**20  # bytes; of larger calls only few are read and parsed at the same time
+LARGE_AT_ONCE = 4
+DEEPEST = 200  # levels of what is handed over
+PACK_FROM = 1400  # bytes of an answer
+
+Functions = Mapping[str, Callable[..., Any]]
+LoadTls = Callable[[], ssl.SSLContext | None]
+
+
+class _CallHandler(SimpleXMLRPCRequestHandler):
+    server: "_Server"
+    rpc_paths = ()  # any path is answered, as pyspider does
+    _admitted: Admitted
+    _is_read = False  # the body
+    timeout = 30.0  # seconds; a client that connects and says nothing must not keep a thread
+
+    def setup(self) -> None:
+        self.server.arrivals.began(self.request)
+        super().setup()
+
+    def finish(self) -> None:
+        self.server.arrivals.ended(self.request)
+        super().finish()
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
+        """Note what could not even be read; the base prints it, each time and all of it."""
+        self.server.peers.note(self.client_address[0], f"{format % args:.100}")
+
+    def parse_request(self) -> bool:
+        """Read the head of a request; refuse what need not be read further."""
+        if not super().parse_request():
+            return False
+        host, port = self.request.getsockname()[:2]
+        try:
+            self._check_tls()
+            self._admitted = self.server.entry.admit(
+                Head(self.command, self.headers.get, (host, port))
+            )
+        except CallRefused as refused:
+            self._refuse(refused)
+            return False
+        return True
+
+    def _check_tls(self) -> None:
+        if self.server.tls is not None and not isinstance(self.request, ssl.SSLSocket):
+            raise CallRefused(400, "this port speaks TLS only: call it by https")
+
+    def do_POST(self) -> None:  # noqa: N802 - the base's name
+        """Answer a call, unless it is larger than memory should be spent on."""
+        try:
+            length = self._length()
+            with self._room(length):
+                self._answer(self._body(length))
+        except CallRefused as refused:
+            self._refuse(refused)
+
+    def _length(self) -> int:
+        """Return how many bytes the body has.
+
+        Raises:
+            CallRefused: nobody knows, or too many.
+        """
+        length = self.headers.get("content-length", "")
+        if "transfer-encoding" in self.headers or not (length.isascii() and length.isdigit()):
+            raise CallRefused(411, "a Content-Length is needed")
+        if len(length) > len(str(BODY_LIMIT)) or int(length) > BODY_LIMIT:
+            raise _too_large()
+        return int(length)
+
+    @contextmanager
+    def _room(self, length: int) -> Iterator[None]:
+        """Keep a call's place among the few large ones while the block runs.
+
+        Raises:
+            CallRefused: there is none.
+        """
+        if length <= LARGE:
+            yield
+            return
+        if not self.server.large.acquire(timeout=READ_LIMIT):
+            raise CallRefused(503, "too many large calls at once")
+        try:
+            yield
+        finally:
+            self.server.large.release()
+
+    def _body(self, length: int) -> bytes:
+        """Return the body of a call, as it was before it was packed.
+
+        Raises:
+            CallRefused: it is not what was announced.
+        """
+        data = self.rfile.read(length)
+        self._is_read = True
+        self.server.arrivals.ended(self.request)
+        call = self._admitted.call
+        if call is not None and not compare_digest(digest(data), call.digest):
+            raise CallRefused(400, "the body is not the one that was proven")
+        packed = self.headers.get("content-encoding", "identity").lower()
+        if packed not in ("identity", "gzip"):
+            raise CallRefused(501, "the body can be packed by gzip only")
+        return _inflated(data) if packed == "gzip" else data
+
+    def _answer(self, body: bytes) -> None:
+        """Carry a call out and send what comes of it."""
+        with calling(self._admitted.caller):
+            answer = self.server.answer(body)
+        self.send_response(200)
+        self.send_header("Content-type", "text/xml")
+        if len(answer) > PACK_FROM and self.accept_encodings().get("gzip", 0):
+            answer = gzip_encode(answer)
+            self.send_header("Content-Encoding", "gzip")
+        proof = self.server.entry.answer(self._admitted, answer)
+        if proof is not None:
+            self.send_header(ANSWER_HEADER, proof)
+        self._send(answer)
+
+    def _refuse(self, refused: CallRefused) -> None:
+        self.server.peers.note(self.client_address[0], str(refused))
+        self.close_connection = True
+        if refused.status == HTTPStatus.UNAUTHORIZED and "authorization" in self.headers:
+            self.server.peers.hold_up()
+        self.send_response(refused.status, str(refused))
+        for name, value in refused.headers.items():
+            self.send_header(name, value)
+        self._send(refused.body)
+        self._drain()
+
+    def _send(self, body: bytes) -> None:
+        self.send_header("Content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _drain(self) -> None:
+        """Read a small body that nobody wants: else the sender might not see our answer."""
+        length = self.headers.get("content-length", "")
+        is_small = length.isascii() and length.isdigit() and len(length) < len(str(LARGE))
+        self.wfile.flush()
+        if is_small and not self._is_read:
+            self.rfile.read(int(length))
+
+
+def _inflated(data: bytes) -> bytes:
+    inflating = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+    try:
+        body = inflating.decompress(data, BODY_LIMIT)
+    except zlib.error:
+        raise CallRefused(400, "the body is no gzip") from None
+    if inflating.unconsumed_tail:
+        raise _too_large()
+    if not inflating.eof:
+        raise CallRefused(400, "the body is no gzip")
+    return body
+
+
+def _too_large() -> CallRefused:
+    return CallRefused(413, f"the call is larger than {BODY_LIMIT} bytes")
+
+
+class _Server(socketserver.ThreadingMixIn, SimpleXMLRPCServer):
+    """One thread per call: members call each other, so a single one could wait for itself."""
+
+    daemon_threads = True
+    allow_reuse_address = True
+    request_queue_size = 128  # of the base's 5, many at once would wait a second
+    timeout = POLL
+
+    def __init__(
+        self,
+        *args: Any,
+        entry: Admission,
+        stopped: threading.Event,
+        tls: ssl.SSLContext | None,
+        **kwargs: Any,
+    ) -> None:
+        self.entry = entry
+        self.tls = tls
+        self.peers = Peers(stopped)
+        self.arrivals = ReceivingCalls()
+        self.large = threading.BoundedSemaphore(LARGE_AT_ONCE)
+        super().__init__(*args, **kwargs)
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        """Serve a caller, in a thread of its own: one that shakes no hands stops no others."""
+        try:
+            link = accepted(request, self.tls, READ_LIMIT)
+        except NoTls as error:
+            self.peers.note(client_address[0], str(error))
+            return
+        try:
+            super().finish_request(link, client_address)
+        finally:
+            self.shutdown_request(link)
+
+    def answer(self, data: bytes) -> bytes:
+        """Answer a call.
+
+        The base would give what is no call and what failed in here the same code.
+        """
+        try:
+            given, method = loads(data)
+        except Exception as error:  # the parser raises whatever it likes
+            return _xml(Fault(400, f"this is no call: {type(error).__name__}: {error!s:.200}"))
+        try:
+            return _xml((self._dispatch(method, given),))
+        except Fault as fault:
+            return _xml(fault)
+        except Exception as error:
+            logger.error("%.80r failed", method, exc_info=error)
+            return _xml(Fault(1, f"{type(error)}:{error}"))
+
+    def _dispatch(self, method: str | None, params: Any) -> Any:
+        function = self.funcs.get(method or "")
+        if method is None or function is None:
+            raise Fault(400, f"method {method!r:.80} is not supported")
+        if is_deeper(list(params), DEEPEST):
+            raise Fault(400, f"{method}: what is handed over is nested deeper than {DEEPEST}")
+        if method.startswith("system.") and not all(isinstance(each, str) for each in params):
+            raise Fault(400, f"{method}: a method's name is text")
+        try:
+            signature(function).bind(*params)
+        except TypeError as error:
+            raise Fault(400, f"{method}: {error}") from None
+        return function(*params)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - the base's signature
+        """Log what socketserver prints; mostly a client that did not wait for its answer."""
+        logger.info("a call from %s was not answered", client_address, exc_info=True)
+
+
+def _xml(answer: Fault | tuple[Any]) -> bytes:
+    """Return an answer as it is sent. The caller's text comes back in some of them."""
+    text = dumps(answer, methodresponse=True, allow_none=True)
+    return text.encode("utf-8", "xmlcharrefreplace")
+
+
+class _Server6(_Server):
+    address_family = socket.AF_INET6
+
+
+class RpcServer:
+    """Serves functions until it is stopped.
+
+    Threads: ``serve`` blocks the thread that it is called on; ``port`` and ``stop`` may be
+    called from any other, those that answer calls included.
+
+    Args:
+        functions: by name.
+        entry: decides who may call them.
+        load_tls: reads what callers are shown; None, or returning None: there is no TLS.
+    """
+
+    def __init__(
+        self, functions: Functions, entry: Admission | None = None, load_tls: LoadTls | None = None
+    ) -> None:
+        self._functions = functions
+        self._entry = entry or Admission()
+        self._load_tls = load_tls or (lambda: None)
+        self._bound: Future[tuple[str, int]] = Future()
+        self._stopped = threading.Event()
+        self._closed = threading.Event()
+
+    def serve(self, host: str, port: int) -> None:
+        """Bind (port 0: any free one) and answer until ``stop``.
+
+        Raises:
+            OSError: the address cannot be bound.
+            ConfigError: it may not be, or there is no TLS as it is set. ``bound`` raises both, too.
+        """
+        try:
+            self._entry.listen(host)
+            server = self._server(host, port)
+        except (OSError, ConfigError) as error:
+            self._bound.set_exception(error)
+            raise
+        try:
+            with server:
+                server.register_introspection_functions()
+                for name, function in self._functions.items():
+                    server.register_function(function, name)
+                self._bound.set_result((host, int(server.server_address[1])))
+                while not self._stopped.is_set():
+                    server.handle_request()
+                    server.arrivals.hang_up()
+        finally:
+            self._closed.set()
+
+    def bound(self, patience: float) -> tuple[str, int]:
+        """Return host and port; wait up to ``patience`` seconds for ``serve``.
+
+        Raises:
+            OSError: ``serve`` could not bind.
+            ConfigError: it may not, or TLS cannot be.
+            TimeoutError: ``serve`` was not called.
+        """
+        return self._bound.result(patience)
+
+    def port(self, patience: float) -> int:
+        """Return the port; raises as ``bound``."""
+        return self.bound(patience)[1]
+
+    def stop(self) -> None:
+        """End ``serve`` and free the port, now or as soon as it is called; may be repeated."""
+        self._stopped.set()
+        if self._bound.done() and self._bound.exception() is None:
+            self._closed.wait()
+
+    def _server(self, host: str, port: int) -> _Server:
+        server_class = _Server6 if ":" in host else _Server
+        return server_class(
+            (host, port),
+            _CallHandler,
+            logRequests=False,
+            allow_none=True,
+            entry=self._entry,
+            stopped=self._stopped,
+            tls=self._load_tls(),
+        )

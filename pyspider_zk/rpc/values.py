@@ -1,0 +1,40 @@
+"""Values as XML-RPC carries them.
+
+What scripts save, and the addresses that they crawl, hold anything. A number beyond 32 bits, a
+control character or half a surrogate pair in one task would cost the answer about all of them.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_INTEGERS = range(-(2**31), 2**31)
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_REPLACEMENT = "\ufffd"
+
+
+def xmlrpc_value(value: Any) -> Any:
+    """Return a copy of a value with all that XML-RPC cannot carry put into other words.
+
+    Keys become text, large numbers floats, what is no JSON its text.
+    """
+    if value is None or isinstance(value, bool | float):
+        return value
+    if isinstance(value, int):
+        return value if value in _INTEGERS else _as_float(value)
+    if isinstance(value, Mapping):
+        return {_text(key): xmlrpc_value(item) for key, item in dict(value).items()}
+    if isinstance(value, list | tuple):
+        return [xmlrpc_value(item) for item in list(value)]
+    return _text(value)
+
+
+def _as_float(value: int) -> float | str:
+    try:
+        return float(value)
+    except OverflowError:
+        return str(value)
+
+
+def _text(value: object) -> str:
+    return _NOT_IN_XML.sub(_REPLACEMENT, str(value))

@@ -1,0 +1,1 @@
+"""pyspider's scheduler as a member of a cluster."""

@@ -1,0 +1,257 @@
+"""Answers of a member by XML-RPC.
+
+Under pyspider's names it speaks for the whole cluster, so that the stock web UI may be pointed at
+any member. Under the same names with ``local_`` before, it speaks for itself.
+"""
+
+import functools
+import heapq
+import itertools
+import logging
+import queue
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+from xmlrpc.client import Fault
+
+from pyspider_zk.errors import BadMessage, BadRequest, Unavailable
+from pyspider_zk.jobs.operations import is_locked
+from pyspider_zk.projects.rows import ACTIVE
+from pyspider_zk.queues.api import Message
+from pyspider_zk.queues.codec import encode
+from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.queues.tasks import check_task
+from pyspider_zk.rpc.caller import current_caller
+from pyspider_zk.rpc.router import Router
+from pyspider_zk.rpc.server import Functions
+from pyspider_zk.rpc.values import xmlrpc_value
+from pyspider_zk.scheduling.counters import read_counters
+from pyspider_zk.scheduling.numbers import ProjectNumbers
+from pyspider_zk.scheduling.operation_answers import LOCK_REMEDY
+from pyspider_zk.scheduling.scheduler import SlotScheduler
+
+logger = logging.getLogger("scheduler")
+
+_SHOWN = ("type", "taskid", "project", "status", "url", "lastcrawltime", "updatetime", "track")
+_SHOWN_TRACK = ("ok", "time", "follows", "status_code")
+MOST_SHOWN = 100_000  # tasks of one answer
+_DASHBOARD = {"5m_time": "avg", "5m": "sum", "1h": "sum", "1d": "sum", "all": "sum"}
+
+
+def rpc_functions(scheduler: SlotScheduler, router: Router) -> Functions:
+    """Return what a member serves of pyspider's; the router speaks for the cluster."""
+    local = LocalAnswers(scheduler)
+    names = (
+        "size",
+        "counter",
+        "newtask",
+        "send_task",
+        "update_project",
+        "get_active_tasks",
+        "get_projects_pause_status",
+        "webui_update",
+        "quarantine",
+    )
+    functions: dict[str, Any] = {}
+    for name in names:
+        functions[name] = _asking(getattr(router, name))
+        functions[f"local_{name}"] = _answering(getattr(local, name))
+    for name in ("local_newtask", "local_send_task"):  # where the router asks as well
+        functions[name] = local.unlocked(functions[name])
+    numbers = ProjectNumbers(scheduler)
+    for name in ("project_numbers", "project_history", "throughput"):
+        functions[f"local_{name}"] = _answering(getattr(numbers, name))
+    return functions
+
+
+def _answering(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function, answering with a fault if what it was given is of no use."""
+
+    @functools.wraps(function)
+    def answer(*args: Any) -> Any:
+        try:
+            return function(*args)
+        except (BadMessage, BadRequest) as error:
+            raise Fault(400, f"{function.__name__}: {error}") from error
+
+    return answer
+
+
+def _asking(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function, answering with a fault if no member could be asked."""
+
+    @functools.wraps(function)
+    def ask(*args: Any) -> Any:
+        try:
+            return function(*args)
+        except OSError as error:
+            raise Fault(503, f"{function.__name__}: {error}") from error
+
+    return ask
+
+
+class LocalAnswers:
+    """The answers of one scheduler about what it has in memory.
+
+    Threads: any; what is read while projects come and go is read under the project-set lock.
+    """
+
+    def __init__(self, scheduler: SlotScheduler) -> None:
+        self._scheduler = scheduler
+        self._projectdb: Any = None
+        self._projectdb_lock = threading.Lock()
+
+    def size(self) -> int:
+        """Return how many tasks are in memory."""
+        with self._scheduler.lock:
+            return len(self._scheduler)
+
+    def counter(self, window: str, value: str) -> dict[str, dict[str, Any]] | None:
+        """Return one window of the counters, None if there is no such window."""
+        manager = self._scheduler._cnt.get(window) if isinstance(window, str) else None
+        if manager is None or value not in ("sum", "avg"):
+            logger.error("there is no counter %.80r %.80r", window, value)
+            return None
+        return read_counters(manager, value)
+
+    def get_projects_pause_status(self) -> dict[str, bool]:
+        """Return for each project whether it is paused after failures."""
+        with self._scheduler.lock:
+            return {name: _paused(project) for name, project in self._scheduler.projects.items()}
+
+    def webui_update(self) -> dict[str, Any]:
+        """Return what the dashboard shows."""
+        return {
+            "pause_status": self.get_projects_pause_status(),
+            "counter": {
+                window: self.counter(window, value) for window, value in _DASHBOARD.items()
+            },
+        }
+
+    def get_active_tasks(self, project: str | None = None, limit: int = 100) -> list[Any]:
+        """Return copies of the latest tasks, newest first.
+
+        pyspider cuts its own live tasks down to the fields shown, which may not be sent yet.
+
+        Raises:
+            BadRequest: no such project or limit can be.
+        """
+        if not isinstance(limit, int) or isinstance(limit, bool):
+            raise BadRequest(f"limit must be a whole number, not {limit!r:.80}")
+        if not isinstance(project, str | None):
+            raise BadRequest(f"project must be a name, not {project!r:.80}")
+        with self._scheduler.lock:
+            logs = [
+                list(known.active_tasks)
+                for name, known in self._scheduler.projects.items()
+                if not project or name == project
+            ]
+        newest = heapq.merge(*logs, key=lambda entry: entry[0], reverse=True)
+        return [
+            [when, xmlrpc_value(_shown(task))]
+            for when, task in itertools.islice(newest, min(max(0, limit), MOST_SHOWN))
+        ]
+
+    def quarantine(self) -> dict[str, dict[str, Any]]:
+        """Return what is wrong with each project that is left alone."""
+        told: dict[str, dict[str, Any]] = xmlrpc_value(self._scheduler.quarantine.told())
+        return told
+
+    def update_project(self) -> None:
+        """Look at the project database in the next round."""
+        self._scheduler._force_update_project = True
+
+    def newtask(self, task: Any) -> bool:
+        """Put a task on its slot's queue; return False if that cannot be.
+
+        That is, it is no task, its project is off, or the queue is full or away: pyspider would
+        wait, but a caller that has given up asks the next member, and then all of them wait.
+        """
+        try:
+            check_task(task)
+        except BadMessage as error:
+            logger.error("newtask refused: %s", error)
+            return False
+        if not self._is_active(task["project"]):
+            logger.error("project %s is not RUNNING or DEBUG", task["project"])
+            return False
+        return self._publish(task)
+
+    def send_task(self, task: dict[str, Any]) -> bool:
+        """Dispatch a task to the fetcher at once; if its queue is full, as soon as possible.
+
+        Raises:
+            BadMessage: it is no task, or cannot be sent.
+        """
+        check_task(task)
+        encode(task)  # one that cannot be sent would fail every round of the scheduler
+        try:
+            self._scheduler.out_queue.put_nowait(task)
+        except queue.Full:
+            self._scheduler._send_buffer.appendleft(task)
+        return True
+
+    def _publish(self, task: dict[str, Any]) -> bool:
+        slot = self._scheduler.fence.slot(task["project"])
+        queues = self._scheduler.queues.slot_queues
+        try:
+            if queues.full(QueueKind.NEWTASK, slot):
+                raise Unavailable(f"the queue of slot {slot} is full")
+            queues.publish([Message(QueueKind.NEWTASK, slot, task)])
+        except (BadMessage, Unavailable) as error:
+            logger.error("newtask refused: %s", error)
+            return False
+        return True
+
+    def unlocked(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Return the function, for who proved the secret; for others unless a project is locked."""
+
+        @functools.wraps(function)
+        def ask(task: Any) -> Any:
+            project = task.get("project") if isinstance(task, Mapping) else None
+            if isinstance(project, str) and not current_caller().proven:
+                row = self._row(project)
+                if row and is_locked(row["group"]):
+                    raise Fault(403, f"project {project} is locked: {LOCK_REMEDY}")
+            return function(task)
+
+        return ask
+
+    def _is_active(self, project: str) -> bool:
+        row = self._row(project)
+        return bool(row) and row["status"] in ACTIVE
+
+    def _row(self, project: str) -> Any:
+        """Ask the database itself: the owner may not have seen the latest change yet."""
+        with self._projectdb_lock:
+            if self._projectdb is None:
+                self._projectdb = _own(self._scheduler.projectdb)
+            return self._projectdb.get(project, fields=["name", "status", "group"])
+
+
+def _own(projectdb: Any) -> Any:
+    """Return a connection for other threads; the same if the database has no second one to give.
+
+    Only those that pyspider connected to by a URL have.
+    """
+    try:
+        return projectdb.copy()
+    except (AttributeError, NotImplementedError):
+        return projectdb
+
+
+def _paused(project: Any) -> bool:
+    """Return what the scheduling loop last found; finding out anew would interfere with it."""
+    return project.scheduler.FAIL_PAUSE_NUM > 0 and project._paused is True
+
+
+def _shown(task: Mapping[str, Any]) -> dict[str, Any]:
+    shown = {key: task[key] for key in _SHOWN if key in task}
+    if isinstance(shown.get("track"), Mapping):
+        shown["track"] = {
+            part: {key: value[key] for key in _SHOWN_TRACK if key in value}
+            if part in ("fetch", "process") and isinstance(value, Mapping)
+            else value
+            for part, value in dict(shown["track"]).items()
+        }
+    return shown

@@ -1,0 +1,88 @@
+"""Counters of pyspider's time windows as plain values, so that they survive a change of owner."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspider.libs.counter import BaseCounter, CounterManager
+
+WINDOWS = ("5m_time", "5m", "1h", "1d")
+"""The counters that history feeds; ``all`` is counted from the task database instead."""
+
+EVENTS = ("pending", "success", "retry", "failed", "fetch_time", "process_time")
+"""All that pyspider's scheduler counts. Knowing them spares a search through all projects."""
+
+# Times first: a counter appends them last, so a reader never finds a time without its value.
+_SERIES = ("times", "events", "values")
+_SCALARS = ("cache_value", "cache_event", "cache_start", "_first_data_time", "window_size")
+
+Managers = Mapping[str, CounterManager]
+
+
+def dump_windows(managers: Managers, project: str) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return a project's counters by window and event name."""
+    return {
+        window: {
+            event: _dump(counter)
+            for event in EVENTS
+            if (counter := managers[window].counters.get((project, event))) is not None
+        }
+        for window in WINDOWS
+    }
+
+
+def load_windows(managers: Managers, project: str, dump: Mapping[str, Any]) -> None:
+    """Put dumped counters in place of a project's own."""
+    for window in WINDOWS:
+        manager = managers[window]
+        for event, values in dump.get(window, {}).items():
+            manager.counters[(project, event)] = _made(manager, values)
+
+
+def drop_counters(managers: Managers, project: str) -> None:
+    """Forget a project's counters."""
+    for manager in managers.values():
+        for event in EVENTS:
+            manager.counters.pop((project, event), None)
+
+
+def read_counters(manager: CounterManager, value: str) -> dict[str, dict[str, Any]]:
+    """Return ``sum`` or ``avg`` of all counters, by project and event name.
+
+    Works on copies: reading a counter trims it, while the scheduler goes on counting. The mapping
+    is copied whole, because making a list of its items may let another thread run in between.
+    """
+    result: dict[str, dict[str, Any]] = {}
+    for key, live in manager.counters.copy().items():
+        counter = _copy(live)
+        if not counter.empty():
+            result.setdefault(key[0], {})[key[1]] = getattr(counter, value)
+    return result
+
+
+def _dump(counter: BaseCounter) -> dict[str, Any]:
+    state = vars(counter)
+    series = {name: list(state[name]) for name in _SERIES if name in state}
+    scalars = {name: state[name] for name in _SCALARS if name in state}
+    return {**series, **scalars}
+
+
+def _copy(live: BaseCounter) -> BaseCounter:
+    """Return a counter of our own; the dashboard asks for all of them, so this must be quick."""
+    state = dict(vars(live))
+    for name in _SERIES:
+        if name in state:
+            state[name] = state[name].copy()
+    counter = object.__new__(type(live))
+    vars(counter).update(state)
+    return counter
+
+
+def _made(manager: CounterManager, values: Mapping[str, Any]) -> BaseCounter:
+    counter = manager.cls()
+    for name in _SERIES:
+        if hasattr(counter, name):
+            getattr(counter, name).extend(values.get(name, ()))
+    for name in _SCALARS:
+        if hasattr(counter, name) and name in values:
+            setattr(counter, name, values[name])
+    return counter

@@ -1,0 +1,166 @@
+"""Handoff from one owner to the next: a project's state that no database holds.
+
+A slot's record is saved when the slot is given up (``clean``: nothing happened afterwards) and
+from time to time in between. A clean record of the epoch just before is taken whole. After a
+death the last record is older than the truth; only what cannot mislead is taken from it.
+"""
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pyspider.scheduler.scheduler import Project
+from pyspider.scheduler.task_queue import InQueueTask
+
+from pyspider_zk.errors import BadMessage
+from pyspider_zk.projects.rows import is_name
+from pyspider_zk.queues.codec import encode
+from pyspider_zk.scheduling.handoff_rules import KNOWLEDGE, STATE
+
+Part = Mapping[str, Any]
+"""One project's share of a slot's record."""
+
+
+def slot_record(epoch: int, clean: bool, parts: Mapping[str, Part]) -> dict[str, Any]:
+    """Return the record of a slot."""
+    return {"epoch": epoch, "clean": clean, "projects": dict(parts)}
+
+
+def read_record(record: Mapping[str, Any] | None, epoch: int) -> tuple[dict[str, Part], list[str]]:
+    """Return the usable parts of a record, and in words what of it is of no use.
+
+    A record was clean if the owner just before this epoch left it complete. A part that is not
+    what it must be is taken as after a death; the others are taken whole.
+    """
+    if record is None:
+        return {}, []
+    found = record.get("projects")
+    if not isinstance(found, dict):
+        return {}, ["it names no projects"]
+    clean = record.get("clean") is True and record.get("epoch") == epoch - 1
+    parts: dict[str, Part] = {}
+    faults: list[str] = []
+    for name, part in found.items():
+        if not is_name(name) or not isinstance(part, dict):
+            faults.append(f"{name!r:.40} is no project's part")
+            continue
+        parts[name], wrong = _usable(name, part, clean)
+        faults += wrong
+    return parts, faults
+
+
+def kept(name: str, part: Part) -> Part:
+    """Return what of a part is of use to its own owner, when it loads the project again."""
+    return _usable(name, part, clean=True)[0]
+
+
+def _usable(name: str, part: Part, clean: bool) -> tuple[dict[str, Any], list[str]]:
+    """Return what of a part is of use, and what is not, in words."""
+    good = {key: part[key] for key, rule in KNOWLEDGE.items() if key in part}
+    good = {key: value for key, value in good.items() if KNOWLEDGE[key](value, name)}
+    state = {key: part[key] for key in STATE if key in part and STATE[key](part[key], name)}
+    wrong = [key for key in part if key in {**KNOWLEDGE, **STATE} and key not in {**good, **state}]
+    whole = clean and len(state) == len(STATE)
+    faults = [f"{name}: {', '.join(wrong)}"] if wrong else []
+    kept = state if whole else {key: state[key] for key in ("unsent",) if key in state}
+    return {**good, **kept, "clean": whole}, faults
+
+
+def writable(parts: Mapping[str, Part]) -> dict[str, Part]:
+    """Return what a record can hold of parts: a number beyond 64 bits has no wire form.
+
+    Tasks as the task database has them may hold one; then the log of active tasks is left out,
+    and if that does not help, the project's whole part.
+    """
+    shortened = {name: {**part, "active_tasks": []} for name, part in parts.items()}
+    good = {name: part for name, part in shortened.items() if _is_writable(part)}
+    return {**good, **{name: parts[name] for name in good if _is_writable(parts[name])}}
+
+
+def _is_writable(part: Part) -> bool:
+    try:
+        encode(dict(part))
+    except BadMessage:
+        return False
+    return True
+
+
+def project_part(
+    project: Project,
+    unsent: Iterable[Mapping[str, Any]],
+    postponed: Iterable[Mapping[str, Any]],
+    *,
+    whole: bool,
+) -> dict[str, Any]:
+    """Return a project's state, except its counters and tick.
+
+    Times that only this host's clock knows are given as ages. The log of active tasks, which is
+    nine tenths of it, is left out of what is kept for the case of a death: nobody would read it.
+    """
+    queue, now = project.task_queue, time.time()
+    processing = list(queue.processing.queue_dict.values())
+    part = {
+        "md5sum": project.md5sum,
+        "processing": [[item.taskid, item.priority, item.exetime] for item in processing],
+        "unsent": list(unsent),
+        "postponed": list(postponed),
+        "bucket": [queue.bucket.bucket, now - queue.bucket.last_update],
+        "paused": [project._paused, now - project._paused_time, _seen(project)],
+        "finishing": [project._selected_tasks, project._send_finished_event_wait],
+    }
+    if whole:
+        part["active_tasks"] = [list(entry) for entry in project.active_tasks]
+    if not project.waiting_get_info:
+        part["info"] = {
+            "min_tick": project.min_tick,
+            "retry_delay": project.retry_delay,
+            "crawl_config": project.crawl_config,
+        }
+    return part
+
+
+def restore_script_info(project: Project, part: Part) -> None:
+    """Spare the round trip through the processor, if the script is still the same."""
+    if project.active and part.get("md5sum") == project.md5sum and "info" in part:
+        project.on_get_info(part["info"])
+        project._send_on_get_info = False
+
+
+def restore_state(project: Project, part: Part) -> None:
+    """Go on where the former owner stopped; only from a clean record."""
+    bucket, now = project.task_queue.bucket, time.time()
+    bucket.bucket, age = part["bucket"]
+    bucket.last_update = now - age
+    for entry in reversed(part["active_tasks"]):
+        project.active_tasks.appendleft(tuple(entry))
+    project._paused, age, seen = part["paused"]
+    project._paused_time = now - age
+    if seen is not None and seen < len(project.active_tasks):
+        project._unpause_last_seen = project.active_tasks[seen][1]
+    project._selected_tasks, project._send_finished_event_wait = part["finishing"]
+
+
+def last_tick(part: Part) -> int | None:
+    """Return the second that a project's ticks were sent to.
+
+    Ticks in the buffer are counted as sent. Only a clean record passes the buffer on.
+    """
+    tick: int | None = part.get("tick")
+    if tick is None or part.get("clean"):
+        return tick
+    unsent = (task for task in part.get("unsent", ()) if task["taskid"] == "_on_cronjob")
+    return min([tick, *(int(task["fetch"]["save"]["tick"]) - 1 for task in unsent)])
+
+
+def restore_processing(project: Project, part: Part) -> set[str]:
+    """Mark the tasks that are with fetcher or processor; return their ids."""
+    for taskid, priority, exetime in part["processing"]:
+        project.task_queue.processing.put(InQueueTask(taskid, priority, exetime))
+    return {taskid for taskid, _, _ in part["processing"]}
+
+
+def _seen(project: Project) -> int | None:
+    """Return the place of the last active task before the pause; pyspider knows it by sight."""
+    entries = enumerate(list(project.active_tasks))
+    found = (at for at, (_, task) in entries if task is project._unpause_last_seen)
+    return next(found, None)

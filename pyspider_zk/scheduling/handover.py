@@ -1,0 +1,158 @@
+"""Handover: slots come into a scheduler's memory and leave it."""
+
+import logging
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, Protocol
+
+from pyspider_zk.cluster.fence import Fence
+from pyspider_zk.cluster.ownership import Ownership
+from pyspider_zk.errors import BadMessage
+from pyspider_zk.queues.api import SlotRecords
+from pyspider_zk.scheduling.handoff import Part, read_record, slot_record, writable
+from pyspider_zk.scheduling.intake import Intake
+from pyspider_zk.scheduling.transit import Transit
+
+logger = logging.getLogger("scheduler")
+
+SLOTS_PER_SAVE = 64
+"""How many slots' records are saved between two signs of life, at least."""
+
+MOST_SAVES = 16
+"""How often all projects are gone through to save everything, at most."""
+
+
+class ProjectSet(Protocol):
+    """What the scheduler does with the projects of slots."""
+
+    def load_slot(self, slot: int, parts: Mapping[str, Part]) -> None:
+        """Bring a slot's projects into memory, with what their former owner left."""
+
+    def forget_slots(self, slots: Collection[int]) -> None:
+        """Drop the projects of slots from memory, with what was selected and not sent yet."""
+
+    def parts(self, slots: Collection[int], *, whole: bool) -> dict[str, Part]:
+        """Return what no database holds of the projects of slots, by project.
+
+        Args:
+            whole: for the next owner in a planned move; else for whoever comes after a death.
+        """
+
+    def beat(self) -> None:
+        """Show that the loop runs."""
+
+
+class Handover:
+    """Makes what is in memory agree with what is owned.
+
+    Threads: the scheduler loop only.
+    """
+
+    def __init__(
+        self, fence: Fence, intake: Intake, records: SlotRecords, projects: ProjectSet
+    ) -> None:
+        self._fence = fence
+        self._intake = intake
+        self._records = records
+        self._transit = Transit(records)
+        self._projects = projects
+
+    def follow(self, ownership: Ownership) -> None:
+        """Give up what is not owned any more, take what is owned newly."""
+        view, held = ownership.view, self._fence.held
+        lost = {slot: epoch for slot, epoch in held.items() if view.owned.get(slot) != epoch}
+        planned = {slot: e for slot, e in lost.items() if view.releasing.get(slot) == e}
+        self.give_up({slot: e for slot, e in lost.items() if slot not in planned}, planned=False)
+        self.give_up(planned, planned=True)
+        if view.releasing:
+            ownership.released(self._transit.released(ownership, view.releasing, planned))
+        self._take({slot: e for slot, e in view.owned.items() if slot not in held})
+
+    def give_up(self, slots: Mapping[int, int], *, planned: bool) -> None:
+        """Forget slots; in a planned move the next owner gets what no database holds.
+
+        What was read and not acknowledged stays in the queues, for the next owner.
+        """
+        slots = dict(slots)
+        if not slots:
+            return
+        self._intake.drop(slots)
+        if planned:
+            self._save(slots, clean=True)
+        self._projects.forget_slots(slots)
+        for slot in slots:
+            del self._fence.held[slot]
+        logger.info("gave up %d slots, %d left", len(slots), len(self._fence.held))
+
+    def save(self, slots: Collection[int]) -> bool:
+        """Save what a successor of these slots needs should this member die.
+
+        Returns:
+            Whether it is saved; not if the fence is shut.
+        """
+        held = {slot: epoch for slot, epoch in self._fence.held.items() if slot in slots}
+        return self._save(held, clean=False)
+
+    def _take(self, slots: Mapping[int, int]) -> None:
+        if not slots:
+            return
+        records = self._load(slots)
+        self._intake.take(slots)
+        for slot, epoch in slots.items():
+            self._fence.held[slot] = epoch
+            parts, faults = read_record(records.get(slot), epoch)
+            if faults:
+                logger.error("record of slot %d: not taken is %s", slot, "; ".join(faults)[:500])
+            self._projects.load_slot(slot, parts)
+        logger.info("took %d slots, %d held", len(slots), len(self._fence.held))
+
+    def _load(self, slots: Collection[int]) -> dict[int, dict[str, Any]]:
+        """Return the records of slots; one that is none costs nobody but its own slot."""
+        try:
+            return self._records.load_many(slots)
+        except BadMessage:
+            return {slot: record for slot in slots if (record := self._load_one(slot)) is not None}
+
+    def _load_one(self, slot: int) -> dict[str, Any] | None:
+        try:
+            return self._records.load(slot)
+        except BadMessage as error:
+            logger.error("%s: the slot is taken as after a death", error)
+            return None
+
+    def _save(self, slots: Mapping[int, int], *, clean: bool) -> bool:
+        """Save the records of slots, some at a time; return whether all of them are.
+
+        The fence may shut in between. What is not saved then is taken as after a death.
+        """
+        for some in _groups(slots, max(SLOTS_PER_SAVE, -(-len(slots) // MOST_SAVES))):
+            self._projects.beat()
+            if not self._fence.all_open():
+                return False
+            self._save_some({slot: slots[slot] for slot in some}, clean)
+        return True
+
+    def _save_some(self, slots: Mapping[int, int], clean: bool) -> None:
+        """Save the slots that have projects; of the others nothing must be left to mislead."""
+        by_slot: dict[int, dict[str, Part]] = {}
+        for name, part in self._projects.parts(slots, whole=clean).items():
+            by_slot.setdefault(self._fence.slot(name), {})[name] = part
+        self._records.drop_many(slots.keys() - by_slot.keys())
+        try:
+            self._records.save_many(_records(slots, clean, by_slot))
+        except BadMessage as error:
+            logger.error("%s: what no record can hold is left out", error)
+            kept = {slot: writable(parts) for slot, parts in by_slot.items()}
+            self._records.save_many(_records(slots, clean, kept))
+
+
+def _records(
+    slots: Mapping[int, int], clean: bool, by_slot: Mapping[int, Mapping[str, Part]]
+) -> dict[int, dict[str, Any]]:
+    return {slot: slot_record(slots[slot], clean, parts) for slot, parts in by_slot.items()}
+
+
+def _groups(slots: Iterable[int], size: int) -> Iterator[list[int]]:
+    left = iter(slots)
+    while some := list(islice(left, size)):
+        yield some

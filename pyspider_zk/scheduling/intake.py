@@ -1,0 +1,274 @@
+"""Intake of messages from slot queues: read, apply, then acknowledge.
+
+A message that was not applied stays unacknowledged in its queue or in the parking lot; should
+this member die, its successor finds it there. What must wait for something else, a task that is
+under way, a project in quarantine, its own next try, waits in the parking lot: in its queue it
+would block others, and in the end what it waits for.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from pyspider_zk.errors import BadMessage, FenceClosed, Unavailable
+from pyspider_zk.queues.api import Delivery, SlotQueues, published
+from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.scheduling.entry import InFlightMessage
+from pyspider_zk.scheduling.parking import Parking
+
+logger = logging.getLogger("scheduler")
+
+PAUSES = (10, 40, 160, 640)
+"""How many rounds to wait after each failure of a message; after one more it is given up.
+
+With rounds of 0.1 s that is a minute and a half. A database that is away is no failure of a
+message.
+"""
+
+NO_ROOM = 10
+"""Rounds until a message that found no room in the parking lot is tried again."""
+
+PARKED_PER_ROUND = 100
+"""How many parked messages are tried in a round at most; bodies of that many are in memory."""
+
+HELD = 10
+"""How many times the limit of a round may be in memory, counting what pauses."""
+
+Apply = Callable[[InFlightMessage], bool]
+"""Applies an entry; returns whether nothing is left of it to try, False for a later round."""
+
+
+class Intake:
+    """The unacknowledged messages of one member.
+
+    A round reads, runs the parked messages, the new tasks, the status packs and what was put off,
+    and settles.
+
+    Threads: the scheduler loop only.
+
+    Args:
+        pauses: see ``PAUSES``.
+    """
+
+    def __init__(
+        self, queues: SlotQueues, parking: Parking, pauses: Sequence[int] = PAUSES
+    ) -> None:
+        self._queues = queues
+        self._parking = parking
+        self._pauses = pauses
+        self._waiting: dict[QueueKind, list[InFlightMessage]] = {kind: [] for kind in QueueKind}
+        self._released: list[InFlightMessage] = []
+        self._may_be_unread = False
+
+    def take(self, slots: Collection[int]) -> None:
+        """Read these slots from now on, beginning with what a former owner left behind."""
+        self._parking.take(slots)
+        self._queues.take(slots)
+
+    def drop(self, slots: Collection[int]) -> None:
+        """Read these slots no more; what is not acknowledged is left to the next owner."""
+        self._queues.drop(slots)
+        self._parking.drop(slots)
+        for kind, entries in self._waiting.items():
+            self._waiting[kind] = [entry for entry in entries if entry.delivery.slot not in slots]
+
+    def is_behind(self, project: str) -> bool:
+        """Tell whether new messages of a project must wait behind those that are parked."""
+        return self._parking.is_behind(project)
+
+    def read(self, limit: int) -> None:
+        """Read what is new, so that about ``limit`` messages of each kind are to be applied.
+
+        Packs first: so the new tasks that were published with them are known as well.
+        """
+        self._parking.look()
+        self._released = []
+        for kind in (QueueKind.STATUS, QueueKind.NEWTASK):
+            room = self._room(kind, limit)
+            found = self._queues.read(kind, room)
+            self._waiting[kind] += map(InFlightMessage, found)
+            self._may_be_unread = len(found) >= room
+
+    def run(self, kind: QueueKind, apply: Apply) -> int:
+        """Apply what was read of a kind; return how many are done.
+
+        A pack waits for the new tasks that were published before or with it: what a page found
+        is stored before the page counts as done.
+
+        Raises:
+            FenceClosed: from ``apply``; what was done before is acknowledged all the same.
+            Unavailable: the message queue is away, or a database.
+        """
+        marks = self._marks() if kind is QueueKind.STATUS else {}
+        entries = deque(self._waiting[kind])
+        waiting: list[InFlightMessage] = []
+        self._waiting[kind] = waiting
+        done: list[InFlightMessage] = []
+        try:
+            while entries:
+                entry = entries[0]
+                finished = not _is_early(entry, marks) and self._try(entry, apply)
+                entries.popleft()
+                (done if finished and not entry.must_wait else waiting).append(entry)
+        finally:
+            waiting += entries
+            self._finish(done)
+        return len(done)
+
+    def run_parked(self, may_go: Callable[[str], bool], apply: Mapping[QueueKind, Apply]) -> int:
+        """Apply parked messages of the projects that may go on, in the order of publishing."""
+        done: list[InFlightMessage] = []
+        stopped: set[str] = set()
+        try:
+            for entry in self._parking.messages(may_go, PARKED_PER_ROUND):
+                project = entry.parked.project if entry.parked else ""
+                if project in stopped:
+                    continue
+                if not self._try(entry, apply[entry.delivery.kind]):
+                    stopped |= set() if entry.failures else {project}
+                elif entry.must_wait:
+                    self._released.append(entry)
+                else:
+                    done.append(entry)
+        finally:
+            self._finish(done)
+        return len(done)
+
+    def run_put_off(self, apply: Callable[[Any], bool]) -> int:
+        """Apply tasks that were put off, if they need wait no more; return how many did not."""
+        done: list[InFlightMessage] = []
+        try:
+            for entry in self._parking.tasks():
+                if self._try(entry, lambda entry: apply(entry.delivery.body)):
+                    done.append(entry)
+            for entry in [*self._waiting[QueueKind.NEWTASK], *self._released]:
+                self._try_put_off(entry, apply)
+        finally:
+            self._finish(done)
+        return len(done)
+
+    def settle(self) -> None:
+        """Park what must wait, and acknowledge what is done by now."""
+        entries = [
+            entry
+            for entry in [*self._released, *self._waiting[QueueKind.NEWTASK]]
+            if entry.rest == []  # else there is more to try
+        ]
+        entries += [entry for entry in self._waiting[QueueKind.STATUS] if entry.held]
+        moving = [entry for entry in entries if entry.must_wait]
+        stay = self._park(moving)
+        for entry in stay:
+            entry.stay(NO_ROOM)
+        settled = [entry for entry in entries if entry not in stay]
+        self._leave_out(settled)
+        self._finish([entry for entry in settled if entry.must_wait or not entry.fault])
+        for entry in settled:
+            if entry.fault and not entry.must_wait and not self._bury(entry, entry.fault):
+                self._waiting[entry.delivery.kind].append(entry)
+
+    def _park(self, entries: Sequence[InFlightMessage]) -> Sequence[InFlightMessage]:
+        """Park messages; return those that stay where they are.
+
+        A Redis that is out of memory parks nothing until other messages are acknowledged.
+        """
+        try:
+            return self._parking.park(entries)
+        except Unavailable as error:
+            logger.warning("%d messages could not be parked: %s", len(entries), error)
+            return entries
+
+    def _room(self, kind: QueueKind, limit: int) -> int:
+        """Return how many to read; what pauses must not keep out what could be applied."""
+        waiting = self._waiting[kind]
+        active = sum(not entry.pause for entry in waiting)
+        return max(0, min(limit - active, HELD * limit - len(waiting)))
+
+    def _marks(self) -> dict[int, int]:
+        """Return for each slot when its oldest new task was published that is still to apply."""
+        marks: dict[int, int] = {}
+        tags = [
+            (entry.delivery.slot, entry.delivery.tag)
+            for entry in self._waiting[QueueKind.NEWTASK]
+            if entry.rest != [] and not entry.pause
+        ]
+        if self._may_be_unread:
+            slots = {entry.delivery.slot for entry in self._waiting[QueueKind.STATUS]}
+            tags += self._queues.unread(QueueKind.NEWTASK, slots).items()
+        for slot, tag in tags:
+            marks[slot] = min(marks.get(slot, published(tag)), published(tag))
+        return marks
+
+    def _try(self, entry: InFlightMessage, apply: Apply) -> bool:
+        if entry.pause:
+            entry.pause -= 1
+            return False
+        try:
+            return apply(entry)
+        except (FenceClosed, Unavailable):
+            raise
+        except BadMessage as error:
+            return self._bury(entry, str(error))
+        except Exception as error:
+            entry.failures += 1
+            logger.exception(
+                "%s:%d, try %d", entry.delivery.kind, entry.delivery.slot, entry.failures
+            )
+            if entry.failures > len(self._pauses):
+                return self._bury(entry, f"failed {entry.failures} times: {error!r}")
+            entry.pause = self._pauses[entry.failures - 1]
+            if entry.parked is None:
+                entry.hold()
+            return False
+
+    def _try_put_off(self, entry: InFlightMessage, apply: Callable[[Any], bool]) -> None:
+        untried, left = deque(entry.put_off), []
+        try:
+            while untried:
+                if not self._applied(untried[0], apply):
+                    left.append(untried[0])
+                untried.popleft()
+        finally:
+            entry.put_off = [*left, *untried]
+
+    def _applied(self, task: Any, apply: Callable[[Any], bool]) -> bool:
+        """Apply a task; one that fails waits in the parking lot for its next try."""
+        try:
+            return apply(task)
+        except (FenceClosed, Unavailable):
+            raise
+        except Exception:
+            logger.exception("task %.200r, put off, try 1", task.get("taskid"))
+            return False
+
+    def _bury(self, entry: InFlightMessage, reason: str) -> bool:
+        """Move a message to the dead letters; one that finds no room there holds up no other.
+
+        A Redis that is out of memory takes no dead letter until other messages are acknowledged.
+        """
+        try:
+            if entry.parked is None:
+                self._queues.bury(entry.delivery, reason)
+            else:
+                self._parking.bury(entry.parked, reason)
+        except Unavailable:
+            return False
+        return True
+
+    def _finish(self, entries: Sequence[InFlightMessage]) -> None:
+        """Let go of messages that were applied, parked or buried."""
+        with suppress(Unavailable):  # it is owed, and paid in the next round
+            self._parking.remove([entry.parked for entry in entries if entry.parked])
+        self._queues.acknowledge([entry.delivery for entry in entries if entry.parked is None])
+
+    def _leave_out(self, entries: Sequence[InFlightMessage]) -> None:
+        gone = set(map(id, entries))
+        for kind, waiting in self._waiting.items():
+            self._waiting[kind] = [entry for entry in waiting if id(entry) not in gone]
+
+
+def _is_early(entry: InFlightMessage, marks: Mapping[int, int]) -> bool:
+    """Tell whether a pack must wait for new tasks of its slot; those of one call share a time."""
+    delivery: Delivery = entry.delivery
+    return delivery.slot in marks and published(delivery.tag) >= marks[delivery.slot]

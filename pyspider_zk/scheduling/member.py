@@ -1,0 +1,298 @@
+"""pyspider's scheduler as a member of a cluster."""
+
+import logging
+import os
+import signal
+import threading
+import time
+from contextlib import suppress
+from functools import partial
+from typing import Any
+from xmlrpc.client import Fault
+
+from pyspider_zk.cluster.coordinator import Coordinator
+from pyspider_zk.cluster.event_log import EventLog
+from pyspider_zk.cluster.ownership import Coordinate, Ownership
+from pyspider_zk.cluster.records import Cluster
+from pyspider_zk.cluster.tree import Tree
+from pyspider_zk.components.identity import is_out_of_reach, member_record
+from pyspider_zk.components.signals import on_signals
+from pyspider_zk.components.wiring import current_limits, current_queues, current_settings
+from pyspider_zk.config import Settings
+from pyspider_zk.errors import (
+    BadMessage,
+    ClusterError,
+    ConfigError,
+    DatabaseAway,
+    FenceClosed,
+    Unavailable,
+)
+from pyspider_zk.jobs.batch_service import BatchService
+from pyspider_zk.jobs.finalizer import Finalizer
+from pyspider_zk.jobs.model import Claimant
+from pyspider_zk.jobs.queue import JobQueue
+from pyspider_zk.jobs.runner import JobRunner
+from pyspider_zk.queues.api import Queues
+from pyspider_zk.queues.back_off import BackOff
+from pyspider_zk.queues.resilient import ResilientQueue
+from pyspider_zk.rpc.admission import admission_of
+from pyspider_zk.rpc.client import credentials_of
+from pyspider_zk.rpc.router import Router
+from pyspider_zk.rpc.server import RpcServer
+from pyspider_zk.rpc.tls import server_tls
+from pyspider_zk.scheduling.answers import rpc_functions
+from pyspider_zk.scheduling.operation_answers import operation_functions
+from pyspider_zk.scheduling.scheduler import SlotScheduler
+
+logger = logging.getLogger("scheduler")
+
+FAILED_PAUSE = 1.0  # seconds after a failed round; less than a lease, for no beat is given
+SAID_EACH = 60  # failed rounds in a row are told of each so many times
+
+
+class ClusterScheduler(SlotScheduler):
+    """Joins the cluster, schedules what it owns, and leaves in order.
+
+    Threads: ``run`` owns the scheduler; ``quit``, ``drain`` and XML-RPC calls come from any.
+
+    The constructor's arguments are pyspider's; it does no I/O. ``threads`` is accepted and has
+    no effect: members are added instead. ``settings``, ``queues`` and ``coordinate`` are for
+    those who compose by hand; else they come from the command line and config.json.
+    """
+
+    out_queue: Any
+
+    def __init__(
+        self,
+        *args: Any,
+        threads: int | None = None,
+        settings: Settings | None = None,
+        queues: Queues | None = None,
+        coordinate: Coordinate = Coordinator,
+        **kwargs: Any,
+    ) -> None:
+        self.settings = settings or current_settings()
+        queues = queues or current_queues(self.settings)
+        super().__init__(*args, slots=self.settings.slots, queues=queues, **kwargs)
+        if threads is not None:
+            logger.info("threads has no effect on a cluster's scheduler: start more of them")
+        self._credentials = credentials_of(self.settings)
+        self._router = Router(self._cluster, credentials=self._credentials)
+        self.rpc = RpcServer(
+            {
+                **rpc_functions(self, self._router),
+                **operation_functions(
+                    self._asked_batch_service, self._asked_events, current_limits()
+                ),
+                "local_drain": self._drain_once,
+                "_quit": self._quit_if_allowed,
+            },
+            admission_of(self.settings),
+            partial(server_tls, self.settings),
+        )
+        self._coordinate = coordinate
+        self._batch_service: BatchService | None = None
+        self._events: EventLog | None = None
+        self._finalizer: Finalizer | None = None
+        self._runner: JobRunner | None = None
+        self._wake = threading.Event()
+        self._drain_until: float | None = None
+        self._back_off = BackOff(logger, "scheduling waits")
+        self.out_queue = ResilientQueue(self.out_queue, self._back_off)
+
+    def run(self) -> None:
+        """Join the cluster and schedule until ``quit`` or, after ``drain``, nothing is left.
+
+        Raises:
+            ClusterError: the cluster cannot be joined, or this member failed in it.
+        """
+        logger.info("scheduler starting...")
+        orderly = False
+        try:
+            with on_signals({signal.SIGTERM: self.drain, signal.SIGINT: self.quit}):
+                self.fence.ownership = self._join()
+                self._loop()
+                orderly = True
+        finally:
+            self._leave(orderly)
+            logger.info("scheduler exiting...")
+
+    def xmlrpc_run(
+        self,
+        port: int = 23333,
+        bind: str = "127.0.0.1",
+        logRequests: bool = False,  # noqa: ARG002, N803 - pyspider's signature
+    ) -> None:
+        """Serve XML-RPC; port 0 picks a free one. Blocks until the scheduler ends."""
+        with suppress(ConfigError):  # which ``run`` raises
+            self.rpc.serve(bind, port)
+
+    def quit(self) -> None:
+        """End after the present round; all slots are free at once."""
+        self._quit = True
+        self._wake.set()
+
+    def drain(self) -> None:
+        """Move all slots to other members, then end; a second call ends at once."""
+        if self.fence.ownership is None or self._drain_until is not None:
+            self.quit()
+            return
+        logger.info("draining: the slots move to other members")
+        self._drain_until = time.monotonic() + self.settings.drain
+        self.fence.ownership.drain()
+
+    def _drain_once(self) -> None:
+        """Drain, unless it does already; for callers who may repeat what got no answer.
+
+        Raises:
+            Unavailable: it has not joined yet.
+        """
+        if self.fence.ownership is None:
+            raise Unavailable("this scheduler has not joined yet")
+        if self._drain_until is None:
+            self.drain()
+
+    def _quit_if_allowed(self) -> None:
+        """End, if whoever runs this scheduler lets callers end it.
+
+        Raises:
+            Fault: they do not.
+        """
+        if not self.settings.allow_quit:
+            remedy = f"send SIGTERM to process {os.getpid()}, or set allow_quit"
+            raise Fault(403, f"_quit is off: {remedy}")
+        self.quit()
+
+    def _join(self) -> Ownership:
+        self._credentials.check()
+        try:
+            host, port = self.rpc.bound(patience=5)
+        except TimeoutError as error:
+            raise ClusterError(
+                "a member of a cluster is reached by XML-RPC: do not use --no-xmlrpc"
+            ) from error
+        except OSError as error:
+            raise ClusterError(
+                f"XML-RPC cannot listen ({error}): choose another --xmlrpc-port, 0 for any"
+            ) from error
+        if is_out_of_reach(self.settings, host):
+            logger.warning(
+                "XML-RPC listens on loopback: other machines cannot reach this scheduler;"
+                " with a secret_file it may listen on all addresses (--xmlrpc-host 0.0.0.0)"
+            )
+        ownership = self._coordinate(
+            self.settings,
+            member_record(self.settings, port, host),
+            lambda: self._index.weights,
+            lambda: self._load,
+        )
+        ownership.start()
+        self._open_jobs(ownership)
+        return ownership
+
+    def _open_jobs(self, ownership: Ownership) -> None:
+        """Take in what is asked for projects, and claim what there is to do for ours."""
+        if ownership.connection is None:
+            return
+        tree = Tree(self.settings.root)
+        jobs = JobQueue(ownership.connection, tree.jobs)
+        events = self._events = EventLog(ownership.connection, tree)
+        self._batch_service = BatchService(
+            self.projectdb, jobs, events, ownership.cluster, self.settings.slots
+        )
+        self._finalizer = Finalizer(jobs, events, self.fence, self.resultdb)
+        self._runner = JobRunner(
+            jobs,
+            self.local_jobs,
+            self.fence,
+            partial(_claimant, ownership),
+            self._wake.set,
+            self._finalizer.wake,
+        )
+        self._runner.start()
+        self._finalizer.start()
+
+    def _asked_batch_service(self) -> BatchService:
+        if self._batch_service is None:
+            raise Unavailable("this scheduler has not joined yet")
+        return self._batch_service
+
+    def _asked_events(self) -> EventLog:
+        if self._events is None:
+            raise Unavailable("this scheduler has not joined yet")
+        return self._events
+
+    def _cluster(self) -> Cluster:
+        if self.fence.ownership is None:
+            raise Unavailable("this scheduler has not joined yet")
+        return self.fence.ownership.cluster()
+
+    def _leave(self, orderly: bool) -> None:
+        """Hand over and leave; after a failure memory is not to be trusted, so just leave."""
+        try:
+            self._handover.give_up(self.fence.held, planned=orderly)
+        except ClusterError as error:
+            logger.warning("nothing could be handed over: %s", error)
+        finally:
+            if self._finalizer is not None:
+                self._finalizer.stop()
+            if self._runner is not None:
+                self._runner.stop()
+            if self.fence.ownership is not None:
+                self.fence.ownership.stop()
+            self.rpc.stop()
+            self._router.close()
+            self.queues.close()
+
+    def _loop(self) -> None:
+        """Run round after round; nothing that a round meets ends this process.
+
+        pyspider gives up after some failed rounds. Here the next owner of the slots would meet the
+        same fault, and the next: members would end one after the other. Only a coordinator that
+        failed ends its member.
+        """
+        while not self._quit and not self._drained():
+            self._wake.wait(0 if self._is_busy else self.LOOP_INTERVAL)
+            self._wake.clear()
+            try:
+                self._round()
+            except (FenceClosed, BadMessage) as error:
+                logger.info("round stopped: %s", error)
+            except Unavailable:
+                continue  # it was said
+            except ClusterError:
+                raise
+            except Exception as error:
+                self._bear(error)
+
+    def _round(self) -> None:
+        away: DatabaseAway | None = None
+        with self._back_off.watching():
+            try:
+                self.run_once()
+            except DatabaseAway as error:  # that is not the message queue
+                away = error
+        if away is not None:
+            raise away
+        self._exceptions = 0
+
+    def _bear(self, error: Exception) -> None:
+        """Tell of a failed round, the first times and now and then, and wait a little."""
+        self._is_busy = False
+        self._exceptions += 1
+        if self._exceptions <= self.EXCEPTION_LIMIT or self._exceptions % SAID_EACH == 0:
+            logger.error("round failed, %d in a row", self._exceptions, exc_info=error)
+        self._wake.wait(FAILED_PAUSE)
+
+    def _drained(self) -> bool:
+        ownership = self.fence.ownership
+        if self._drain_until is None or ownership is None:
+            return False
+        nobody = ownership.alone or time.monotonic() > self._drain_until
+        return nobody or not (self.fence.held or ownership.view.owned)
+
+
+def _claimant(ownership: Ownership) -> Claimant | None:
+    """Return what the member claims jobs as, None while it is no member."""
+    path = ownership.path
+    return None if path is None else Claimant(path)

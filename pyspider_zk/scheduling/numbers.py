@@ -1,0 +1,132 @@
+"""Numbers about projects, recomputed at each question from what their owner holds."""
+
+import time
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from pyspider.libs.counter import BaseCounter, CounterManager
+
+from pyspider_zk.errors import BadRequest
+from pyspider_zk.scheduling.counters import read_counters
+from pyspider_zk.scheduling.due_queue import DueQueue
+from pyspider_zk.scheduling.scheduler import SlotScheduler
+
+MINUTES = 60
+_ENDS = ("success", "failed")
+_TRIES = ("success", "failed", "retry")
+_NOTHING = {
+    "pending": 0,
+    "due": 0,
+    "sent": 0,
+    "due_since": None,
+    "next_due": None,
+    "paused": False,
+}
+
+
+class ProjectNumbers:
+    """What one scheduler tells of the projects that it has in memory.
+
+    Threads: any; what is read while projects come and go is read under the project-set lock.
+    """
+
+    def __init__(self, scheduler: SlotScheduler) -> None:
+        self._scheduler = scheduler
+
+    def project_numbers(self) -> dict[str, dict[str, Any]]:
+        """Return the numbers of each project.
+
+        ``pending`` tasks are in memory; of them ``due`` wait for nothing but their rate, the
+        oldest of these ``due_since`` then, and ``sent`` are with fetcher and processor.
+        ``next_due``: when the next of the others is due.
+        ``success`` and ``failed`` are those of the task database; ``hour`` has the last hour's.
+        ``rate_now``: tries that ended per second, over five minutes.
+        ``quarantined``: why the project is left alone, None if it is not.
+        """
+        quarantine = self._scheduler.quarantine
+        with self._scheduler.lock:
+            numbers = {name: _queued(known) for name, known in self._scheduler.projects.items()}
+        numbers |= {name: dict(_NOTHING) for name in quarantine.names() if name not in numbers}
+        counters = self._scheduler._cnt
+        total, hour = read_counters(counters["all"], "sum"), read_counters(counters["1h"], "sum")
+        rates = read_counters(counters["5m"], "avg")
+        for name, found in numbers.items():
+            found |= {each: total.get(name, {}).get(each, 0) for each in _ENDS}
+            found["quarantined"] = quarantine.reason(name)
+            found["hour"] = {each: hour.get(name, {}).get(each, 0) for each in _TRIES}
+            found["rate_now"] = sum(rates.get(name, {}).get(each, 0.0) for each in _TRIES)
+        return numbers
+
+    def project_history(self, names: Collection[str]) -> dict[str, list[int]]:
+        """Return for these projects how many tries ended in each of the last 60 minutes.
+
+        Raises:
+            BadRequest: these are no names.
+        """
+        if not isinstance(names, list | tuple | set | frozenset) or not all(
+            isinstance(name, str) for name in names
+        ):
+            raise BadRequest(f"names must be a list of names, not {names!r:.80}")
+        known = set(names)
+        return {
+            name: [sum(each) for each in zip(*series.values(), strict=True)]
+            for name, series in self._minutes(known).items()
+        }
+
+    def throughput(self) -> dict[str, list[int]]:
+        """Return the same of all projects together, by how the tries ended, the oldest first."""
+        found = {event: [0] * MINUTES for event in _TRIES}
+        for series in self._minutes().values():
+            for event, minutes in series.items():
+                found[event] = list(map(sum, zip(found[event], minutes, strict=True)))
+        return found
+
+    def _minutes(self, names: Collection[str] | None = None) -> dict[str, dict[str, list[int]]]:
+        manager, now = self._scheduler._cnt["1h"], time.time()
+        found: dict[str, dict[str, list[int]]] = {}
+        for project, event in manager.counters.copy():
+            if event in _TRIES and (names is None or project in names):
+                series = found.setdefault(project, {each: [0] * MINUTES for each in _TRIES})
+                series[event] = _by_minute(manager, (project, event), now)
+        return found
+
+
+def _queued(project: Any) -> dict[str, Any]:
+    """Return what a project's queue holds."""
+    tasks = project.task_queue
+    with tasks.mutex:
+        first = tasks.time_queue.top  # it drops what is deleted on its way: under the lock only
+        return {
+            "pending": len(tasks),
+            "due": tasks.priority_queue.qsize(),
+            "sent": tasks.processing.qsize(),
+            "due_since": _due_since(tasks.priority_queue),
+            "next_due": None if first is None else float(first.exetime),
+            "paused": project.scheduler.FAIL_PAUSE_NUM > 0 and project._paused is True,
+        }
+
+
+def _due_since(waiting: Any) -> float | None:
+    """Return when the oldest came in; a project that never ran has pyspider's own, empty queue."""
+    return waiting.oldest if isinstance(waiting, DueQueue) else None
+
+
+def _by_minute(manager: CounterManager, key: tuple[str, str], now: float) -> list[int]:
+    """Return what a counter counted in each of the last minutes.
+
+    A counter keeps amounts with the time that each began; they last a minute or more.
+    """
+    minutes = [0] * MINUTES
+    counter: BaseCounter | None = manager.counters.get(key)
+    for began, amount in _amounts(vars(counter) if counter else {}):
+        age = int((now - began) // 60)
+        if 0 <= age < MINUTES:
+            minutes[MINUTES - 1 - age] += amount
+    return minutes
+
+
+def _amounts(state: Mapping[str, Any]) -> list[tuple[float, int]]:
+    """Return when each amount began, and the amount; times are appended last."""
+    amounts = list(zip(list(state.get("times", ())), list(state.get("values", ())), strict=False))
+    started = state.get("cache_start")
+    return [*amounts, (started, state["cache_value"])] if started else amounts

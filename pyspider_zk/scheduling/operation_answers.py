@@ -1,0 +1,195 @@
+"""Answers to requests for operations by XML-RPC: at every member, for the whole cluster."""
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, get_type_hints
+from xmlrpc.client import Fault
+
+import msgspec
+
+from pyspider_zk.cluster.event_log import EventLog
+from pyspider_zk.errors import (
+    BadMessage,
+    BadRequest,
+    BatchTaken,
+    ClusterError,
+    Conflict,
+    LockedProjects,
+    Mismatch,
+    NotFound,
+    SessionLost,
+    Unavailable,
+)
+from pyspider_zk.jobs.batch_service import BatchService
+from pyspider_zk.jobs.operations import within_limits
+from pyspider_zk.jobs.queue import NORMAL
+from pyspider_zk.projects.selection import Selection
+from pyspider_zk.rpc.caller import current_caller
+from pyspider_zk.rpc.server import Functions
+from pyspider_zk.rpc.values import xmlrpc_value
+
+PAGE = 100
+LOCK_REMEDY = "set secret_file, which callers prove to know"
+
+FAULT_CODES: Mapping[type[ClusterError], int] = {
+    LockedProjects: 403,
+    Unavailable: 503,
+    SessionLost: 503,  # another one begins
+    Mismatch: 503,
+    NotFound: 404,
+    Conflict: 409,
+    BatchTaken: 409,
+    BadRequest: 400,
+    BadMessage: 400,
+}
+"""The fault that an error comes as; the text is the error's."""
+
+
+def operation_functions(
+    batch_service: Callable[[], BatchService],
+    events: Callable[[], EventLog],
+    limits: Mapping[str, float] | None = None,
+) -> Functions:
+    """Return what a member serves besides pyspider's functions.
+
+    Args:
+        batch_service: returns the member's; raises ``Unavailable`` before it has joined.
+        events: likewise.
+        limits: the highest ``rate`` and ``burst`` that projects get.
+    """
+    answers = OperationAnswers(batch_service, events, limits or {})
+    names = (
+        "submit_operation",
+        "plan_operation",
+        "get_batch",
+        "list_batches",
+        "cancel_batch",
+        "retry_batch",
+        "list_projects",
+        "list_events",
+    )
+    return {name: _answering(getattr(answers, name)) for name in names}
+
+
+class OperationAnswers:
+    """The functions; each takes and returns plain values.
+
+    A selection is a mapping of the attributes of ``projects.selection.Selection``. Who asks is whom
+    the call was admitted for; an argument ``user`` is taken and means nothing. Threads: any.
+    """
+
+    def __init__(
+        self,
+        batch_service: Callable[[], BatchService],
+        events: Callable[[], EventLog],
+        limits: Mapping[str, float],
+    ) -> None:
+        self._batch_service = batch_service
+        self._events = events
+        self._limits = limits
+
+    def submit_operation(
+        self,
+        operation: str,
+        selection: object,
+        arguments: Any = None,
+        user: str = "",  # noqa: ARG002 - see the class
+        batch: str = "",
+        priority: int = NORMAL,
+        plan: str = "",
+    ) -> dict[str, Any]:
+        """Have an operation carried out; return the batch."""
+        chosen = Selection.parse(selection)
+        given = within_limits(operation, arguments, self._limits)
+        self._check_locks(chosen)
+        asker = current_caller().user
+        return self._batch_service().submit(operation, chosen, given, asker, batch, priority, plan)
+
+    def plan_operation(
+        self, operation: str, selection: object, arguments: Any = None
+    ) -> dict[str, Any]:
+        """Return what it would do."""
+        chosen = Selection.parse(selection)
+        given = within_limits(operation, arguments, self._limits)
+        plan = self._batch_service().plan(operation, chosen, given)
+        if plan["count"] and (locked := self._locked(chosen)):
+            plan["faults"].append(str(LockedProjects(locked, LOCK_REMEDY)))
+        return plan
+
+    def get_batch(self, batch: str) -> dict[str, Any]:
+        """Return how far a batch is."""
+        return self._batch_service().batch(batch)
+
+    def list_batches(self, offset: int = 0, limit: int | None = PAGE) -> dict[str, Any]:
+        """Return batches, the newest first."""
+        return self._batch_service().batches(offset, limit).as_dict()
+
+    def cancel_batch(self, batch: str, user: str = "") -> dict[str, Any]:  # noqa: ARG002
+        """Stop a batch before its next project."""
+        return self._batch_service().cancel(batch, current_caller().user)
+
+    def retry_batch(self, batch: str, user: str = "") -> dict[str, Any]:  # noqa: ARG002
+        """Ask again for the projects that a batch failed for; return the new batch."""
+        if failed := self._batch_service().failed(batch):
+            self._check_locks(Selection(names=tuple(failed)))
+        return self._batch_service().retry(batch, current_caller().user)
+
+    def list_projects(
+        self,
+        selection: object = None,
+        sort: str = "name",
+        offset: int = 0,
+        limit: int | None = PAGE,
+    ) -> dict[str, Any]:
+        """Return the projects that are meant; by default all."""
+        chosen = Selection.parse(selection or {})
+        return self._batch_service().projects(chosen, sort, offset, limit).as_dict()
+
+    def list_events(self, after: int | None = None, limit: int = PAGE) -> list[dict[str, Any]]:
+        """Return events, the oldest first: those after a number, or the newest."""
+        return [
+            {"sequence": number, **vars(event)}
+            for number, event in self._events().read(after, limit)
+        ]
+
+    def _check_locks(self, selection: Selection) -> None:
+        """Leave locked projects to who proved the secret, as the web UI does to who logged in.
+
+        Raises:
+            LockedProjects: naming them.
+        """
+        selection.check()
+        if locked := self._locked(selection):
+            raise LockedProjects(locked, LOCK_REMEDY)
+
+    def _locked(self, selection: Selection) -> list[str]:
+        return [] if current_caller().proven else self._batch_service().locked(selection)
+
+
+def _answering(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function, answering with values and faults that XML-RPC carries."""
+    wanted = list(get_type_hints(function).items())
+
+    @functools.wraps(function)
+    def answer(*args: Any) -> Any:
+        try:
+            for (name, kind), value in zip(wanted, args, strict=False):
+                _check_kind(name, kind, value)
+            return xmlrpc_value(function(*args))
+        except ClusterError as error:
+            codes = [code for kind, code in FAULT_CODES.items() if isinstance(error, kind)]
+            raise Fault(codes[0] if codes else 500, str(error)) from error
+
+    return answer
+
+
+def _check_kind(name: str, kind: Any, value: object) -> None:
+    """Make sure that an argument is what the function takes; whoever calls may send anything.
+
+    Raises:
+        BadRequest: naming it.
+    """
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise BadRequest(f"{name}: {error}, not {value!r:.80}") from None

@@ -1,0 +1,257 @@
+"""Operations as they are carried out: what each does to one project, on its owner's loop.
+
+A job may be carried out twice, for its claimant may die in between. So every operation can be
+repeated: what it finds done already, by its batch, it does not do again.
+"""
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from pyspider.scheduler.scheduler import Project
+
+from pyspider_zk.cluster.fence import Fence
+from pyspider_zk.databases.tables import drop_table
+from pyspider_zk.jobs.operations import Operation, check_arguments, check_operation, with_delete
+from pyspider_zk.jobs.requests import Work
+from pyspider_zk.jobs.stages import OperationRefused, ProjectTarget, Stage
+from pyspider_zk.projects.names import check_project_name
+from pyspider_zk.projects.rows import ACTIVE
+from pyspider_zk.scheduling.quarantine import Quarantine
+
+logger = logging.getLogger("scheduler")
+
+SETTLE = 3.0
+"""Seconds until the tables of deleted projects are dropped once more.
+
+Longer than result workers and processors believe that a project exists; see ``projects/cache.py``.
+"""
+
+ON_START = "on_start"
+
+
+class Scheduling(Protocol):
+    """What operations need of the scheduler that they work in."""
+
+    fence: Fence
+    projects: dict[str, Project]
+    quarantine: Quarantine
+    taskdb: Any
+    projectdb: Any
+
+    def refresh(self, name: str) -> None:
+        """Read a project's row anew."""
+
+    def forget(self, name: str) -> None:
+        """Drop a project's tasks from memory."""
+
+    def delete(self, name: str) -> None:
+        """Delete a project, its row and its tables."""
+
+    def is_full(self, project: Project) -> bool:
+        """Tell whether no more of its tasks may wait to be sent."""
+
+    def find_task(self, project: str, taskid: str, fields: list[str]) -> dict[str, Any] | None:
+        """Return columns of a task's row, None if there is none."""
+
+    def apply_task(self, given: Mapping[str, Any]) -> bool:
+        """Apply a new task; False if it must wait."""
+
+
+class ProjectOperations:
+    """Carries operations out.
+
+    All effects are behind the fence; ``FenceClosed`` and what databases raise comes through.
+
+    A project in quarantine is not waited for: what starts it is refused with the reason, what
+    changes or deletes it is done, for that may be the cure.
+
+    Threads: the scheduling loop.
+    """
+
+    def __init__(self, scheduler: Scheduling) -> None:
+        self._scheduler = scheduler
+
+    def check_slot(self, standing: str, project: str) -> None:
+        """Make sure that a project is not of a slot that is somebody else's.
+
+        The fence would shut before its effects, in every round, and with them all that comes after.
+
+        Args:
+            standing: the project that the job is called after.
+
+        Raises:
+            OperationRefused: it is not; the job was made by hand, or for a cluster with other
+                slots.
+        """
+        fence = self._scheduler.fence
+        if fence.is_open(standing) and not fence.is_open(project):
+            raise OperationRefused("it is not of the slot that the job is for: ask for it anew")
+
+    def stages(self, work: Work) -> tuple[Stage, ...]:
+        """Return what a job's operation consists of.
+
+        Raises:
+            BadRequest: there is no such operation here, or it has other arguments; a newer
+                version may know it.
+        """
+        operation = check_operation(work.operation)
+        arguments = check_arguments(operation, work.arguments)
+        match operation:
+            case Operation.DELETE if arguments["wait"]:
+                return (Stage(self._delete_later),)
+            case Operation.DELETE:
+                return (
+                    Stage(self._note_version),
+                    Stage(self._delete, recorded=True),
+                    Stage(self._sweep, settle=SETTLE, tidies=True),
+                )
+            case Operation.START:
+                return (Stage(self._start),)
+            case Operation.RUN:
+                return (Stage(self._run),)
+            case Operation.RESTART:
+                return (Stage(self._restart),)
+            case Operation.STOP:
+                return (Stage(lambda target: self._change(target, {"status": "STOP"})),)
+            case _:  # rate, group, status: the arguments are the columns
+                return (Stage(lambda target: self._change(target, arguments)),)
+
+    # --- starting ---
+
+    def _start(self, target: ProjectTarget) -> bool:
+        """Make it RUNNING and dispatch ``on_start``, once per batch."""
+        if self._still_waits(target):
+            return False
+        if self._has_begun(target):
+            return True
+        if target.waited:
+            self._scheduler.refresh(target.project)
+        else:
+            self._change(target, {"status": "RUNNING"})
+        return self._begin(target)
+
+    def _run(self, target: ProjectTarget) -> bool:
+        """Dispatch ``on_start`` of a project that runs, once per batch."""
+        if self._still_waits(target):
+            return False
+        if self._has_begun(target):
+            return True
+        self._scheduler.refresh(target.project)
+        return self._begin(target)
+
+    def _restart(self, target: ProjectTarget) -> bool:
+        """Drop all tasks, then start it, once per batch."""
+        if self._still_waits(target):
+            return False
+        if self._has_begun(target):
+            return True
+        if not target.waited:
+            self._row(target)
+            self._scheduler.fence.check(target.project)
+            self._scheduler.forget(target.project)
+            drop_table(self._scheduler.taskdb, target.project)
+            self._change(target, {"status": "RUNNING"})
+        return self._begin(target)
+
+    def _still_waits(self, target: ProjectTarget) -> bool:
+        """Tell from memory alone whether another look at one that waits can be spared.
+
+        Thousands may wait for fetchers that are down, and each is looked at again and again.
+        """
+        project = self._scheduler.projects.get(target.project)
+        if not target.waits or project is None or not project.active:
+            return False
+        return self._scheduler.is_full(project) or project.task_queue.is_processing(ON_START)
+
+    def _has_begun(self, target: ProjectTarget) -> bool:
+        """Tell whether this batch's ``on_start`` has a row, done or not.
+
+        Raises:
+            BadMessage: the project has a name that no task can have.
+        """
+        check_project_name(target.project)
+        row = self._scheduler.find_task(target.project, ON_START, ["taskid", "schedule"])
+        return row is not None and (row.get("schedule") or {}).get("itag") == target.batch
+
+    def _begin(self, target: ProjectTarget) -> bool:
+        """Apply ``on_start`` as if its message had been read; False if an older one is at work."""
+        fault = self._scheduler.quarantine.told().get(target.project)
+        if fault:
+            raise OperationRefused(f"it is in quarantine: {fault['reason']}")
+        project = self._scheduler.projects.get(target.project)
+        if project is None:
+            raise OperationRefused("there is no such project")
+        if not project.active:
+            raise OperationRefused(f"it is {project.db_status}; it must be {' or '.join(ACTIVE)}")
+        if self._scheduler.is_full(project):
+            return False
+        return self._scheduler.apply_task(
+            {
+                "project": target.project,
+                "taskid": ON_START,
+                "url": f"data:,{ON_START}",
+                "process": {"callback": ON_START},
+                "schedule": {
+                    "priority": 9,
+                    "force_update": True,
+                    "itag": target.batch,
+                },
+            }
+        )
+
+    # --- changing ---
+
+    def _change(self, target: ProjectTarget, columns: Mapping[str, Any]) -> bool:
+        """Write columns of the project's row; memory follows at once."""
+        self._row(target)
+        self._scheduler.fence.check(target.project)
+        self._scheduler.projectdb.update(target.project, dict(columns))
+        self._scheduler.refresh(target.project)
+        return True
+
+    def _row(self, target: ProjectTarget, *fields: str) -> dict[str, Any]:
+        """Return the project's row.
+
+        Raises:
+            OperationRefused: there is none.
+        """
+        row = self._find(target, *fields)
+        if not row:
+            raise OperationRefused("there is no such project")
+        return row
+
+    def _find(self, target: ProjectTarget, *fields: str) -> dict[str, Any] | None:
+        row: dict[str, Any] | None = self._scheduler.projectdb.get(
+            target.project, fields=["name", *fields]
+        )
+        return row
+
+    # --- deleting ---
+
+    def _delete_later(self, target: ProjectTarget) -> bool:
+        """Stop it and put it into the group that pyspider deletes after a day."""
+        group = with_delete(self._row(target, "group")["group"])
+        return self._change(target, {"status": "STOP", "group": group})
+
+    def _note_version(self, target: ProjectTarget) -> bool:
+        """Stop it, and note the version of its row: one made anew later has another."""
+        self._change(target, {"status": "STOP"})
+        target.version = self._row(target, "updatetime")["updatetime"]
+        return True
+
+    def _delete(self, target: ProjectTarget) -> bool:
+        """Delete the project that was marked, and nobody else's of that name."""
+        row = self._find(target, "updatetime")
+        if row and row["updatetime"] != target.version:
+            raise OperationRefused(
+                "it was changed, or made anew, while it was to be deleted; it is kept"
+            )
+        self._scheduler.delete(target.project)
+        return True
+
+    def _sweep(self, target: ProjectTarget) -> bool:
+        """Drop what late results and tasks may have made anew."""
+        if not self._find(target):
+            self._scheduler.delete(target.project)
+        return True

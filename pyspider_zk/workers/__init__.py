@@ -1,0 +1,1 @@
+"""pyspider's processor, fetcher and result worker in the cluster."""

@@ -1,0 +1,229 @@
+"""pyspider's fetcher, which gives back what it could not finish."""
+
+import functools
+import itertools
+import logging
+import os
+import queue
+import signal
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+from xmlrpc.client import Binary, Fault
+
+import umsgpack  # type: ignore[import-untyped]
+from pyspider.fetcher.tornado_fetcher import Fetcher
+
+from pyspider_zk.cluster.records import ComponentKind
+from pyspider_zk.components.identity import presence
+from pyspider_zk.components.signals import on_signals
+from pyspider_zk.components.wiring import current_settings
+from pyspider_zk.config import Settings
+from pyspider_zk.errors import BadMessage, ClusterError, ConfigError
+from pyspider_zk.listening import Door
+from pyspider_zk.queues.back_off import BackOff
+from pyspider_zk.queues.checked import CheckedQueue
+from pyspider_zk.queues.packs import brief, check_fetchable, check_named, failed_page, named
+from pyspider_zk.queues.resilient import ResilientQueue, SendBuffer
+from pyspider_zk.rpc.admission import admission_of
+from pyspider_zk.rpc.server import RpcServer
+from pyspider_zk.rpc.tls import server_tls
+from pyspider_zk.rpc.values import xmlrpc_value
+
+logger = logging.getLogger("fetcher")
+
+PATIENCE = 5.0
+"""Seconds for what is left at the end, if its queue is full or away."""
+
+PAGE_LIMIT = 48 * 2**20
+"""Bytes of a page; with its task it must fit into one message."""
+
+DOOR = Door(
+    name="the fetcher's XML-RPC",
+    option="--xmlrpc-host",
+    opens="have it fetch whatever this machine reaches",
+    guard="a secret (secret_file, the same for the whole cluster)",
+)
+
+_LEFT = "the queue is full or away: %d tasks wait for their time-out"
+
+
+class ClusterFetcher(Fetcher):
+    """Fetches as pyspider does.
+
+    A result that finds no room, or a message queue that is away, is kept and sent later; meanwhile
+    no task is taken, so that at most as many are kept as are fetched at the same time. What is
+    under way when it is told to quit goes back to its queue; pyspider would miss it only after
+    ten minutes.
+    """
+
+    inqueue: Any
+    outqueue: Any
+
+    def __init__(self, *args: Any, settings: Settings | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.settings = settings or current_settings()
+        back_off = BackOff(logger, "results are kept and no tasks taken")
+        if self.inqueue is not None:
+            self.inqueue = CheckedQueue(ResilientQueue(self.inqueue, back_off), check_named, logger)
+        if self.outqueue is not None:
+            self.outqueue = SendBuffer(ResilientQueue(self.outqueue, back_off))
+        self._under_way: dict[int, dict[str, Any]] = {}  # by identity: a task may come twice
+        self._unserved: Exception | None = None
+        self.rpc = RpcServer(
+            self._functions(),
+            admission_of(self.settings, DOOR),
+            functools.partial(server_tls, self.settings),
+        )
+
+    def fetch(self, task: dict[str, Any], callback: Any = None) -> Any:
+        """Fetch a task; one from the queue is remembered until its result is sent."""
+        if callback is not None:
+            return super().fetch(task, callback)
+        self._under_way[id(task)] = task
+        if not isinstance(task.get("fetch", {}), dict):
+            return self._give_up(task, f"fetch must be a mapping, not {task['fetch']!r:.80}")
+        fetching = super().fetch(task)
+        if self.async_mode:
+            self.ioloop.add_future(fetching, functools.partial(self._ended, task))
+        return fetching
+
+    def send_result(self, type: Any, task: dict[str, Any], result: Any) -> None:  # noqa: A002, ARG002 - pyspider's
+        """Send a result to the processor; one that cannot be sent is sent as a failed one.
+
+        Without a queue nobody waits for it but who asked: so the web UI fetches for its editor.
+        """
+        if self.outqueue is None:
+            self._under_way.pop(id(task), None)
+            return
+        try:
+            self.outqueue.put((task, _fitting(task, result)))
+            self._under_way.pop(id(task), None)
+        except Exception as error:  # what a message cannot hold differs from queue to queue
+            self._give_up(task, error)
+
+    def _ended(self, task: dict[str, Any], fetching: Any) -> None:
+        """Tell the processor of a fetch that ended without a result."""
+        if id(task) in self._under_way:
+            self._give_up(task, fetching.exception() or "ended without a result")
+
+    def _give_up(self, task: dict[str, Any], error: object) -> dict[str, Any]:
+        """Tell the processor that a fetch failed, and return what it is told."""
+        logger.error("fetch %s:%s failed: %s", task["project"], task["taskid"], brief(error))
+        self._under_way.pop(id(task), None)
+        page = failed_page({**named(task)}, error)
+        try:
+            if self.outqueue is not None:
+                self.outqueue.put((named(task), page))
+        except Exception:
+            logger.exception("%(project)s:%(taskid)s waits for its time-out", task)
+        return page
+
+    def run(self) -> None:
+        """Work until ``quit`` or SIGTERM.
+
+        Raises:
+            ClusterError: the cluster cannot be joined, or XML-RPC not be served as it shall.
+        """
+        with (
+            on_signals({signal.SIGTERM: self.quit}),
+            presence(self.settings, ComponentKind.FETCHER),
+        ):
+            super().run()
+            self._send_rest()
+            self._give_back()
+        if self._unserved is not None:
+            raise self._unserved
+
+    def quit(self) -> None:
+        """End ``run`` and XML-RPC."""
+        super().quit()
+        self.rpc.stop()
+
+    def xmlrpc_run(
+        self,
+        port: int = 24444,
+        bind: str = "127.0.0.1",
+        logRequests: bool = False,  # noqa: ARG002, N803 - pyspider's signature
+    ) -> None:
+        """Serve XML-RPC until ``quit``. What keeps it from that ends ``run``, which raises it."""
+        try:
+            self.rpc.serve(bind, port)
+        except ConfigError as error:
+            self._unserved = error
+        except OSError as error:
+            remedy = "choose another --xmlrpc-port, 0 for any"
+            self._unserved = ClusterError(f"XML-RPC cannot listen ({error}): {remedy}")
+        if self._unserved is not None:
+            self.quit()
+
+    def _functions(self) -> Mapping[str, Callable[..., Any]]:
+        """Return what is served by XML-RPC: pyspider's names."""
+        return {
+            "_quit": self._quit_if_allowed,
+            "size": self.size,
+            "fetch": self._fetched,
+            "counter": self._counted,
+        }
+
+    def _quit_if_allowed(self) -> None:
+        """End, if whoever runs this fetcher lets callers end it.
+
+        Raises:
+            Fault: they do not.
+        """
+        if not self.settings.allow_quit:
+            remedy = f"send SIGTERM to process {os.getpid()}, or set allow_quit"
+            raise Fault(403, f"_quit is off: {remedy}")
+        self.quit()
+
+    def _fetched(self, task: Any) -> Binary:
+        """Fetch a task and return its page, packed; blocks as long as that takes.
+
+        Raises:
+            Fault: it is none that can be fetched.
+        """
+        try:
+            check_fetchable(task)
+        except BadMessage as error:
+            raise Fault(400, f"fetch: the task {error}") from error
+        return Binary(umsgpack.packb(self.sync_fetch(task)))
+
+    def _counted(self, window: str, value: str) -> Any:
+        """Return a window (5m, 1h) of the counters by project; ``value`` is sum or avg.
+
+        Raises:
+            Fault: there is none.
+        """
+        if (window, value) not in itertools.product(self._cnt, ("sum", "avg")):
+            raise Fault(400, f"there is no counter {window!r:.80} {value!r:.80}")
+        return xmlrpc_value(self._cnt[window].to_dict(value))
+
+    def _send_rest(self) -> None:
+        """Send the results that are still kept."""
+        try:
+            self.outqueue.flush(PATIENCE)
+        except queue.Full:
+            logger.warning(_LEFT, self.outqueue.kept)
+
+    def _give_back(self) -> None:
+        """Put what is unfinished back where it came from."""
+        waiting = list(self._under_way.values())
+        until = time.monotonic() + PATIENCE
+        try:
+            while waiting:
+                self.inqueue.put(waiting[0], timeout=until - time.monotonic())
+                del waiting[0]
+        except queue.Full:
+            logger.warning(_LEFT, len(waiting))
+
+
+def _fitting(task: dict[str, Any], result: Any) -> Any:
+    """Return a result; a failed one if its page is too large for a message."""
+    content = result.get("content") or ""
+    size = len(content.encode(errors="replace") if isinstance(content, str) else content)
+    if size <= PAGE_LIMIT:
+        return result
+    error = f"the page has {size} bytes, the limit is {PAGE_LIMIT}"
+    logger.error("fetch %s:%s failed: %s", task["project"], task["taskid"], error)
+    return failed_page(task, error)

@@ -1,0 +1,129 @@
+"""Loaded scripts of a processor: none of a project that is gone."""
+
+import linecache
+import logging
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pyspider.processor.project_module import ProjectManager
+
+from pyspider_zk.databases.guarded import guarded
+from pyspider_zk.errors import DatabaseAway
+from pyspider_zk.projects.cache import ProjectCache
+
+logger = logging.getLogger("processor")
+
+AGAIN = 0.1
+"""Seconds until a database that is away, or a queue that failed, is asked again."""
+
+TIDYING = 10.0
+"""Seconds between two looks for scripts of projects that are gone."""
+
+
+class ExistingProjects(ProjectManager):
+    """pyspider's project manager, which by itself runs a deleted project's script for ever.
+
+    Threads: one.
+    """
+
+    def __init__(
+        self, projectdb: Any, env: Any, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__(guarded(projectdb, "projectdb", clock), env)
+        self._clock = clock
+        self._existing = ProjectCache(self.projectdb, clock=clock)
+        self._ended = threading.Event()
+        self._tidied = clock()
+
+    def get(
+        self, project_name: str, updatetime: float | None = None, md5sum: str | None = None
+    ) -> Any:
+        """Return a project's script, loaded; None if there is no such project.
+
+        Blocks while the project database is away and the script is not known as it is now.
+
+        Raises:
+            DatabaseAway: it is still away, and this process ends.
+        """
+        if project_name not in self._existing:
+            self._forget(project_name)
+            return None
+        while True:
+            try:
+                return super().get(project_name, updatetime, md5sum)
+            except DatabaseAway:
+                if self._is_known(project_name, updatetime, md5sum):
+                    return self.projects[project_name]
+                if self._ended.wait(AGAIN):
+                    raise
+
+    def close(self) -> None:
+        """Wait for the database no more; from any thread."""
+        self._ended.set()
+
+    def _is_known(self, name: str, updatetime: float | None, md5sum: str | None) -> bool:
+        """Tell whether the script in memory is the one that is asked for."""
+        if name not in self.projects:
+            return False
+        info = self.projects[name]["info"]
+        is_older = bool(updatetime) and updatetime > info.get("updatetime", 0)
+        return not is_older and md5sum in (None, "", info.get("md5sum"))
+
+    def tidy(self) -> None:
+        """Forget the scripts of projects that are gone, now and then."""
+        now = self._clock()
+        if now - self._tidied < TIDYING or not self.projects:
+            return
+        self._tidied = now
+        for name in self._gone():
+            self._forget(name)
+
+    def _gone(self) -> set[str]:
+        try:
+            there = {row["name"] for row in self.projectdb.get_all(fields=["name"])}
+        except DatabaseAway:
+            return set()  # it was said
+        except Exception:  # each database has errors of its own
+            logger.warning("the project database does not answer", exc_info=True)
+            return set()
+        return set(self.projects) - there
+
+    def _forget(self, name: str) -> None:
+        if self.projects.pop(name, None) is not None:
+            logger.info("project %s is gone; its script is forgotten", name)
+        sys.modules.pop(f"projects.{name}", None)
+        linecache.cache.pop(f"<{name}>", None)
+
+
+class Tidied:
+    """A queue, whose reader calls a function before it waits.
+
+    Args:
+        before: called by the reader.
+        wait: sleeps so many seconds after an error: the reader tries again at once, for ever.
+    """
+
+    def __init__(
+        self,
+        inner: Any,
+        before: Callable[[], None],
+        wait: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self._inner = inner
+        self._before = before
+        self._wait = wait
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        """Take the oldest message; see ``queue.Queue.get``."""
+        try:
+            self._before()
+            return self._inner.get(block, timeout)
+        except queue.Empty:
+            raise
+        except Exception:
+            self._wait(AGAIN)
+            raise

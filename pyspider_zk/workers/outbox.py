@@ -1,0 +1,128 @@
+"""Outbox of a processor: all of a task's messages to schedulers at once, in the safe order."""
+
+import logging
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self
+
+from pyspider_zk.errors import BadMessage, Unavailable
+from pyspider_zk.projects.slots import slot_of
+from pyspider_zk.queues.api import Message, SlotQueues
+from pyspider_zk.queues.back_off import BackOff
+from pyspider_zk.queues.names import QueueKind
+
+logger = logging.getLogger("processor")
+
+
+class Outbox:
+    """Collects the messages of one task while the ``with`` block runs, then publishes them.
+
+    The new tasks go before the status pack, in the same transaction: pyspider sends the pack
+    first, and a processor that dies in between has lost the follow-ups for good. A block within
+    the block, a message that a script sends to a project, belongs to the outer one. If the block
+    fails nothing is sent and the task is tried again after pyspider's time-out.
+
+    A task waits for each of the slots it has messages for, and what comes after it waits with it:
+    a full slot of a dead owner stalls a processor that has a message for it until the next owner
+    reads, which is the time of a takeover, and no longer. A living owner takes messages that must
+    wait out of the queue; beyond its bound for projects in quarantine it does not, and says so.
+
+    Threads: one.
+
+    Args:
+        back_off: how the message queue is waited for while it is away or a slot is full.
+    """
+
+    def __init__(self, queues: SlotQueues, slots: int, back_off: BackOff) -> None:
+        self._queues = queues
+        self._slots = slots
+        self._back_off = back_off
+        self._depth = 0
+        self._collected: dict[QueueKind, list[Message]] = {kind: [] for kind in QueueKind}
+
+    def queue(self, kind: QueueKind) -> "OutboxQueue":
+        """Return the face that pyspider's processor puts messages on."""
+        return OutboxQueue(self, kind)
+
+    def add(self, kind: QueueKind, body: Any) -> None:
+        """Collect a message; a list of tasks is split by slot."""
+        tasks: dict[int, list[Any]] = {}
+        for task in body if isinstance(body, list) else [body]:
+            tasks.setdefault(slot_of(task["project"], self._slots), []).append(task)
+        self._collected[kind] += [
+            Message(kind, slot, group if isinstance(body, list) else group[0])
+            for slot, group in tasks.items()
+        ]
+
+    def __enter__(self) -> Self:
+        self._depth += 1
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._depth -= 1
+        if self._depth:
+            return
+        messages = [*self._collected[QueueKind.NEWTASK], *self._collected[QueueKind.STATUS]]
+        self._collected = {kind: [] for kind in QueueKind}
+        if error is None and messages:
+            self._publish(messages)
+
+    def _publish(self, messages: list[Message]) -> None:
+        """Publish what can be encoded; the rest is narrowed down to the tasks at fault."""
+        try:
+            self._deliver(messages)
+        except BadMessage as error:
+            halves = _halves(messages)
+            if not halves:
+                logger.error("a message cannot be sent: %s", error)
+            for half in halves:
+                self._publish(half)
+
+    def _deliver(self, messages: list[Message]) -> None:
+        """Publish, however long the message queue is away or full: the work is done already.
+
+        Raises:
+            Unavailable: it is still so, and this process ends.
+        """
+        while not self._sent(messages):
+            self._back_off.wait()
+
+    def _sent(self, messages: list[Message]) -> bool:
+        """Publish if there is room, for ``publish`` itself waits without an end."""
+        queues = {(message.kind, message.slot) for message in messages}
+        with suppress(Unavailable), self._back_off.watching():
+            if not any(self._queues.full(kind, slot) for kind, slot in queues):
+                self._queues.publish(messages)
+                return True
+        return False
+
+
+def _halves(messages: list[Message]) -> list[list[Message]]:
+    """Return the messages in two parts, in order; a single list of tasks is cut; else nothing."""
+    if len(messages) > 1:
+        middle = len(messages) // 2
+        return [messages[:middle], messages[middle:]]
+    message = messages[0]
+    if not isinstance(message.body, list) or len(message.body) < 2:
+        return []
+    middle = len(message.body) // 2
+    halves = message.body[:middle], message.body[middle:]
+    return [[Message(message.kind, message.slot, half)] for half in halves]
+
+
+class OutboxQueue:
+    """The one method of a queue that pyspider's processor uses."""
+
+    def __init__(self, outbox: Outbox, kind: QueueKind) -> None:
+        self._outbox = outbox
+        self._kind = kind
+
+    def put(self, body: Any) -> None:
+        """Collect a message."""
+        with self._outbox:
+            self._outbox.add(self._kind, body)

@@ -1,0 +1,92 @@
+"""Record codec: flat dataclasses as JSON, checked against their types, bounded in every way.
+
+Whatever stands in ZooKeeper may have been written by anybody. What is no record raises
+``BadMessage`` and nothing else, whoever reads it passes it over, says so once and goes on.
+"""
+
+import zlib
+from typing import Any, Self, TypeVar
+
+import msgspec
+
+from pyspider_zk.errors import BadMessage
+
+SMALL = 1024  # bytes; below it compression wins little
+MOST = 8 * 2**20  # bytes of a record once inflated; ZooKeeper itself takes 1 MiB
+QUOTED = 40  # bytes of what is no record that a message quotes
+
+Decoded = TypeVar("Decoded")
+
+
+def encode(record: Any) -> bytes:
+    """Return the JSON of a dataclass instance, compressed if that makes it smaller."""
+    data = plain(record)
+    packed = zlib.compress(data) if len(data) > SMALL else data
+    return min(data, packed, key=len)
+
+
+def plain(record: Any) -> bytes:
+    """Return the JSON of a dataclass instance or of plain values."""
+    return msgspec.json.encode(record)
+
+
+def decode(kind: type[Decoded], data: bytes, most: int = MOST) -> Decoded:
+    """Read the form that ``encode`` and ``plain`` write; unknown keys are ignored.
+
+    Args:
+        kind: a dataclass, or a type such as ``dict[int, int]``; values of other types, and NaN,
+            are refused.
+        most: bytes that it may have once inflated.
+
+    Raises:
+        BadMessage: it is not that form, nested too deeply, or larger than ``most``.
+    """
+    try:
+        return msgspec.json.decode(_inflated(data, most), type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, zlib.error) as error:
+        name = getattr(kind, "__name__", str(kind))
+        raise BadMessage(f"this is no {name}: {data[:QUOTED]!r} ({error})") from error
+
+
+def checked(kind: type[Decoded], value: object) -> Decoded:
+    """Return plain values, as they were decoded without a type, as a dataclass instance.
+
+    Raises:
+        BadMessage: they are of other types.
+    """
+    try:
+        return msgspec.convert(value, kind)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise BadMessage(f"this is no {kind.__name__}: {error}") from error
+
+
+def _inflated(data: bytes, most: int) -> bytes:
+    """Return the JSON; a few bytes may inflate to gigabytes, so no more than is allowed is."""
+    if data[:1] != b"\x78":  # zlib's first byte, which no JSON begins with
+        if len(data) > most:
+            raise zlib.error(f"more than {most} bytes")
+        return data
+    inflating = zlib.decompressobj()
+    text = inflating.decompress(data, most)
+    if inflating.unconsumed_tail:
+        raise zlib.error(f"more than {most} bytes")
+    if not inflating.eof:
+        raise zlib.error("cut short")
+    return text
+
+
+class Record:
+    """The JSON form of a flat dataclass."""
+
+    def encode(self) -> bytes:
+        """Return the bytes for the znode."""
+        return plain(self)
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        """Read the bytes of the znode; unknown keys of a newer version are ignored.
+
+        Raises:
+            BadMessage: they are no such record.
+        """
+        return decode(cls, data)

@@ -1,0 +1,125 @@
+"""What an operator is told to look at."""
+
+from dataclasses import replace
+
+from pyspider_zk.cluster.alerts import Alert, AlertKind, Observation, Severity, alerts
+from pyspider_zk.cluster.records import (
+    Assignment,
+    Cluster,
+    Component,
+    ComponentKind,
+    Load,
+    Member,
+    Meta,
+    Slot,
+)
+from pyspider_zk.groups.ids import MemberId
+from pyspider_zk.queues.api import SlotBacklog
+from pyspider_zk.queues.names import QueueKind
+
+A, B = MemberId(0, "a"), MemberId(1, "b")
+RECORD = Member("h:1", "h", 1, "v", 0.0)
+COMPONENT = Component("h", 1, "v", 0.0)
+WELL = Cluster(
+    Meta(3),
+    Assignment(1, (Slot(A, 1), Slot(B, 1), Slot(B, 1))),
+    leader=A,
+    members={A: RECORD, B: RECORD},
+    components={kind: {"x": COMPONENT} for kind in ComponentKind},
+)
+
+
+def only(sight: Observation) -> Alert:
+    (alert,) = alerts(sight)
+    return alert
+
+
+def test_a_cluster_that_is_well_has_no_alerts():
+    sight = Observation(
+        WELL, {A: 0.1, B: 1.0}, 4.0, {(QueueKind.STATUS, 2): SlotBacklog(9, 1.0)}, 0
+    )
+    assert alerts(sight) == []
+
+
+def test_what_is_unknown_is_no_alert():
+    assert alerts(Observation()) == []
+
+
+def test_nobody_leads():
+    alert = only(Observation(replace(WELL, leader=None)))
+    assert (alert.kind, alert.severity) == (AlertKind.NO_LEADER, Severity.SERIOUS)
+
+
+def test_no_scheduler_runs_is_one_alert_not_three():
+    nobody = replace(WELL, leader=None, members={})
+    assert only(Observation(nobody)).kind is AlertKind.NO_MEMBER
+
+
+def test_slots_of_an_owner_that_is_gone():
+    alert = only(Observation(replace(WELL, members={A: RECORD})))
+    assert alert.kind is AlertKind.UNSERVED
+    assert alert.text.startswith("2 slots without a running owner")
+
+
+def test_messages_for_slots_that_nobody_reads_are_counted():
+    backlog = {
+        (QueueKind.NEWTASK, 0): SlotBacklog(5, 1.0),
+        (QueueKind.NEWTASK, 1): SlotBacklog(2, 1.0),
+        (QueueKind.STATUS, 1): SlotBacklog(1, 1.0),
+        (QueueKind.STATUS, 9): SlotBacklog(4, 1.0),  # there is no such slot
+    }
+    found = alerts(Observation(replace(WELL, members={A: RECORD}), backlog=backlog))
+    unread = next(alert for alert in found if alert.kind is AlertKind.UNREAD)
+    assert unread.text == "7 messages in slot queues that nobody reads: slots 1, 9"
+
+
+def test_a_member_is_suspect_after_half_a_lease_and_serious_after_a_whole_one():
+    assert alerts(Observation(WELL, {B: 2.0}, lease=4.0)) == []
+    assert only(Observation(WELL, {B: 2.1}, lease=4.0)).severity is Severity.WARNING
+    late = only(Observation(WELL, {B: 4.1}, lease=4.0))
+    assert (late.kind, late.severity) == (AlertKind.SUSPECT, Severity.SERIOUS)
+
+
+def test_a_kind_of_component_that_is_missing():
+    without = {**WELL.components, ComponentKind.FETCHER: {}}
+    assert only(Observation(replace(WELL, components=without))).text.startswith("no fetcher runs")
+
+
+def test_the_worst_comes_first():
+    found = alerts(Observation(replace(WELL, leader=None), dead_letters=1, unreachable=(1,)))
+    assert [alert.severity.value for alert in found] == ["serious", "warning", "warning"]
+    assert found[-1].text.startswith("1 dead letter:")
+
+
+def test_a_database_that_is_away_is_told_once_with_the_members_that_miss_it():
+    loads = {A: Load(away=("taskdb",)), B: Load(away=("projectdb", "taskdb"))}
+    found = alerts(Observation(replace(WELL, loads=loads)))
+    assert [(alert.kind, alert.severity) for alert in found] == [
+        (AlertKind.AWAY, Severity.SERIOUS)
+    ] * 2
+    assert found[0].text.startswith("projectdb does not answer member 1:")
+    assert found[1].text.startswith("taskdb does not answer members 0, 1:")
+
+
+def test_projects_in_quarantine_are_counted_and_named_with_their_reasons():
+    loads = {A: Load(quarantined=2)}
+    reasons = {"shop": "rate is no number"}
+    alert = only(Observation(replace(WELL, loads=loads), quarantine=reasons))
+    assert (alert.kind, alert.severity) == (AlertKind.QUARANTINE, Severity.WARNING)
+    assert alert.text == "2 projects in quarantine: shop (rate is no number)"
+
+
+def test_what_cannot_be_read_is_told_by_path_and_key():
+    znodes = {f"/crawl/members/junk{n}": "this is no Member" for n in range(6)}
+    keys = {"newtask_queue:3": "is a string"}
+    znode, key = alerts(Observation(replace(WELL, unreadable=znodes), unreadable=keys))
+    assert znode.text.startswith("6 znodes passed over as unreadable: /crawl/members/junk0 (")
+    assert znode.text.endswith("; ...")
+    assert key.text == "1 key passed over as unreadable: newtask_queue:3 (is a string)"
+    assert {znode.kind, key.kind} == {AlertKind.UNREADABLE}
+
+
+def test_a_parking_lot_that_is_full_is_serious():
+    alert = only(Observation(WELL, full=(1,)))
+    assert (alert.kind, alert.severity) == (AlertKind.PARKED, Severity.SERIOUS)
+    assert alert.text.startswith("no more messages can be parked for 1 slot (1):")

@@ -1,0 +1,106 @@
+"""Reading the cluster, standing in it without owning, and the scale node."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from pyspider_zk.cluster.coordinator import Coordinator
+from pyspider_zk.cluster.directory import Directory
+from pyspider_zk.cluster.presence import Presence
+from pyspider_zk.cluster.records import Component, ComponentKind, Meta
+from pyspider_zk.cluster.scale import ScaleNode
+from pyspider_zk.config import Settings
+from pyspider_zk.errors import Mismatch
+from tests.support.crew import Crew, eventually, expire
+
+pytestmark = pytest.mark.zk
+
+FETCHER = Component("host", 1, "0", 0.0, "127.0.0.1:24444")
+
+
+@pytest.fixture
+def directory(settings: Settings):
+    with Directory(settings) as directory:
+        yield directory
+
+
+def fetchers(directory: Directory) -> list[Component]:
+    return list(directory.read().components[ComponentKind.FETCHER].values())
+
+
+def test_a_root_without_a_cluster_is_told(directory: Directory, settings: Settings):
+    with pytest.raises(Mismatch, match=f"no cluster at {settings.root}"):
+        directory.read()
+
+
+def test_a_cluster_of_another_protocol_is_told(connection, directory: Directory, settings):
+    connection.create(f"{settings.root}/meta", Meta(12, protocol=99).encode())
+
+    with pytest.raises(Mismatch, match="protocol 99"):
+        directory.read()
+
+
+def test_the_whole_cluster_is_read(crew: Crew, directory: Directory):
+    members = crew.start_and_share(2)
+
+    eventually(lambda: len(directory.read().loads) == 2)
+    told = json.loads(json.dumps(directory.read().as_dict()))
+
+    assert told["leader"] == 0
+    assert told["unserved_slots"] == 0
+    assert [one["number"] for one in told["members"]] == [0, 1]
+    assert [one["slots"] for one in told["members"]] == [6, 6]
+    assert told["members"][1]["incarnation"] == members[1].member.incarnation
+    eventually(lambda: directory.read().as_dict()["members"][0]["pending"] == 2)
+    assert members[1].coordinator.cluster().assignment == directory.read().assignment
+
+
+def test_a_component_stands_while_its_block_runs(directory: Directory, settings: Settings):
+    with Presence(settings, ComponentKind.FETCHER, FETCHER):
+        assert fetchers(directory) == [FETCHER]
+
+    eventually(lambda: fetchers(directory) == [])
+
+
+def test_presence_returns_after_an_expired_session(directory: Directory, settings: Settings):
+    with Presence(settings, ComponentKind.FETCHER, FETCHER) as presence:
+        session = presence.connection.session
+        expire(presence.connection)
+        eventually(lambda: presence.connection.session not in (None, session))
+        eventually(lambda: fetchers(directory) == [FETCHER])
+
+
+def test_the_directory_may_share_the_connection_of_a_presence(settings: Settings):
+    with Presence(settings, ComponentKind.FETCHER, FETCHER) as presence:
+        assert fetchers(Directory(settings, presence.connection)) == [FETCHER]
+
+
+def test_a_component_with_another_slot_count_is_refused(crew: Crew, settings: Settings):
+    crew.start_and_share(1)
+
+    with (
+        pytest.raises(Mismatch, match=r"born with 12 slots.*has 99"),
+        Presence(replace(settings, slots=99), ComponentKind.FETCHER, FETCHER),
+    ):
+        pass
+
+
+def test_a_member_with_another_slot_count_is_refused(crew: Crew, settings: Settings):
+    (member,) = crew.start_and_share(1)
+    other = Coordinator(replace(settings, slots=99), member.coordinator._record, dict, lambda: None)
+
+    with pytest.raises(Mismatch, match=r"born with 12 slots.*has 99"):
+        other.start()
+    other.stop()
+
+
+def test_the_scale_is_what_was_asked_for_last(settings: Settings):
+    node = ScaleNode(settings)
+    node.start()
+
+    assert node.get() is None
+    node.set(5)
+    node.set(2)
+    assert node.get() == 2
+    node.stop()

@@ -1,0 +1,125 @@
+"""Events survive, stand in order, and tell what changed in the cluster once."""
+
+import zlib
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspider_zk.cluster.events import (
+    LARGEST,
+    Checkpoint,
+    Event,
+    EventKind,
+    LeaderObservation,
+    event_name,
+    gone,
+    in_order,
+    moves_between,
+    news,
+    sequence_of,
+)
+from pyspider_zk.cluster.records import Assignment, Member, Slot
+from pyspider_zk.errors import BadMessage
+from pyspider_zk.groups.ids import MemberId
+from pyspider_zk.zookeeper.codec import plain
+
+A, B = MemberId(0, "aaa"), MemberId(1, "bbb")
+RECORD = Member("10.0.0.1:1", "host", 1, "0", 0.0, "name")
+NOW = 9.0
+
+
+def kinds(events: list[Event]) -> list[tuple[str, str]]:
+    return [(event.kind, event.who) for event in events]
+
+
+@given(st.builds(Event, st.text(), st.text(), st.floats(0, 1e10), st.text()))
+def test_an_event_survives(event):
+    assert Event.decode(event.encode()) == event
+
+
+@pytest.mark.parametrize("field", ["text", "who", "data"])
+def test_an_event_that_is_too_long_is_cut_and_says_so(field):
+    long = {"text": "x" * 10**6, "who": "y" * 10**6, "data": {"note": "z" * 10**6, "batch": "b"}}
+    event = Event("batch", "it was asked for", NOW, "ann", {"batch": "b"})
+
+    told = Event.decode(replace(event, **{field: long[field]}).encode())
+
+    assert len(plain(told)) <= LARGEST
+    assert told.text.endswith("(cut: it was too long)")
+    assert told.data == {"cut": True, "batch": "b"}
+
+
+def test_an_event_that_inflates_is_refused():
+    text = b'{"kind": "a", "text": "b", "at": 1' + b" " * 10**6 + b"}"
+
+    for data in (text, zlib.compress(text)):
+        with pytest.raises(BadMessage):
+            Event.decode(data)
+
+
+members = st.builds(lambda number: str(MemberId(number, "a1b2")), st.integers(0, 999))
+
+
+@given(st.builds(Checkpoint, st.text(), st.lists(members), st.integers(0, 10**9)))
+def test_a_roll_survives(roll):
+    assert Checkpoint.decode(roll.encode()) == roll
+
+
+@given(st.integers(-(2**31), 2**31 - 1))
+def test_the_number_in_a_name_survives(number):
+    assert sequence_of(event_name(number)) == number
+
+
+@pytest.mark.parametrize("name", ["", "event-", "event-x", "event", "entry-1", "event---1"])
+def test_what_is_no_events_name_is_refused(name):
+    with pytest.raises(BadMessage):
+        sequence_of(name)
+
+
+def test_the_oldest_comes_first_across_the_overflow():
+    numbers = [0, 7, 2**31 - 1, -(2**31), -1]
+
+    assert in_order([*map(event_name, reversed(numbers)), "stranger"]) == numbers
+
+
+def test_who_leads_first_tells_of_all():
+    roll, events = news(Checkpoint(), LeaderObservation(A, {A: RECORD, B: RECORD}), NOW)
+
+    assert kinds(events) == [("joined", str(A)), ("joined", str(B)), ("leader", str(A))]
+    assert events[0].data == {"address": "10.0.0.1:1", "name": "name"}
+    assert news(roll, LeaderObservation(A, {A: RECORD, B: RECORD}), NOW) == (roll, [])
+
+
+def test_another_leader_tells_what_the_one_before_did_not():
+    roll, _ = news(Checkpoint(), LeaderObservation(A, {A: RECORD}), NOW)
+
+    _, events = news(roll, LeaderObservation(B, {B: RECORD}, leases=[str(A)]), NOW)
+
+    assert kinds(events) == [("joined", str(B)), ("died", str(A)), ("leader", str(B))]
+
+
+def test_one_that_deleted_its_lease_has_left():
+    roll, _ = news(Checkpoint(), LeaderObservation(A, {A: RECORD, B: RECORD}), NOW)
+    assert gone(roll, [A]) == [str(B)]
+
+    _, events = news(roll, LeaderObservation(A, {A: RECORD}), NOW)
+
+    assert kinds(events) == [("left", str(B))]
+
+
+def test_moves_are_told_per_pair_of_owners_and_once():
+    before = Assignment(4, (Slot(A, 1), Slot(A, 1), Slot(B, 1), Slot()))
+    after = Assignment(5, (Slot(B, 2), Slot(B, 2), Slot(B, 1), Slot(A, 1)))
+    roll, _ = news(Checkpoint(), LeaderObservation(A, {A: RECORD}), NOW)
+    sight = LeaderObservation(A, {A: RECORD}, moves=[moves_between(before, after)])
+
+    roll, events = news(roll, sight, NOW)
+
+    assert [(event.kind, event.text) for event in events] == [
+        (EventKind.MOVED, f"2 slots moved from {A} to {B}"),
+        (EventKind.MOVED, f"1 slot moved from nobody to {A}"),
+    ]
+    assert events[0].data == {"from": str(A), "to": str(B), "slots": 2, "epoch": 5}
+    assert news(roll, sight, NOW) == (roll, [])

@@ -1,0 +1,172 @@
+"""The assignment is even, sticky, bounded and the same everywhere."""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from statistics import mean
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyspider_zk.cluster.placement import place
+from pyspider_zk.groups.ids import MemberId
+from pyspider_zk.projects.slots import slot_of
+
+ANY_NUMBER = 10**6
+crowds = st.integers(1, 8)
+weight_tables = st.lists(st.integers(0, 50), min_size=1, max_size=40)
+
+
+def crowd(count: int) -> list[MemberId]:
+    return [MemberId(number, f"{number:x}") for number in range(count)]
+
+
+def weights_of(table: list[int]) -> dict[int, int]:
+    return {slot: weight for slot, weight in enumerate(table) if weight}
+
+
+def loads(owners: list[MemberId], weights: dict[int, int], members: list[MemberId]) -> list[int]:
+    load = dict.fromkeys(members, 0)
+    for slot, weight in weights.items():
+        load[owners[slot]] += weight
+    return list(load.values())
+
+
+def moved(before: list[MemberId], after: list[MemberId]) -> list[int]:
+    return [slot for slot, pair in enumerate(zip(before, after, strict=True)) if pair[0] != pair[1]]
+
+
+def weights_of_projects(projects: int, slots: int) -> dict[int, int]:
+    return dict(Counter(slot_of(f"project_{number}", slots) for number in range(projects)))
+
+
+@given(weight_tables, crowds, st.integers(0, 50))
+def test_every_slot_is_placed_on_a_member(table, count, moves):
+    members = crowd(count)
+
+    owners = place([None] * len(table), members, weights_of(table), moves)
+
+    assert len(owners) == len(table)
+    assert set(owners) <= set(members)
+
+
+@given(weight_tables, crowds)
+def test_nothing_moves_when_nothing_changed(table, count):
+    members = crowd(count)
+    owners = place([None] * len(table), members, weights_of(table), ANY_NUMBER)
+
+    assert place(owners, members, weights_of(table), ANY_NUMBER) == owners
+
+
+@given(weight_tables, crowds, st.data())
+def test_no_more_slots_are_taken_from_owners_than_allowed(table, count, data):
+    members = crowd(count)
+    before = [data.draw(st.sampled_from(members)) for _ in table]
+    moves = data.draw(st.integers(0, 10))
+
+    assert len(moved(before, place(before, members, weights_of(table), moves))) <= moves
+
+
+@given(weight_tables, st.integers(2, 8))
+def test_without_moves_only_the_slots_of_a_removed_member_move(table, count):
+    members = crowd(count)
+    before = place([None] * len(table), members, weights_of(table), ANY_NUMBER)
+
+    after = place(before, members[1:], weights_of(table), 0)
+
+    assert {before[slot] for slot in moved(before, after)} <= {members[0]}
+
+
+@given(st.integers(1, 9), st.integers(20, 300))
+@settings(max_examples=50)
+def test_a_joining_member_takes_about_its_share_and_others_swap_nothing(count, slots):
+    weights = dict.fromkeys(range(slots), 1)
+    before = place([None] * slots, crowd(count), weights, ANY_NUMBER)
+
+    after = place(before, crowd(count + 1), weights, ANY_NUMBER)
+
+    newcomer = crowd(count + 1)[-1]
+    assert {after[slot] for slot in moved(before, after)} <= {newcomer}
+    assert len(moved(before, after)) <= slots / (count + 1) + 1
+
+
+def test_the_heaviest_slots_are_placed_first():
+    a, b = crowd(2)
+
+    assert place([None] * 5, [a, b], {0: 1, 1: 1, 2: 1, 3: 1, 4: 4}, 0) == [b, b, b, b, a]
+
+
+@given(weight_tables, crowds)
+def test_slots_placed_on_nobodys_are_within_the_heaviest_slot_of_even(table, count):
+    members, weights = crowd(count), weights_of(table)
+    load = loads(place([None] * len(table), members, weights, 0), weights, members)
+
+    assert max(load) - min(load) <= max(weights.values(), default=0)
+
+
+def test_empty_slots_never_cost_a_busy_slot_its_owner():
+    a, b = crowd(2)
+    before = [a, b] + [a] * 100
+
+    after = place(before, [a, b], {0: 5, 1: 5}, ANY_NUMBER)
+
+    assert after[:2] == [a, b]
+    assert 40 <= after.count(b) - 1 <= 60
+
+
+def test_without_members_nothing_can_be_placed():
+    with pytest.raises(ValueError, match="without members"):
+        place([None], [], {}, 0)
+
+
+def test_ten_projects_on_three_members_are_as_even_as_can_be():
+    members, weights = crowd(3), dict.fromkeys(range(10), 1)
+
+    load = loads(place([None] * 256, members, weights, ANY_NUMBER), weights, members)
+
+    assert max(load) / mean(load) == pytest.approx(1.20)
+
+
+def test_a_thousand_projects_on_ten_members_are_even_and_a_join_moves_a_member_share():
+    weights = weights_of_projects(1000, 1024)
+    before = place([None] * 1024, crowd(10), weights, ANY_NUMBER)
+    after = place(before, crowd(11), weights, ANY_NUMBER)
+
+    load = loads(before, weights, crowd(10))
+    moving = sum(weights.get(slot, 0) for slot in moved(before, after))
+
+    assert max(load) / mean(load) <= 1.01
+    assert 0.07 <= moving / 1000 <= 0.10
+
+
+@pytest.mark.parametrize(("members", "least"), [(2, 0.62), (10, 0.85)])
+def test_modulo_by_members_would_move_most_projects(members, least):
+    projects = [f"project_{number}" for number in range(1000)]
+
+    moving = sum(slot_of(name, members) != slot_of(name, members + 1) for name in projects)
+
+    assert moving / 1000 >= least
+
+
+PROGRAM = """
+from pyspider_zk.cluster.placement import place
+from pyspider_zk.groups.ids import (MemberId)
+members = {MemberId(number, str(number)) for number in range(7)}
+print(place([None] * 200, members, {slot: slot % 5 for slot in range(200)}, 10))
+"""
+
+
+def test_every_process_decides_alike_whatever_its_hash_seed():
+    answers = {
+        subprocess.run(
+            [sys.executable, "-c", PROGRAM],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            check=True,
+            capture_output=True,
+        ).stdout
+        for seed in ("0", "1", "2")
+    }
+
+    assert len(answers) == 1

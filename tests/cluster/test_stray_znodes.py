@@ -1,0 +1,153 @@
+"""Znodes that somebody else wrote: they are passed over, named, and end nobody."""
+
+from dataclasses import replace
+
+import pytest
+
+from pyspider_zk.cluster.directory import Directory
+from pyspider_zk.cluster.scale import ScaleNode
+from pyspider_zk.cluster.tree import Tree
+from pyspider_zk.config import Settings
+from pyspider_zk.zookeeper.connection import Connection
+from tests.support.crew import Crew, Scheduler, eventually, expire
+
+pytestmark = pytest.mark.zk
+
+STRAY = ["members/note", "leases/note", "leases/-1-x", "acks/note", "election/note"]
+JUNK_CHILDREN = ["components/processor/x", "members/7-stray"]
+BAD_TABLES = [
+    b"",
+    b"junk",
+    b"[" * 9999,
+    b"\x78\x9c",
+    b'{"epoch": 1, "members": [], "slots": [[-1, 0, -1]]}',
+    b'{"epoch": -1, "members": [], "slots": %s}' % str([[-1, 0, -1]] * 12).encode(),
+    b'{"epoch": 1, "members": [], "slots": %s}' % str([[0, 1, -1]] * 12).encode(),
+]
+
+
+def is_well(crew: Crew, *members: Scheduler) -> None:
+    crew.shared_by(*members)
+    assert [member.failure for member in members] == [None] * len(members)
+
+
+def killed(scheduler: Scheduler) -> None:
+    """Stop it dead; its session ends, its fences are shut by the clock alone."""
+    scheduler.die()
+    expire(scheduler.coordinator.connection)
+
+
+def test_stray_and_unreadable_znodes_are_named_and_end_nobody(
+    crew: Crew, connection: Connection, settings: Settings
+):
+    first, second = crew.start_and_share(2)
+    root, tree = settings.root, Tree(settings.root)
+    for path in STRAY:
+        connection.create(f"{root}/{path}", b"\xff\xff")
+    for path in JUNK_CHILDREN:
+        connection.create(f"{root}/{path}", b'{"pid": "x"')
+    for path in (tree.meta, tree.member(second.member), tree.ack(second.member)):
+        connection.set(path, b"\x00junk")
+    connection.set(tree.lease(first.member), b"junk")
+
+    second.stop()
+
+    is_well(crew, first)
+    with Directory(settings) as directory:
+        told = directory.read().unreadable
+    named = [*STRAY, *JUNK_CHILDREN]
+    assert {path for path in named if f"{root}/{path}" in told} >= {
+        path for path in named if not path.startswith(("leases/", "acks/"))
+    }
+
+
+def test_what_was_stray_is_named_no_more_once_it_is_gone(crew: Crew, connection, settings):
+    crew.start_and_share(1)
+    connection.create(f"{settings.root}/election/note", b"")
+    with Directory(settings) as directory:
+        assert list(directory.read().unreadable) == [f"{settings.root}/election/note"]
+
+        connection.delete(f"{settings.root}/election/note")
+
+        assert directory.read().unreadable == {}
+
+
+def test_a_table_that_cannot_be_read_is_written_anew_as_it_was(crew: Crew, connection, settings):
+    members = crew.start_and_share(2)
+    before, path = crew.assignment(), Tree(settings.root).assignment
+
+    for junk in BAD_TABLES:
+        version = connection.set(path, junk)
+        eventually(lambda version=version: connection.get(path)[1] > version, "writing anew")
+
+    is_well(crew, *members)
+    assert crew.table() == before.slots
+    assert crew.assignment().epoch >= before.epoch + len(BAD_TABLES)
+
+
+def test_pages_show_the_last_table_that_could_be_read(connection, settings: Settings, crew: Crew):
+    (alone,) = crew.start_and_share(1)
+    path = Tree(settings.root).assignment
+    with Directory(settings) as directory:
+        before = directory.read().assignment
+        alone.die()
+
+        connection.set(path, b"junk")
+
+        assert directory.read().assignment == before
+        assert path in directory.read().unreadable
+
+
+def test_a_table_that_nobody_remembers_is_written_anew_once_all_leases_ended(
+    crew: Crew, connection, settings: Settings
+):
+    former = crew.start_and_share(2)
+    highest = max(row.epoch for row in crew.table())
+    for member in former:
+        killed(member)
+    connection.set(Tree(settings.root).assignment, b"junk")
+
+    new = [crew.start("new"), crew.start("newer")]
+    is_well(crew, *new)  # the crew finds fences that were open to former and new at once
+
+    assert all(row.epoch > highest for row in crew.table())
+
+
+def test_a_table_that_was_deleted_is_founded_anew_once_all_leases_ended(
+    crew: Crew, connection, settings: Settings
+):
+    (former,) = crew.start_and_share(1)
+    killed(former)
+    connection.delete(Tree(settings.root).assignment)
+
+    new = crew.start("new")
+
+    is_well(crew, new)
+
+
+def test_values_that_cannot_be_read_are_written_anew_by_who_can_prove_them(
+    crew: Crew, connection, settings: Settings
+):
+    (alone,) = crew.start_and_share(1)
+    path = Tree(settings.root).meta
+    before = connection.get(path)[0]
+    connection.set(path, b'{"slots": 99999999}')
+
+    second = crew.start("second")
+
+    is_well(crew, alone, second)
+    assert connection.get(path)[0] == before
+
+
+def test_a_number_of_schedulers_that_cannot_be_read_was_not_asked_for(settings, connection):
+    node = ScaleNode(replace(settings, root=settings.root))
+    node.start()
+    try:
+        for junk in (b"many", b"-3", b"\xff", b"1e9999"):
+            connection.ensure([Tree(settings.root).scale])
+            connection.set(Tree(settings.root).scale, junk)
+            assert node.get() is None
+        node.set(3)
+        assert node.get() == 3
+    finally:
+        node.stop()

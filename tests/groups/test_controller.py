@@ -1,0 +1,218 @@
+"""The worker controller as a program uses it, with processes that are really killed."""
+
+import json
+import queue
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
+
+import pytest
+
+from pyspider_zk.config import Settings
+from pyspider_zk.controller import Locks, WorkerController
+from pyspider_zk.errors import ConfigError, Missing, NameTaken, SessionLost, TimedOut, Unavailable
+from pyspider_zk.zookeeper.connection import Connection
+from tests.support.far import ROOT, program
+
+LONG = 60.0
+
+
+class Process:
+    """A participant in a process of its own."""
+
+    def __init__(self, settings: Settings, group: str, **options: str) -> None:
+        words = map(json.dumps, (asdict(settings), group, options))
+        self._process = subprocess.Popen(
+            [*program("far_participant"), *words],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def answer(self) -> str:
+        """Return its number, or why it did not get any."""
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+    def kill(self) -> None:
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait()
+
+    def finish(self) -> None:
+        """Let it leave."""
+        self._process.communicate(timeout=LONG)
+
+
+@pytest.fixture
+def settings(cluster_settings: Settings) -> Settings:
+    return replace(cluster_settings, session=4.0)
+
+
+@pytest.fixture
+def start(settings: Settings) -> Iterator[Callable[..., Process]]:
+    """Give a function that starts processes of a group; end them afterwards."""
+    processes: list[Process] = []
+
+    def start(group: str = "crawl", **options: str) -> Process:
+        processes.append(Process(settings, group, **options))
+        return processes[-1]
+
+    yield start
+    for process in processes:
+        process.finish()
+
+
+@pytest.mark.zk
+def test_processes_that_start_at_once_get_numbers_from_zero(start, settings: Settings):
+    processes = [start() for _ in range(4)]
+    numbers = sorted(process.answer() for process in processes)
+
+    assert numbers == ["0", "1", "2", "3"]
+    with WorkerController(settings, "crawl") as me:
+        assert me.number == 4
+        assert len(me.wait_running(5, LONG)) == 5
+
+
+@pytest.mark.zk
+def test_a_killed_process_gets_its_number_back_when_it_returns(start, settings: Settings):
+    with WorkerController(settings, "crawl", name="first") as me:
+        killed = start(name="b")
+        assert killed.answer() == "1"
+        killed.kill()
+
+        again = start(name="b")
+
+        assert again.answer() == "1"
+        assert [one.name for one in me.running()] == ["first", "b"]
+
+
+@pytest.mark.zk
+def test_a_second_run_is_refused_and_takes_over_when_the_first_is_dead(start):
+    first = start(run="monday")
+    assert first.answer() == "0"
+    refused = start(run="tuesday")
+    assert refused.answer().startswith("NameTaken: group 'crawl' is held by run 'monday'")
+
+    first.kill()
+
+    assert start(run="tuesday").answer() == "0"
+
+
+@pytest.mark.zk
+def test_the_last_of_several_processes_leaves_nothing_behind(start, settings: Settings):
+    processes = [start() for _ in range(3)]
+    for process in processes:
+        process.answer()
+    enders = [threading.Thread(target=process.finish) for process in processes]
+    for ender in enders:
+        ender.start()
+    for ender in enders:
+        ender.join()
+
+    connection = Connection(settings)
+    connection.start()
+    try:
+        assert connection.children(settings.root) == []
+    finally:
+        connection.stop()
+
+
+@pytest.mark.zk
+def test_a_killed_process_is_named_at_the_barrier(start, settings: Settings):
+    with WorkerController(settings, "crawl", name="a") as me:
+        other = start(name="b")
+        other.answer()
+        other.kill()
+        me.wait_alone(LONG)
+
+        with pytest.raises(Missing) as missing:
+            me.barrier("step", 2).wait(timeout=0.1)
+
+    assert missing.value.missing == ("number 1 (b), which is gone",)
+
+
+@pytest.mark.zk
+def test_those_that_left_count_as_joined_but_do_not_run(settings: Settings):
+    with WorkerController(settings, "crawl", name="a") as me:
+        with WorkerController(settings, "crawl", name="b") as other:
+            assert [one.name for one in me.wait_joined(2, LONG)] == ["a", "b"]
+            assert [one.name for one in other.running()] == ["a", "b"]
+            with pytest.raises(TimedOut, match=r"still running after 0 s: number 1 \(b\) on"):
+                me.wait_alone(0)
+        me.wait_alone(LONG)
+
+        assert [one.name for one in me.wait_joined(2, 0)] == ["a", "b"]
+        with pytest.raises(Missing, match="missing: 1 that never joined"):
+            me.wait_joined(3, 0)
+        with pytest.raises(Missing) as missing:
+            me.wait_running(3, 0)
+
+    assert missing.value.missing == ("number 1 (b), which is gone", "1 that never joined")
+
+
+@pytest.mark.zk
+def test_waiting_ends_as_soon_as_the_last_has_joined(settings: Settings):
+    with WorkerController(settings, "crawl") as me:
+        found: queue.SimpleQueue[int] = queue.SimpleQueue()
+        waiter = threading.Thread(target=lambda: found.put(len(me.wait_running(2, LONG))))
+        waiter.start()
+        with WorkerController(settings, "crawl"):
+            assert found.get(timeout=LONG) == 2
+        waiter.join()
+
+
+@pytest.mark.zk
+def test_locks_are_the_groups_own(settings: Settings):
+    with WorkerController(settings, "crawl") as me, WorkerController(settings, "other") as other:
+        with me.lock("report", timeout=LONG), other.lock("report", timeout=LONG) as lock:
+            lock.check()
+            with pytest.raises(TimedOut):
+                me.shared_lock("report", timeout=0).acquire()
+        with me.shared_lock("report", timeout=0), me.shared_lock("report", timeout=0):
+            pass
+
+
+@pytest.mark.zk
+def test_locks_serve_those_in_no_group_too(settings: Settings):
+    with Locks(settings) as mine, Locks(settings) as theirs:
+        with mine.lock("report"), pytest.raises(TimedOut):
+            theirs.shared_lock("report", timeout=0).acquire()
+        with theirs.shared_lock("report", timeout=LONG), mine.shared_lock("report", timeout=LONG):
+            pass
+        with pytest.raises(ConfigError):
+            mine.lock("a/b")
+
+
+@pytest.mark.zk
+def test_a_lock_of_a_group_that_was_left_cannot_be_had(settings: Settings):
+    with WorkerController(settings, "crawl") as me:
+        lock = me.lock("report", timeout=LONG)
+        me.leave()
+        with pytest.raises(SessionLost):
+            lock.acquire()
+        me.join()
+        with me.lock("report", timeout=LONG):
+            pass
+
+
+@pytest.mark.zk
+def test_a_participant_that_is_refused_does_not_stay_connected(settings: Settings):
+    with WorkerController(settings, "crawl", name="a"):
+        second = WorkerController(replace(settings, session=0.1), "crawl", name="a")
+        with pytest.raises(NameTaken):
+            second.__enter__()
+        assert not second._connection.connected
+
+
+def test_without_zookeeper_the_address_is_named(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Connection.start, "__defaults__", (0.2,))
+    with pytest.raises(Unavailable, match=r"no ZooKeeper answers at 127\.0\.0\.1:9"):
+        WorkerController(Settings(hosts="127.0.0.1:9"), "crawl").__enter__()
+
+
+def test_a_group_name_that_no_znode_may_have_is_refused():
+    with pytest.raises(ConfigError, match="group: 'a/b' cannot be its name"):
+        WorkerController(Settings(), "a/b")

@@ -1,0 +1,423 @@
+"""Locks: one after the other, in order, however replies and sessions get lost."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from pyspider_zk.config import Settings
+from pyspider_zk.errors import ClusterError, SessionLost, TimedOut, Unavailable
+from pyspider_zk.groups.lock_rules import LockKind, prefix_of
+from pyspider_zk.groups.locks import Lock
+from pyspider_zk.zookeeper.background import Errands
+from pyspider_zk.zookeeper.connection import Connection
+from tests.support.crew import Cable, eventually, expire
+from tests.support.zk_faults import Lossy
+
+pytestmark = pytest.mark.zk
+
+
+class Party:
+    """A connection with locks; what it got is noted in a list that all share."""
+
+    def __init__(self, settings: Settings, path: str, log: list[str]) -> None:
+        self.connection = Lossy(settings)
+        self.connection.start()
+        self.errands = Errands()
+        self.errands.start()
+        self._path = path
+        self._log = log
+        self._threads: list[threading.Thread] = []
+
+    def lock(self, kind: LockKind = LockKind.EXCLUSIVE, **options: object) -> Lock:
+        return Lock(self.connection, self.errands, self._path, kind, **options)
+
+    def queue(self, name: str, kind: LockKind = LockKind.EXCLUSIVE) -> threading.Event:
+        """Get in line in a thread and wait until we stand; return what makes it release."""
+        release = threading.Event()
+
+        def run() -> None:
+            with self.lock(kind, timeout=60):
+                self._log.append(name)
+                release.wait(60)
+
+        standing = len(self.line())
+        self._threads.append(threading.Thread(target=run, daemon=True))
+        self._threads[-1].start()
+        eventually(lambda: len(self.line()) > standing, f"{name} in line")
+        return release
+
+    def line(self) -> list[str]:
+        return self.connection.children(self._path)
+
+    def stop(self) -> None:
+        for thread in self._threads:
+            thread.join(60)
+            assert not thread.is_alive()
+        self.errands.stop()
+        self.connection.stop()
+
+
+class Parties:
+    def __init__(self, settings: Settings, stack: ExitStack) -> None:
+        self._settings = settings
+        self._stack = stack
+        self.got: list[str] = []
+
+    def make(self, hosts: str = "", session: float = 4.0) -> Party:
+        settings = Settings(hosts=hosts or self._settings.hosts, session=session)
+        party = Party(settings, f"{self._settings.root}/locks/one", self.got)
+        self._stack.callback(party.stop)
+        return party
+
+
+@pytest.fixture
+def parties(settings: Settings, cable: Cable) -> Iterator[Parties]:  # noqa: ARG001 - outlives them
+    with ExitStack() as stack:
+        yield Parties(settings, stack)
+
+
+def test_the_lock_goes_round_in_the_order_of_coming(parties: Parties):
+    crew = [parties.make() for _ in range(3)]
+    releases = [crew[place % 3].queue(str(place)) for place in range(6)]
+
+    for place, release in enumerate(releases):
+        eventually(lambda place=place: len(parties.got) == place + 1)
+        release.set()
+
+    assert parties.got == list("012345")
+
+
+def test_a_release_wakes_only_the_next(parties: Parties, monkeypatch: pytest.MonkeyPatch):
+    party = parties.make()
+    releases = [party.queue(str(place)) for place in range(5)]
+    looks: list[str] = []
+    children = Connection.children
+    monkeypatch.setattr(
+        Connection, "children", lambda *args: (looks.append(args[1]), children(*args))[1]
+    )
+
+    releases[0].set()
+    eventually(lambda: parties.got == ["0", "1"])
+
+    # One look to leave, one by the next; the four others sleep.
+    assert len(looks) == 2
+    monkeypatch.undo()
+    for release in releases:
+        release.set()
+
+
+def test_readers_share_and_a_writer_is_alone_and_not_overtaken(parties: Parties):
+    party, other = parties.make(), parties.make()
+    readers = [party.queue("r1", LockKind.SHARED), other.queue("r2", LockKind.SHARED)]
+    eventually(lambda: sorted(parties.got) == ["r1", "r2"])
+    writer = party.queue("w")
+    late = other.queue("late", LockKind.SHARED)
+
+    readers[0].set()
+    eventually(lambda: len(party.line()) == 3)
+    assert len(parties.got) == 2
+    readers[1].set()
+    eventually(lambda: parties.got[2:] == ["w"])
+    writer.set()
+    eventually(lambda: parties.got[2:] == ["w", "late"])
+    late.set()
+
+
+def test_who_comes_out_of_time_leaves_the_line(parties: Parties):
+    holder, late = parties.make(), parties.make()
+    with holder.lock(), pytest.raises(TimedOut, match=r"not free within 0\.05 s"):
+        late.lock(timeout=0.05).acquire()
+    assert holder.line() == []
+
+
+def test_who_leaves_the_line_does_not_let_the_next_in(parties: Parties):
+    party = parties.make()
+
+    def give_up() -> None:
+        with pytest.raises(TimedOut):
+            party.lock(timeout=1).acquire()
+
+    with party.lock():
+        thread = threading.Thread(target=give_up)
+        thread.start()
+        eventually(lambda: len(party.line()) == 2)
+        last = party.queue("last")
+        thread.join()
+        eventually(lambda: len(party.line()) == 2)
+        assert parties.got == []
+    eventually(lambda: parties.got == ["last"])
+    last.set()
+
+
+def test_one_that_leaves_just_before_it_is_watched_does_not_let_the_next_in(parties: Parties):
+    party, other = parties.make(), parties.make()
+    with party.lock():
+        prefix = f"{party._path}/{prefix_of(LockKind.EXCLUSIVE, 'other')}"
+        standing = other.connection.create(prefix, ephemeral=True, sequence=True)
+        party.connection.before_find = lambda: other.connection.delete(standing)
+
+        with pytest.raises(TimedOut):
+            party.lock(timeout=0).acquire()
+        assert len(party.line()) == 1
+
+
+def test_an_exception_leaves_the_line(parties: Parties, monkeypatch: pytest.MonkeyPatch):
+    party = parties.make()
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with party.lock():
+        monkeypatch.setattr(Lock, "_mine", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            party.lock().acquire()
+        monkeypatch.undo()
+        assert len(party.line()) == 1
+
+    with pytest.raises(ZeroDivisionError), party.lock():
+        _ = 1 / 0
+    assert party.line() == []
+
+
+def test_a_place_whose_reply_was_lost_is_found_again(parties: Parties):
+    party = parties.make()
+    party.connection.create(party._path)
+    party.connection.lose = 1
+
+    with party.lock(timeout=30) as lock:
+        assert len(party.line()) == 1
+        lock.check()
+
+    assert party.line() == []
+
+
+def test_the_first_lock_of_all_may_lose_its_reply_too(parties: Parties):
+    party = parties.make()
+    party.connection.lose = 2
+
+    with party.lock(timeout=30):
+        assert len(party.line()) == 1
+
+
+def test_a_place_whose_reply_was_lost_is_left_when_time_is_up(parties: Parties):
+    party = parties.make()
+    party.connection.create(party._path)
+    party.connection.lose = 1
+
+    with pytest.raises(TimedOut):
+        party.lock(timeout=0).acquire()
+
+    assert party.line() == []
+
+
+def test_a_server_that_lags_makes_no_second_place_in_line(parties: Parties):
+    party, other = parties.make(), parties.make()
+    party.connection.create(party._path)
+    party.connection.lose, party.connection.lags = 1, True
+
+    with party.lock(timeout=30):
+        assert len(other.line()) == 1
+
+    assert other.line() == []
+
+
+def test_a_place_that_a_server_has_not_heard_of_is_left(parties: Parties):
+    party, other = parties.make(), parties.make()
+    party.connection.create(party._path)
+    party.connection.lose, party.connection.lags = 1, True
+
+    with pytest.raises(TimedOut):
+        party.lock(timeout=0).acquire()
+
+    assert other.line() == []
+
+
+def test_an_object_is_not_reentrant_but_serves_again(parties: Parties):
+    party = parties.make()
+    lock = party.lock(timeout=0.05)
+    with lock:
+        with pytest.raises(ClusterError, match="not reentrant"):
+            lock.acquire()
+        with pytest.raises(TimedOut):
+            party.lock(timeout=0.05).acquire()
+        assert lock.held
+    with lock:
+        lock.check()
+    assert not lock.held
+    with pytest.raises(ClusterError, match="not held"):
+        lock.release()
+
+
+def test_the_holder_is_told_when_its_session_ends(parties: Parties):
+    party, other = parties.make(), parties.make()
+    told = threading.Event()
+    lock = party.lock(on_lost=told.set)
+    lock.acquire()
+
+    expire(party.connection)
+
+    assert lock.lost.wait(30)
+    assert told.wait(30)
+    assert not lock.held
+    with pytest.raises(SessionLost):
+        lock.check()
+    with other.lock(timeout=30):
+        pass
+    lock.release()
+
+
+def test_leaving_the_block_of_a_lost_lock_raises(parties: Parties):
+    party = parties.make()
+
+    def lose_it() -> None:
+        with party.lock() as lock:
+            expire(party.connection)
+            lock.lost.wait(30)
+
+    with pytest.raises(SessionLost, match="lost while it was held"):
+        lose_it()
+
+
+def test_a_holder_behind_a_silent_link_is_told_before_another_gets_the_lock(
+    parties: Parties, cable: Cable
+):
+    far, near = parties.make(cable.address), parties.make()
+    lock = far.lock()
+    lock.acquire()
+    with pytest.raises(TimedOut):
+        near.lock(timeout=0).acquire()
+
+    cable.cut()
+    with near.lock(timeout=60):
+        assert lock.lost.is_set()
+        with pytest.raises(SessionLost):
+            lock.check()
+    cable.mend()
+    lock.release()
+
+
+def test_asking_makes_sure_that_the_lock_is_held(parties: Parties):
+    party, other = parties.make(), parties.make()
+    lock = party.lock()
+    lock.acquire()
+    (entry,) = other.line()
+
+    other.connection.delete(f"{party._path}/{entry}")
+
+    with pytest.raises(SessionLost, match="its znode is gone"):
+        lock.check()
+    assert lock.lost.is_set()
+    lock.release()
+
+
+def test_asking_without_an_answer_says_so(parties: Parties, cable: Cable):
+    party = parties.make(cable.address, session=20.0)
+    lock = party.lock()
+    lock.acquire()
+
+    cable.cut()
+    cable.drop()
+    eventually(lambda: not party.connection.connected)
+
+    with pytest.raises(Unavailable):
+        lock.check()
+    assert lock.held
+    cable.mend()
+    lock.release()
+
+
+def test_a_lock_released_while_zookeeper_is_away_is_free_when_it_is_back(
+    parties: Parties, cable: Cable
+):
+    far, near = parties.make(cable.address, session=20.0), parties.make()
+    lock = far.lock()
+    lock.acquire()
+    session = far.connection.session
+    cable.cut()
+    cable.drop()
+    eventually(lambda: not far.connection.connected)
+
+    lock.release()
+    assert len(near.line()) == 1
+    cable.mend()
+
+    with near.lock(timeout=60):
+        assert far.connection.session == session
+
+
+def test_a_waiter_keeps_its_place_through_a_short_suspension(parties: Parties, cable: Cable):
+    far, near = parties.make(cable.address, session=20.0), parties.make()
+    first = near.queue("first")
+    waiting = far.queue("far")
+    last = near.queue("last")
+
+    cable.drop()
+    first.set()
+
+    eventually(lambda: parties.got == ["first", "far"])
+    waiting.set()
+    last.set()
+
+
+@pytest.mark.parametrize("how", ["the session expires", "the link is silent"])
+def test_a_waiter_whose_session_ends_is_told(parties: Parties, cable: Cable, how: str):
+    party, holder = parties.make(cable.address), parties.make()
+    failures: list[Exception] = []
+
+    def run() -> None:
+        try:
+            party.lock().acquire()
+        except SessionLost as error:
+            failures.append(error)
+
+    with holder.lock():
+        thread = threading.Thread(target=run)
+        thread.start()
+        eventually(lambda: len(holder.line()) == 2)
+        if how == "the link is silent":
+            cable.cut()
+        else:
+            expire(party.connection)
+        thread.join(30)
+        assert failures
+    cable.mend()
+
+
+def test_a_place_that_came_to_stand_in_the_next_session_is_left(parties: Parties):
+    party = parties.make()
+    party.connection.create(party._path)
+    session = party.connection.session
+
+    def begin_another() -> None:
+        expire(party.connection)
+        eventually(lambda: party.connection.session not in (None, session))
+
+    party.connection.before = begin_another
+    with pytest.raises(SessionLost):
+        party.lock(timeout=30).acquire()
+
+    assert party.line() == []
+
+
+def test_many_contend_and_never_two_hold_it(parties: Parties):
+    crew = [parties.make() for _ in range(3)]
+    holding: list[int] = []
+    most: list[int] = []
+
+    def run(party: Party) -> None:
+        for _ in range(5):
+            with party.lock(timeout=60):
+                holding.append(1)
+                most.append(len(holding))
+                holding.pop()
+
+    threads = [threading.Thread(target=run, args=(party,)) for party in crew * 2]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(most) == 30
+    assert max(most) == 1

@@ -1,0 +1,720 @@
+"""Jobs come from ZooKeeper to the scheduling loop, and what became of them goes back."""
+
+import logging
+import threading
+import time
+import xmlrpc.client
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pyspider_zk.cluster.directory import Directory
+from pyspider_zk.cluster.event_log import EventLog
+from pyspider_zk.cluster.tree import Tree
+from pyspider_zk.config import Settings
+from pyspider_zk.errors import DatabaseAway, SessionLost, Unavailable
+from pyspider_zk.hooks import ClusterScheduler
+from pyspider_zk.jobs import runner
+from pyspider_zk.jobs.batch_service import BatchService
+from pyspider_zk.jobs.execution import JobWork
+from pyspider_zk.jobs.local_jobs import LocalJobs
+from pyspider_zk.jobs.model import Claim, Claimant, JobRules, JobState, Outcome
+from pyspider_zk.jobs.queue import JobQueue
+from pyspider_zk.jobs.runner import ROOM, JobRunner
+from pyspider_zk.projects.selection import Selection
+from pyspider_zk.projects.slots import slot_of
+from pyspider_zk.rpc.client import Credentials, call
+from pyspider_zk.scheduling.operation_answers import operation_functions
+from pyspider_zk.testing import SoleOwner
+from pyspider_zk.zookeeper.connection import Connection
+from tests.support.world import SLOTS, World
+
+pytestmark = pytest.mark.zk
+
+ALL = Selection(all=True)
+DEADLINE = 30.0  # seconds that no test needs
+RULES = JobRules(tries=3, pauses=(0.0,))
+
+
+class Away(JobQueue):
+    """A job queue whose ZooKeeper can go away."""
+
+    away = False
+    refused = 0
+
+    def report(
+        self, claim: Claim, progress: Mapping[str, Any], needs_cleanup: bool = False
+    ) -> Claim:
+        self._refuse()
+        return super().report(claim, progress, needs_cleanup)
+
+    def take(self, *args: Any, **kwargs: Any) -> list[Claim]:
+        self._refuse()
+        return super().take(*args, **kwargs)
+
+    def finish(self, *args: Any, **kwargs: Any) -> None:
+        self._refuse()
+        super().finish(*args, **kwargs)
+
+    def _refuse(self) -> None:
+        if self.away:
+            self.refused += 1
+            raise Unavailable("ZooKeeper does not answer")
+
+
+def refusing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function, failing the first time as if ZooKeeper did not answer."""
+    calls = iter((True,))
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if next(calls, False):
+            raise Unavailable("ZooKeeper does not answer")
+        return function(*args, **kwargs)
+
+    return call
+
+
+class Worker:
+    """A scheduler with its job thread; the test's thread is its loop."""
+
+    def __init__(self, world: World, settings: Settings, epoch: int = 1, **databases: Any) -> None:
+        owner = SoleOwner(SLOTS, ())
+        owner.grant(range(SLOTS), epoch)
+        self.owner = owner
+        self.scheduler = world.scheduler(owner, **databases)
+        self.connection = Connection(settings)
+        self.connection.start()
+        tree = Tree(settings.root)
+        path = self.connection.create(f"{tree.members}/{epoch}-x", ephemeral=True)
+        self.claimant: Claimant | None = Claimant(path)
+        self.jobs = Away(self.connection, tree.jobs, RULES)
+        self.runner = JobRunner(
+            self.jobs,
+            self.scheduler.local_jobs,
+            self.scheduler.fence,
+            lambda: self.claimant,
+            lambda: None,
+            lambda: None,
+        )
+        self.runner.start()
+        self._is_up = True
+
+    def until(self, holds: Callable[[], object]) -> None:
+        """Run rounds until something holds."""
+        deadline = time.monotonic() + DEADLINE
+        while not holds():
+            assert time.monotonic() < deadline
+            self.scheduler.run_once()
+            time.sleep(0.01)
+
+    def stop(self) -> None:
+        """End in order."""
+        if self._is_up:
+            self._is_up = False
+            self.runner.stop()
+            self.connection.stop()
+
+    def die(self) -> None:
+        """End without a word: the session with all that is ephemeral is gone."""
+        self._is_up = False
+        self.jobs.away = True
+        self.runner.stop()
+        self.connection.stop()
+
+
+class Cluster:
+    """What a test has."""
+
+    def __init__(self, world: World, settings: Settings, stack: ExitStack) -> None:
+        self.world = world
+        self._settings = settings
+        self._stack = stack
+        connection = Connection(settings)
+        connection.start()
+        stack.callback(connection.stop)
+        tree = Tree(settings.root)
+        self.jobs = JobQueue(connection, tree.jobs)
+        directory = Directory(settings, connection)
+        events = EventLog(connection, tree)
+        projectdb = world.database("project")
+        self.batch_service = BatchService(projectdb, self.jobs, events, directory.read, SLOTS)
+
+    def worker(self, epoch: int = 1, **databases: Any) -> Worker:
+        made = Worker(self.world, self._settings, epoch, **databases)
+        self._stack.callback(made.stop)
+        return made
+
+    def batch(self) -> dict[str, Any]:
+        return self.batch_service.batch("mine")
+
+    def state(self) -> str:
+        return str(self.batch()["state"])
+
+
+@pytest.fixture
+def cluster(world: World, cluster_settings: Settings) -> Iterator[Cluster]:
+    with ExitStack() as stack:
+        yield Cluster(world, replace(cluster_settings, slots=SLOTS), stack)
+
+
+def names(world: World, count: int) -> list[str]:
+    made = [f"p{number}" for number in range(count)]
+    for name in made:
+        world.project(name)
+    return made
+
+
+def stopped(world: World) -> set[str]:
+    return {row["name"] for row in world.projectdb.get_all() if row["status"] == "STOP"}
+
+
+def test_what_is_asked_for_is_done_and_told(cluster: Cluster, world: World) -> None:
+    made = names(world, 20)
+    worker = cluster.worker()
+
+    cluster.batch_service.submit("stop", ALL, batch="mine")
+    worker.until(lambda: cluster.state() == "done")
+
+    assert stopped(world) == set(made)
+    told = cluster.batch()
+    assert (told["done"], told["failed"], told["remaining"]) == (20, 0, 0)
+    assert worker.scheduler.local_jobs.works() == []
+
+
+def test_progress_is_told_while_it_goes_on(cluster: Cluster, world: World) -> None:
+    names(world, 20)
+    worker = cluster.worker()
+    worker.scheduler.local_jobs._share = 0
+    cluster.batch_service.submit("stop", ALL, batch="mine")
+    worker.until(lambda: worker.scheduler.local_jobs.works())
+    worker.until(lambda: stopped(world))
+    worker.scheduler.run_once()
+    done = len(stopped(world))
+    assert done < 20
+
+    deadline = time.monotonic() + DEADLINE
+    while cluster.batch()["done"] < done:  # without any round
+        assert time.monotonic() < deadline
+    assert cluster.batch()["remaining"] == 20 - done
+
+
+def test_each_failure_is_told_by_project(cluster: Cluster, world: World) -> None:
+    names(world, 3)
+    cluster.batch_service.submit("run", ALL, batch="mine")
+    world.projectdb.update("p0", {"status": "STOP"})
+    world.projectdb.drop("p1")
+    worker = cluster.worker()
+
+    worker.until(lambda: cluster.state() == "failed")
+
+    assert cluster.batch()["errors"] == {
+        "p0": "it is STOP; it must be RUNNING or DEBUG",
+        "p1": "there is no such project",
+    }
+    assert cluster.batch()["done"] == 1
+
+
+def test_the_job_of_a_dead_member_is_completed_and_nothing_is_started_twice(
+    cluster: Cluster, world: World
+) -> None:
+    made = names(world, 40)
+    for name in made:
+        world.script_is_known(name)
+    cluster.batch_service.submit("run", ALL, batch="mine")
+    dead = cluster.worker(epoch=1)
+    dead.scheduler.local_jobs._share = 0
+    dead.until(lambda: sum(bool(world.statuses(name)) for name in made) >= 15)
+    dead.die()
+    before = [s["project"] for s in world.dispatched() if s["taskid"] == "on_start"]
+
+    after = cluster.worker(epoch=2)
+    after.until(lambda: cluster.state() == "done")
+    for name in made:
+        world.script_is_known(name)
+    again: list[str] = []
+
+    def all_are_started() -> bool:
+        again.extend(s["project"] for s in world.dispatched() if s["taskid"] == "on_start")
+        return {*before, *again} == set(made)
+
+    after.until(all_are_started)
+    assert len(again) == len(set(again))
+    assert cluster.batch()["done"] == 40
+
+
+def test_a_member_that_ends_gives_back_with_what_is_done(cluster: Cluster, world: World) -> None:
+    names(world, 20)
+    worker = cluster.worker()
+    worker.scheduler.local_jobs._share = 0
+    cluster.batch_service.submit("stop", ALL, batch="mine")
+    worker.until(lambda: len(stopped(world)) >= 5)
+    worker.stop()
+
+    told = cluster.batch()
+    assert told["jobs"]["running"] == 0
+    assert told["done"] == len(stopped(world)) >= 5
+
+
+def test_a_slot_that_moves_takes_its_job_along(cluster: Cluster, world: World) -> None:
+    names(world, 20)
+    worker = cluster.worker()
+    worker.scheduler.local_jobs._share = 0
+    cluster.batch_service.submit("stop", ALL, batch="mine")
+    worker.until(lambda: stopped(world))
+    worker.owner.ask_back(range(SLOTS))
+    worker.until(lambda: not worker.scheduler.local_jobs.works())
+
+    assert cluster.batch()["jobs"]["running"] == 0
+    after = cluster.worker(epoch=2)
+    after.until(lambda: cluster.state() == "done")
+
+
+def test_a_cancelled_batch_stops_where_it_is(cluster: Cluster, world: World) -> None:
+    names(world, 40)
+    worker = cluster.worker()
+    worker.scheduler.local_jobs._share = 0
+    cluster.batch_service.submit("stop", ALL, batch="mine")
+    worker.until(lambda: len(stopped(world)) >= 2)
+
+    cluster.batch_service.cancel("mine")
+    slow = threading.Event()
+
+    def is_over() -> bool:
+        slow.wait(0.1)  # so that it is not through before the cancellation is seen
+        return cluster.state() == "cancelled"
+
+    worker.until(is_over)
+
+    done = len(stopped(world))
+    assert done < 40
+    assert cluster.batch()["done"] == done
+
+
+def test_a_job_whose_claimant_is_gone_is_laid_aside(cluster: Cluster, world: World) -> None:
+    names(world, 20)
+    worker = cluster.worker()
+    worker.scheduler.local_jobs._share = 0
+    cluster.batch_service.submit("stop", ALL, batch="mine")
+    worker.until(lambda: stopped(world))
+
+    worker.claimant = None
+    worker.runner.wake()
+
+    deadline = time.monotonic() + DEADLINE
+    while worker.scheduler.local_jobs.works():  # without any round
+        assert time.monotonic() < deadline
+    assert cluster.batch()["jobs"]["running"] > 0, "it is not ours to give back"
+
+
+def test_a_database_that_fails_is_tried_again_and_then_told(cluster: Cluster, world: World) -> None:
+    class Failing:
+        def __init__(self, inner: Any) -> None:
+            self._inner = inner
+            self.tried = 0
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._inner, name)
+
+        def update(self, name: str, *args: Any, **kwargs: Any) -> Any:
+            if name == "p1":
+                self.tried += 1
+                raise OSError("disk full")
+            return self._inner.update(name, *args, **kwargs)
+
+    made = names(world, 10)
+    failing = Failing(world.database("project"))
+    worker = cluster.worker(projectdb=failing)
+    cluster.batch_service.submit("stop", ALL, batch="mine")
+    worker.until(lambda: cluster.state() == "failed")
+
+    assert failing.tried == RULES.tries
+    assert stopped(world) == set(made) - {"p1"}
+    assert cluster.batch()["errors"] == {"p1": "OSError('disk full')"}
+
+
+def test_work_goes_on_while_zookeeper_is_away_and_that_is_said_once(
+    cluster: Cluster, world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "pyspider_zk.jobs")
+    made = names(world, 20)
+    worker = cluster.worker()
+    worker.until(lambda: len(worker.scheduler.fence.held) == SLOTS)
+    worker.scheduler.local_jobs._share = 0
+    cluster.batch_service.submit("stop", ALL, batch="mine")
+    jobs = sum(cluster.batch()["jobs"].values())
+    worker.until(lambda: len(worker.scheduler.local_jobs.works()) == jobs)
+    worker.jobs.away = True
+    worker.until(lambda: stopped(world) == set(made) and worker.jobs.refused > 2)
+    worker.jobs.away = False
+    worker.until(lambda: cluster.state() == "done" and "answers again" in caplog.text)
+
+    assert len([r for r in caplog.records if "answer" in r.message]) == 2
+
+
+def test_jobs_outlast_ten_minutes_without_zookeeper(
+    cluster: Cluster, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = names(world, 20)
+    worker = cluster.worker()
+    worker.until(lambda: len(worker.scheduler.fence.held) == SLOTS)
+    worker.scheduler.local_jobs._share = 0
+    cluster.batch_service.submit("stop", ALL, batch="mine")
+    worker.until(lambda: worker.scheduler.local_jobs.works())
+    begun = len(worker.scheduler.local_jobs.works())
+    worker.jobs.away = True
+    monkeypatch.setattr(runner, "REPORT", 0.001)  # 10 minutes of looks, one a second
+    worker.until(lambda: worker.jobs.refused > 600)
+    assert len(worker.scheduler.local_jobs.works()) >= begun
+
+    worker.jobs.away = False
+    worker.until(lambda: cluster.state() == "done")
+
+    assert stopped(world) == set(made)
+    done = cluster.jobs.batch("mine").jobs[JobState.DONE].values()  # type: ignore[union-attr]
+    assert {(job.attempts, job.deaths) for job in done} == {(0, 0)}
+
+
+def test_a_job_waits_for_a_database_and_is_reported_meanwhile(
+    cluster: Cluster, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "CANCEL", 0.05)
+    made = names(world, 20)
+    worker = cluster.worker()
+    worker.until(lambda: len(worker.scheduler.fence.held) == SLOTS)
+    update = worker.scheduler.projectdb.update
+    away = [True]
+
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        if away:
+            raise DatabaseAway("projectdb does not answer")
+        return update(*args, **kwargs)
+
+    monkeypatch.setattr(worker.scheduler.projectdb, "update", refuse)
+    cluster.batch_service.submit("stop", ALL, batch="mine")
+    worker.until(lambda: worker.scheduler.local_jobs.works())
+    work = worker.scheduler.local_jobs.works()[0]
+    before = work.reported
+    worker.until(lambda: work.reported > before)
+    assert work.verdict is None
+
+    away.clear()
+    worker.until(lambda: cluster.state() == "done")
+    assert stopped(world) == set(made)
+    done = cluster.jobs.batch("mine").jobs[JobState.DONE].values()  # type: ignore[union-attr]
+    assert {(job.attempts, job.deaths) for job in done} == {(0, 0)}
+
+
+def test_a_job_that_waits_for_a_database_keeps_no_other_from_being_done(
+    cluster: Cluster, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting, other = names(world, 2)
+    worker = cluster.worker()
+
+    def refuse(_name: str) -> None:
+        raise DatabaseAway("projectdb does not answer")
+
+    monkeypatch.setattr(worker.scheduler.projectdb, "drop", refuse)
+    cluster.batch_service.submit("delete", Selection(names=(waiting,)), batch="first", priority=999)
+    worker.until(lambda: worker.scheduler.local_jobs.works())
+    cluster.batch_service.submit("stop", Selection(names=(other,)), batch="mine")
+    worker.until(lambda: cluster.state() == "done")
+
+    assert other in stopped(world)
+    assert cluster.batch_service.batch("first")["state"] == "running"
+
+
+def test_a_delete_is_marked_before_it_deletes(cluster: Cluster, world: World) -> None:
+    names(world, 10)
+    worker = cluster.worker()
+    marked: list[bool] = []
+    drop = worker.scheduler.projectdb.drop
+
+    def look(name: str) -> Any:
+        batch = cluster.jobs.batch("mine")
+        assert batch is not None
+        running = batch.jobs[JobState.RUNNING].values()
+        marked.append(any(name in job.progress.get("versions", {}) for job in running))
+        return drop(name)
+
+    worker.scheduler.projectdb.drop = look
+    cluster.batch_service.submit("delete", ALL, batch="mine")
+    worker.until(lambda: cluster.state() == "done")
+
+    assert list(world.projectdb.get_all()) == []
+    assert set(marked) == {True}
+
+
+def test_a_cancelled_delete_is_swept_by_who_comes_after_its_claimant(
+    cluster: Cluster, world: World
+) -> None:
+    world.project("p")
+    worker = cluster.worker()
+    cluster.batch_service.submit("delete", ALL, batch="mine")
+    worker.until(lambda: world.projectdb.get("p") is None)
+    world.database("result").save("p", "t", "http://site.example/t", {})
+    cluster.batch_service.cancel("mine")
+    worker.die()
+
+    after = cluster.worker(epoch=2)
+    after.until(lambda: cluster.batch()["jobs"]["done"])
+
+    assert "p" not in world.database("result").projects
+
+
+def test_a_job_that_cannot_be_laid_down_holds_up_no_other_and_fails(
+    cluster: Cluster, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody may end up holding what nobody works on."""
+    made = names(world, 20)
+    worker = cluster.worker()
+    add, poison = LocalJobs.add, slot_of("p0", SLOTS)
+
+    def fails_for_one(local_jobs: LocalJobs, claim: Claim) -> JobWork:
+        if slot_of(claim.name.project, SLOTS) == poison:
+            raise RuntimeError("no room for it")
+        return add(local_jobs, claim)
+
+    monkeypatch.setattr(LocalJobs, "add", fails_for_one)
+    cluster.batch_service.submit("stop", ALL, batch="mine")
+    worker.until(lambda: cluster.state() == "failed")
+
+    unlaid = {name for name in made if slot_of(name, SLOTS) == poison}
+    assert stopped(world) == set(made) - unlaid
+    assert set(cluster.batch()["errors"]) == unlaid
+    assert "no room for it" in cluster.batch()["errors"]["p0"]
+
+
+def test_what_was_claimed_when_the_job_thread_stumbled_is_begun_at_its_next_look(
+    cluster: Cluster, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = names(world, 20)
+    worker = cluster.worker()
+    add, stumbled = LocalJobs.add, threading.Event()
+
+    def stumble(local_jobs: LocalJobs, claim: Claim) -> JobWork:
+        if not stumbled.is_set():
+            stumbled.set()
+            raise RuntimeError("no room for it")
+        return add(local_jobs, claim)
+
+    monkeypatch.setattr(LocalJobs, "add", stumble)
+    monkeypatch.setattr(worker.jobs, "give_back", refusing(worker.jobs.give_back))
+    cluster.batch_service.submit("stop", ALL, batch="mine")
+    worker.until(lambda: cluster.state() == "done")
+
+    assert stumbled.is_set()
+    assert stopped(world) == set(made)
+
+
+def test_a_hung_loop_loses_its_jobs_with_its_slots(cluster: Cluster, world: World) -> None:
+    """Its process lives and so does its session; only its lease has ended."""
+    made = names(world, 20)
+    hung = cluster.worker(epoch=1)
+    hung.scheduler.local_jobs._share = 0
+    cluster.batch_service.submit("stop", ALL, batch="mine")
+    hung.until(lambda: len(stopped(world)) >= 3)
+    hung.owner.lose_lease()
+
+    after = cluster.worker(epoch=2)
+    after.until(lambda: cluster.state() == "done")
+    hung.runner.wake()
+
+    deadline = time.monotonic() + DEADLINE
+    while hung.scheduler.local_jobs.works():  # without any round: its loop hangs still
+        assert time.monotonic() < deadline
+    assert stopped(world) == set(made)
+    assert cluster.batch()["done"] == 20
+
+
+def test_who_gets_its_slot_back_does_not_go_on_where_another_has_been(
+    cluster: Cluster, world: World
+) -> None:
+    names(world, 20)
+    worker = cluster.worker(epoch=1)
+    worker.scheduler.local_jobs._share = 0
+    cluster.batch_service.submit("stop", ALL, batch="mine")
+    worker.until(lambda: stopped(world))
+    former = worker.scheduler.local_jobs.works()
+    assert former
+
+    worker.owner.grant(range(SLOTS), 3)
+    worker.scheduler.run_once()
+
+    assert all(work.verdict is not None for work in former)
+    worker.until(lambda: cluster.state() == "done")
+
+
+# --- jobs that wait -----------------------------------------------------------------------------
+
+
+def on_starts_that_never_end(cluster: Cluster, world: World, worker: Worker, count: int) -> None:
+    """Have all projects started, and asked to start again so often; no fetcher answers."""
+    cluster.batch_service.submit("start", ALL, batch="first")
+    worker.until(lambda: cluster.batch_service.batch("first")["state"] == "done")
+    for row in world.projectdb.get_all(fields=["name"]):
+        world.script_is_known(row["name"])
+    worker.until(lambda: len(world.fetcher.queue) >= 2 * len(list(world.projectdb.get_all())))
+    for number in range(count):
+        cluster.batch_service.submit("start", ALL, batch=f"again{number}")
+
+
+def test_jobs_that_wait_take_no_places(cluster: Cluster, world: World) -> None:
+    made = names(world, 20)
+    worker = cluster.worker()
+    on_starts_that_never_end(cluster, world, worker, ROOM // SLOTS + 2)
+
+    cluster.batch_service.submit("stop", ALL, batch="mine")
+    worker.until(lambda: cluster.state() == "done")
+
+    assert stopped(world) == set(made)
+    worker.until(lambda: cluster.batch_service.batch("again0")["state"] == "failed")
+
+
+def test_more_jobs_wait_than_a_member_holds(
+    cluster: Cluster, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "ROOM", 4)
+    monkeypatch.setattr(runner, "HELD", 6)
+    monkeypatch.setattr(runner, "CANCEL", 0.1)
+    made = names(world, 20)
+    worker = cluster.worker()
+    on_starts_that_never_end(cluster, world, worker, 4)
+    held = []
+
+    cluster.batch_service.submit("stop", ALL, batch="mine")
+
+    def is_over() -> bool:
+        held.append(len(worker.scheduler.local_jobs.works()))
+        return cluster.state() == "done"
+
+    worker.until(is_over)
+    assert stopped(world) == set(made)
+    assert max(held) <= 6
+
+
+# --- whole members ------------------------------------------------------------------------------
+
+
+@contextmanager
+def member(world: World, settings: Settings) -> Iterator[ClusterScheduler]:
+    """Run a member in threads."""
+    made = ClusterScheduler(
+        **{f"{kind}db": world.database(kind) for kind in ("task", "project", "result")},
+        newtask_queue=None,
+        status_queue=None,
+        out_queue=world.fetcher,
+        data_path=str(world.folder),
+        settings=settings,
+        queues=world.broker.queues(SLOTS),
+    )
+    threads = [
+        threading.Thread(target=made.xmlrpc_run, kwargs={"port": 0}, daemon=True),
+        threading.Thread(target=made.run, daemon=True),
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        yield made
+    finally:
+        made.quit()
+        for thread in threads:
+            thread.join(DEADLINE)
+            assert not thread.is_alive()
+
+
+@pytest.fixture
+def asked(world: World, cluster_settings: Settings) -> Iterator[Callable[..., Any]]:
+    """Give a function that asks one of two members by XML-RPC."""
+    settings = replace(cluster_settings, slots=SLOTS)
+    with member(world, settings), member(world, settings), Directory(settings) as directory:
+        deadline = time.monotonic() + DEADLINE
+        while len(directory.members()) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        asking = Credentials(settings.secret, "ann")
+        yield lambda method, *args: call(
+            next(iter(directory.members().values())), method, *args, credentials=asking
+        )
+
+
+def test_any_member_takes_in_what_all_of_them_carry_out(
+    world: World, asked: Callable[..., Any]
+) -> None:
+    made = names(world, 20)
+    plan = asked("plan_operation", "stop", {"pattern": "p*"})
+    assert (plan["count"], plan["faults"]) == (20, [])
+
+    batch = asked("submit_operation", "stop", {"pattern": "p*"}, {}, "root", "mine")
+    deadline = time.monotonic() + DEADLINE
+    while batch["state"] != "done":
+        assert time.monotonic() < deadline
+        batch = asked("get_batch", "mine")
+
+    assert stopped(world) == set(made)
+    assert asked("list_batches")["items"] == [batch]
+    assert asked("list_projects", {"status": "STOP"}, "name", 0, 1)["total"] == 20
+    assert asked("cancel_batch", "mine")["state"] == "done"
+    said = [event for event in asked("list_events") if event["kind"] == "batch"]
+    assert [(event["who"], event["data"]["batch"]) for event in said] == [("ann", "mine")]
+
+
+@pytest.mark.parametrize(
+    ("method", "args", "code", "told"),
+    [
+        ("submit_operation", ("paint", {"all": True}), 400, "no operation 'paint'"),
+        ("submit_operation", ("stop", {"name": "p"}), 400, "a selection has no name"),
+        ("get_batch", ("nothing",), 404, "no batch 'nothing'"),
+        ("retry_batch", ("nothing",), 404, "no batch 'nothing'"),
+        ("submit_operation", ([], {"all": True}), 400, "operation: Expected `str`"),
+        ("submit_operation", ("stop", {"all": True}, {}, "", "", "high"), 400, "priority: Exp"),
+        ("plan_operation", (7, {"all": True}), 400, "operation: Expected `str`"),
+        ("get_batch", (0.5,), 400, "batch: Expected `str`, got `float`, not 0.5"),
+        ("cancel_batch", ({},), 400, "batch: Expected `str`"),
+        ("retry_batch", (True,), 400, "batch: Expected `str`"),
+        ("list_batches", ("first",), 400, "offset: Expected `int`"),
+        ("list_projects", ({}, []), 400, "sort: Expected `str`"),
+        ("list_projects", ({}, "name", "x"), 400, "offset: Expected `int`"),
+        ("list_projects", ({}, "name", 0, "y"), 400, "limit: Expected `int | null`"),
+        ("list_events", ([],), 400, "after: Expected `int | null`"),
+    ],
+)
+def test_what_cannot_be_done_comes_as_a_fault_with_its_code(
+    asked: Callable[..., Any], method: str, args: tuple[Any, ...], code: int, told: str
+) -> None:
+    with pytest.raises(xmlrpc.client.Fault, match=told) as found:
+        asked(method, *args)
+    assert found.value.faultCode == code
+
+
+def test_between_two_sessions_a_member_asks_for_patience() -> None:
+    def ended() -> BatchService:
+        raise SessionLost("the ZooKeeper session ended")
+
+    functions = operation_functions(ended, ended)
+
+    with pytest.raises(xmlrpc.client.Fault, match="session ended") as found:
+        functions["list_batches"]()
+    assert found.value.faultCode == 503
+
+
+def test_before_it_has_joined_a_member_says_so(world: World, cluster_settings: Settings) -> None:
+    made = ClusterScheduler(
+        **{f"{kind}db": world.database(kind) for kind in ("task", "project", "result")},
+        newtask_queue=None,
+        status_queue=None,
+        out_queue=world.fetcher,
+        data_path=str(world.folder),
+        settings=replace(cluster_settings, slots=SLOTS),
+        queues=world.broker.queues(SLOTS),
+    )
+    for method, args in (("list_projects", ()), ("list_events", ())):
+        with pytest.raises(xmlrpc.client.Fault, match="not joined yet") as found:
+            made.rpc._functions[method](*args)
+        assert found.value.faultCode == 503
+
+
+def test_outcomes_are_told_as_they_are_named() -> None:
+    assert [str(outcome) for outcome in Outcome] == ["done", "failed", "cancelled"]

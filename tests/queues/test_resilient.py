@@ -1,0 +1,400 @@
+"""pyspider's own queues bear a message queue that goes away."""
+
+import logging
+import queue
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+import redis
+import umsgpack  # type: ignore[import-untyped]
+from pyspider.message_queue import connect_message_queue
+
+from pyspider_zk.errors import BadMessage, Unavailable
+from pyspider_zk.local.services import RedisServer
+from pyspider_zk.queues import caps, redis_link
+from pyspider_zk.queues.back_off import BackOff
+from pyspider_zk.queues.resilient import ResilientQueue, SendBuffer
+from tests.queues.away import AwayQueue
+from tests.queues.conftest import RedisBackend
+from tests.support.stand_ins import running
+
+SOON = 0.01  # seconds
+LONG = 60.0  # seconds that no test waits
+LOGGER = logging.getLogger("processor")
+
+
+def back_off_of(pause: float = SOON, grace: float = 0.0) -> BackOff:
+    return BackOff(LOGGER, "work waits", grace, pause)
+
+
+def patient(inner: Any, pause: float = SOON) -> ResilientQueue:
+    return ResilientQueue(inner, back_off_of(pause))
+
+
+def taken(inner: Any) -> list[Any]:
+    found = []
+    while not inner.empty():
+        found.append(inner.get_nowait())
+    return found
+
+
+# -- any queue -------------------------------------------------------------------------------
+
+
+def test_a_queue_that_is_away_looks_empty_and_full() -> None:
+    waiting = patient(AwayQueue(away=True))
+    with pytest.raises(queue.Empty):
+        waiting.get_nowait()
+    with pytest.raises(queue.Full):
+        waiting.put_nowait("body")
+    assert waiting.empty()
+    assert waiting.full()
+    with pytest.raises(Unavailable, match="nobody listens"):
+        waiting.qsize()
+
+
+def test_a_queue_that_answers_is_what_it_is() -> None:
+    waiting = patient(AwayQueue(maxsize=2))
+    waiting.put("a")
+    waiting.put_nowait("b")
+    assert (waiting.full(), waiting.empty(), waiting.qsize()) == (True, False, 2)
+    with pytest.raises(queue.Full):
+        waiting.put_nowait("c")
+    with pytest.raises(queue.Full):
+        waiting.put("c", timeout=SOON)
+    assert [waiting.get(), waiting.get(timeout=LONG)] == ["a", "b"]
+    with pytest.raises(queue.Empty):
+        waiting.get(block=False)
+    with pytest.raises(queue.Empty):
+        waiting.get(timeout=SOON)
+
+
+def test_nobody_asks_while_it_rests() -> None:
+    inner = AwayQueue(away=True)
+    waiting = patient(inner, pause=LONG)
+    for _ in range(5):
+        assert waiting.full()
+        with pytest.raises(queue.Empty):
+            waiting.get(timeout=SOON)
+    assert inner.asked == 1
+
+
+def test_waiting_is_no_spinning(monkeypatch: pytest.MonkeyPatch) -> None:
+    # given
+    back_off = back_off_of(pause=LONG)
+    rests: list[float] = []
+    monkeypatch.setattr(back_off, "rest", rests.append)
+    # when
+    with pytest.raises(queue.Empty):
+        ResilientQueue(AwayQueue(away=True), back_off).get(timeout=SOON)
+    # then
+    assert rests
+
+
+@pytest.mark.parametrize("held", [[], ["a"]], ids=["empty", "full"])
+def test_an_empty_or_full_queue_is_a_sign_of_life(
+    held: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    # given
+    caplog.set_level(logging.INFO)
+    inner = AwayQueue(maxsize=1)
+    waiting = patient(inner, pause=1e-9)
+    for body in held:
+        inner.put(body)
+    ask = partial(waiting.put_nowait, "b") if held else waiting.get_nowait
+    # when
+    for inner.away in (True, False):
+        with pytest.raises((queue.Empty, queue.Full)):
+            ask()
+    # then
+    assert [record.levelno for record in caplog.records] == [logging.WARNING, logging.INFO]
+
+
+def test_two_queues_of_one_process_find_out_once() -> None:
+    inner, other = AwayQueue(away=True), AwayQueue(away=True)
+    back_off = back_off_of(pause=LONG)
+    assert ResilientQueue(inner, back_off).full()
+    assert ResilientQueue(other, back_off).full()
+    assert (inner.asked, other.asked) == (1, 0)
+
+
+def test_to_be_told_of_no_limit_is_no_sign_of_life(caplog: pytest.LogCaptureFixture) -> None:
+    # given a queue without a limit, which need not ask to know that it is not full
+    class Endless(AwayQueue):
+        def full(self) -> bool:
+            return False
+
+    caplog.set_level(logging.INFO)
+    waiting = patient(Endless(away=True), pause=0.001)
+    # when
+    for _ in range(20):
+        waiting.full()
+        with pytest.raises(queue.Empty):
+            waiting.get(timeout=SOON)
+    # then
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+
+
+@pytest.mark.parametrize("wait", [{}, {"timeout": LONG}], ids=["endlessly", "for a time"])
+def test_get_waits_for_one_that_is_away(wait: dict[str, Any]) -> None:
+    inner = AwayQueue()
+    inner.put("body")
+    inner.away = True
+    got: list[Any] = []
+    waiting = patient(inner)
+    with running(lambda: got.append(waiting.get(**wait))):
+        assert inner.refused.wait(LONG)
+        inner.refused.clear()
+        assert inner.refused.wait(LONG)
+        inner.away = False
+    assert got == ["body"]
+
+
+def test_put_waits_for_one_that_is_away() -> None:
+    inner = AwayQueue(away=True)
+    with running(patient(inner).put, "body"):
+        assert inner.refused.wait(LONG)
+        inner.refused.clear()
+        assert inner.refused.wait(LONG)
+        inner.away = False
+    assert taken(inner) == ["body"]
+
+
+def test_put_waits_for_room() -> None:
+    inner = AwayQueue(maxsize=1)
+    waiting = patient(inner)
+    waiting.put("a")
+    with running(waiting.put, "b"):
+        assert inner.get(timeout=LONG) == "a"
+    assert taken(inner) == ["b"]
+
+
+@pytest.mark.parametrize(
+    "inner", [AwayQueue(away=True), AwayQueue(maxsize=1)], ids=["away", "full"]
+)
+def test_the_end_of_a_process_ends_its_waiting(inner: AwayQueue) -> None:
+    # given
+    back_off = back_off_of()
+    waiting = ResilientQueue(inner, back_off)
+    if not inner.away:
+        inner.put("a")
+    # when
+    with running(waiting.put, "b", raises=Unavailable):
+        back_off.close()
+    # then nobody waits any more
+    inner.away = True
+    with pytest.raises(queue.Empty):
+        waiting.get()
+
+
+# -- what is kept ------------------------------------------------------------------------------
+
+
+def test_what_finds_no_room_is_kept_and_sent_in_order() -> None:
+    inner = AwayQueue(maxsize=2)
+    backlog = SendBuffer(patient(inner))
+    for body in "abcd":
+        backlog.put(body)
+    assert backlog.full()
+    assert backlog.kept == 2
+    assert taken(inner) == ["a", "b"]
+    backlog.put("e")
+    assert taken(inner) == ["c", "d"]
+    assert not backlog.full()
+    assert taken(inner) == ["e"]
+    assert backlog.kept == 0
+
+
+def test_what_is_kept_while_it_is_away_is_flushed() -> None:
+    inner = AwayQueue(away=True)
+    backlog = SendBuffer(patient(inner))
+    for body in "abc":
+        backlog.put(body)
+    with pytest.raises(queue.Full):
+        backlog.flush(SOON)
+    with running(backlog.flush):
+        inner.refused.clear()
+        assert inner.refused.wait(LONG)
+        inner.away = False
+    assert taken(inner) == ["a", "b", "c"]
+
+
+def test_flushing_nothing_asks_nobody() -> None:
+    inner = AwayQueue(away=True)
+    SendBuffer(patient(inner)).flush()
+    assert inner.asked == 0
+
+
+def test_what_can_never_be_sent_is_refused_at_once() -> None:
+    backlog = SendBuffer(patient(AwayQueue(away=True)))
+    with pytest.raises(umsgpack.PackException):
+        backlog.put({"a set": {1}})
+    assert backlog.kept == 0
+
+
+# -- pyspider's queue in Redis -------------------------------------------------------------------
+
+NAME = "fetcher2processor"
+PASSWORD = "hun@ter/2"  # noqa: S105 - no secret
+
+
+@pytest.fixture
+def stock(redis_url: str) -> Iterator[Any]:
+    made = connect_message_queue(NAME, redis_url, maxsize=2)
+    yield made
+    made.redis.close()
+
+
+@pytest.mark.redis
+def test_messages_pass_between_ours_and_pyspiders(stock: Any) -> None:
+    waiting = patient(stock)
+    waiting.put(("task", {"content": b"\x00\xff"}))
+    assert stock.get_nowait() == ["task", {"content": b"\x00\xff"}]
+    stock.put("back")
+    assert waiting.get() == "back"
+    waiting.put("a"), waiting.put("b")
+    assert (waiting.full(), waiting.empty(), waiting.qsize()) == (True, False, 2)
+
+
+@pytest.mark.redis
+def test_a_message_that_cannot_be_decoded_stops_nobody(
+    stock: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    stock.redis.rpush(NAME, b"\xc1")
+    stock.put("good")
+    assert patient(stock).get(timeout=LONG) == "good"
+    assert [record.levelno for record in caplog.records] == [logging.ERROR]
+
+
+@pytest.mark.redis
+def test_a_connection_that_broke_is_no_outage(stock: Any, caplog: pytest.LogCaptureFixture) -> None:
+    waiting = patient(stock)
+    waiting.put("a")
+    stock.redis.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+    waiting.put_nowait("b")
+    assert taken(waiting) == ["a", "b"]
+    assert caplog.records == []
+
+
+@pytest.mark.redis
+def test_a_redis_that_hangs_is_away(
+    own_backend: RedisBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_link, "ANSWER_TIMEOUT", 0.1)
+    waiting = patient(connect_message_queue(NAME, own_backend.url))
+    own_backend.client.execute_command("CLIENT", "PAUSE", 1000, "ALL")
+    with pytest.raises(Unavailable, match=r"[Tt]ime"):
+        waiting.qsize()
+
+
+@pytest.mark.redis
+def test_a_redis_that_was_restarted_keeps_all_and_gets_all(
+    own_redis: RedisServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    # given
+    caplog.set_level(logging.INFO)
+    waiting = patient(connect_message_queue(NAME, own_redis.url))
+    waiting.put("before")
+    own_redis.stop()
+    assert waiting.empty()
+    # when
+    with running(waiting.put, "during"):
+        own_redis.start()
+    # then
+    assert taken(waiting) == ["before", "during"]
+    assert [record.levelno for record in caplog.records] == [logging.WARNING, logging.INFO]
+
+
+@pytest.mark.redis
+def test_a_password_is_taken_over_and_not_told(own_redis: RedisServer) -> None:
+    # given
+    with redis.Redis.from_url(own_redis.url) as client:
+        client.config_set("requirepass", PASSWORD)
+    stock = connect_message_queue(NAME, own_redis.url)
+    stock.redis = redis.Redis(port=own_redis.port, password=PASSWORD)
+    # when
+    waiting = patient(stock)
+    waiting.put("body")
+    # then
+    assert waiting.get() == "body"
+    own_redis.stop()
+    with pytest.raises(Unavailable, match=str(own_redis.port)) as caught:
+        waiting.qsize()
+    assert PASSWORD not in str(caught.value)
+
+
+@pytest.mark.redis
+def test_ours_leaves_pyspiders_object_as_it_is(stock: Any) -> None:
+    client = stock.redis
+    patient(stock)
+    assert stock.redis is client
+
+
+@pytest.mark.redis
+def test_a_former_master_is_left_for_whoever_answers_at_its_name(
+    own_backend: RedisBackend,
+) -> None:
+    # given
+    link = redis_link.RedisLink(own_backend.url)
+    with link.client() as client:
+        before = client.client_id()
+    own_backend.client.replicaof("127.0.0.1", "1")
+    # when
+    with pytest.raises(Unavailable, match="read only"), link.client() as client:
+        client.set("a", "b")
+    # then it asks over a new connection
+    with link.client() as client:
+        assert client.client_id() != before
+    link.close()
+
+
+# -- junk ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pages(redis_backend: RedisBackend) -> ResilientQueue:
+    """Give a queue between components, in a real Redis."""
+    return patient(connect_message_queue("fetcher2processor", redis_backend.url))
+
+
+@pytest.mark.redis
+@pytest.mark.parametrize(
+    "raw",
+    [b"", b"\xc1", b"\xdb\xff", b"\x91" * 100_000, b"\x81" * 100_000, b"\xd9\x02\xc3\x28"],
+    ids=["empty", "unused", "short", "lists", "mappings", "text"],
+)
+def test_what_is_no_message_is_dropped_and_the_next_one_taken(
+    redis_backend: RedisBackend, pages: ResilientQueue, raw: bytes
+) -> None:
+    redis_backend.client.rpush("fetcher2processor", raw)
+    pages.put_nowait(1)
+    with pytest.raises(queue.Empty):
+        pages.get_nowait()
+    assert pages.get_nowait() == 1
+
+
+@pytest.mark.redis
+def test_a_key_of_another_type_is_moved_out_of_the_way(
+    redis_backend: RedisBackend, pages: ResilientQueue
+) -> None:
+    redis_backend.client.set("fetcher2processor", "x")
+    pages.put_nowait(1)
+    assert (pages.qsize(), pages.full(), pages.get_nowait()) == (1, False, 1)
+
+
+@pytest.mark.redis
+def test_a_message_that_is_too_large_is_neither_sent_nor_fetched(
+    redis_backend: RedisBackend,
+    pages: ResilientQueue,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(caps, "PAGE", 100)
+    redis_backend.client.rpush("fetcher2processor", b"x" * 101)
+    pages.put_nowait(1)
+    with pytest.raises(BadMessage, match="limit is 100"):
+        pages.put_nowait("x" * 101)
+    assert pages.get_nowait() == 1
+    assert "101 bytes" in caplog.text

@@ -1,0 +1,178 @@
+"""The XML-RPC server of a member."""
+
+import socket
+import threading
+import xmlrpc.client
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from pyspider_zk.rpc.server import RpcServer
+from tests.support.stand_ins import running
+
+LOOPBACK = "127.0.0.1"
+Serve = Callable[..., int]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Give a function that serves functions and returns the port."""
+    with ExitStack() as stack:
+
+        def serve(**functions: Any) -> int:
+            server = RpcServer(functions)
+            stack.enter_context(running(server.serve, LOOPBACK, 0))
+            stack.callback(server.stop)
+            return server.port(10)
+
+        yield serve
+
+
+def call(port: int, method: str, *args: Any, path: str = "/") -> Any:
+    url = f"http://{LOOPBACK}:{port}{path}"
+    with xmlrpc.client.ServerProxy(url, allow_none=True) as proxy:
+        return getattr(proxy, method)(*args)
+
+
+def bind(port: int) -> socket.socket:
+    return socket.create_server((LOOPBACK, port))
+
+
+def test_port_0_is_any_free_one(serve: Serve) -> None:
+    one, two = serve(name=lambda: "one"), serve(name=lambda: "two")
+    assert one != two
+    assert (call(one, "name"), call(two, "name")) == ("one", "two")
+
+
+@pytest.mark.parametrize("path", ["/", "/RPC2", "/any/path"])
+def test_any_path_is_answered(serve: Serve, path: str) -> None:
+    assert call(serve(name=lambda: "one"), "name", path=path) == "one"
+
+
+def test_none_can_be_sent_and_answered(serve: Serve) -> None:
+    assert call(serve(echo=lambda value: value), "echo", None) is None
+
+
+def test_an_error_of_a_function_comes_as_a_fault(serve: Serve) -> None:
+    port = serve(fail=lambda: {}["missing"])
+    with pytest.raises(xmlrpc.client.Fault, match="KeyError"):
+        call(port, "fail")
+
+
+def test_a_port_that_is_taken_is_told_to_both_threads() -> None:
+    with bind(0) as other:
+        port = other.getsockname()[1]
+        server = RpcServer({})
+        with running(server.serve, LOOPBACK, port, raises=OSError):
+            with pytest.raises(OSError, match="in use"):
+                server.port(10)
+            server.stop()
+
+
+def test_a_server_that_nobody_starts_has_no_port() -> None:
+    with pytest.raises(TimeoutError):
+        RpcServer({}).port(0)
+
+
+def test_two_servers_that_call_each_other_at_the_same_time_do_not_block(serve: Serve) -> None:
+    # given
+    both = threading.Barrier(2)
+    ports: dict[str, int] = {}
+
+    def ask(other: str) -> Any:
+        both.wait(10)
+        return call(ports[other], "name")
+
+    for name in ("one", "two"):
+        ports[name] = serve(name=lambda name=name: name, ask=ask)
+    # when
+    with ThreadPoolExecutor(2) as pool:
+        one = pool.submit(call, ports["one"], "ask", "two")
+        two = pool.submit(call, ports["two"], "ask", "one")
+        # then
+        assert (one.result(10), two.result(10)) == ("two", "one")
+
+
+def test_a_call_that_takes_long_holds_up_no_other(serve: Serve) -> None:
+    began, end = threading.Event(), threading.Event()
+
+    def long() -> bool:
+        began.set()
+        return end.wait(10)
+
+    port = serve(long=long, short=lambda: "short")
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(call, port, "long")
+        assert began.wait(10)
+        assert call(port, "short") == "short"
+        end.set()
+        assert answer.result(10) is True
+
+
+def test_stop_frees_the_port_before_it_returns() -> None:
+    server = RpcServer({"name": lambda: "one"})
+    with running(server.serve, LOOPBACK, 0):
+        port = server.port(10)
+        assert call(port, "name") == "one"
+        server.stop()
+        bind(port).close()
+
+
+def test_stop_before_serve_lets_it_end_at_once_and_frees_the_port() -> None:
+    server = RpcServer({})
+    server.stop()
+    server.serve(LOOPBACK, 0)
+    bind(server.port(0)).close()
+
+
+def test_stop_may_be_called_again_at_any_time() -> None:
+    server = RpcServer({})
+    server.stop()
+    server.serve(LOOPBACK, 0)
+    server.stop()
+    server.stop()
+
+
+def test_stop_may_come_from_a_call_that_the_server_answers() -> None:
+    server = RpcServer({"_quit": lambda: server.stop()})
+    with running(server.serve, LOOPBACK, 0):
+        assert call(server.port(10), "_quit") is None
+
+
+def test_a_client_that_does_not_wait_for_its_answer_disturbs_nobody(
+    serve: Serve, capfd: pytest.CaptureFixture[str]
+) -> None:
+    # given
+    began, gone, done = threading.Event(), threading.Event(), threading.Event()
+
+    def long() -> str:
+        began.set()
+        gone.wait(10)
+        done.set()
+        return "x" * 10_000_000
+
+    port = serve(long=long, short=lambda: "short")
+    # when
+    body = xmlrpc.client.dumps((), "long").encode()
+    with socket.create_connection((LOOPBACK, port)) as client:
+        head = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/xml\r\n"
+        head += f"Content-Length: {len(body)}\r\n\r\n"
+        client.sendall(head.encode() + body)
+        assert began.wait(10)
+    gone.set()
+    assert done.wait(10)
+    # then
+    assert call(port, "short") == "short"
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="there is no IPv6")
+def test_an_ipv6_address_can_be_bound() -> None:
+    server = RpcServer({"name": lambda: "six"})
+    with running(server.serve, "::1", 0):
+        with xmlrpc.client.ServerProxy(f"http://[::1]:{server.port(10)}/") as proxy:
+            assert proxy.name() == "six"
+        server.stop()

@@ -1,0 +1,202 @@
+"""Nothing is deleted, saved or forgotten behind a shut fence; a crash leaves nothing clean."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pyspider_zk.config import Settings
+from pyspider_zk.errors import ClusterError, FenceClosed
+from pyspider_zk.projects.slots import slot_of
+from pyspider_zk.scheduling.member import ClusterScheduler
+from pyspider_zk.scheduling.scheduler import SlotScheduler
+from pyspider_zk.testing import SoleOwner
+from tests.support.stand_ins import running
+from tests.support.world import SLOTS, World
+
+Task = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def owner() -> SoleOwner:
+    """Give an owner of everything."""
+    return SoleOwner(SLOTS)
+
+
+@pytest.fixture
+def scheduler(world: World, task: Task, owner: SoleOwner) -> SlotScheduler:
+    """Give a scheduler with a project that has tasks and a result."""
+    world.project("p")
+    world.script_is_known("p")
+    world.new(task("p"))
+    world.database("result").save("p", "t", "http://site.example/t", {})
+    made = world.scheduler(owner)
+    made.run_once()
+    return made
+
+
+def tables(world: World, kind: str) -> set[str]:
+    """Return the projects that have a table in a database."""
+    database = world.database(kind)
+    database._list_project()
+    return set(database.projects)
+
+
+def test_no_table_is_dropped_behind_a_shut_fence(
+    world: World, scheduler: SlotScheduler, owner: SoleOwner
+) -> None:
+    owner.lose_lease()
+
+    with pytest.raises(FenceClosed):
+        scheduler.delete("p")
+
+    assert tables(world, "task") == tables(world, "result") == {"p"}
+
+
+def test_results_stay_if_the_fence_shuts_after_the_tasks_are_dropped(
+    world: World,
+    scheduler: SlotScheduler,
+    owner: SoleOwner,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drop = scheduler.taskdb.drop
+
+    def drop_and_lose(name: str) -> None:
+        drop(name)
+        owner.lose_lease()
+
+    monkeypatch.setattr(scheduler.taskdb, "drop", drop_and_lose)
+
+    with pytest.raises(FenceClosed):
+        scheduler.delete("p")
+
+    assert tables(world, "result") == {"p"}
+    assert world.projectdb.get("p", ["name"])
+
+
+def test_no_clean_record_is_saved_behind_a_shut_fence(
+    world: World, scheduler: SlotScheduler, owner: SoleOwner
+) -> None:
+    owner.ask_back(range(SLOTS))
+    owner.lose_lease()
+
+    scheduler.run_once()
+
+    record = world.queues.records.load(slot_of("p", SLOTS))
+    assert scheduler.fence.held == {}
+    assert record is None or not record["clean"]
+
+
+def test_no_record_of_a_minute_is_saved_behind_a_shut_fence(
+    world: World, scheduler: SlotScheduler, owner: SoleOwner
+) -> None:
+    world.broker.records.clear()
+    owner.lose_lease()
+
+    scheduler._dump_cnt()
+
+    assert world.broker.records == {}
+
+
+def test_what_was_selected_when_the_fence_shut_is_sent_when_it_opens(
+    world: World,
+    scheduler: SlotScheduler,
+    owner: SoleOwner,
+    task: Task,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scheduler.run_once()
+    world.dispatched()
+    world.new(task("p", "second"))
+    scheduler._check_request()
+    take = type(scheduler.projects["p"].task_queue).get
+
+    def take_and_lose(queue: Any) -> Any:
+        taken = take(queue)
+        owner.lose_lease()
+        return taken
+
+    monkeypatch.setattr(type(scheduler.projects["p"].task_queue), "get", take_and_lose)
+    scheduler._check_select()
+    monkeypatch.undo()
+    assert world.dispatched() == []
+    owner.renew_lease()
+    scheduler.run_once()
+
+    assert [each["taskid"] for each in world.dispatched()] == ["second"]
+
+
+# -- whole members --------------------------------------------------------------------------------
+
+
+class Member(ClusterScheduler):
+    """A member that owns everything, and whose rounds the test may make fail."""
+
+    failure: Exception | None = None
+    rounds = 0
+
+    def run_once(self) -> None:
+        self.rounds += 1
+        if self.failure is not None:
+            raise self.failure
+        super().run_once()
+
+
+@pytest.fixture
+def member(world: World, task: Task, owner: SoleOwner) -> Member:
+    """Give a member that has not begun."""
+    world.project("p")
+    world.script_is_known("p")
+    world.new(task("p"))
+    made = Member(
+        **{f"{kind}db": world.database(kind) for kind in ("task", "project", "result")},
+        newtask_queue=None,
+        status_queue=None,
+        out_queue=world.fetcher,
+        data_path=str(world.folder),
+        settings=replace(Settings(), slots=SLOTS),
+        queues=world.broker.queues(SLOTS),
+        coordinate=lambda *_: owner,
+    )
+    threading.Thread(target=made.xmlrpc_run, kwargs={"port": 0}, daemon=True).start()
+    return made
+
+
+def test_a_crash_leaves_no_clean_record(
+    world: World, member: Member, eventually: Callable[..., None]
+) -> None:
+    with running(member.run, raises=ClusterError):
+        eventually(lambda: not world.fetcher.empty())
+        member.failure = ClusterError("the coordinator failed")
+
+    record = world.queues.records.load(slot_of("p", SLOTS))
+    assert record is None or not record["clean"]
+
+
+def test_an_orderly_end_leaves_a_clean_record(
+    world: World, member: Member, eventually: Callable[..., None]
+) -> None:
+    with running(member.run):
+        eventually(lambda: not world.fetcher.empty())
+        member.quit()
+
+    record = world.queues.records.load(slot_of("p", SLOTS))
+    assert record is not None
+    assert record["clean"]
+
+
+def test_no_number_of_failed_rounds_ends_a_member(
+    world: World,
+    member: Member,
+    eventually: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pyspider_zk.scheduling.member.FAILED_PAUSE", 0.01)
+    member.failure = RuntimeError("whatever")
+    with running(member.run):
+        eventually(lambda: member.rounds > 2 * member.EXCEPTION_LIMIT)
+        member.failure = None
+        eventually(lambda: not world.fetcher.empty())
+        member.quit()

@@ -1,0 +1,91 @@
+"""Every tick is sent once, whatever happens to clocks and owners."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspider_zk.scheduling.cron import CATCH_UP, Cron
+
+NOON = 1_000_000_000
+
+
+def counted_from(start: int) -> Cron:
+    ticks = Cron()
+    ticks.start("p", start)
+    return ticks
+
+
+@given(
+    interval=st.integers(1, 90),
+    steps=st.lists(st.integers(0, CATCH_UP), max_size=12),
+    start=st.integers(NOON, NOON + 90),
+)
+def test_each_multiple_of_the_interval_comes_once_however_often_is_asked(
+    interval: int, steps: list[int], start: int
+) -> None:
+    # given
+    ticks = counted_from(start)
+    now, sent = start, []
+    # when
+    for step in steps:
+        now += step
+        sent += ticks.due("p", interval, now)
+    # then
+    assert sent == [second for second in range(start + 1, now + 1) if second % interval == 0]
+
+
+@given(interval=st.integers(1, 90), moments=st.lists(st.integers(NOON, NOON + 500), max_size=12))
+def test_no_tick_comes_twice_though_the_clock_goes_back(interval: int, moments: list[int]) -> None:
+    ticks = counted_from(NOON)
+    sent = [tick for now in moments for tick in ticks.due("p", interval, now)]
+    assert len(sent) == len(set(sent))
+
+
+def test_a_new_owner_whose_clock_is_behind_repeats_nothing() -> None:
+    # given
+    former = counted_from(NOON)
+    assert list(former.due("p", 10, NOON + 20)) == [NOON + 10, NOON + 20]
+    taken_over = former.last("p")
+    assert taken_over is not None
+    new = counted_from(taken_over)
+    # when its clock is 15 seconds behind
+    early = new.due("p", 10, NOON + 5)
+    late = new.due("p", 10, NOON + 30)
+    # then
+    assert [*early, *late] == [NOON + 30]
+
+
+def test_a_clock_that_was_far_ahead_stops_no_project_for_long() -> None:
+    ticks = counted_from(NOON + 10 * CATCH_UP)
+    assert list(ticks.due("p", 10, NOON)) == []
+    assert list(ticks.due("p", 10, NOON + 10)) == [NOON + 10]
+
+
+def test_ticks_missed_longer_ago_than_the_limit_are_lost() -> None:
+    ticks = counted_from(NOON)
+    due = ticks.due("p", 600, NOON + 10 * CATCH_UP)
+    assert len(due) == CATCH_UP // 600
+    assert due[-1] <= NOON + 10 * CATCH_UP
+
+
+def test_a_project_without_a_tick_misses_none_while_it_has_none() -> None:
+    ticks = counted_from(NOON)
+    assert not ticks.due("p", 0, NOON + 100)
+    assert list(ticks.due("p", 10, NOON + 110)) == [NOON + 110]
+
+
+def test_an_unknown_project_begins_at_now() -> None:
+    assert not Cron().due("p", 1, NOON)
+
+
+def test_a_dropped_project_begins_anew() -> None:
+    ticks = counted_from(NOON)
+    ticks.drop("p")
+    assert ticks.last("p") is None
+    assert not ticks.due("p", 1, NOON + 100)
+
+
+def test_projects_are_counted_each_by_itself() -> None:
+    ticks = counted_from(NOON)
+    ticks.start("q", NOON + 5)
+    assert list(ticks.due("p", 5, NOON + 10)) == [NOON + 5, NOON + 10]
+    assert list(ticks.due("q", 5, NOON + 10)) == [NOON + 10]

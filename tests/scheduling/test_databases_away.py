@@ -1,0 +1,417 @@
+"""A database that is away stops nobody's process and loses nothing; a bad message is no outage."""
+
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspider.database.sqlite.taskdb import TaskDB
+
+from pyspider_zk.databases import breaker as breaker_module
+from pyspider_zk.databases.active_rows import active_rows
+from pyspider_zk.databases.breaker import PAUSES, Breaker
+from pyspider_zk.databases.guarded import Guarded
+from pyspider_zk.errors import DatabaseAway
+from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.scheduling.scheduler import SlotScheduler
+from pyspider_zk.testing import SoleOwner
+from pyspider_zk.workers.loaded_scripts import ExistingProjects
+from pyspider_zk.zookeeper.clock import boottime
+from tests.support.stand_ins import locked, running
+from tests.support.world import SLOTS, World, granted
+
+Task = Callable[..., dict[str, Any]]
+ACTIVE, SUCCESS = TaskDB.ACTIVE, TaskDB.SUCCESS
+
+
+@contextmanager
+def moved(file: Path) -> Iterator[None]:
+    """Move a database file out of the way, and back to its place."""
+    elsewhere = file.with_suffix(".moved")
+    file.rename(elsewhere)
+    yield
+    elsewhere.rename(file)
+
+
+@contextmanager
+def replaced(file: Path) -> Iterator[None]:
+    """Put junk in place of a database file, and restore it, as another file, from a copy."""
+    elsewhere = file.with_suffix(".copy")
+    shutil.copy(file, elsewhere)
+    file.unlink()
+    file.write_bytes(os.urandom(8192))
+    yield
+    elsewhere.rename(file)
+
+
+OUTAGES = [locked, moved, replaced]
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a database that was away be asked again in the next round."""
+    monkeypatch.setattr(breaker_module, "PAUSES", (1e-9,))
+
+
+def rounds(scheduler: SlotScheduler, count: int) -> None:
+    """Run rounds as the scheduler's loop does; only an outage may end one early."""
+    for _ in range(count):
+        with suppress(DatabaseAway):
+            scheduler.run_once()
+
+
+def crawling(world: World, task: Task) -> SlotScheduler:
+    """Give a scheduler with a project that has one task at the fetcher."""
+    world.project("p")
+    world.script_is_known("p")
+    world.new(task("p", "first"))
+    scheduler = world.scheduler()
+    rounds(scheduler, 2)
+    return scheduler
+
+
+def unread(world: World) -> int:
+    """Return how many messages are not acknowledged."""
+    return sum(world.queues.slot_queues.lengths().values())
+
+
+@pytest.mark.parametrize("outage", OUTAGES)
+def test_messages_wait_while_the_task_database_is_away(
+    world: World, task: Task, outage: Callable[[Path], Any]
+) -> None:
+    scheduler = crawling(world, task)
+    (first,) = world.dispatched()
+
+    with outage(world.folder / "task.db"):
+        world.finish(first)
+        world.new(*(task("p", f"t{n}") for n in range(20)))
+        rounds(scheduler, 8)
+        assert unread(world) == 21
+        assert scheduler.away == ("taskdb",)
+    rounds(scheduler, 8)
+
+    assert unread(world) == 0
+    assert world.queues.slot_queues.dead_letters(10) == []
+    assert len(world.dispatched()) == 20
+    assert world.statuses("p")["first"] == SUCCESS
+    assert scheduler.away == ()
+
+
+@pytest.mark.parametrize("outage", OUTAGES)
+def test_what_is_due_goes_back_while_the_task_database_is_away(
+    world: World, task: Task, outage: Callable[[Path], Any]
+) -> None:
+    world.project("p")
+    world.new(*(task("p", each) for each in "abcd"))
+    scheduler = world.scheduler()
+    rounds(scheduler, 1)
+    world.script_is_known("p")
+
+    with outage(world.folder / "task.db"):
+        scheduler.taskdb.reconnect()  # a file that is open can be read wherever it was moved
+        rounds(scheduler, 5)
+        assert len(scheduler.projects["p"].task_queue) == 4
+        assert scheduler.projects["p"].task_queue.processing.qsize() == 0
+    rounds(scheduler, 3)
+
+    assert sorted(each["taskid"] for each in world.dispatched()) == list("abcd")
+
+
+@pytest.mark.parametrize("outage", OUTAGES)
+def test_crawling_goes_on_while_the_project_database_is_away(
+    world: World, task: Task, outage: Callable[[Path], Any]
+) -> None:
+    scheduler = crawling(world, task)
+    world.dispatched()
+
+    with outage(world.folder / "project.db"):
+        scheduler._force_update_project = True
+        world.new(task("p", "second"))
+        rounds(scheduler, 4)
+        assert [each["taskid"] for each in world.dispatched()] == ["second"]
+        assert scheduler.away == ("projectdb",)
+    world.database("project").update("p", {"status": "STOP"})
+    rounds(scheduler, 2)
+
+    assert not scheduler.projects["p"].active
+
+
+@pytest.mark.parametrize("kind", ["task", "project"])
+@pytest.mark.parametrize("outage", OUTAGES)
+def test_a_takeover_during_an_outage_is_made_good_afterwards(
+    world: World, task: Task, kind: str, outage: Callable[[Path], Any]
+) -> None:
+    crawling(world, task)
+    world.dispatched()
+    after = world.scheduler(SoleOwner(SLOTS, ()))
+    rounds(after, 1)
+
+    with outage(world.folder / f"{kind}.db"):
+        after.fence.ownership.grant(range(SLOTS), 2)
+        rounds(after, 3)
+        assert len(after.fence.held) == SLOTS
+    world.script_is_known("p")
+    after._force_update_project = True
+    rounds(after, 4)
+
+    assert [each["taskid"] for each in world.dispatched()] == ["first"]
+    assert len(after.quarantine) == 0
+
+
+def test_a_file_that_was_moved_away_is_not_made_anew(world: World, task: Task) -> None:
+    scheduler = crawling(world, task)
+    file = world.folder / "project.db"
+
+    with moved(file):
+        scheduler._force_update_project = True
+        rounds(scheduler, 3)
+        assert not file.exists()
+
+    assert set(scheduler.projects) == {"p"}
+
+
+def test_a_file_that_may_only_be_read_is_away(task: Task) -> None:
+    with _without_rights() as folder:
+        world = World(folder)
+        scheduler = crawling(world, task)
+        world.dispatched()
+        world.new(task("p", "second"))
+        for path in (folder / "task.db", folder):
+            path.chmod(path.stat().st_mode & 0o555)
+        rounds(scheduler, 5)
+        assert unread(world) == 1
+        assert scheduler.away == ("taskdb",)
+        for path in (folder, folder / "task.db"):
+            path.chmod(path.stat().st_mode | 0o200)
+        rounds(scheduler, 3)
+        assert [each["taskid"] for each in world.dispatched()] == ["second"]
+
+
+def test_a_message_that_no_database_takes_is_no_outage(
+    world: World, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduler = crawling(world, task)
+    world.dispatched()
+    original = scheduler.taskdb._inner.insert
+    monkeypatch.setattr(
+        scheduler.taskdb._inner,
+        "insert",
+        lambda project, taskid, obj: (
+            scheduler.taskdb._inner._execute("INSERT INTO nowhere VALUES (1)")
+            if taskid == "bad"
+            else original(project, taskid, obj)
+        ),
+    )
+    world.new(task("p", "bad"), task("p", "good"))
+
+    rounds(scheduler, 3)
+
+    assert [each["taskid"] for each in world.dispatched()] == ["good"]
+    assert scheduler.away == ()
+
+
+def test_a_write_that_waits_for_a_lock_does_not_land_after_the_lease(
+    world: World, task: Task
+) -> None:
+    owner = SoleOwner(SLOTS)
+    world.project("p")
+    world.new(task("p", "first"))
+    scheduler = world.scheduler(owner)
+    rounds(scheduler, 1)
+    world.new(task("p", "late"))
+
+    with locked(world.folder / "task.db", seconds=1.5):
+        owner.view = owner.view.renewed(boottime() + 0.5)
+        rounds(scheduler, 1)
+
+    assert set(world.statuses("p")) == {"first"}
+    assert unread(world) == 1
+
+
+def test_a_long_load_keeps_no_other_process_from_writing(world: World, task: Task) -> None:
+    taskdb = world.database("task")
+    for number in range(2 * TaskDB.ROWS_PER_PAGE + 1):
+        taskdb.insert("p", f"t{number}", {**task("p", f"t{number}"), "status": ACTIVE})
+    rows = active_rows(Guarded(taskdb, Breaker("taskdb")), "p", ["taskid", "schedule"])
+    found = [next(rows)]
+
+    other = sqlite3.connect(world.folder / "task.db", timeout=0)
+    with other:
+        other.execute("UPDATE taskdb_p SET updatetime = 1 WHERE taskid = 't0'")
+    other.close()
+
+    found += rows
+    assert len({row["taskid"] for row in found}) == 2 * TaskDB.ROWS_PER_PAGE + 1
+
+
+def test_a_task_database_without_a_table_is_probed_for_writing(world: World) -> None:
+    breaker = Breaker("taskdb")
+    guarded = Guarded(world.database("task"), breaker)
+
+    with locked(world.folder / "task.db"):
+        for _ in range(3):
+            with pytest.raises(DatabaseAway):
+                guarded.insert("p", "t", {"url": ""})
+            assert breaker.is_open
+
+
+def test_a_database_without_copy_serves_other_threads_too(world: World) -> None:
+    world.project("p")
+    inner = world.database("project")
+    del inner.copy
+
+    copied = Guarded(inner, Breaker("projectdb")).copy()
+
+    assert copied.get("p", fields=["name"]) == {"name": "p"}
+
+
+class Clock:
+    """A clock that the test moves."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_the_pauses_grow_to_a_bound_and_the_loss_is_said_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(breaker_module, "PAUSES", PAUSES)
+    caplog.set_level("INFO")
+    clock = Clock()
+    breaker = Breaker("taskdb", clock)
+    pauses = []
+    for _ in range(8):
+        breaker.failed(OSError("no route"))
+        pauses.append(round(breaker.left, 3))
+        clock.now += breaker.left
+    breaker.answered()
+    breaker.answered()
+
+    assert pauses == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 4.0, 4.0]
+    assert caplog.text.count("taskdb is away") == 1
+    assert caplog.text.count("taskdb answers again") == 1
+    assert not breaker.is_open
+
+
+def test_one_that_is_away_is_not_asked_before_the_pause_is_over(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(breaker_module, "PAUSES", (1.0,))
+    clock = Clock()
+    world.project("p")
+    guarded = Guarded(world.projectdb, Breaker("projectdb", clock))
+    with moved(world.folder / "project.db"):
+        world.projectdb.reconnect()
+        with pytest.raises(DatabaseAway):
+            guarded.get("p")
+
+    with pytest.raises(DatabaseAway):
+        guarded.get("p")
+    clock.now += 1.0
+
+    assert guarded.get("p")["name"] == "p"
+
+
+def test_rows_that_end_in_an_outage_say_so(world: World) -> None:
+    for name in "pq":
+        world.project(name)
+    guarded = Guarded(world.projectdb, Breaker("projectdb"))
+
+    def broken() -> Iterator[Any]:
+        yield {"name": "p"}
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorcode = sqlite3.SQLITE_IOERR
+        raise error
+
+    world.projectdb.get_all = lambda fields: broken()  # noqa: ARG005
+
+    rows = guarded.get_all(fields=["name"])
+    assert next(rows) == {"name": "p"}
+    with pytest.raises(DatabaseAway):
+        next(rows)
+
+
+def test_dead_letters_are_none_though_packs_fail_for_long(world: World, task: Task) -> None:
+    scheduler = crawling(world, task)
+    (first,) = world.dispatched()
+    world.finish(first)
+    scheduler._intake._pauses = (0, 0, 0, 0)
+
+    with locked(world.folder / "task.db"):
+        rounds(scheduler, 6)
+    rounds(scheduler, 2)
+
+    assert world.queues.slot_queues.dead_letters(1) == []
+    assert world.statuses("p") == {"first": SUCCESS}
+    assert QueueKind.STATUS in world.queues.slot_queues.lengths()
+
+
+def test_a_second_owner_takes_over_what_the_first_could_not_store(world: World, task: Task) -> None:
+    before = crawling(world, task)
+    world.dispatched()
+    with locked(world.folder / "task.db"):
+        world.new(task("p", "second"))
+        rounds(before, 2)
+    after = world.scheduler(granted(2))
+    world.script_is_known("p")
+
+    rounds(after, 3)
+
+    assert {each["taskid"] for each in world.dispatched()} == {"first", "second"}
+
+
+@contextmanager
+def _without_rights() -> Iterator[Path]:
+    """Give a folder to somebody whom permissions stop, and be that one: root is not."""
+    nobody = 65534
+    folder = Path(tempfile.mkdtemp())
+    is_root = os.geteuid() == 0
+    if is_root:
+        os.chown(folder, nobody, nobody)
+        os.seteuid(nobody)
+    try:
+        yield folder
+    finally:
+        if is_root:
+            os.seteuid(0)
+        folder.chmod(0o700)
+        shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("outage", OUTAGES)
+def test_a_processor_waits_for_a_script_that_it_does_not_know(
+    world: World, outage: Callable[[Path], Any], eventually: Callable[..., None]
+) -> None:
+    script = "from pyspider.libs.base_handler import *\nclass Handler(BaseHandler): pass"
+    world.project("p", script=script)
+    projectdb = world.database("project")
+    manager = ExistingProjects(projectdb, {})
+    found: list[Any] = []
+
+    with ExitStack() as asking:
+        with outage(world.folder / "project.db"):
+            asking.enter_context(running(lambda: found.append(manager.get("p"))))
+            eventually(lambda: manager.projectdb._breaker.is_open)
+            assert found == []
+        eventually(lambda: found)
+
+    assert found[0]["exception"] is None
+
+
+def test_a_processor_that_ends_waits_no_longer(world: World) -> None:
+    world.project("p")
+    projectdb = world.database("project")
+    manager = ExistingProjects(projectdb, {})
+    manager.close()
+
+    with moved(world.folder / "project.db"):
+        projectdb.reconnect()
+        with pytest.raises(DatabaseAway):
+            manager.get("p")

@@ -1,0 +1,308 @@
+"""Messages are applied, then acknowledged; what fails waits its turn."""
+
+from collections.abc import Callable
+
+import pytest
+
+from pyspider_zk.errors import BadMessage, FenceClosed, Unavailable
+from pyspider_zk.queues.api import Delivery, Message, Queues
+from pyspider_zk.queues.memory import MemoryBroker, MemorySlotQueues
+from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.scheduling.entry import InFlightMessage
+from pyspider_zk.scheduling.intake import PAUSES, Apply, Intake
+from pyspider_zk.scheduling.parking import Parking
+
+SLOTS = 4
+LIMIT = 100
+
+
+class Table:
+    """Remembers what was applied, and what is to happen instead, by body."""
+
+    def __init__(self) -> None:
+        self.applied: list[object] = []
+        self.waits: set[object] = set()
+        self.raises: dict[object, Exception] = {}
+
+    def apply(self, entry: InFlightMessage) -> bool:
+        body = entry.delivery.body
+        if body in self.raises:
+            raise self.raises[body]
+        if body in self.waits:
+            return False
+        self.applied.append(body)
+        return True
+
+
+@pytest.fixture
+def broker() -> MemoryBroker:
+    return MemoryBroker()
+
+
+@pytest.fixture
+def queues(broker: MemoryBroker) -> Queues:
+    return broker.queues(SLOTS)
+
+
+@pytest.fixture
+def table() -> Table:
+    return Table()
+
+
+@pytest.fixture
+def send(queues: Queues) -> Callable[..., None]:
+    def send(*bodies: object, slot: int = 0) -> None:
+        queues.slot_queues.publish([Message(QueueKind.STATUS, slot, body) for body in bodies])
+
+    return send
+
+
+def intake_of(queues: Queues, pauses: tuple[int, ...] = (0, 0)) -> Intake:
+    made = Intake(queues.slot_queues, Parking(queues.parking_lot), pauses)
+    made.take(range(SLOTS))
+    return made
+
+
+def round_of(
+    intake: Intake, apply: Apply, limit: int = LIMIT, kind: QueueKind = QueueKind.STATUS
+) -> int:
+    """Read, run and settle; return how many messages are done."""
+    intake.read(limit)
+    done = intake.run_parked(lambda _: True, dict.fromkeys(QueueKind, apply))
+    done += intake.run(kind, apply)
+    intake.settle()
+    return done
+
+
+def left(queues: Queues) -> int:
+    return queues.slot_queues.lengths()[QueueKind.STATUS]
+
+
+def test_messages_are_applied_in_order_and_acknowledged(
+    queues: Queues, table: Table, send: Callable[..., None]
+) -> None:
+    send("a", "b", "c")
+    assert round_of(intake_of(queues), table.apply) == 3
+    assert table.applied == ["a", "b", "c"]
+    assert left(queues) == 0
+
+
+def test_what_must_wait_is_tried_again_before_what_is_new(
+    queues: Queues, table: Table, send: Callable[..., None]
+) -> None:
+    # given
+    intake = intake_of(queues)
+    send("a", "b", "c", "d")
+    table.waits = {"a", "c"}
+    round_of(intake, table.apply)
+    assert table.applied == ["b", "d"]
+    assert left(queues) == 2
+    # when
+    send("e")
+    table.waits = {"a"}
+    round_of(intake, table.apply)
+    table.waits = set()
+    send("f")
+    round_of(intake, table.apply)
+    # then
+    assert table.applied == ["b", "d", "c", "e", "a", "f"]
+    assert left(queues) == 0
+
+
+def test_what_waits_counts_against_the_limit(
+    queues: Queues, table: Table, send: Callable[..., None]
+) -> None:
+    intake = intake_of(queues)
+    send("a", "b", "c")
+    table.waits = {"a", "b"}
+    round_of(intake, table.apply, 2)
+    assert round_of(intake, table.apply, 2) == 0
+    assert table.applied == []
+    table.waits = set()
+    assert round_of(intake, table.apply, 2) == 2
+    assert round_of(intake, table.apply, 2) == 1
+    assert table.applied == ["a", "b", "c"]
+
+
+def test_a_message_that_is_no_task_is_buried_at_once(
+    queues: Queues, table: Table, send: Callable[..., None]
+) -> None:
+    send("a", "b")
+    table.raises["a"] = BadMessage("is no task")
+    round_of(intake_of(queues), table.apply)
+    (letter,) = queues.slot_queues.dead_letters(9)
+    assert (letter.reason, letter.slot) == ("is no task", 0)
+    assert table.applied == ["b"]
+    assert left(queues) == 0
+
+
+def test_a_message_that_fails_again_and_again_is_buried_with_the_reason(
+    queues: Queues, table: Table, send: Callable[..., None]
+) -> None:
+    # given
+    intake = intake_of(queues, pauses=(0, 0))
+    send("a", "b")
+    table.raises["a"] = KeyError("track")
+    # when
+    for _ in range(2):
+        round_of(intake, table.apply)
+    # then it is still there
+    assert table.applied == ["b"]
+    assert left(queues) == 1
+    # when
+    round_of(intake, table.apply)
+    # then
+    (letter,) = queues.slot_queues.dead_letters(9)
+    assert letter.reason == "failed 3 times: KeyError('track')"
+    assert left(queues) == 0
+
+
+def test_a_message_that_cannot_be_buried_now_holds_up_no_other(
+    broker: MemoryBroker, queues: Queues, table: Table, send: Callable[..., None]
+) -> None:
+    # given a message queue that is out of memory: it takes no dead letter before others are gone
+    class OutOfMemory(MemorySlotQueues):
+        def bury(self, delivery: Delivery, reason: str) -> None:
+            if self.lengths()[QueueKind.STATUS] > 1:
+                raise Unavailable("out of memory")
+            super().bury(delivery, reason)
+
+    intake = Intake(OutOfMemory(broker), Parking(queues.parking_lot))
+    intake.take(range(SLOTS))
+    send("a", "b", "c")
+    table.raises["a"] = BadMessage("is no task")
+    # when
+    round_of(intake, table.apply)
+    # then
+    assert table.applied == ["b", "c"]
+    assert (left(queues), queues.slot_queues.dead()) == (1, 0)
+    # and
+    round_of(intake, table.apply)
+    assert (left(queues), queues.slot_queues.dead()) == (0, 1)
+
+
+def test_a_message_that_failed_is_left_alone_for_longer_and_longer(
+    queues: Queues, send: Callable[..., None]
+) -> None:
+    # given
+    tries: list[int] = []
+    intake = intake_of(queues, pauses=(1, 3))
+    send("a")
+
+    def failing(at: int) -> Callable[[InFlightMessage], bool]:
+        def apply(_: InFlightMessage) -> bool:
+            tries.append(at)
+            raise OSError("the database is away")
+
+        return apply
+
+    # when
+    for at in range(10):
+        round_of(intake, failing(at))
+    # then
+    assert tries == [0, 2, 6]
+
+
+def test_a_database_that_is_away_for_half_a_minute_makes_no_dead_letters(
+    queues: Queues, table: Table, send: Callable[..., None]
+) -> None:
+    # given
+    rounds_per_second = 10
+    intake = intake_of(queues, PAUSES)
+    send("a", "b", "c")
+    table.raises = dict.fromkeys("abc", OSError("the database is away"))
+    for _ in range(30 * rounds_per_second):
+        round_of(intake, table.apply)
+    # when it is back
+    table.raises = {}
+    for _ in range(64 * rounds_per_second):
+        round_of(intake, table.apply)
+    # then
+    assert sorted(map(str, table.applied)) == ["a", "b", "c"]
+    assert queues.slot_queues.dead() == 0
+
+
+@pytest.mark.parametrize("error", [FenceClosed("not ours"), Unavailable("no Redis")])
+def test_a_closed_fence_leaves_the_rest_waiting_and_acknowledges_what_is_done(
+    queues: Queues, table: Table, send: Callable[..., None], error: Exception
+) -> None:
+    # given
+    intake = intake_of(queues)
+    send("a", "b", "c", "d")
+    table.waits = {"a"}
+    table.raises["c"] = error
+    # when
+    with pytest.raises(type(error)):
+        round_of(intake, table.apply)
+    # then
+    assert table.applied == ["b"]
+    assert left(queues) == 3
+    # when
+    table.waits, table.raises = set(), {}
+    round_of(intake, table.apply)
+    # then
+    assert table.applied == ["b", "a", "c", "d"]
+    assert left(queues) == 0
+
+
+def test_a_closed_fence_is_no_failure_of_the_message(
+    queues: Queues, table: Table, send: Callable[..., None]
+) -> None:
+    intake = intake_of(queues, pauses=())
+    send("a")
+    table.raises["a"] = FenceClosed("not ours")
+    for _ in range(3):
+        with pytest.raises(FenceClosed):
+            round_of(intake, table.apply)
+    table.raises = {}
+    assert round_of(intake, table.apply) == 1
+    assert queues.slot_queues.dead() == 0
+
+
+def test_what_waits_of_a_dropped_slot_is_the_next_owners(
+    broker: MemoryBroker, queues: Queues, table: Table, send: Callable[..., None]
+) -> None:
+    # given
+    intake = intake_of(queues)
+    send("a", slot=0)
+    send("b", slot=1)
+    table.waits = {"a", "b"}
+    round_of(intake, table.apply)
+    # when
+    intake.drop([0])
+    table.waits = set()
+    round_of(intake, table.apply)
+    # then
+    assert table.applied == ["b"]
+    # and
+    successor, applied = (
+        Intake(broker.queues(SLOTS).slot_queues, Parking(queues.parking_lot)),
+        Table(),
+    )
+    successor.take([0])
+    round_of(successor, applied.apply)
+    assert applied.applied == ["a"]
+
+
+def test_a_slot_that_comes_back_is_read_from_its_oldest_message(
+    queues: Queues, table: Table, send: Callable[..., None]
+) -> None:
+    intake = intake_of(queues)
+    send("a", "b")
+    table.waits = {"a"}
+    round_of(intake, table.apply)
+    intake.drop([0])
+    intake.take([0])
+    table.waits = set()
+    round_of(intake, table.apply)
+    assert table.applied == ["b", "a"]
+
+
+def test_the_kinds_wait_apart(queues: Queues, table: Table, send: Callable[..., None]) -> None:
+    intake = intake_of(queues)
+    send("a")
+    queues.slot_queues.publish([Message(QueueKind.NEWTASK, 0, "n")])
+    table.waits = {"a"}
+    round_of(intake, table.apply)
+    round_of(intake, table.apply, kind=QueueKind.NEWTASK)
+    assert table.applied == ["n"]

@@ -1,0 +1,285 @@
+"""A member dies with messages in hand, in a real Redis: nothing is lost, nothing counts twice."""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyspider_zk.errors import Unavailable
+from pyspider_zk.queues.api import Delivery, Queues, SlotQueues
+from pyspider_zk.queues.back_off import BackOff
+from pyspider_zk.queues.connect import connect
+from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.queues.resilient import ResilientQueue
+from pyspider_zk.scheduling.scheduler import SlotScheduler
+from tests.queues.away import AwayQueue
+from tests.support.world import SLOTS, World
+
+pytestmark = pytest.mark.redis
+
+Task = Callable[..., dict[str, Any]]
+
+
+class Killed(BaseException):
+    """The process is gone: nothing of it runs any more."""
+
+
+class RedisBroker:
+    """Gives each simulated process its own connection to a real Redis."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._opened: list[Queues] = []
+
+    def queues(self, slots: int, limit: int = 0) -> Queues:
+        self._opened.append(connect(self._url, limit, slots))
+        return self._opened[-1]
+
+    def close(self) -> None:
+        for queues in self._opened:
+            queues.close()
+
+
+@pytest.fixture
+def world(tmp_path: Path, redis_url: str) -> Iterator[World]:
+    """Give a world whose message queue is a real Redis, with a project that runs."""
+    made, broker = World(tmp_path), RedisBroker(redis_url)
+    made.broker = broker  # type: ignore[assignment]
+    made.queues = broker.queues(SLOTS)
+    made.project("p")
+    made.script_is_known("p")
+    yield made
+    broker.close()
+
+
+def slot_queues(scheduler: SlotScheduler) -> Any:
+    return scheduler.queues.slot_queues
+
+
+def die(*_: Any, **__: Any) -> None:
+    raise Killed
+
+
+def unapplied(world: World) -> int:
+    return sum(world.queues.slot_queues.lengths().values())
+
+
+def counted(scheduler: SlotScheduler) -> dict[str, int]:
+    found: dict[str, int] = scheduler._cnt["all"].to_dict("sum")["p"]
+    return found
+
+
+def run(scheduler: SlotScheduler, rounds: int = 1) -> None:
+    for _ in range(rounds):
+        scheduler.run_once()
+
+
+# -- death -------------------------------------------------------------------------------------
+
+
+def test_what_a_dead_member_read_comes_back_at_once(
+    world: World, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given a member that dies between reading and applying
+    first = world.scheduler()
+    run(first)
+    world.new(*(task("p", str(number)) for number in range(20)))
+    monkeypatch.setattr(first, "insert_task", die)
+    with pytest.raises(Killed):
+        run(first)
+    assert unapplied(world) == 20
+    # when
+    run(world.scheduler())
+    # then
+    assert sorted(world.statuses("p")) == sorted(map(str, range(20)))
+    assert unapplied(world) == 0
+
+
+def test_new_tasks_that_were_written_and_not_acknowledged_are_written_once(
+    world: World, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given a member that dies between the task database and the acknowledgement
+    first = world.scheduler()
+    run(first)
+    world.new(*(task("p", str(number)) for number in range(20)))
+    _apply_and_die(first, QueueKind.NEWTASK, monkeypatch)
+    assert len(world.statuses("p")) == unapplied(world) == 20
+    # when
+    second = world.scheduler()
+    world.script_is_known("p")
+    run(second, rounds=3)
+    # then
+    assert unapplied(world) == 0
+    sent = [each["taskid"] for each in world.dispatched()]
+    assert sorted(sent) == sorted(map(str, range(20)))
+    assert counted(second)["pending"] == 20
+
+
+def test_a_status_pack_that_was_written_and_not_acknowledged_counts_once(
+    world: World, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given
+    first = world.scheduler()
+    world.new(task("p", "t"))
+    run(first, rounds=2)
+    (sent,) = world.dispatched()
+    world.finish(sent)
+    _apply_and_die(first, QueueKind.STATUS, monkeypatch)
+    assert (world.statuses("p"), unapplied(world)) == ({"t": 2}, 1)
+    # when
+    second = world.scheduler()
+    world.script_is_known("p")
+    run(second, rounds=3)
+    # then
+    assert (world.statuses("p"), unapplied(world)) == ({"t": 2}, 0)
+    assert world.dispatched() == []
+    assert (counted(second)["success"], counted(second).get("pending", 0)) == (1, 0)
+
+
+def test_a_postponed_request_survives_its_member(world: World, task: Task) -> None:
+    # given a task that is with the fetcher, and is to be changed by force
+    first = world.scheduler()
+    world.new(task("p", "t"))
+    run(first, rounds=2)
+    (sent,) = world.dispatched()
+    world.new(task("p", "t", force_update=True, priority=7))
+    run(first)
+    assert unapplied(world) == 0
+    assert [each.length for each in world.queues.parking_lot.waiting().values()] == [1]
+    # when the member dies and the fetch ends
+    world.finish(sent)
+    second = world.scheduler()
+    world.script_is_known("p")
+    run(second, rounds=3)
+    # then it was changed after it was done
+    assert not world.queues.parking_lot.waiting()
+    (again,) = world.dispatched()
+    assert again["schedule"]["priority"] == 7
+
+
+def test_what_is_selected_while_the_fetchers_queue_is_away_is_sent_later(
+    world: World, task: Task
+) -> None:
+    # given
+    scheduler = world.scheduler()
+    fetchers = AwayQueue()
+    back_off = BackOff(logging.getLogger("scheduler"), "scheduling waits", pause=1e-9)
+    scheduler.out_queue = ResilientQueue(fetchers, back_off)
+    world.new(*(task("p", str(number)) for number in range(20)))
+    scheduler._take_in()
+    # when it goes away between two tasks
+    fetchers.put, put = _gone_after(fetchers, 7), fetchers.put  # type: ignore[method-assign]
+    run(scheduler, rounds=3)
+    fetchers.put, fetchers.away = put, False  # type: ignore[method-assign]
+    run(scheduler, rounds=3)
+    # then
+    sent = [each["taskid"] for each in fetchers.queue if each["taskid"] != "_on_get_info"]
+    assert sorted(sent) == sorted(map(str, range(20)))
+
+
+def _gone_after(fetchers: AwayQueue, number: int) -> Callable[..., None]:
+    put = fetchers.put
+
+    def put_or_go(*args: Any, **kwargs: Any) -> None:
+        fetchers.away = len(fetchers.queue) >= number
+        put(*args, **kwargs)
+
+    return put_or_go
+
+
+# -- the bound -----------------------------------------------------------------------------------
+
+
+class Watched:
+    """Slot queues that count how many messages their reader holds at most.
+
+    Attributes:
+        most: that number, by kind.
+    """
+
+    def __init__(self, queues: SlotQueues) -> None:
+        self._queues = queues
+        self._held: dict[QueueKind, set[str]] = {kind: set() for kind in QueueKind}
+        self.most = dict.fromkeys(QueueKind, 0)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._queues, name)
+
+    def read(self, kind: QueueKind, limit: int) -> list[Delivery]:
+        found = self._queues.read(kind, limit)
+        self._held[kind] |= {each.tag for each in found}
+        self.most[kind] = max(self.most[kind], len(self._held[kind]))
+        return found
+
+    def acknowledge(self, deliveries: Sequence[Delivery]) -> None:
+        self._queues.acknowledge(deliveries)
+        for each in deliveries:
+            self._held[each.kind].discard(each.tag)
+
+
+def test_a_member_never_holds_more_than_its_limit(world: World, task: Task) -> None:
+    # given
+    scheduler = world.scheduler()
+    scheduler.LOOP_LIMIT = 5
+    watched = scheduler._intake._queues = Watched(slot_queues(scheduler))  # type: ignore[assignment]
+    world.new(*(task("p", str(number)) for number in range(12)))
+    run(scheduler, rounds=6)
+    # when nearly all that arrives must wait until it is fetched
+    sent = {each["taskid"]: each for each in world.dispatched()}
+    world.new(*(task("p", name, force_update=True) for name in sent))
+    world.new(*(task("p", f"new {number}") for number in range(8)))
+    run(scheduler, rounds=6)
+    # then
+    assert watched.most[QueueKind.NEWTASK] == 5  # type: ignore[attr-defined]
+    # and it goes on once they are fetched
+    for each in sent.values():
+        world.finish(each)
+    run(scheduler, rounds=12)
+    assert len(world.statuses("p")) == 20
+    assert unapplied(world) == 0
+    assert watched.most == dict.fromkeys(QueueKind, 5)  # type: ignore[attr-defined]
+
+
+def test_a_member_that_cannot_acknowledge_reads_no_further(
+    world: World, task: Task, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given a Redis that can be read and not written
+    scheduler = world.scheduler()
+    scheduler.LOOP_LIMIT = 5
+    run(scheduler)
+    world.new(*(task("p", str(number)) for number in range(20)))
+
+    def refuse(*_: Any) -> None:
+        raise Unavailable(f"{redis_url} can be read only")
+
+    # when
+    with monkeypatch.context() as patched:
+        patched.setattr("pyspider_zk.queues.redis_streams._tidy", refuse)
+        for _ in range(4):
+            with suppress(Unavailable):
+                run(scheduler)
+        # then
+        assert len(world.statuses("p")) == 5
+    # and
+    run(scheduler, rounds=5)
+    assert len(world.statuses("p")) == 20
+    assert unapplied(world) == 0
+
+
+def _apply_and_die(
+    scheduler: SlotScheduler, kind: QueueKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Apply what there is of a kind; die before any of it is acknowledged."""
+    step = {
+        QueueKind.STATUS: scheduler._check_task_done,
+        QueueKind.NEWTASK: scheduler._check_request,
+    }[kind]
+    scheduler._tasks_left = scheduler.LOOP_LIMIT
+    scheduler._intake.read(scheduler.LOOP_LIMIT)
+    with monkeypatch.context() as patched:
+        patched.setattr("pyspider_zk.queues.redis_streams._tidy", die)
+        with pytest.raises(Killed):
+            step()

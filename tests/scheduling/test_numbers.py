@@ -1,0 +1,92 @@
+"""Numbers of projects, from what their owner holds."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pyspider_zk.scheduling.numbers import MINUTES, ProjectNumbers
+from pyspider_zk.scheduling.scheduler import SlotScheduler
+from tests.support.world import World
+
+MakeTask = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def scheduler(world: World) -> SlotScheduler:
+    for name in ("p", "q"):
+        world.project(name)
+    made = world.scheduler()
+    made.run_once()
+    for name in ("p", "q"):
+        world.script_is_known(name)
+    return made
+
+
+def rounds(scheduler: SlotScheduler) -> None:
+    for _ in range(3):
+        scheduler.run_once()
+
+
+def test_tasks_are_counted_where_they_are(
+    world: World, scheduler: SlotScheduler, task: MakeTask
+) -> None:
+    begun = time.time()
+    later = begun + 1000
+    world.new(task("p", "sent"), task("p", "later", exetime=later))
+    rounds(scheduler)
+    scheduler.projects["p"].task_queue.put("due")
+    found = ProjectNumbers(scheduler).project_numbers()["p"]
+    assert (found["pending"], found["sent"], found["due"]) == (3, 1, 1)
+    assert found["next_due"] == pytest.approx(later)
+    assert begun <= found["due_since"] <= time.time()
+
+
+def test_since_when_tasks_are_due_is_known_after_a_stop_and_a_start(
+    world: World, scheduler: SlotScheduler
+) -> None:
+    for status in ("STOP", "RUNNING"):
+        assert ProjectNumbers(scheduler).project_numbers()["p"]["due_since"] is None
+        world.projectdb.update("p", status=status)
+        scheduler._force_update_project = True
+        rounds(scheduler)
+    begun = time.time()
+    scheduler.projects["p"].task_queue.put("due")
+    assert ProjectNumbers(scheduler).project_numbers()["p"]["due_since"] >= begun
+
+
+def test_what_ended_is_in_the_totals_the_hour_and_the_rate(
+    world: World, scheduler: SlotScheduler, task: MakeTask
+) -> None:
+    world.new(task("p", "a"), task("p", "b", retries=0))
+    rounds(scheduler)
+    for sent in world.dispatched():
+        world.finish(sent, ok=sent["taskid"] == "a")
+    rounds(scheduler)
+    numbers = ProjectNumbers(scheduler)
+    found = numbers.project_numbers()
+    assert (found["p"]["success"], found["p"]["failed"]) == (1, 1)
+    assert found["p"]["hour"] == {"success": 1, "failed": 1, "retry": 0}
+    assert found["p"]["rate_now"] > 0
+    assert found["q"]["hour"] == {"success": 0, "failed": 0, "retry": 0}
+    assert numbers.project_history(["p", "q", "unknown"]) == {"p": [0] * (MINUTES - 1) + [2]}
+    throughput = numbers.throughput()
+    assert {event: sum(minutes) for event, minutes in throughput.items()} == {
+        "success": 1,
+        "failed": 1,
+        "retry": 0,
+    }
+
+
+def test_amounts_stand_in_the_minute_that_they_began_in(scheduler: SlotScheduler) -> None:
+    now = time.time()
+    counter = scheduler._cnt["1h"]
+    counter.event(("p", "success"), 1)
+    live = counter.counters["p", "success"]
+    for minutes, amount in ((70, 100), (59, 5), (2, 7)):
+        live.times.append(now - 60 * minutes - 30)
+        live.values.append(amount)
+    (history,) = ProjectNumbers(scheduler).project_history(["p"]).values()
+    assert len(history) == MINUTES
+    assert {place: amount for place, amount in enumerate(history) if amount} == {0: 5, 57: 7, 59: 1}

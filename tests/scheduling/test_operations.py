@@ -1,0 +1,994 @@
+"""What operations do to projects, once and when they are repeated."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pyspider.database.sqlite.taskdb import TaskDB
+
+from pyspider_zk.errors import ClusterError, DatabaseAway, FenceClosed
+from pyspider_zk.jobs.execution import TRIES, JobWork
+from pyspider_zk.jobs.model import Outcome
+from pyspider_zk.jobs.progress import Progress
+from pyspider_zk.jobs.requests import PROJECTS_LIMIT
+from pyspider_zk.projects.rows import ACTIVE, STATUSES
+from pyspider_zk.projects.slots import slot_of
+from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.scheduling.answers import LocalAnswers
+from pyspider_zk.scheduling.quarantine import AtFault
+from pyspider_zk.scheduling.scheduler import SlotScheduler
+from pyspider_zk.testing import SoleOwner
+from tests.support.operations import Clock, a_claim, add, carry_out, confirm, done
+from tests.support.world import SLOTS, World
+
+Task = Callable[..., dict[str, Any]]
+SUCCESS = TaskDB.SUCCESS
+
+
+def rounds(scheduler: SlotScheduler, count: int = 3) -> None:
+    for _ in range(count):
+        scheduler.run_once()
+
+
+def started(world: World) -> list[str]:
+    """Return the projects whose on_start was dispatched since the last look."""
+    return sorted(sent["project"] for sent in world.dispatched() if sent["taskid"] == "on_start")
+
+
+def status(world: World, project: str) -> str:
+    return str(world.projectdb.get(project)["status"])
+
+
+def dispatched_on_start(world: World, scheduler: SlotScheduler, project: str) -> dict[str, Any]:
+    """Have on_start of a running project dispatched by hand; return the task."""
+    on_start = {"taskid": "on_start", "project": project, "url": "data:,on_start"}
+    world.new({**on_start, "process": {"callback": "on_start"}})
+    world.script_is_known(project)
+    rounds(scheduler)
+    (sent,) = world.dispatched()
+    return sent
+
+
+def successor(world: World) -> SlotScheduler:
+    owner = SoleOwner(SLOTS, ())
+    owner.grant(range(SLOTS), epoch=2)
+    return world.scheduler(owner)
+
+
+# --- start, run, restart ------------------------------------------------------------------------
+
+
+def test_start_runs_a_stopped_project_and_dispatches_on_start_once(world: World) -> None:
+    world.project("p", status="STOP")
+    scheduler = world.scheduler()
+
+    assert done(carry_out(scheduler, a_claim("start", ["p"])))
+    world.script_is_known("p")
+    rounds(scheduler)
+
+    assert status(world, "p") == "RUNNING"
+    assert scheduler.projects["p"].active
+    assert started(world) == ["p"]
+
+
+@pytest.mark.parametrize("operation", ["start", "run", "restart"])
+def test_the_same_batch_repeated_dispatches_nothing_again(world: World, operation: str) -> None:
+    world.project("p")
+    scheduler = world.scheduler()
+    carry_out(scheduler, a_claim(operation, ["p"]))
+    world.script_is_known("p")
+    rounds(scheduler)
+    assert started(world) == ["p"]
+
+    assert done(carry_out(scheduler, a_claim(operation, ["p"])))
+    world.script_is_known("p")
+    rounds(scheduler)
+
+    assert started(world) == []
+
+
+@pytest.mark.parametrize("operation", ["start", "run", "restart"])
+@pytest.mark.parametrize("ok", [True, False])
+def test_it_is_known_as_started_after_on_start_has_ended(
+    world: World, operation: str, ok: bool
+) -> None:
+    world.project("p")
+    scheduler = world.scheduler()
+    carry_out(scheduler, a_claim(operation, ["p"]))
+    world.script_is_known("p")
+    rounds(scheduler)
+    (sent,) = world.dispatched()
+    world.finish(sent, ok=ok)
+    rounds(scheduler)
+
+    carry_out(scheduler, a_claim(operation, ["p"]))
+    world.script_is_known("p")
+    rounds(scheduler)
+
+    assert started(world) == []
+
+
+@pytest.mark.parametrize("operation", ["start", "run", "restart"])
+def test_another_batch_starts_it_again(world: World, operation: str) -> None:
+    world.project("p")
+    scheduler = world.scheduler()
+    carry_out(scheduler, a_claim(operation, ["p"], batch="b1"))
+    world.script_is_known("p")
+    rounds(scheduler)
+    (sent,) = world.dispatched()
+    world.finish(sent)
+    rounds(scheduler)
+
+    carry_out(scheduler, a_claim(operation, ["p"], batch="b2"))
+    world.script_is_known("p")
+    rounds(scheduler)
+
+    assert started(world) == ["p"]
+
+
+def test_a_job_that_was_half_done_when_its_owner_died_starts_only_the_rest(world: World) -> None:
+    names = [f"p{number}" for number in range(6)]
+    for name in names:
+        world.project(name, status="STOP")
+        world.script_is_known(name)
+    dead = world.scheduler()
+    dead.local_jobs._share = 0  # one project a round
+    add(dead, a_claim("start", names))
+    rounds(dead, 3)
+    begun = [name for name in names if status(world, name) == "RUNNING"]
+    assert len(begun) == 3
+    rounds_before_death = started(world)
+    in_flight = set(rounds_before_death)
+
+    after = successor(world)
+    assert done(carry_out(after, a_claim("start", names)))
+    for name in names:
+        world.script_is_known(name)
+    rounds(after)
+
+    again = started(world)
+    assert sorted({*rounds_before_death, *again}) == names
+    assert set(rounds_before_death) & set(again) <= in_flight
+    assert len(again) == len(set(again))
+
+
+def test_start_waits_for_an_older_on_start_that_is_under_way(world: World) -> None:
+    world.project("p")
+    scheduler = world.scheduler()
+    sent = dispatched_on_start(world, scheduler, "p")
+    clock = Clock()
+    work = add(scheduler, a_claim("start", ["p"]), clock)
+    rounds(scheduler)
+    assert work.verdict is None
+    assert world.dispatched() == []
+
+    world.finish(sent)
+    clock.now += 1
+    rounds(scheduler)
+
+    assert done(work)
+    assert started(world) == ["p"]
+
+
+def test_another_look_at_one_that_waits_is_no_news_and_asks_no_database(world: World) -> None:
+    world.project("p")
+    scheduler = world.scheduler()
+    dispatched_on_start(world, scheduler, "p")
+    clock = Clock()
+    work = add(scheduler, a_claim("start", ["p"]), clock)
+    rounds(scheduler)
+    confirm([work])
+    asked: list[str] = []
+    get = scheduler.projectdb.get
+    scheduler.projectdb.get = lambda name, **more: [asked.append(name), get(name, **more)][1]
+
+    clock.now += 1
+    rounds(scheduler)
+
+    assert work.waits
+    assert not work.is_new
+    assert asked == []
+
+
+def test_jobs_that_wait_come_after_those_that_can_go_on(world: World) -> None:
+    for name in ("p", "q"):
+        world.project(name)
+    scheduler = world.scheduler()
+    dispatched_on_start(world, scheduler, "p")
+    scheduler.local_jobs._share = 0
+    clock = Clock()
+    add(scheduler, a_claim("start", ["p"]), clock)
+    rounds(scheduler)
+    stop = add(scheduler, a_claim("stop", ["q"], batch="b2"), clock)
+
+    clock.now += 1
+    scheduler.run_once()
+
+    assert stop.progress()[0].at == 1
+
+
+def test_one_that_waits_holds_up_no_other(world: World) -> None:
+    for name in ("p", "q"):
+        world.project(name)
+    scheduler = world.scheduler()
+    dispatched_on_start(world, scheduler, "p")
+    world.script_is_known("q")
+
+    add(scheduler, a_claim("start", ["p", "q"]), Clock())
+    rounds(scheduler)
+
+    assert started(world) == ["q"]
+
+
+def test_a_start_that_waits_does_not_undo_a_later_stop(world: World) -> None:
+    world.project("p")
+    scheduler = world.scheduler()
+    sent = dispatched_on_start(world, scheduler, "p")
+    clock = Clock()
+    start = add(scheduler, a_claim("start", ["p"]), clock)
+    rounds(scheduler)
+    add(scheduler, a_claim("stop", ["p"], batch="b2"))
+    rounds(scheduler)
+
+    world.finish(sent)
+    clock.now += 1
+    rounds(scheduler)
+
+    assert status(world, "p") == "STOP"
+    assert start.progress()[0].errors == {"p": "it is STOP; it must be RUNNING or DEBUG"}
+    assert started(world) == []
+
+
+@pytest.mark.parametrize("off", sorted(set(STATUSES) - set(ACTIVE)))
+def test_run_refuses_a_project_that_is_off(world: World, off: str) -> None:
+    world.project("p", status=off)
+    world.project("q", status="DEBUG")
+    scheduler = world.scheduler()
+
+    work = carry_out(scheduler, a_claim("run", ["p", "q"]))
+    world.script_is_known("q")
+    rounds(scheduler)
+
+    assert work.progress()[0].errors == {"p": f"it is {off}; it must be RUNNING or DEBUG"}
+    assert status(world, "p") == off
+    assert started(world) == ["q"]
+
+
+def test_a_full_project_is_started_later(world: World, task: Task) -> None:
+    world.project("p")
+    scheduler = world.scheduler()
+    scheduler.INQUEUE_LIMIT = 1
+    world.new(task("p", "t"))
+    rounds(scheduler)
+    clock = Clock()
+    work = add(scheduler, a_claim("run", ["p"]), clock)
+    rounds(scheduler)
+    assert work.verdict is None
+
+    scheduler.projects["p"].task_queue.delete("t")
+    clock.now += 1
+    rounds(scheduler)
+
+    assert done(work)
+
+
+def test_restart_begins_anew(world: World, task: Task) -> None:
+    world.project("p")
+    world.script_is_known("p")
+    world.new(task("p", "old"))
+    scheduler = world.scheduler()
+    rounds(scheduler)
+    world.dispatched()
+    before = scheduler.projects["p"]
+
+    assert done(carry_out(scheduler, a_claim("restart", ["p"])))
+    asked = [sent["taskid"] for sent in list(world.fetcher.queue)]
+    world.script_is_known("p")
+    rounds(scheduler)
+
+    assert scheduler.projects["p"] is not before
+    assert "_on_get_info" in asked
+    assert set(world.statuses("p")) == {"on_start"}
+    assert started(world) == ["p"]
+
+
+def test_a_pack_of_before_a_restart_changes_nothing(world: World, task: Task) -> None:
+    world.project("p")
+    world.script_is_known("p")
+    world.new(task("p", "old"))
+    scheduler = world.scheduler()
+    rounds(scheduler)
+    (sent,) = world.dispatched()
+
+    carry_out(scheduler, a_claim("restart", ["p"]))
+    world.finish(sent)
+    rounds(scheduler)
+
+    assert set(world.statuses("p")) == {"on_start"}
+
+
+# --- changes of the row -------------------------------------------------------------------------
+
+
+def test_stop_takes_effect_at_once(world: World, task: Task) -> None:
+    world.project("p")
+    world.script_is_known("p")
+    scheduler = world.scheduler()
+    rounds(scheduler)
+    world.fetcher.maxsize = 1
+    world.fetcher.queue.clear()
+    world.fetcher.put({"taskid": "t", "project": "other"})
+    world.new(task("p", "waiting"))
+    scheduler.run_once()
+    scheduler.on_select_task(scheduler.taskdb.get_task("p", "waiting"))
+    assert scheduler._send_buffer
+
+    assert done(carry_out(scheduler, a_claim("stop", ["p"])))
+
+    assert status(world, "p") == "STOP"
+    assert not scheduler.projects["p"].active
+    assert not scheduler._send_buffer
+    assert len(scheduler) == 0
+
+
+@pytest.mark.parametrize(
+    ("operation", "arguments"),
+    [
+        ("rate", {"rate": 3.5, "burst": 7}),
+        ("group", {"group": "news"}),
+        *(("status", {"status": each}) for each in STATUSES),
+    ],
+)
+def test_columns_are_written_and_memory_follows(
+    world: World, operation: str, arguments: dict[str, Any]
+) -> None:
+    world.project("p")
+    scheduler = world.scheduler()
+    rounds(scheduler)
+
+    assert done(carry_out(scheduler, a_claim(operation, ["p"], arguments)))
+
+    row = world.projectdb.get("p")
+    assert {column: row[column] for column in arguments} == arguments
+    project = scheduler.projects["p"]
+    assert (project.group, project.db_status) == (row["group"], row["status"])
+    if project.active:
+        assert (project.task_queue.rate, project.task_queue.burst) == (row["rate"], row["burst"])
+
+
+@pytest.mark.parametrize(
+    ("operation", "arguments"),
+    [
+        ("start", {}),
+        ("run", {}),
+        ("restart", {}),
+        ("stop", {}),
+        ("delete", {}),
+        ("delete", {"wait": True}),
+        ("group", {"group": "g"}),
+    ],
+)
+def test_an_unknown_project_fails_by_itself_and_is_not_made(
+    world: World, operation: str, arguments: dict[str, Any]
+) -> None:
+    world.project("p")
+    scheduler = world.scheduler()
+
+    work = carry_out(scheduler, a_claim(operation, ["nobody", "p"], arguments))
+
+    assert work.progress()[0].errors == {"nobody": "there is no such project"}
+    assert world.projectdb.get("nobody") is None
+    assert "nobody" not in world.database("task").projects
+
+
+# --- delete -------------------------------------------------------------------------------------
+
+
+def test_delete_leaves_nothing_and_late_messages_bring_nothing_back(
+    world: World, task: Task
+) -> None:
+    resultdb = world.database("result")
+    for name in ("p", "q"):
+        world.project(name)
+        world.script_is_known(name)
+        world.new(task(name))
+        resultdb.save(name, "t", "http://site.example/t", {})
+    scheduler = world.scheduler()
+    rounds(scheduler)
+    scheduler._dump_cnt()
+
+    assert done(carry_out(scheduler, a_claim("delete", ["p"])))
+    world.new(task("p", "late"))
+    world.finish(task("p"))
+    scheduler._force_update_project = True
+    rounds(scheduler)
+
+    assert set(scheduler.projects) == {"q"}
+    assert world.projectdb.get("p") is None
+    assert "p" not in world.database("task").projects
+    assert "p" not in world.database("result").projects
+    assert set(LocalAnswers(scheduler).counter("all", "sum") or ()) == {"q"}
+    record = world.queues.records.load(slot_of("p", SLOTS)) or {"projects": {}}
+    assert "p" not in record["projects"]
+
+
+def deleted_before_a_late_result(world: World, clock: Clock) -> tuple[SlotScheduler, JobWork]:
+    """Have a project deleted, then make a late result worker save something of it."""
+    world.project("p")
+    scheduler = world.scheduler()
+    work = add(scheduler, a_claim("delete", ["p"]), clock)
+    rounds(scheduler)
+    confirm([work])
+    rounds(scheduler)
+    assert world.projectdb.get("p") is None
+    world.database("result").save("p", "t", "http://site.example/t", {})
+    return scheduler, work
+
+
+def test_what_late_results_make_anew_is_swept(world: World) -> None:
+    clock = Clock()
+    scheduler, work = deleted_before_a_late_result(world, clock)
+
+    rounds(scheduler)
+    assert work.verdict is None
+    clock.now += 10
+    rounds(scheduler)
+
+    assert done(work)
+    assert "p" not in world.database("result").projects
+
+
+def test_who_goes_on_with_a_deletion_waits_before_it_sweeps(world: World) -> None:
+    """A result worker may believe for another second that there is the project."""
+    clock = Clock()
+    _, work = deleted_before_a_late_result(world, clock)
+    after = successor(world)
+    work = add(after, a_claim("delete", ["p"], progress=work.progress()[0]), clock)
+    rounds(after)
+    assert work.verdict is None
+
+    clock.now += 10
+    rounds(after)
+
+    assert done(work)
+    assert "p" not in world.database("result").projects
+
+
+def test_what_was_deleted_is_swept_though_others_failed(world: World) -> None:
+    class Undropped:
+        """A project database that keeps one row."""
+
+        def __init__(self, inner: Any) -> None:
+            self._inner = inner
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._inner, name)
+
+        def drop(self, name: str) -> None:
+            if name == "q":
+                raise OSError("disk full")
+            self._inner.drop(name)
+
+    for name in ("p", "q"):
+        world.project(name)
+    scheduler = world.scheduler(projectdb=Undropped(world.database("project")))
+    clock = Clock()
+    work = add(scheduler, a_claim("delete", ["p", "q"]), clock)
+    rounds(scheduler)
+    confirm([work])
+    rounds(scheduler)
+    world.database("result").save("p", "t", "http://site.example/t", {})
+    assert work.verdict is None
+
+    clock.now += 10
+    rounds(scheduler)
+
+    assert work.verdict == (None, "OSError('disk full')")
+    assert "p" not in world.database("result").projects
+    assert work.progress()[0].later == {"q": "OSError('disk full')"}
+
+
+def test_a_sweep_that_fails_after_a_cancellation_is_tried_again(world: World) -> None:
+    clock = Clock()
+    scheduler, work = deleted_before_a_late_result(world, clock)
+    work.recorded(a_claim("delete", ["p"], cancelled=True), 0)
+    drop, scheduler.projectdb.drop = scheduler.projectdb.drop, None
+    rounds(scheduler)
+    clock.now += 10
+    rounds(scheduler)
+    assert work.verdict is not None
+    assert (work.verdict.outcome, bool(work.verdict.reason)) == (None, True)
+    assert work.needs_cleanup
+
+    scheduler.projectdb.drop = drop
+    scheduler.local_jobs.clear(work)
+    progress, _ = work.progress()
+    work = carry_out(scheduler, a_claim("delete", ["p"], progress=progress, cancelled=True))
+
+    assert work.verdict is not None
+    assert work.verdict.outcome is Outcome.CANCELLED
+    assert "p" not in world.database("result").projects
+
+
+def test_nothing_is_deleted_before_the_marks_stand_in_zookeeper(world: World) -> None:
+    world.project("p")
+    scheduler = world.scheduler()
+    work = add(scheduler, a_claim("delete", ["p"]))
+    rounds(scheduler)
+
+    assert status(world, "p") == "STOP"
+    assert work.is_urgent
+    confirm([work])
+    rounds(scheduler)
+    assert world.projectdb.get("p") is None
+
+
+def test_a_project_made_anew_is_not_deleted_by_the_repeated_job(world: World) -> None:
+    world.project("p")
+    scheduler = world.scheduler()
+    work = add(scheduler, a_claim("delete", ["p"]), Clock())
+    rounds(scheduler)
+    reported, _ = work.progress()
+    confirm([work])
+    rounds(scheduler)
+    assert world.projectdb.get("p") is None
+
+    world.project("p")
+    world.new({"taskid": "t", "project": "p", "url": "http://site.example/t"})
+    after = successor(world)
+    work = carry_out(after, a_claim("delete", ["p"], progress=reported))
+
+    assert status(world, "p") == "RUNNING"
+    assert set(world.statuses("p")) == {"t"}
+    assert "made anew" in work.progress()[0].errors["p"]
+
+
+def test_a_project_made_anew_is_not_swept(world: World) -> None:
+    world.project("p")
+    scheduler = world.scheduler()
+    clock = Clock()
+    work = add(scheduler, a_claim("delete", ["p"]), clock)
+    rounds(scheduler)
+    confirm([work])
+    rounds(scheduler)
+
+    world.project("p")
+    world.new({"taskid": "t", "project": "p", "url": "http://site.example/t"})
+    rounds(scheduler)
+    clock.now += 10
+    rounds(scheduler)
+
+    assert done(work)
+    assert set(world.statuses("p")) == {"t"}
+
+
+def test_a_delete_that_was_half_done_is_completed(world: World) -> None:
+    names = [f"p{number}" for number in range(6)]
+    for name in names:
+        world.project(name)
+        world.new({"taskid": "t", "project": name, "url": "http://site.example/t"})
+    dead = world.scheduler()
+    work = add(dead, a_claim("delete", names))
+    rounds(dead)
+    reported, _ = work.progress()
+    confirm([work])
+    dead.local_jobs._share = 0
+    rounds(dead, 3)
+    assert 0 < len(list(world.projectdb.get_all())) < len(names)
+
+    after = successor(world)
+    assert done(carry_out(after, a_claim("delete", names, progress=reported)))
+
+    assert list(world.projectdb.get_all()) == []
+    assert world.database("task").projects == set()
+
+
+def test_a_delete_that_waits_is_left_to_pyspider(world: World) -> None:
+    world.project("p", group="news")
+    scheduler = world.scheduler()
+
+    assert done(carry_out(scheduler, a_claim("delete", ["p"], {"wait": True})))
+    row = world.projectdb.get("p")
+    assert (row["status"], row["group"]) == ("STOP", "news delete")
+    scheduler.DELETE_TIME = 0
+    rounds(scheduler)
+
+    assert world.projectdb.get("p") is None
+
+
+def test_a_project_deleted_elsewhere_and_made_anew_can_be_loaded(world: World) -> None:
+    """pyspider's databases remember tables that another process has dropped."""
+    world.project("p")
+    world.new({"taskid": "t", "project": "p", "url": "http://site.example/t"})
+    owner = SoleOwner(SLOTS)
+    elsewhere = world.scheduler(owner)
+    rounds(elsewhere)
+    stale = world.scheduler(SoleOwner(SLOTS, ()))
+    assert "p" in stale.taskdb.projects
+    carry_out(elsewhere, a_claim("delete", ["p"]))
+    world.project("p")
+
+    stale.fence.ownership.grant(range(SLOTS), epoch=2)  # type: ignore[union-attr]
+    rounds(stale)
+
+    assert set(stale.projects) == {"p"}
+
+
+# --- faults -------------------------------------------------------------------------------------
+
+
+class Failing:
+    """A database that fails for some projects."""
+
+    def __init__(self, inner: Any, projects: set[str], error: Exception | None = None) -> None:
+        self._inner = inner
+        self._error = error or OSError("disk full")
+        self.projects_that_fail = projects
+        self.tried: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def update(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        self.tried.append(name)
+        if name in self.projects_that_fail:
+            raise self._error
+        return self._inner.update(name, *args, **kwargs)
+
+
+def test_a_project_that_fails_holds_up_no_other_and_is_tried_again(world: World) -> None:
+    names = ["p0", "p1", "p2"]
+    for name in names:
+        world.project(name)
+    failing = Failing(world.database("project"), {"p1"})
+    scheduler = world.scheduler(projectdb=failing)
+
+    work = carry_out(scheduler, a_claim("stop", names))
+
+    progress, _ = work.progress()
+    assert work.verdict == (None, "OSError('disk full')")
+    assert [status(world, name) for name in names] == ["STOP", "RUNNING", "STOP"]
+    assert progress.later == {"p1": "OSError('disk full')"}
+
+    failing.projects_that_fail = set()
+    failing.tried = []
+    assert done(carry_out(scheduler, a_claim("stop", names, progress=progress)))
+    assert failing.tried == ["p1"]
+    assert status(world, "p1") == "STOP"
+
+
+def test_a_database_that_is_away_costs_no_try_and_is_not_asked_for_every_project(
+    world: World,
+) -> None:
+    names = [f"p{number}" for number in range(20)]
+    for name in names:
+        world.project(name)
+    failing = Failing(world.database("project"), set(names), DatabaseAway("projectdb is away"))
+    scheduler = world.scheduler(projectdb=failing)
+    work = add(scheduler, a_claim("stop", names))
+
+    rounds(scheduler, 5)
+    assert work.verdict is None
+    assert failing.tried == names[:1] * 5
+    assert work.progress()[0] == Progress()
+
+    failing.projects_that_fail = set()
+    rounds(scheduler, len(names))  # a round does one at least, however slow the machine is
+    assert done(work)
+
+
+def test_however_many_projects_in_a_row_fail_the_others_are_done(world: World) -> None:
+    names = [f"p{number:02}" for number in range(20)]
+    for name in names:
+        world.project(name)
+    failing = Failing(world.database("project"), set(names[:19]))
+
+    work = carry_out(world.scheduler(projectdb=failing), a_claim("stop", names))
+
+    assert status(world, "p19") == "STOP"
+    assert set(work.progress()[0].later) == set(names[:19])
+
+
+def test_a_project_that_cannot_be_marked_keeps_no_other_from_being_deleted(world: World) -> None:
+    names = ["p0", "p1", "p2"]
+    for name in names:
+        world.project(name)
+    failing = Failing(world.database("project"), {"p1"})
+    scheduler = world.scheduler(projectdb=failing)
+
+    work = carry_out(scheduler, a_claim("delete", names))
+
+    assert [row["name"] for row in world.projectdb.get_all()] == ["p1"]
+    assert work.verdict is not None
+    assert work.verdict.outcome is Outcome.DONE
+    assert work.progress()[0].errors == {"p1": "OSError('disk full')"}
+    assert failing.tried.count("p1") == TRIES
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        {},
+        {"operation": 7, "arguments": {}, "projects": ["p"]},
+        {"operation": "stop", "arguments": [], "projects": ["p"]},
+        {"operation": "stop", "arguments": {}, "projects": "pp"},
+        {"operation": "stop", "arguments": {}, "projects": {"p": 1}},
+        {"operation": "stop", "arguments": {}, "projects": ["p", None]},
+        {"operation": "stop", "arguments": {}, "projects": ["p"] * (PROJECTS_LIMIT + 1)},
+        {"operation": "delete", "projects": ["p"], "arguments": None},
+    ],
+)
+def test_a_job_whose_work_is_none_fails_with_the_reason(world: World, work: dict[str, Any]) -> None:
+    world.project("p")
+    claim = a_claim("stop", ["p"])
+    claim = replace(claim, job=replace(claim.job, work=work))
+
+    over = carry_out(world.scheduler(), claim)
+
+    assert over.verdict is not None
+    assert over.verdict.outcome is Outcome.FAILED
+    assert over.verdict.reason
+    assert status(world, "p") == "RUNNING"
+
+
+@pytest.mark.parametrize(
+    "progress",
+    [
+        {"stage": "far"},
+        {"at": -1},
+        {"stage": -1},
+        {"later": ["p"]},
+        {"errors": {"p": 1}},
+        {"versions": {"p": "x"}},
+        {"later": None},
+    ],
+)
+def test_a_job_whose_progress_is_none_fails_with_the_reason(
+    world: World, progress: dict[str, Any]
+) -> None:
+    world.project("p")
+    claim = a_claim("delete", ["p"])
+    claim = replace(claim, job=replace(claim.job, progress=progress))
+
+    over = carry_out(world.scheduler(), claim)
+
+    assert over.verdict is not None
+    assert over.verdict.outcome is Outcome.FAILED
+    assert "Progress" in over.verdict.reason or "progress" in over.verdict.reason
+    assert status(world, "p") == "RUNNING"
+
+
+def test_a_project_of_another_slot_fails_alone(world: World) -> None:
+    """A job that was made by hand must not shut the fence in each round before all others."""
+    for name in ("p0", "p1", "p2"):
+        world.project(name)
+    foreign = slot_of("p1", SLOTS)
+    assert foreign not in {slot_of("p0", SLOTS), slot_of("p2", SLOTS)}
+    scheduler = world.scheduler(SoleOwner(SLOTS, set(range(SLOTS)) - {foreign}))
+
+    work = carry_out(scheduler, a_claim("stop", ["p0", "p1", "p2"]))
+
+    assert work.verdict is not None
+    assert work.verdict.outcome is Outcome.DONE
+    assert list(work.progress()[0].errors) == ["p1"]
+    assert [status(world, name) for name in ("p0", "p1", "p2")] == ["STOP", "RUNNING", "STOP"]
+
+
+@pytest.mark.parametrize(("operation", "is_done"), [("run", False), ("stop", True)])
+def test_a_project_in_quarantine_is_told_with_the_reason_and_can_be_changed(
+    world: World, operation: str, is_done: bool
+) -> None:
+    for name in ("p", "q"):
+        world.project(name)
+    scheduler = world.scheduler()
+    rounds(scheduler)
+    with scheduler.isolating("p"):
+        raise AtFault("its row is odd")
+
+    work = carry_out(scheduler, a_claim(operation, ["p", "q"]))
+
+    errors = {} if is_done else {"p": "it is in quarantine: its row is odd"}
+    assert work.progress()[0].errors == errors
+    assert work.verdict is not None
+    assert work.verdict.outcome is Outcome.DONE
+
+
+@pytest.mark.parametrize("name", ["a-b", "x" * 65, "a b", "ü:ö"])
+@pytest.mark.parametrize("operation", ["start", "run", "restart", "stop", "delete"])
+def test_a_row_with_a_name_that_pyspider_does_not_allow_fails_alone(
+    world: World, operation: str, name: str
+) -> None:
+    for each in ("p", name, "q"):
+        world.project(each)
+    scheduler = world.scheduler()
+
+    work = carry_out(scheduler, a_claim(operation, ["p", name, "q"]))
+
+    is_started = operation in ("start", "run", "restart")
+    errors = work.progress()[0].errors
+    assert list(errors) == ([name] if is_started else [])
+    assert not is_started or "not allowed" in errors[name]
+    assert work.verdict is not None
+    assert work.verdict.outcome is Outcome.DONE
+    for each in ("p", "q"):
+        world.script_is_known(each)
+    rounds(scheduler)
+    assert started(world) == (["p", "q"] if is_started else [])
+
+
+def test_a_job_that_raises_counts_a_try_and_the_next_one_is_carried_out(world: World) -> None:
+    class Broken(JobWork):
+        def _step_on(self) -> bool:
+            raise ClusterError("a fault of the program")
+
+    world.project("p")
+    scheduler = world.scheduler()
+    broken = Broken(a_claim("stop", ["p"]), scheduler.local_jobs._operations)
+    scheduler.local_jobs._works = [broken]
+    work = add(scheduler, a_claim("stop", ["p"], batch="b2"))
+
+    rounds(scheduler)
+
+    assert broken.verdict == (None, "ClusterError('a fault of the program')")
+    assert done(work)
+
+
+def test_a_job_that_this_version_does_not_know_fails_with_the_reason(world: World) -> None:
+    world.project("p")
+    work = carry_out(world.scheduler(), a_claim("paint", ["p"]))
+    assert work.verdict is not None
+    assert work.verdict.outcome is Outcome.FAILED
+    assert "no operation 'paint'" in work.verdict.reason
+
+
+def test_a_closed_fence_stops_before_the_effect_and_nothing_is_missed(world: World) -> None:
+    for name in ("p", "q"):
+        world.project(name)
+    owner = SoleOwner(SLOTS)
+    scheduler = world.scheduler(owner)
+    rounds(scheduler)
+    work = add(scheduler, a_claim("stop", ["p", "q"]))
+    owner.lose_lease()
+    rounds(scheduler)
+    assert [status(world, name) for name in ("p", "q")] == ["RUNNING", "RUNNING"]
+    assert work.verdict is None
+
+    owner.renew_lease()
+    rounds(scheduler)
+
+    assert done(work)
+    assert [status(world, name) for name in ("p", "q")] == ["STOP", "STOP"]
+
+
+@pytest.mark.parametrize("operation", ["start", "restart", "stop", "delete"])
+def test_a_fence_that_shuts_in_the_middle_lets_no_effect_through(
+    world: World, operation: str
+) -> None:
+    class Slow:
+        """A project database in whose answer the lease ends."""
+
+        def __init__(self, inner: Any) -> None:
+            self._inner = inner
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._inner, name)
+
+        def get(self, *args: Any, **kwargs: Any) -> Any:
+            owner.lose_lease()
+            return self._inner.get(*args, **kwargs)
+
+    world.project("p", status="CHECKING")
+    owner = SoleOwner(SLOTS)
+    scheduler = world.scheduler(owner)
+    rounds(scheduler)
+    scheduler.projectdb = Slow(scheduler.projectdb)
+    for stage in range(2 if operation == "delete" else 1):
+        progress = Progress(stage=stage, versions={"p": world.projectdb.get("p")["updatetime"]})
+        owner.renew_lease()
+        add(scheduler, a_claim(operation, ["p"], progress=progress))
+        with pytest.raises(FenceClosed):
+            rounds(scheduler)
+
+    assert status(world, "p") == "CHECKING"
+
+
+def test_a_job_is_let_go_with_its_slot(world: World) -> None:
+    world.project("p")
+    owner = SoleOwner(SLOTS)
+    scheduler = world.scheduler(owner)
+    rounds(scheduler)
+    work = add(scheduler, a_claim("stop", ["p"]))
+    owner.ask_back([slot_of("p", SLOTS)])
+    rounds(scheduler)
+    assert work.verdict == (None, "")
+    assert status(world, "p") == "RUNNING"
+
+
+def test_a_cancelled_job_stops_before_the_next_project(world: World) -> None:
+    names = ["p0", "p1", "p2"]
+    for name in names:
+        world.project(name)
+    scheduler = world.scheduler()
+    scheduler.local_jobs._share = 0
+    work = add(scheduler, a_claim("stop", names))
+    scheduler.run_once()
+    work.recorded(a_claim("stop", names, cancelled=True), 1)
+    rounds(scheduler)
+
+    assert work.verdict is not None
+    assert work.verdict.outcome is Outcome.CANCELLED
+    assert [status(world, name) for name in names] == ["STOP", "RUNNING", "RUNNING"]
+
+
+def test_a_cancelled_delete_tidies_up_what_it_deleted(world: World) -> None:
+    names = ["p0", "p1", "p2"]
+    for name in names:
+        world.project(name)
+    scheduler = world.scheduler()
+    clock = Clock()
+    work = add(scheduler, a_claim("delete", names), clock)
+    rounds(scheduler)
+    confirm([work])
+    scheduler.local_jobs._share = 0
+    scheduler.run_once()
+    assert world.projectdb.get("p0") is None
+    world.database("result").save("p0", "t", "http://site.example/t", {})
+
+    work.recorded(a_claim("delete", names, cancelled=True), 0)
+    rounds(scheduler)
+    clock.now += 10
+    rounds(scheduler)
+
+    assert work.verdict is not None
+    assert work.verdict.outcome is Outcome.CANCELLED
+    assert {row["name"] for row in world.projectdb.get_all()} == {"p1", "p2"}
+    assert "p0" not in world.database("result").projects
+
+
+def test_a_delete_that_is_cancelled_too_late_is_tidied_up_all_the_same(world: World) -> None:
+    clock = Clock()
+    scheduler, work = deleted_before_a_late_result(world, clock)
+
+    work.recorded(a_claim("delete", ["p"], cancelled=True), 0)
+    clock.now += 10
+    rounds(scheduler)
+
+    assert work.verdict is not None
+    assert "p" not in world.database("result").projects
+
+
+def test_jobs_leave_room_for_crawling(world: World, task: Task) -> None:
+    names = [f"p{number}" for number in range(10)]
+    for name in names:
+        world.project(name, status="STOP")
+    world.project("crawling")
+    world.script_is_known("crawling")
+    owner = SoleOwner(SLOTS)
+    scheduler = world.scheduler(owner)
+    scheduler.local_jobs._share = 0
+    rounds(scheduler)
+    work = add(scheduler, a_claim("start", names))
+
+    world.new(task("crawling"))
+    rounds(scheduler)
+
+    assert "crawling" in {sent["project"] for sent in world.dispatched()}
+    assert 0 < work.progress()[0].at < len(names)
+    assert scheduler._is_busy, "the next round follows at once"
+    owner.lose_lease()
+    scheduler.run_once()
+    assert not scheduler._is_busy
+
+
+def test_progress_of_a_newer_version_is_understood_as_far_as_possible() -> None:
+    assert Progress.parse({"at": 3, "mood": "good"}) == Progress(at=3)
+
+
+def test_a_late_message_for_a_slot_queue_is_read_and_dropped(world: World, task: Task) -> None:
+    world.project("p")
+    scheduler = world.scheduler()
+    carry_out(scheduler, a_claim("delete", ["p"]))
+    world.new(task("p"))
+    rounds(scheduler)
+    assert world.queues.slot_queues.lengths()[QueueKind.NEWTASK] == 0

@@ -1,0 +1,545 @@
+"""What must wait waits in the parking lot, in order, and blocks nobody."""
+
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from pyspider_zk.errors import FenceClosed, Unavailable
+from pyspider_zk.projects.slots import slot_of
+from pyspider_zk.queues.api import Message, Parked, ParkingMove
+from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.scheduling import parking
+from pyspider_zk.scheduling.intake import PAUSES
+from pyspider_zk.scheduling.scheduler import SlotScheduler
+from pyspider_zk.testing import SoleOwner
+from tests.support.world import SLOTS, World, granted
+
+Task = Callable[..., dict[str, Any]]
+ACTIVE, SUCCESS = 1, 2
+
+
+@pytest.fixture
+def running(world: World) -> World:
+    """Give a world with two running projects of one slot, whose scripts are known."""
+    for name in ("p", NEIGHBOUR):
+        world.project(name)
+        world.script_is_known(name)
+    return world
+
+
+NEIGHBOUR = next(f"z{n}" for n in range(1000) if slot_of(f"z{n}", SLOTS) == slot_of("p", SLOTS))
+
+
+def parked(world: World) -> int:
+    return sum(each.length for each in world.queues.parking_lot.waiting().values())
+
+
+def queued(world: World) -> int:
+    return sum(world.queues.slot_queues.lengths().values())
+
+
+def rounds(scheduler: SlotScheduler, count: int = 1) -> None:
+    for _ in range(count):
+        scheduler.run_once()
+
+
+# -- tasks under way -----------------------------------------------------------------------------
+
+
+def test_a_thousand_requests_for_one_task_under_way_stop_nobody(running: World, task: Task) -> None:
+    scheduler = running.scheduler()
+    scheduler.LOOP_LIMIT = 100
+    running.new(task("p"))
+    rounds(scheduler, 2)
+    (sent,) = running.dispatched()
+
+    running.new(*(task("p", "t", force_update=True, priority=n) for n in range(1000)))
+    running.new(task(NEIGHBOUR, "new"))
+    rounds(scheduler, 12)
+
+    assert [each["taskid"] for each in running.dispatched()] == ["new"]
+    assert (queued(running), parked(running)) == (0, 1)
+    # and the last of them counts
+    running.finish(sent)
+    rounds(scheduler)
+    (again,) = running.dispatched()
+    assert again["schedule"]["priority"] == 999
+    assert parked(running) == 0
+
+
+def test_what_is_put_off_is_not_parked_if_the_pack_is_at_hand(running: World, task: Task) -> None:
+    scheduler = running.scheduler()
+    running.new(task("p"))
+    rounds(scheduler, 2)
+    (sent,) = running.dispatched()
+    moves: list[ParkingMove] = []
+    lot = scheduler.queues.parking_lot
+    original = lot.park
+    lot.park = lambda found, limit=0: (moves.extend(found), original(found, limit))[1]  # type: ignore[method-assign]
+
+    running.new(task("p", "t", force_update=True))
+    running.finish(sent)
+    rounds(scheduler)
+
+    assert len(running.dispatched()) == 1
+    assert moves == []
+
+
+def test_one_message_with_tasks_under_way_and_others_is_divided(running: World, task: Task) -> None:
+    scheduler = running.scheduler()
+    running.new(task("p", "a"), task("p", "b"))
+    rounds(scheduler, 2)
+    sent = {each["taskid"]: each for each in running.dispatched()}
+    forced = [task("p", name, force_update=True) for name in "ab"]
+    junk = {"project": "p", "url": "http://x.example/"}
+
+    running.send(QueueKind.NEWTASK, [*forced, task("p", "c"), junk])
+    rounds(scheduler)
+
+    assert [each["taskid"] for each in running.dispatched()] == ["c"]
+    assert (queued(running), parked(running)) == (0, 2)
+    assert running.queues.slot_queues.dead() == 1
+    running.finish(sent["a"])
+    rounds(scheduler)
+    assert [each["taskid"] for each in running.dispatched()] == ["a"]
+    assert parked(running) == 1
+
+
+def test_the_next_owner_merges_with_what_was_parked(running: World, task: Task) -> None:
+    first = running.scheduler()
+    running.new(task("p"))
+    rounds(first, 2)
+    (sent,) = running.dispatched()
+    running.new({**task("p", "t", force_update=True), "fetch": {"timeout": 1}})
+    rounds(first)
+    owner = first.fence.ownership
+    assert isinstance(owner, SoleOwner)
+    owner.ask_back(range(SLOTS))
+    rounds(first)
+
+    after = running.scheduler(granted(2))
+    later = task("p", "t", force_update=True, priority=5)
+    del later["fetch"]
+    running.new(later)
+    rounds(after)
+    assert parked(running) == 1
+    running.finish(sent)
+    rounds(after)
+
+    (again,) = running.dispatched()
+    assert (again["fetch"], again["schedule"]["priority"]) == ({"timeout": 1}, 5)
+
+
+def test_what_a_stopped_owner_parks_too_late_is_found(
+    running: World, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(parking.Parking.__init__, "__defaults__", (10, lambda: now[0]))
+    after = running.scheduler(granted(2))
+    rounds(after, 2)
+    slot = slot_of("p", SLOTS)
+    running.new(late := task("p", "late", force_update=True))
+    reader = running.broker.queues(SLOTS)
+    reader.slot_queues.take([slot])
+    (found,) = reader.slot_queues.read(QueueKind.NEWTASK, 9)
+    piece = Parked(QueueKind.NEWTASK, slot, found.tag, "p", "late")
+    reader.parking_lot.park([ParkingMove(found, {piece: late})])
+
+    rounds(after, 2)
+    assert running.dispatched() == []
+    now[0] += parking.LOOK
+    rounds(after)
+
+    assert [each["taskid"] for each in running.dispatched()] == ["late"]
+
+
+def test_a_task_put_off_that_cannot_be_stored_is_buried_in_the_end(
+    running: World, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduler = running.scheduler()
+    running.new(task("p"))
+    rounds(scheduler, 2)
+    (sent,) = running.dispatched()
+    running.new(task("p", "t", force_update=True))
+    rounds(scheduler)
+    update = scheduler.taskdb.update
+
+    def refuse(project: str, taskid: str, fields: dict[str, Any], **more: Any) -> Any:
+        if fields.get("schedule", {}).get("force_update"):
+            raise ValueError("too large")
+        return update(project, taskid, fields, **more)
+
+    monkeypatch.setattr(scheduler.taskdb, "update", refuse)
+    running.finish(sent)
+    rounds(scheduler, sum(PAUSES) + len(PAUSES) + 2)
+
+    (letter,) = running.queues.slot_queues.dead_letters(9)
+    assert letter.reason == "failed 5 times: ValueError('too large')"
+    assert parked(running) == 0
+
+
+def test_what_was_applied_is_not_applied_again_though_the_lot_was_away(
+    running: World, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduler = running.scheduler()
+    running.new(task("p"))
+    rounds(scheduler, 2)
+    (sent,) = running.dispatched()
+    running.new(task("p", "t", force_update=True))
+    rounds(scheduler)
+    running.finish(sent)
+
+    def away(_: Any) -> None:
+        raise Unavailable("no Redis")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(scheduler.queues.parking_lot, "remove", away)
+        rounds(scheduler)
+        (again,) = running.dispatched()
+        running.finish(again)
+        with pytest.raises(Unavailable):
+            rounds(scheduler)
+    rounds(scheduler, 3)
+
+    assert running.dispatched() == []
+    assert parked(running) == 0
+    assert running.statuses("p") == {"t": SUCCESS}
+
+
+# -- projects in quarantine ----------------------------------------------------------------------
+
+
+def test_messages_of_a_project_in_quarantine_leave_the_queue_and_come_back_in_order(
+    running: World, task: Task
+) -> None:
+    scheduler = running.scheduler()
+    running.new(task("p", "first"))
+    rounds(scheduler, 2)
+    (sent,) = running.dispatched()
+    scheduler.quarantine.put("p", "its row is no row")
+
+    running.new(task("p", "second", priority=1), task(NEIGHBOUR, "other"))
+    running.finish(sent)
+    running.send(QueueKind.NEWTASK, [task("p", "first", force_update=True), task("p", "third")])
+    rounds(scheduler)
+
+    assert (queued(running), parked(running)) == (0, 3)
+    assert [each["taskid"] for each in running.dispatched()] == ["other"]
+    assert running.statuses("p") == {"first": ACTIVE}
+    # when it comes out, with a message that is newer than those
+    scheduler.quarantine.release("p")
+    running.new(task("p", "fourth"))
+    rounds(scheduler, 3)
+    again = running.dispatched()
+    # then the pack came before the new request for the same task
+    assert sorted(each["taskid"] for each in again) == ["first", "fourth", "second", "third"]
+    assert (queued(running), parked(running)) == (0, 0)
+    assert running.queues.slot_queues.dead() == 0
+
+
+def test_the_order_of_a_project_is_kept_though_it_takes_several_rounds(
+    running: World, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyspider_zk.scheduling.intake.PARKED_PER_ROUND", 10)
+    scheduler = running.scheduler()
+    rounds(scheduler)
+    scheduler.quarantine.put("p", "its row is no row")
+    running.new(*(task("p", "t", force_update=True, priority=n) for n in range(25)))
+    rounds(scheduler)
+    scheduler.quarantine.release("p")
+    stored: list[int] = []
+    original = scheduler.on_request
+
+    def note(each: dict[str, Any]) -> Any:
+        stored.append(each["schedule"]["priority"])
+        return original(each)
+
+    monkeypatch.setattr(scheduler, "on_request", note)
+    monkeypatch.setattr(scheduler, "_check_select", lambda: None)
+    running.new(task("p", "t", force_update=True, priority=25))
+    rounds(scheduler, 5)
+
+    assert stored == list(range(26))
+    assert parked(running) == 0
+
+
+def test_what_comes_back_from_the_lot_leaves_half_of_the_round_to_others(
+    running: World, task: Task
+) -> None:
+    scheduler = running.scheduler()
+    rounds(scheduler)
+    scheduler.LOOP_LIMIT = 20
+    scheduler.quarantine.put("p", "its row is no row")
+    for part in range(10):
+        running.send(QueueKind.NEWTASK, [task("p", f"t{part}-{n}") for n in range(20)])
+    rounds(scheduler)
+    scheduler.quarantine.release("p")
+
+    running.new(task(NEIGHBOUR, "other"))
+    rounds(scheduler)
+
+    assert running.statuses(NEIGHBOUR) == {"other": ACTIVE}
+    rounds(scheduler, 25)
+    assert len(running.statuses("p")) == 200
+
+
+def test_a_project_in_quarantine_fills_no_queue_beyond_the_bound_without_a_word(
+    running: World, task: Task, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(parking.Parking.__init__, "__defaults__", (10, lambda: 0.0))
+    scheduler = running.scheduler()
+    scheduler.LOOP_LIMIT = 20
+    rounds(scheduler)
+    scheduler.quarantine.put("p", "its row is no row")
+    running.new(*(task("p", f"t{n}") for n in range(60)))
+    with caplog.at_level(logging.ERROR, "scheduler"):
+        rounds(scheduler, 8)
+        running.new(task(NEIGHBOUR, "other"))
+        rounds(scheduler, 2)
+
+    assert parked(running) == 10
+    assert queued(running) == 50
+    assert [each["taskid"] for each in running.dispatched()] == ["other"]
+    (line,) = [each for each in caplog.messages if "find no room" in each]
+    assert f"slot {slot_of('p', SLOTS)}" in line
+    # and all come back
+    scheduler.quarantine.release("p")
+    rounds(scheduler, 40)
+    assert len(running.statuses("p")) == 60
+    assert (queued(running), parked(running)) == (0, 0)
+
+
+def test_the_next_owner_finds_what_is_parked_for_a_project_in_quarantine(
+    running: World, task: Task
+) -> None:
+    first = running.scheduler()
+    rounds(first)
+    first.quarantine.put("p", "its row is no row")
+    running.new(task("p", "a"), task("p", "b"))
+    rounds(first)
+
+    assert parked(running) == 2
+    after = running.scheduler(granted(2))
+    rounds(after)
+
+    assert running.statuses("p") == {"a": ACTIVE, "b": ACTIVE}
+    assert parked(running) == 0
+
+
+def test_what_is_parked_for_a_project_that_is_gone_is_dropped(running: World, task: Task) -> None:
+    scheduler = running.scheduler()
+    rounds(scheduler)
+    scheduler.quarantine.put("p", "its row is no row")
+    running.new(task("p", "a"))
+    rounds(scheduler)
+    running.projectdb.drop("p")
+    scheduler._force_update_project = True
+    rounds(scheduler)
+    scheduler.quarantine.drop("p")
+    rounds(scheduler)
+
+    assert parked(running) == 0
+
+
+@pytest.mark.parametrize("kind", list(QueueKind))
+def test_messages_of_a_project_whose_row_cannot_be_read_wait_and_are_not_buried(
+    running: World, task: Task, monkeypatch: pytest.MonkeyPatch, kind: QueueKind
+) -> None:
+    scheduler = running.scheduler()
+    rounds(scheduler)
+    running.project("late")
+    get = scheduler.projectdb.get
+
+    def refuse(name: str, *args: Any) -> Any:
+        if name == "late":
+            scheduler.quarantine.put(name, "its row is no row")
+            raise ValueError("its row is no row")
+        return get(name, *args)
+
+    sent = task("late", "a") if kind is QueueKind.NEWTASK else _pack(task("late", "a"))
+    with monkeypatch.context() as patched:
+        patched.setattr(scheduler.projectdb, "get", refuse)
+        running.send(kind, sent)
+        rounds(scheduler, sum(PAUSES) + len(PAUSES) + 2)
+        assert (queued(running), parked(running)) == (0, 1)
+        assert "late" in scheduler.quarantine
+    scheduler.quarantine.release("late")
+    rounds(scheduler, 2)
+
+    assert parked(running) == 0
+    assert running.statuses("late") == ({"a": ACTIVE} if kind is QueueKind.NEWTASK else {})
+    assert running.queues.slot_queues.dead() == 0
+
+
+# -- messages that fail --------------------------------------------------------------------------
+
+
+def test_messages_that_fail_fill_no_queue_while_they_wait_for_their_next_try(
+    running: World, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduler = running.scheduler()
+    rounds(scheduler)
+    insert = scheduler.taskdb.insert
+
+    def refuse(project: str, *args: Any) -> Any:
+        if project == "p":
+            raise ValueError("this row is of no use")
+        return insert(project, *args)
+
+    monkeypatch.setattr(scheduler.taskdb, "insert", refuse)
+    running.new(*(task("p", f"t{n}") for n in range(100)))
+    running.new(task(NEIGHBOUR, "other"))
+    rounds(scheduler, 2)
+
+    assert queued(running) == 0
+    assert [each["taskid"] for each in running.dispatched()] == ["other"]
+    assert parked(running) == 100
+    # and the faults are those of the messages
+    rounds(scheduler, sum(PAUSES) + len(PAUSES) + 30)
+    assert (parked(running), running.queues.slot_queues.dead()) == (0, 100)
+
+
+# -- packs and follow-ups ------------------------------------------------------------------------
+
+
+def test_a_pack_waits_until_all_its_follow_ups_are_stored(running: World, task: Task) -> None:
+    scheduler = running.scheduler()
+    running.new(task("p", "page"))
+    rounds(scheduler, 2)
+    (sent,) = running.dispatched()
+    scheduler.LOOP_LIMIT = 10
+    slot = slot_of("p", SLOTS)
+    follow_ups = [task("p", f"t{n}") for n in range(25)]
+    running.queues.slot_queues.publish(
+        [Message(QueueKind.NEWTASK, slot, follow_ups), Message(QueueKind.STATUS, slot, _pack(sent))]
+    )
+
+    seen = []
+    for _ in range(3):
+        rounds(scheduler)
+        statuses = running.statuses("p")
+        seen.append((len(statuses) - 1, statuses["page"]))
+
+    assert seen == [(10, ACTIVE), (20, ACTIVE), (25, SUCCESS)]
+
+
+def test_a_pack_waits_for_follow_ups_that_were_not_even_read(running: World, task: Task) -> None:
+    scheduler = running.scheduler()
+    running.new(task("p", "page"))
+    rounds(scheduler, 2)
+    (sent,) = running.dispatched()
+    scheduler.LOOP_LIMIT = 4
+    running.new(*(task("p", f"t{n}") for n in range(10)))
+    running.send(QueueKind.STATUS, _pack(sent))
+
+    seen = []
+    for _ in range(3):
+        rounds(scheduler)
+        statuses = running.statuses("p")
+        seen.append((len(statuses) - 1, statuses["page"]))
+
+    assert seen == [(4, ACTIVE), (8, ACTIVE), (10, SUCCESS)]
+
+
+def test_a_follow_up_is_stored_before_its_page_counts_as_done(
+    running: World, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduler = running.scheduler()
+    running.new(task("p", "page"))
+    rounds(scheduler, 2)
+    (sent,) = running.dispatched()
+    written: list[tuple[str, int]] = []
+    for name in ("insert_task", "update_task"):
+        _note(monkeypatch, scheduler, name, written)
+
+    running.new(task("p", "follow_up"))
+    running.finish(sent)
+    rounds(scheduler)
+
+    assert written == [("follow_up", ACTIVE), ("page", SUCCESS)]
+
+
+def test_packs_of_other_slots_wait_for_nothing(running: World, task: Task) -> None:
+    other = next(name for name in "abcdefgh" if slot_of(name, SLOTS) != slot_of("p", SLOTS))
+    running.project(other)
+    running.script_is_known(other)
+    scheduler = running.scheduler()
+    running.new(task(other, "page"))
+    rounds(scheduler, 2)
+    (sent,) = running.dispatched()
+    scheduler.LOOP_LIMIT = 10
+
+    running.send(QueueKind.NEWTASK, [task("p", f"t{n}") for n in range(100)])
+    running.finish(sent)
+    rounds(scheduler)
+
+    assert running.statuses(other) == {"page": SUCCESS}
+
+
+def test_a_pack_waits_for_no_parked_message(running: World, task: Task) -> None:
+    scheduler = running.scheduler()
+    running.new(task("p", "page"), task("p", "slow"))
+    rounds(scheduler, 2)
+    sent = {each["taskid"]: each for each in running.dispatched()}
+
+    running.new(task("p", "slow", force_update=True))
+    running.finish(sent["page"])
+    rounds(scheduler)
+
+    assert running.statuses("p") == {"page": SUCCESS, "slow": ACTIVE}
+    assert parked(running) == 1
+
+
+# -- the fence ------------------------------------------------------------------------------------
+
+
+def test_what_was_selected_is_put_back_if_the_fence_shuts_before_it_is_sent(
+    running: World, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduler = running.scheduler()
+    running.new(*(task("p", each, priority=n) for n, each in enumerate("abc")))
+    owner = scheduler.fence.ownership
+    assert isinstance(owner, SoleOwner)
+    rounds(scheduler)
+    running.dispatched()
+    for each in "abc":
+        scheduler.projects["p"].task_queue.done(each)
+        scheduler.projects["p"].task_queue.put(each)
+    get_task = scheduler.taskdb.get_task
+
+    def shut(*args: Any, **kwargs: Any) -> Any:
+        owner.lose_lease()
+        return get_task(*args, **kwargs)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(scheduler.taskdb, "get_task", shut)
+        with suppress(FenceClosed):
+            rounds(scheduler)
+    assert running.dispatched() == []
+    owner.renew_lease()
+    rounds(scheduler, 2)
+
+    assert sorted(each["taskid"] for each in running.dispatched()) == ["a", "b", "c"]
+
+
+def _pack(sent: dict[str, Any]) -> dict[str, Any]:
+    track = {"fetch": {"ok": True}, "process": {"ok": True}}
+    return {**{key: sent[key] for key in ("taskid", "project", "url")}, "track": track}
+
+
+def _note(
+    monkeypatch: pytest.MonkeyPatch,
+    scheduler: SlotScheduler,
+    method: str,
+    written: list[tuple[str, int]],
+) -> None:
+    original = getattr(scheduler, method)
+
+    def noting(task: dict[str, Any]) -> Any:
+        written.append((task["taskid"], task["status"]))
+        return original(task)
+
+    monkeypatch.setattr(scheduler, method, noting)

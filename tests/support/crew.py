@@ -1,0 +1,283 @@
+"""Schedulers without pyspider, a cable that can be cut, and patience with a deadline."""
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import replace
+
+from pyspider_zk.cluster.coordinator import Coordinator
+from pyspider_zk.cluster.directory import Directory
+from pyspider_zk.cluster.records import Assignment, Load, Member, Slot
+from pyspider_zk.config import Settings
+from pyspider_zk.errors import ClusterError
+from pyspider_zk.groups.ids import MemberId
+from pyspider_zk.zookeeper.clock import boottime
+from pyspider_zk.zookeeper.connection import Connection
+
+PATIENCE = 30.0  # seconds until a test gives up; never how long it takes
+ROUND = 0.02  # seconds
+
+
+def eventually(holds: Callable[[], object], what: str = "") -> None:
+    """Wait until something holds."""
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < deadline, f"never happened: {what or holds}"
+        time.sleep(ROUND)
+
+
+def record(name: str = "") -> Member:
+    return Member("127.0.0.1:23333", "host", 1, "0", 0.0, name)
+
+
+class Scheduler:
+    """A scheduling loop that does nothing but hold slots: like pyspider's, it polls.
+
+    ``hold_on`` keeps it from releasing, ``hang`` stops its rounds, ``die`` stops everything but
+    the session, as SIGSTOP does; ``history`` is what it saw as owned, in order.
+    """
+
+    def __init__(
+        self, settings: Settings, name: str = "", weights: dict[int, int] | None = None
+    ) -> None:
+        self.coordinator = Coordinator(
+            settings, record(name), lambda: weights or {}, lambda: Load(1, 2)
+        )
+        self.hold_on = threading.Event()
+        self.failure: ClusterError | None = None
+        self._halt = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self) -> "Scheduler":
+        self.coordinator.start()
+        self._thread.start()
+        eventually(lambda: self.coordinator.member, "joining")
+        return self
+
+    def _run(self) -> None:
+        while not self._halt.wait(ROUND):
+            try:
+                self.coordinator.beat()
+            except ClusterError as error:
+                self.failure = error
+                return
+            releasing = self.coordinator.view.releasing
+            if releasing and not self.hold_on.is_set():
+                self.coordinator.released(releasing)
+
+    @property
+    def member(self) -> MemberId:
+        assert self.coordinator.member is not None
+        return self.coordinator.member
+
+    @property
+    def owned(self) -> dict[int, int]:
+        return dict(self.coordinator.view.owned)
+
+    @property
+    def open(self) -> set[tuple[int, int]]:
+        """The slots whose fence is open, with their epochs."""
+        view = self.coordinator.view
+        held = [*view.owned.items(), *view.releasing.items()]
+        return {(slot, epoch) for slot, epoch in held if self.coordinator.open(slot, epoch)}
+
+    def hang(self) -> None:
+        self._halt.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def die(self) -> None:
+        """Stop both threads and tell nobody; the session lives on."""
+        self.hang()
+        self.coordinator._loop.stop()
+
+    def stop(self) -> None:
+        self.hang()
+        self.coordinator.stop()
+
+
+class GateWatch(threading.Thread):
+    """Looks all the time whether a slot's fence is open to two schedulers at once.
+
+    Looks one after the other are no proof, so each is made thrice: a fence open in the first and
+    the third was open in the second too, for a fence never opens again at the same epoch unless
+    its lease was never taken for dead.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.schedulers: list[Scheduler] = []
+        self.overlaps: list[tuple[int, MemberId, MemberId]] = []
+        self._halt = threading.Event()
+
+    def run(self) -> None:
+        while not self._halt.wait(ROUND / 4):
+            crew = list(self.schedulers)
+            first, second, third = ([one.open for one in crew] for _ in range(3))
+            for i, one in enumerate(crew):
+                sure = {slot for slot, _ in first[i] & third[i]}
+                for j, other in enumerate(crew):
+                    both = sure & {slot for slot, _ in second[j]} if i != j else set()
+                    self.overlaps += [(slot, one.member, other.member) for slot in both]
+
+    def stop(self) -> None:
+        self._halt.set()
+        self.join()
+
+
+class OpenTimes(threading.Thread):
+    """Notes when each slot was first and last seen open at an epoch, on the clock of leases.
+
+    In between it may have been shut, but nobody else may have had it: that takes another epoch.
+    """
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        super().__init__(daemon=True)
+        self._scheduler = scheduler
+        self._seen: dict[tuple[int, int], tuple[float, float]] = {}
+        self._halt = threading.Event()
+
+    def run(self) -> None:
+        while not self._halt.wait(ROUND / 4):
+            before = boottime()
+            found = self._scheduler.open
+            after = boottime()
+            for key in found:
+                self._seen[key] = (self._seen.get(key, (after,))[0], before)
+
+    def as_list(self) -> list[tuple[int, int, float, float]]:
+        """Return slot, epoch, first and last time."""
+        return [(*key, *times) for key, times in list(self._seen.items())]
+
+    def stop(self) -> None:
+        self._halt.set()
+        self.join()
+
+
+class Crew:
+    """All schedulers of one test, watched for overlaps."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._watch = GateWatch()
+        self._watch.start()
+        self._reader = Directory(settings)
+        self._reader.start()
+
+    def start(
+        self, name: str = "", hosts: str = "", weights: dict[int, int] | None = None
+    ) -> Scheduler:
+        settings = replace(self.settings, hosts=hosts or self.settings.hosts)
+        scheduler = Scheduler(settings, name, weights)
+        self._watch.schedulers.append(scheduler)
+        return scheduler.start()
+
+    def start_and_share(self, count: int) -> list[Scheduler]:
+        """Start some and wait until they share all slots."""
+        crew = [self.start(f"scheduler{number}") for number in range(count)]
+        self.shared_by(*crew)
+        return crew
+
+    def table(self) -> tuple[Slot, ...]:
+        return self._reader.read().assignment.slots
+
+    def assignment(self) -> Assignment:
+        return self._reader.read().assignment
+
+    def shared_by(self, *schedulers: Scheduler) -> None:
+        """Wait until these have all slots, evenly, with open fences, and nothing is moving."""
+        eventually(lambda: self._is_shared_by(schedulers), f"sharing by {len(schedulers)}")
+
+    def _is_shared_by(self, schedulers: Iterable[Scheduler]) -> bool:
+        table = self.table()
+        counts = [len(one.open) for one in schedulers]
+        is_still = all(row.next is None for row in table)
+        return is_still and sum(counts) == len(table) and max(counts) - min(counts) <= 2
+
+    @property
+    def overlaps(self) -> list[tuple[int, MemberId, MemberId]]:
+        return self._watch.overlaps
+
+    def stop(self) -> None:
+        self._watch.stop()
+        for scheduler in self._watch.schedulers:
+            scheduler.stop()
+        self._reader.stop()
+
+
+class Cable:
+    """A TCP connection to ZooKeeper that can be cut without either end being told."""
+
+    def __init__(self, target: str) -> None:
+        host, _, port = target.partition(":")
+        self._target = (host, int(port))
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._links: list[socket.socket] = []
+        self._whole = threading.Event()
+        self._whole.set()
+        self._closed = threading.Event()
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
+        self._threads[0].start()
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self._listener.getsockname()[1]}"
+
+    def cut(self) -> None:
+        self._whole.clear()
+
+    def drop(self) -> None:
+        """Reset what is connected now; a new connection gets through."""
+        for link in self._links:
+            with suppress(OSError):
+                link.shutdown(socket.SHUT_RDWR)
+
+    def mend(self) -> None:
+        self._whole.set()
+
+    def close(self) -> None:
+        self._closed.set()
+        self.mend()
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        for link in [self._listener, *self._links]:
+            with suppress(OSError):
+                link.shutdown(socket.SHUT_RDWR)
+            link.close()
+        for thread in self._threads:
+            thread.join()
+
+    def _accept(self) -> None:
+        while not self._closed.is_set():
+            try:
+                near, _ = self._listener.accept()
+                far = socket.create_connection(self._target)
+            except OSError:
+                return
+            self._links += [near, far]
+            for source, target in ((near, far), (far, near)):
+                pump = threading.Thread(target=self._pump, args=(source, target), daemon=True)
+                self._threads.append(pump)
+                pump.start()
+
+    def _pump(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                self._whole.wait()
+                target.sendall(data)
+        with suppress(OSError):
+            self._whole.wait()
+            target.shutdown(socket.SHUT_RDWR)
+
+
+def expire(connection: Connection) -> None:
+    """End a session behind its owner's back: open it a second time and close it properly."""
+    from kazoo.client import KazooClient
+
+    client = connection._client
+    other = KazooClient(hosts=connection._settings.hosts, client_id=client.client_id)
+    other.start()
+    other.stop()
+    other.close()

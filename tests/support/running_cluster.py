@@ -1,0 +1,78 @@
+"""A whole cluster on this machine, started by its command."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from pyspider_zk.cluster.directory import Directory
+from pyspider_zk.config import SECRET_FILE_VARIABLE, Settings, settings_from
+from pyspider_zk.errors import ClusterError
+from pyspider_zk.local.child import tail
+from pyspider_zk.local.folder import Running, running_in
+from pyspider_zk.local.logins import zookeeper_environ
+from pyspider_zk.local.ports import any_free
+
+ROOT = Path(__file__).parents[1]
+PROGRAM = (sys.executable, "-m", "pyspider_zk.cli.main")
+
+
+@contextmanager
+def up(folder: Path, *options: str) -> Iterator[Running]:
+    """Run `pyspider-zk up` in a folder, until the block ends."""
+    with (folder / "out.txt").open("ab") as out:
+        process = subprocess.Popen(
+            [*PROGRAM, "up", "--processors", "1", "--webui-port", str(any_free()), *options],
+            cwd=folder,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            stdout=out,
+            stderr=out,
+        )
+    try:
+        yield _ready(folder)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+
+
+def _ready(folder: Path) -> Running:
+    """Wait until the scheduler has all slots and the web UI is there."""
+    deadline = time.monotonic() + 60
+    while not ((running := running_in(folder / "data")) and _settled(running)):
+        assert time.monotonic() < deadline, tail(folder / "out.txt", lines=50)
+        time.sleep(0.1)
+    return running
+
+
+def _settled(running: Running) -> bool:
+    try:
+        with Directory(settings_of(running)) as directory:
+            cluster = directory.read()
+    except ClusterError:  # not yet
+        return False
+    owned = all(slot.owner in cluster.members for slot in cluster.assignment.slots)
+    return owned and sum(map(len, cluster.components.values())) == 4 and listens(running.webui)
+
+
+def settings_of(running: Running) -> Settings:
+    """Return what lets a program into the cluster, with the secrets that ``up`` made for it."""
+    made = {SECRET_FILE_VARIABLE: running.secret_file} if running.secret_file else {}
+    made |= zookeeper_environ(running.zookeeper_password_file)
+    return settings_from(environ={**os.environ, **made}, hosts=running.zookeeper)
+
+
+def listens(url: str) -> bool:
+    """Tell whether somebody listens there.
+
+    A web UI is a component before it does, and the znode of a scheduler that was killed stands for
+    a while after it did.
+    """
+    address = urlsplit(url)
+    with socket.socket() as link:
+        return link.connect_ex((address.hostname, address.port)) == 0

@@ -1,0 +1,125 @@
+"""Schedulers with real sqlite databases and the message queue of a test's memory."""
+
+import queue
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspider.database import connect_database
+
+from pyspider_zk.projects.slots import slot_of
+from pyspider_zk.queues.api import Message
+from pyspider_zk.queues.memory import MemoryBroker
+from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.scheduling.scheduler import SlotScheduler
+from pyspider_zk.testing import SoleOwner
+
+SLOTS = 8
+SCRIPT = "class Handler: pass"
+
+
+class World:
+    """Databases and queues that any number of schedulers share."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.broker = MemoryBroker()
+        self.queues = self.broker.queues(SLOTS)
+        self.fetcher: queue.Queue[dict[str, Any]] = queue.Queue()
+        self.taskdb = self.database("task")
+        self.projectdb = self.database("project")
+
+    def database(self, kind: str) -> Any:
+        """Return a connection of its own to a database."""
+        made = connect_database(f"sqlite+{kind}db:///{self.folder}/{kind}.db")
+        made._execute("PRAGMA synchronous=OFF")  # no test pulls the plug
+        return made
+
+    def scheduler(self, owner: SoleOwner | None = None, **databases: Any) -> SlotScheduler:
+        """Return a scheduler that owns what the owner says, by default everything."""
+        chosen = {f"{kind}db": self.database(kind) for kind in ("task", "project", "result")}
+        scheduler = SlotScheduler(
+            **{**chosen, **databases},
+            newtask_queue=None,
+            status_queue=None,
+            out_queue=self.fetcher,
+            data_path=str(self.folder),
+            slots=SLOTS,
+            queues=self.broker.queues(SLOTS),
+        )
+        scheduler.fence.ownership = owner or SoleOwner(SLOTS)
+        return scheduler
+
+    def project(self, name: str, **fields: Any) -> None:
+        """Write a project's row, running and as fast as may be unless told otherwise."""
+        row = {"status": "RUNNING", "script": SCRIPT, "group": "", "comments": ""}
+        self.projectdb.insert(name, {**row, "rate": 1e9, "burst": 1e9, **fields})
+
+    def send(self, kind: QueueKind, body: Any) -> None:
+        """Publish a message to the queue of its project's slot."""
+        first = body[0] if isinstance(body, list) else body
+        slot = slot_of(first["project"], SLOTS)
+        self.queues.slot_queues.publish([Message(kind, slot, body)])
+
+    def new(self, *tasks: dict[str, Any]) -> None:
+        """Publish new tasks, each by itself."""
+        for each in tasks:
+            self.send(QueueKind.NEWTASK, each)
+
+    def script_is_known(self, project: str, **info: Any) -> None:
+        """Answer the question that a scheduler asks before it selects anything."""
+        pack = {"taskid": "_on_get_info", "project": project, "url": "data:,_on_get_info"}
+        self.send(QueueKind.STATUS, {**pack, "track": {"save": info}})
+
+    def finish(self, sent: dict[str, Any], ok: bool = True) -> None:
+        """Publish the status pack of a task that was dispatched."""
+        track = {"fetch": {"ok": ok, "time": 0.1}, "process": {"ok": ok, "time": 0.1}}
+        pack = {key: sent[key] for key in ("taskid", "project", "url", "schedule") if key in sent}
+        self.send(QueueKind.STATUS, {**pack, "track": track})
+
+    def dispatched(self) -> list[dict[str, Any]]:
+        """Take what was dispatched to the fetcher, without pyspider's own questions."""
+        sent = []
+        while not self.fetcher.empty():
+            sent.append(self.fetcher.get_nowait())
+        return [each for each in sent if each["taskid"] != "_on_get_info"]
+
+    def statuses(self, project: str) -> dict[str, int]:
+        """Return the status of all rows of a project's tasks."""
+        taskdb = self.database("task")
+        return {
+            row["taskid"]: row["status"]
+            for status in (1, 2, 3, 4)
+            for row in taskdb.load_tasks(status, project, ["taskid", "status"])
+        }
+
+
+def granted(epoch: int) -> SoleOwner:
+    """Return an owner of everything, since this epoch."""
+    owner = SoleOwner(SLOTS, ())
+    owner.grant(range(SLOTS), epoch)
+    return owner
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Give an empty world."""
+    return World(tmp_path)
+
+
+@pytest.fixture
+def task() -> Callable[..., dict[str, Any]]:
+    """Give a maker of new tasks."""
+
+    def make(project: str, taskid: str = "t", **schedule: Any) -> dict[str, Any]:
+        return {
+            "taskid": taskid,
+            "project": project,
+            "url": f"http://site.example/{taskid}",
+            "schedule": schedule,
+            "fetch": {"timeout": 9},
+            "process": {"callback": "page"},
+        }
+
+    return make

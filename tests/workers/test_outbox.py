@@ -1,0 +1,299 @@
+"""What a task makes leaves at once, in the safe order, and is not lost."""
+
+import logging
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from pyspider_zk.errors import Unavailable
+from pyspider_zk.local.services import RedisServer
+from pyspider_zk.projects.slots import slot_of
+from pyspider_zk.queues.api import Message, SlotQueues
+from pyspider_zk.queues.back_off import BackOff
+from pyspider_zk.queues.connect import connect
+from pyspider_zk.queues.memory import MemoryBroker
+from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.workers.outbox import Outbox
+from tests.support.stand_ins import FaultySlotQueues, read_all, running
+
+SLOTS = 8
+ONE, OTHER = "one", "other"
+SOON = 0.01  # seconds
+
+TOO_LARGE = 2**70  # for the wire format
+
+
+@pytest.fixture
+def queues() -> FaultySlotQueues:
+    return FaultySlotQueues(MemoryBroker())
+
+
+def back_off_of(grace: float = 0.0) -> BackOff:
+    return BackOff(logging.getLogger("processor"), "results wait", grace, pause=SOON)
+
+
+def outbox_of(queues: Any, back_off: BackOff | None = None) -> Outbox:
+    return Outbox(queues, SLOTS, back_off or back_off_of())
+
+
+def a_task(project: str, taskid: str = "t", **fields: Any) -> dict[str, Any]:
+    return {"project": project, "taskid": taskid, "url": f"data:,{taskid}", **fields}
+
+
+def taskids(messages: list[Message]) -> list[Any]:
+    return [
+        [each["taskid"] for each in message.body]
+        if isinstance(message.body, list)
+        else message.body["taskid"]  # type: ignore[index]
+        for message in messages
+    ]
+
+
+def test_the_projects_of_these_tests_have_slots_of_their_own() -> None:
+    assert slot_of(ONE, SLOTS) != slot_of(OTHER, SLOTS)
+
+
+def test_new_tasks_precede_the_status_pack_in_one_publish(queues: FaultySlotQueues) -> None:
+    outbox = outbox_of(queues)
+    with outbox:
+        outbox.queue(QueueKind.STATUS).put(a_task(ONE, "pack"))
+        outbox.queue(QueueKind.NEWTASK).put([a_task(ONE, "a"), a_task(ONE, "b")])
+        assert queues.published == []
+    (messages,) = queues.published
+    assert [message.kind for message in messages] == [QueueKind.NEWTASK, QueueKind.STATUS]
+    assert taskids(messages) == [["a", "b"], "pack"]
+
+
+def test_a_list_of_tasks_is_split_by_slot(queues: FaultySlotQueues) -> None:
+    outbox = outbox_of(queues)
+    outbox.queue(QueueKind.NEWTASK).put([a_task(ONE, "a"), a_task(OTHER, "b"), a_task(ONE, "c")])
+    (messages,) = queues.published
+    assert [message.slot for message in messages] == [slot_of(ONE, SLOTS), slot_of(OTHER, SLOTS)]
+    assert taskids(messages) == [["a", "c"], ["b"]]
+
+
+def test_a_task_put_by_itself_stays_one(queues: FaultySlotQueues) -> None:
+    outbox_of(queues).queue(QueueKind.NEWTASK).put(a_task(ONE, "a"))
+    assert queues.published == [[Message(QueueKind.NEWTASK, slot_of(ONE, SLOTS), a_task(ONE, "a"))]]
+
+
+def test_a_block_within_the_block_belongs_to_the_outer_task(queues: FaultySlotQueues) -> None:
+    outbox = outbox_of(queues)
+    with outbox:
+        outbox.queue(QueueKind.STATUS).put(a_task(ONE, "outer"))
+        with outbox:
+            outbox.queue(QueueKind.STATUS).put(a_task(OTHER, "inner"))
+            outbox.queue(QueueKind.NEWTASK).put([a_task(OTHER, "new")])
+        assert queues.published == []
+    (messages,) = queues.published
+    assert taskids(messages) == [["new"], "outer", "inner"]
+
+
+def test_a_failing_task_sends_nothing_and_leaves_nothing_to_the_next(
+    queues: FaultySlotQueues,
+) -> None:
+    outbox = outbox_of(queues)
+    with pytest.raises(RuntimeError, match="the script"):
+        _put_and_fail(outbox)
+    with outbox:
+        outbox.queue(QueueKind.STATUS).put(a_task(ONE, "next"))
+    assert [taskids(messages) for messages in queues.published] == [["next"]]
+
+
+def test_a_task_that_made_nothing_publishes_nothing(queues: FaultySlotQueues) -> None:
+    with outbox_of(queues):
+        pass
+    assert queues.published == []
+
+
+def test_a_queue_that_is_away_is_waited_for_and_nothing_is_lost(queues: FaultySlotQueues) -> None:
+    queues.away = True
+    with running(outbox_of(queues).queue(QueueKind.STATUS).put, a_task(ONE, "pack")):
+        assert queues.refused.wait(10)
+        queues.refused.clear()
+        assert queues.refused.wait(10)
+        queues.away = False
+    assert [taskids(messages) for messages in queues.published] == [["pack"]]
+
+
+def test_close_ends_the_waiting_for_a_queue_that_is_away(queues: FaultySlotQueues) -> None:
+    queues.away = True
+    back_off = back_off_of()
+    outbox = outbox_of(queues, back_off)
+    with running(outbox.queue(QueueKind.STATUS).put, a_task(ONE), raises=Unavailable):
+        assert queues.refused.wait(10)
+        back_off.close()
+
+
+def test_close_ends_the_waiting_for_room() -> None:
+    # given a slot whose owner reads nothing
+    queues = FaultySlotQueues(MemoryBroker(), limit=1)
+    back_off = back_off_of()
+    outbox = outbox_of(queues, back_off)
+    outbox.queue(QueueKind.STATUS).put(a_task(ONE, "first"))
+    # when
+    with running(outbox.queue(QueueKind.STATUS).put, a_task(ONE, "second"), raises=Unavailable):
+        assert queues.asked_full.wait(10)
+        back_off.close()
+    # then
+    assert [taskids(messages) for messages in queues.published] == [["first"]]
+
+
+def test_room_is_waited_for() -> None:
+    # given
+    broker = MemoryBroker()
+    queues = FaultySlotQueues(broker, limit=1)
+    outbox = outbox_of(queues)
+    outbox.queue(QueueKind.STATUS).put(a_task(ONE, "first"))
+    # when
+    with running(outbox.queue(QueueKind.STATUS).put, a_task(ONE, "second")):
+        assert queues.asked_full.wait(10)
+        owner = broker.queues(SLOTS).slot_queues
+        owner.acknowledge(read_all(owner, SLOTS))
+    # then
+    assert [each.body["taskid"] for each in read_all(owner, SLOTS)] == ["second"]
+
+
+def test_a_slot_of_a_dead_owner_holds_up_only_until_the_next_owner_reads() -> None:
+    # given a slot whose owner died with all it had read
+    broker = MemoryBroker()
+    queues = FaultySlotQueues(broker, limit=1)
+    outbox = outbox_of(queues)
+    outbox.queue(QueueKind.STATUS).put(a_task(ONE, "first"))
+    dead = broker.queues(SLOTS).slot_queues
+    read_all(dead, SLOTS)
+    # when
+    with running(outbox.queue(QueueKind.STATUS).put, a_task(ONE, "second")):
+        assert queues.asked_full.wait(10)
+        # then who has nothing for it goes on
+        other = FaultySlotQueues(broker, limit=1)
+        outbox_of(other).queue(QueueKind.STATUS).put(a_task(OTHER, "of another slot"))
+        # and when the next owner reads, all do
+        heir = broker.queues(SLOTS).slot_queues
+        first = read_all(heir, SLOTS)
+        heir.acknowledge(first)
+    assert {each.body["taskid"] for each in first} == {"first", "of another slot"}
+    assert [each.body["taskid"] for each in read_all(heir, SLOTS)] == ["second"]
+
+
+def test_an_outage_is_said_once(queues: FaultySlotQueues, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    queues.away = True
+    with running(outbox_of(queues).queue(QueueKind.STATUS).put, a_task(ONE, "pack")):
+        for _ in range(3):
+            queues.refused.clear()
+            assert queues.refused.wait(10)
+        queues.away = False
+    assert [record.levelno for record in caplog.records] == [logging.WARNING, logging.INFO]
+
+
+def test_a_queue_that_comes_back_within_the_grace_gets_what_was_done(
+    queues: FaultySlotQueues,
+) -> None:
+    queues.away = True
+    back_off = back_off_of(grace=60)
+    with running(outbox_of(queues, back_off).queue(QueueKind.STATUS).put, a_task(ONE, "pack")):
+        assert queues.refused.wait(10)
+        back_off.close()
+        queues.refused.clear()
+        assert queues.refused.wait(10)
+        queues.away = False
+    assert [taskids(messages) for messages in queues.published] == [["pack"]]
+
+
+def test_what_is_done_after_close_is_sent_all_the_same(queues: FaultySlotQueues) -> None:
+    back_off = back_off_of()
+    outbox = outbox_of(queues, back_off)
+    back_off.close()
+    with outbox:
+        outbox.queue(QueueKind.STATUS).put(a_task(ONE, "pack"))
+    assert [taskids(messages) for messages in queues.published] == [["pack"]]
+
+
+def test_a_task_that_cannot_be_encoded_costs_only_itself(queues: FaultySlotQueues) -> None:
+    # given
+    outbox = outbox_of(queues)
+    new = [a_task(ONE, str(number)) for number in range(7)]
+    new[3]["fetch"] = {"save": TOO_LARGE}
+    # when
+    with outbox:
+        outbox.queue(QueueKind.STATUS).put(a_task(ONE, "pack"))
+        outbox.queue(QueueKind.NEWTASK).put([*new, a_task(OTHER, "other")])
+    # then
+    sent = [
+        each["taskid"]
+        for delivery in read_all(queues, SLOTS)
+        if delivery.kind is QueueKind.NEWTASK
+        for each in delivery.body
+    ]
+    assert sorted(sent) == ["0", "1", "2", "4", "5", "6", "other"]
+    # and the pack is still the last
+    assert [m.kind for m in queues.published[-1]][-1] is QueueKind.STATUS
+    assert sum(m.kind is QueueKind.STATUS for messages in queues.published for m in messages) == 1
+
+
+def test_a_pack_that_cannot_be_encoded_costs_no_new_task(queues: FaultySlotQueues) -> None:
+    outbox = outbox_of(queues)
+    with outbox:
+        outbox.queue(QueueKind.STATUS).put(a_task(ONE, "pack", save=TOO_LARGE))
+        outbox.queue(QueueKind.NEWTASK).put([a_task(ONE, "a")])
+    assert [taskids(messages) for messages in queues.published] == [[["a"]]]
+
+
+def test_a_message_without_a_project_fails_its_task(queues: FaultySlotQueues) -> None:
+    outbox = outbox_of(queues)
+    with pytest.raises(KeyError), outbox:
+        outbox.queue(QueueKind.NEWTASK).put([a_task(ONE), {"taskid": "t"}])
+    assert queues.published == []
+
+
+class Watched:
+    """Queues that tell when they were away."""
+
+    def __init__(self, queues: SlotQueues) -> None:
+        self._queues = queues
+        self.full = queues.full
+        self.refused = threading.Event()
+
+    def publish(self, messages: Sequence[Message]) -> None:
+        try:
+            self._queues.publish(messages)
+        except Unavailable:
+            self.refused.set()
+            raise
+
+
+@pytest.mark.redis
+def test_a_redis_that_was_stopped_gets_everything_once_it_is_back(
+    redis_server: RedisServer, redis_url: str
+) -> None:
+    # given
+    queues = connect(redis_url, limit=0, slots=SLOTS).slot_queues
+    watched = Watched(queues)
+    redis_server.stop()
+    # when
+    try:
+        with running(_put_both, outbox_of(watched)):
+            assert watched.refused.wait(30)
+            redis_server.start()
+    finally:
+        if not redis_server.running:
+            redis_server.start()
+    # then
+    left = read_all(queues, SLOTS)
+    assert taskids([Message(each.kind, each.slot, each.body) for each in left]) == [["new"], "pack"]
+    queues.close()
+
+
+def _put_both(outbox: Outbox) -> None:
+    with outbox:
+        outbox.queue(QueueKind.STATUS).put(a_task(ONE, "pack"))
+        outbox.queue(QueueKind.NEWTASK).put([a_task(OTHER, "new")])
+
+
+def _put_and_fail(outbox: Outbox) -> None:
+    with outbox:
+        outbox.queue(QueueKind.STATUS).put(a_task(ONE, "lost"))
+        raise RuntimeError("the script")

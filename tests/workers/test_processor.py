@@ -1,0 +1,372 @@
+"""Scripts run as in pyspider; what they make reaches the queue of its project's slot."""
+
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspider.database import connect_database
+from pyspider.processor.processor import Processor
+from umsgpack import PackException  # type: ignore[import-untyped]
+
+from pyspider_zk.cluster.directory import Directory
+from pyspider_zk.cluster.records import ComponentKind
+from pyspider_zk.config import Settings
+from pyspider_zk.errors import Unavailable
+from pyspider_zk.hooks import ClusterProcessor
+from pyspider_zk.projects.slots import slot_of
+from pyspider_zk.queues.api import Delivery, Queues
+from pyspider_zk.queues.memory import MemoryBroker
+from pyspider_zk.queues.names import QueueKind
+from tests.queues.away import AwayQueue
+from tests.support.stand_ins import FaultySlotQueues, faulty, read_all, running
+
+SLOTS = 8
+ONE, OTHER = "one", "other"
+
+SCRIPT = """
+from pyspider.libs.base_handler import BaseHandler
+
+
+class Handler(BaseHandler):
+    def on_start(self):
+        self.crawl('http://site.example/1', callback=self.page)
+        self.crawl('http://site.example/2', callback=self.page)
+
+    def page(self, response):
+        return {'text': response.text}
+
+    def fail(self):
+        self.crawl('http://site.example/3', callback=self.page)
+        raise ValueError('the script')
+
+    def tell(self):
+        self.send_message('other', {'news': 1}, url='data:,news')
+
+    def on_message(self, project, message):
+        self.crawl('http://site.example/news', callback=self.page)
+        return {'from': project, **message}
+"""
+
+
+@pytest.fixture
+def projectdb(tmp_path: Path) -> Any:
+    made = connect_database(f"sqlite+projectdb:///{tmp_path}/project.db")
+    for name in (ONE, OTHER):
+        row = {"name": name, "script": SCRIPT, "status": "RUNNING", "group": None}
+        made.insert(name, {**row, "comments": None, "rate": 1, "burst": 1})
+    return made
+
+
+@pytest.fixture
+def broker() -> MemoryBroker:
+    return MemoryBroker()
+
+
+@pytest.fixture
+def slot_queues(broker: MemoryBroker) -> FaultySlotQueues:
+    return faulty(broker, SLOTS)[1]
+
+
+@pytest.fixture
+def fetched() -> AwayQueue:
+    return AwayQueue()
+
+
+@pytest.fixture
+def results() -> AwayQueue:
+    return AwayQueue()
+
+
+@pytest.fixture
+def make(
+    projectdb: Any,
+    broker: MemoryBroker,
+    slot_queues: FaultySlotQueues,
+    fetched: AwayQueue,
+    results: AwayQueue,
+) -> Callable[..., ClusterProcessor]:
+    def make(settings: Settings | None = None) -> ClusterProcessor:
+        whole = broker.queues(SLOTS)
+        return ClusterProcessor(
+            projectdb,
+            fetched,
+            None,
+            None,
+            results,
+            enable_projects_import=False,
+            process_time_limit=0,
+            settings=settings or Settings(slots=SLOTS),
+            queues=Queues(slot_queues, whole.inbox, whole.records, whole.parking_lot),
+        )
+
+    return make
+
+
+Make = Callable[..., ClusterProcessor]
+
+
+def a_task(callback: str, project: str = ONE, **fields: Any) -> dict[str, Any]:
+    url = f"data:,{callback}"
+    return {
+        "taskid": callback,
+        "project": project,
+        "url": url,
+        "process": {"callback": callback},
+        **fields,
+    }
+
+
+def response(task: dict[str, Any]) -> dict[str, Any]:
+    return {"status_code": 200, "url": task["url"], "orig_url": task["url"], "content": "text"}
+
+
+def run(processor: ClusterProcessor, task: dict[str, Any]) -> None:
+    processor.on_task(task, response(task))
+
+
+def left(broker: MemoryBroker) -> list[Delivery]:
+    return read_all(broker.queues(SLOTS).slot_queues, SLOTS)
+
+
+def test_follow_ups_arrive_at_the_slot_of_their_project_before_the_pack(
+    make: Make, slot_queues: FaultySlotQueues
+) -> None:
+    run(make(), a_task("on_start"))
+    ((new, pack),) = slot_queues.published
+    assert (new.kind, new.slot) == (QueueKind.NEWTASK, slot_of(ONE, SLOTS))
+    assert [task["url"] for task in new.body] == [  # type: ignore[attr-defined]
+        "http://site.example/1",
+        "http://site.example/2",
+    ]
+    assert (pack.kind, pack.slot) == (QueueKind.STATUS, slot_of(ONE, SLOTS))
+    assert pack.body["track"]["process"]["ok"] is True  # type: ignore[index]
+    assert pack.body["track"]["process"]["follows"] == 2  # type: ignore[index]
+
+
+def test_an_exception_in_the_script_still_gives_a_failed_pack(
+    make: Make, broker: MemoryBroker
+) -> None:
+    run(make(), a_task("fail"))
+    new, pack = left(broker)
+    assert [task["url"] for task in new.body] == ["http://site.example/3"]
+    assert pack.body["track"]["process"]["ok"] is False
+    assert "the script" in pack.body["track"]["process"]["logs"]
+
+
+def test_a_task_of_an_unknown_project_gives_a_failed_pack(make: Make, broker: MemoryBroker) -> None:
+    run(make(), a_task("page", project="nobody"))
+    (pack,) = left(broker)
+    assert (pack.slot, pack.body["project"]) == (slot_of("nobody", SLOTS), "nobody")
+    assert pack.body["track"]["process"]["ok"] is False
+
+
+def test_a_message_reaches_the_slot_of_the_project_it_is_sent_to(
+    make: Make, slot_queues: FaultySlotQueues, results: AwayQueue
+) -> None:
+    # given
+    assert slot_of(ONE, SLOTS) != slot_of(OTHER, SLOTS)
+    # when
+    run(make(), a_task("tell"))
+    # then all leaves with the task that sent it
+    (messages,) = slot_queues.published
+    assert [(message.kind, message.slot) for message in messages] == [
+        (QueueKind.NEWTASK, slot_of(OTHER, SLOTS)),
+        (QueueKind.STATUS, slot_of(ONE, SLOTS)),
+    ]
+    task, result = results.get_nowait()
+    assert (task["project"], result) == (OTHER, {"from": ONE, "news": 1})
+
+
+def test_results_take_pyspiders_own_way(
+    make: Make, results: AwayQueue, broker: MemoryBroker
+) -> None:
+    run(make(), a_task("page"))
+    assert results.get_nowait()[1] == {"text": "text"}
+    assert [delivery.kind for delivery in left(broker)] == [QueueKind.STATUS]
+
+
+def test_a_result_waits_outside_of_the_script_whose_time_is_limited(
+    make: Make, results: AwayQueue, slot_queues: FaultySlotQueues, broker: MemoryBroker
+) -> None:
+    # given
+    results.away = True
+    processor = make()
+    # when
+    with running(run, processor, a_task("page")):
+        for _ in range(2):
+            results.refused.clear()
+            assert results.refused.wait(20)
+        # then the script has ended, and what must come after the result has not left
+        assert processor.project_manager.projects[ONE]["instance"].task is None
+        assert slot_queues.published == []
+        results.away = False
+    # and it has not failed
+    (pack,) = left(broker)
+    assert pack.body["track"]["process"]["ok"] is True
+    assert results.get_nowait()[1] == {"text": "text"}
+
+
+def test_to_quit_ends_the_waiting(make: Make, results: AwayQueue) -> None:
+    processor = make()
+    processor._back_off._grace = 0
+    results.away = True
+    with running(run, processor, a_task("page"), raises=Unavailable):
+        assert results.refused.wait(20)
+        processor.quit()
+
+
+def test_a_result_that_cannot_be_sent_at_all_fails_its_script(
+    make: Make, results: AwayQueue, broker: MemoryBroker
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise PackException("a set")
+
+    results.put = refuse  # type: ignore[method-assign]
+    run(make(), a_task("page"))
+    (pack,) = left(broker)
+    assert pack.body["track"]["process"]["ok"] is False
+
+
+def test_results_leave_before_the_pack_of_their_task(
+    make: Make, results: AwayQueue, slot_queues: FaultySlotQueues
+) -> None:
+    slot_queues.away = True
+    with running(run, make(), a_task("page")):
+        assert slot_queues.refused.wait(20)
+        assert results.qsize() == 1
+        slot_queues.away = False
+
+
+def test_no_service_is_needed_to_make_one(projectdb: Any) -> None:
+    nowhere = Settings(hosts="127.0.0.1:1", slots=SLOTS)
+    queues = MemoryBroker().queues(SLOTS)
+    ClusterProcessor(projectdb, None, None, None, None, settings=nowhere, queues=queues)
+
+
+# -- with a real ZooKeeper -------------------------------------------------------------------
+
+
+def present(settings: Settings) -> list[int]:
+    """Return the processes of the processors that are present."""
+    with Directory(settings) as directory:
+        found = directory.read().components.get(ComponentKind.PROCESSOR, {})
+    return [component.pid for component in found.values()]
+
+
+@pytest.fixture
+def small(cluster_settings: Settings) -> Settings:
+    return Settings(**{**vars(cluster_settings), "slots": SLOTS})
+
+
+@pytest.mark.zk
+def test_it_is_present_while_it_runs(
+    make: Make,
+    small: Settings,
+    fetched: AwayQueue,
+    broker: MemoryBroker,
+    eventually: Callable[..., None],
+) -> None:
+    # given
+    processor = make(small)
+    # when
+    with running(processor.run):
+        task = a_task("on_start")
+        fetched.put((task, response(task)))
+        eventually(lambda: len(left(broker)) == 2)
+        # then
+        assert present(small) == [os.getpid()]
+        processor.quit()
+    # and
+    assert present(small) == []
+
+
+@pytest.mark.zk
+def test_a_message_queue_that_goes_away_ends_no_processor_and_is_said_once(
+    make: Make,
+    small: Settings,
+    fetched: AwayQueue,
+    broker: MemoryBroker,
+    eventually: Callable[..., None],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    # given
+    caplog.set_level(logging.INFO, "processor")
+    processor = make(small)
+    fetched.away = True
+    # when
+    with running(processor.run):
+        eventually(lambda: fetched.asked > Processor.EXCEPTION_LIMIT)
+        fetched.away = False
+        task = a_task("on_start")
+        fetched.put((task, response(task)))
+        eventually(lambda: len(left(broker)) == 2)
+        processor.quit()
+    # then
+    about = [r.levelno for r in caplog.records if "listens" in r.message or "again" in r.message]
+    assert about == [logging.WARNING, logging.INFO]
+
+
+@pytest.mark.zk
+def test_its_queues_are_closed_when_it_ends(
+    make: Make, small: Settings, slot_queues: FaultySlotQueues
+) -> None:
+    processor = make(small)
+    processor.quit()
+    processor.run()
+    with pytest.raises(Unavailable):
+        slot_queues.publish([])
+
+
+def test_its_queues_are_closed_when_it_cannot_join(
+    make: Make, slot_queues: FaultySlotQueues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: Any) -> Any:
+        raise Unavailable("no ZooKeeper")
+
+    monkeypatch.setattr("pyspider_zk.workers.processor.presence", refused)
+    with pytest.raises(Unavailable, match="no ZooKeeper"):
+        make().run()
+    with pytest.raises(Unavailable, match="closed"):
+        slot_queues.publish([])
+
+
+@pytest.mark.zk
+def test_sigterm_ends_it_after_the_task_at_hand(
+    make: Make,
+    small: Settings,
+    fetched: AwayQueue,
+    slot_queues: FaultySlotQueues,
+    broker: MemoryBroker,
+) -> None:
+    # given a task that waits for the message queue
+    processor = make(small)
+    task = a_task("on_start")
+    for _ in range(2):
+        fetched.put((task, response(task)))
+    slot_queues.away = True
+    not_ours = threading.Event()
+    before = signal.signal(signal.SIGTERM, lambda *_: not_ours.set())
+
+    def terminate() -> None:
+        assert slot_queues.refused.wait(10)
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert quitted.wait(10)
+        slot_queues.away = False
+
+    quitted = threading.Event()
+    quit_, processor.quit = processor.quit, lambda: (quit_(), quitted.set())  # type: ignore[method-assign, assignment]
+    # when
+    try:
+        with running(terminate):
+            processor.run()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    # then what it made of the first is sent, the second is left
+    assert not not_ours.is_set()
+    assert [delivery.kind for delivery in left(broker)] == [QueueKind.NEWTASK, QueueKind.STATUS]
+    assert fetched.qsize() == 1
