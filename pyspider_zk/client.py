@@ -15,6 +15,7 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from http import HTTPStatus
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypedDict, Unpack
 from xmlrpc.client import Fault
@@ -24,13 +25,19 @@ from pyspider_zk.cluster.events import Event
 from pyspider_zk.cluster.phases import Phase
 from pyspider_zk.cluster.records import Member
 from pyspider_zk.config import SECRET_VARIABLES, Settings, settings_from
-from pyspider_zk.errors import ClusterError, LockedProjects, TimedOut, Unavailable
+from pyspider_zk.errors import (
+    BadRequest,
+    ClusterError,
+    Conflict,
+    NotFound,
+    TimedOut,
+    Unavailable,
+)
 from pyspider_zk.jobs.queue import NORMAL
 from pyspider_zk.projects.names import check_project_name
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.rpc.caller import Caller, calling
 from pyspider_zk.rpc.client import call, credentials_of
-from pyspider_zk.scheduling.operation_answers import FAULT_CODES
 
 ENDED = frozenset({"done", "failed", "cancelled"})
 """The states that a batch does not leave."""
@@ -38,8 +45,10 @@ ENDED = frozenset({"done", "failed", "cancelled"})
 PAGE = 1000  # projects that are asked for in one go
 POLL = 0.5  # seconds between two looks at what goes on
 
-_ERRORS = {  # of several that share a code the first one
-    code: kind for kind, code in reversed([*FAULT_CODES.items()]) if kind is not LockedProjects
+_KINDS = (BadRequest, NotFound, Conflict, Unavailable)
+_ERRORS: Mapping[int, type[ClusterError]] = {
+    HTTPStatus.BAD_REQUEST: BadRequest,  # what the server itself refuses
+    **{kind.status: kind for kind in _KINDS},
 }
 
 

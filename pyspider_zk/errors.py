@@ -24,12 +24,19 @@
 """
 
 from collections.abc import Sequence
+from http import HTTPStatus
 
 
 class ClusterError(Exception):
-    """Root of all errors that this package raises on purpose."""
+    """Root of all errors that this package raises on purpose.
+
+    Attributes:
+        exit_code: of a command that ends with it.
+        status: of an answer by HTTP, and the fault code of one by XML-RPC.
+    """
 
     exit_code = 1
+    status = HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 class ConfigError(ClusterError):
@@ -50,6 +57,7 @@ class Unavailable(ClusterError):
     """ZooKeeper or the message queue does not answer."""
 
     exit_code = 3
+    status = HTTPStatus.SERVICE_UNAVAILABLE
 
 
 class DatabaseAway(Unavailable):
@@ -69,6 +77,7 @@ class Mismatch(ClusterError):
     """The cluster was born with another protocol or slot count than this process has."""
 
     exit_code = 4
+    status = HTTPStatus.SERVICE_UNAVAILABLE
 
 
 class MissingService(ClusterError):
@@ -80,19 +89,26 @@ class MissingService(ClusterError):
 class BadMessage(ClusterError):
     """A queue message that is no task; it goes to the dead letters with this reason."""
 
+    status = HTTPStatus.UNPROCESSABLE_ENTITY
+
 
 class BadRequest(ClusterError):
     """What is asked for cannot be done; the message names the culprit and the remedy."""
 
     exit_code = 2
+    status = HTTPStatus.UNPROCESSABLE_ENTITY
 
 
 class NotFound(BadRequest):
     """A request about something that there is not."""
 
+    status = HTTPStatus.NOT_FOUND
+
 
 class Conflict(BadRequest):
     """A request under an id that stands for something else already."""
+
+    status = HTTPStatus.CONFLICT
 
 
 class LockedProjects(ClusterError):
@@ -101,6 +117,8 @@ class LockedProjects(ClusterError):
     Attributes:
         names: all of them.
     """
+
+    status = HTTPStatus.FORBIDDEN
 
     def __init__(self, names: Sequence[str], remedy: str = "log in") -> None:
         some = ", ".join(names[:5])
@@ -117,6 +135,8 @@ class FenceClosed(ClusterError):
 class SessionLost(ClusterError):
     """The ZooKeeper session ended: everything held under it belongs to nobody now."""
 
+    status = HTTPStatus.SERVICE_UNAVAILABLE  # another one begins
+
 
 class JobLost(ClusterError):
     """A job is not ours any more: another holds it, it is done, or our claimant is gone."""
@@ -124,6 +144,8 @@ class JobLost(ClusterError):
 
 class BatchTaken(ClusterError):
     """A batch of this id was put in part, with other jobs; it cannot be completed with these."""
+
+    status = HTTPStatus.CONFLICT
 
 
 class NameTaken(ClusterError):

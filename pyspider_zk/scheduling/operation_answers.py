@@ -9,16 +9,9 @@ import msgspec
 
 from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.errors import (
-    BadMessage,
     BadRequest,
-    BatchTaken,
     ClusterError,
-    Conflict,
     LockedProjects,
-    Mismatch,
-    NotFound,
-    SessionLost,
-    Unavailable,
 )
 from pyspider_zk.jobs.batch_service import BatchService
 from pyspider_zk.jobs.operations import within_limits
@@ -30,19 +23,6 @@ from pyspider_zk.rpc.values import xmlrpc_value
 
 PAGE = 100
 LOCK_REMEDY = "set secret_file, which callers prove to know"
-
-FAULT_CODES: Mapping[type[ClusterError], int] = {
-    LockedProjects: 403,
-    Unavailable: 503,
-    SessionLost: 503,  # another one begins
-    Mismatch: 503,
-    NotFound: 404,
-    Conflict: 409,
-    BatchTaken: 409,
-    BadRequest: 400,
-    BadMessage: 400,
-}
-"""The fault that an error comes as; the text is the error's."""
 
 
 def operation_functions(
@@ -177,8 +157,7 @@ def _answering(function: Callable[..., Any]) -> Callable[..., Any]:
                 _check_kind(name, kind, value)
             return xmlrpc_value(function(*args))
         except ClusterError as error:
-            codes = [code for kind, code in FAULT_CODES.items() if isinstance(error, kind)]
-            raise Fault(codes[0] if codes else 500, str(error)) from error
+            raise Fault(int(error.status), str(error)) from error
 
     return answer
 

@@ -18,7 +18,7 @@ from pyspider_zk.hooks import ClusterProcessor, ClusterResultWorker
 from pyspider_zk.projects.cache import FRESH, ProjectCache
 from pyspider_zk.queues.memory import MemoryBroker
 from pyspider_zk.workers.loaded_scripts import AGAIN, TIDYING, ExistingProjects, Tidied
-from tests.support.operations import Clock
+from tests.support.clock import Clock
 
 SCRIPT = """
 from pyspider.libs.base_handler import BaseHandler

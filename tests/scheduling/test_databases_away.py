@@ -22,6 +22,7 @@ from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.testing import SoleOwner
 from pyspider_zk.workers.loaded_scripts import ExistingProjects
 from pyspider_zk.zookeeper.clock import boottime
+from tests.support.clock import Clock
 from tests.support.stand_ins import locked, running
 from tests.support.world import SLOTS, World, granted
 
@@ -270,21 +271,12 @@ def test_a_database_without_copy_serves_other_threads_too(world: World) -> None:
     assert copied.get("p", fields=["name"]) == {"name": "p"}
 
 
-class Clock:
-    """A clock that the test moves."""
-
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def test_the_pauses_grow_to_a_bound_and_the_loss_is_said_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(breaker_module, "PAUSES", PAUSES)
     caplog.set_level("INFO")
-    clock = Clock()
+    clock = Clock(100.0)
     breaker = Breaker("taskdb", clock)
     pauses = []
     for _ in range(8):
@@ -304,7 +296,7 @@ def test_one_that_is_away_is_not_asked_before_the_pause_is_over(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(breaker_module, "PAUSES", (1.0,))
-    clock = Clock()
+    clock = Clock(100.0)
     world.project("p")
     guarded = Guarded(world.projectdb, Breaker("projectdb", clock))
     with moved(world.folder / "project.db"):

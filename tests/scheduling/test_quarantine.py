@@ -1,17 +1,11 @@
 """Quarantine: one project's fault is nobody else's."""
 
 from pyspider_zk.scheduling.quarantine import PAUSES, Quarantine
-
-
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.support.clock import Clock
 
 
 def test_a_project_waits_longer_after_each_failure():
-    clock = Clock()
+    clock = Clock(100.0)
     quarantine = Quarantine(clock)
     waited = []
 
@@ -23,7 +17,7 @@ def test_a_project_waits_longer_after_each_failure():
 
 
 def test_it_is_due_when_its_pause_is_over_and_not_before():
-    clock = Clock()
+    clock = Clock(100.0)
     quarantine = Quarantine(clock)
     quarantine.put("a", "its row is broken")
 
@@ -34,7 +28,7 @@ def test_it_is_due_when_its_pause_is_over_and_not_before():
 
 
 def test_a_released_project_begins_anew():
-    quarantine = Quarantine(Clock())
+    quarantine = Quarantine(Clock(100.0))
     quarantine.put("a", "once")
     quarantine.put("a", "twice")
 
@@ -46,7 +40,7 @@ def test_a_released_project_begins_anew():
 
 
 def test_the_reason_is_told_and_said_once(caplog):
-    quarantine = Quarantine(Clock())
+    quarantine = Quarantine(Clock(100.0))
 
     quarantine.put("a", ValueError("rate is no number"))
     quarantine.put("a", ValueError("rate is no number"))

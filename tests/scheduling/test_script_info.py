@@ -7,17 +7,10 @@ import pytest
 
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.scheduling.script_info import LOOK, PAUSES, Questions
+from tests.support.clock import Clock
 from tests.support.world import SLOTS, World
 
 Task = Callable[..., dict[str, Any]]
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

@@ -8,18 +8,9 @@ from pyspider_zk.jobs.execution import JobWork
 from pyspider_zk.jobs.model import Claim, Job, JobName, Outcome
 from pyspider_zk.jobs.progress import Progress
 from pyspider_zk.scheduling.scheduler import SlotScheduler
+from tests.support.clock import Clock
 
 ROUNDS = 200  # that no test needs
-
-
-class Clock:
-    """A clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def a_claim(

@@ -13,23 +13,16 @@ from pyspider_zk.webui.roles import Role
 from pyspider_zk.webui.sessions import COOKIE, LASTS, LoginSessions
 from pyspider_zk.webui.throttle import PER_PEER, PER_USER, Throttle
 from pyspider_zk.webui.users import change_users, read_users, remove_user
+from tests.support.clock import Clock
 
 ANN = {"webui_username": "ann", "webui_password": "secret"}
 EVE = {"viewer_username": "eve", "viewer_password": "look"}
 PASSWORD = "correct horse"  # noqa: S105 - a test's
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1e9
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(1e9)
 
 
 @pytest.fixture

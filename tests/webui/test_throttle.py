@@ -5,19 +5,12 @@ from collections.abc import Callable
 import pytest
 
 from pyspider_zk.webui.throttle import PER_PEER, PER_USER, Key, Throttle, peer_key
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.support.clock import Clock
 
 
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(100.0)
 
 
 @pytest.mark.parametrize(("kind", "limit"), [("user", PER_USER), ("peer", PER_PEER)])

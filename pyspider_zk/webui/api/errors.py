@@ -7,16 +7,8 @@ from flask import Response, current_app, json
 from werkzeug.exceptions import HTTPException
 
 from pyspider_zk.errors import (
-    BadMessage,
-    BadRequest,
-    BatchTaken,
     ClusterError,
-    Conflict,
     LockedProjects,
-    Mismatch,
-    NotFound,
-    SessionLost,
-    Unavailable,
 )
 from pyspider_zk.webui.problem import PROBLEM_TYPE, problem
 
@@ -24,27 +16,14 @@ LOGIN = {"WWW-Authenticate": 'Basic realm="Login Required"'}
 
 _LISTED = 100  # locked projects in the list for programs
 
-_STATUSES: tuple[tuple[type[ClusterError], HTTPStatus], ...] = (
-    (NotFound, HTTPStatus.NOT_FOUND),
-    (Conflict, HTTPStatus.CONFLICT),
-    (BatchTaken, HTTPStatus.CONFLICT),
-    (BadRequest, HTTPStatus.UNPROCESSABLE_ENTITY),
-    (BadMessage, HTTPStatus.UNPROCESSABLE_ENTITY),
-    (Unavailable, HTTPStatus.SERVICE_UNAVAILABLE),
-    (SessionLost, HTTPStatus.SERVICE_UNAVAILABLE),
-    (Mismatch, HTTPStatus.SERVICE_UNAVAILABLE),
-)
-
 
 def answer_cluster_error(error: ClusterError) -> Response:
     """Answer one of our own errors."""
     if isinstance(error, LockedProjects):
         return answer(HTTPStatus.UNAUTHORIZED, str(error), LOGIN, projects=error.names[:_LISTED])
-    for kind, status in _STATUSES:
-        if isinstance(error, kind):
-            return answer(status, str(error))
-    current_app.logger.error("the API cannot answer", exc_info=error)
-    return answer(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
+    if error.status is HTTPStatus.INTERNAL_SERVER_ERROR:
+        current_app.logger.error("the API cannot answer", exc_info=error)
+    return answer(error.status, str(error))
 
 
 def answer_http_error(error: HTTPException) -> Response:
