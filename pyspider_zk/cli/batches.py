@@ -1,4 +1,4 @@
-"""Commands ``jobs`` and ``job``: what was asked for, and how far it came."""
+"""Commands ``batches`` and ``batch``: what was asked for, and how far it came."""
 
 import json
 import os
@@ -32,7 +32,7 @@ _STYLES = {"failed": "red", "cancelled": "yellow", "running": "bold"}
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1))
 @click.option("--offset", default=0, type=click.IntRange(0), help="how many to leave out")
 @click.pass_obj
-def jobs(asked: dict[str, Any], as_json: bool, limit: int, offset: int) -> None:
+def batches(asked: dict[str, Any], as_json: bool, limit: int, offset: int) -> None:
     """Show what was asked for projects, newest first."""
     with client_of(asked) as client:
         found = client.batches(offset, limit)
@@ -43,14 +43,14 @@ def jobs(asked: dict[str, Any], as_json: bool, limit: int, offset: int) -> None:
 
 
 @also_here(**WHERE)
-@click.command()
+@click.command("batch")
 @click.argument("id")
 @click.option("--follow", is_flag=True, help="stay until it has ended")
 @click.option("--cancel", is_flag=True, help="stop it before its next project")
 @click.option("--retry", is_flag=True, help="ask again for the projects that failed")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON document")
 @click.pass_obj
-def job(
+def one_batch(
     asked: dict[str, Any],
     id: str,  # noqa: A002 - what the user reads
     follow: bool,
@@ -155,7 +155,7 @@ def _bar() -> Progress:
 
 def _table(batches: list[BatchStatus]) -> Table:
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for name in ("job", "operation", "state", "projects", "done", "failed", "user", "age"):
+    for name in ("batch", "operation", "state", "projects", "done", "failed", "user", "age"):
         right = name in ("projects", "done", "failed", "age")
         table.add_column(name, justify="right" if right else "left", no_wrap=True)
     now = time.time()

@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-from pyspider_zk.cli.batches import job, jobs
+from pyspider_zk.cli.batches import batches, one_batch
 from pyspider_zk.cli.dead_letters import dead_letters
 from pyspider_zk.cli.events import events
 from pyspider_zk.cli.group import CONFIG_FILE
@@ -129,7 +129,7 @@ def demo(site: Path | None, start_url: str | None) -> None:
 
 OWN = [
     *(status, up, scale, demo, dead_letters, protect, user),
-    *(*OPERATIONS, jobs, job, projects, route, events),
+    *(*OPERATIONS, batches, one_batch, projects, route, events),
 ]
 
 

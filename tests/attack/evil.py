@@ -108,7 +108,7 @@ def _readable() -> list[str]:
 def _posts(base: str, route: str) -> Iterator[dict[str, str]]:
     for method in ("POST", "PUT", "DELETE"):
         body, headers = body_of(route, method)
-        if method == "POST" or "/dav/" in route or "/jobs" in route:
+        if method == "POST" or "/dav/" in route or "/batches" in route:
             kind = headers.get("Content-Type", "text/plain")
             url = base + filled(route)
             yield {"url": url, "method": method, "type": kind, "body": body.decode()}

@@ -66,7 +66,7 @@ def filled(route: str, project: str = KEPT) -> str:
 
 def names_a_project(route: str) -> bool:
     """Tell whether what is changed there is a project, and nothing runs what was sent."""
-    aims = any(part in filled(route) for part in (KEPT, "/update", "/run", "/jobs"))
+    aims = any(part in filled(route) for part in (KEPT, "/update", "/run", "/batches"))
     return aims and route != "/debug/<project>/run"
 
 
@@ -83,7 +83,7 @@ def body_of(route: str, method: str, project: str = KEPT) -> tuple[bytes, Mappin
 
 
 def _asked(route: str, project: str) -> Mapping[str, object]:
-    if route == "/api/v1/jobs":
+    if route == "/api/v1/batches":
         return {"operation": "delete", "names": [project], "arguments": {"wait": False}}
     return {"all": True} if "dead-letters" in route else {}
 

@@ -66,7 +66,7 @@ def take(page: Page, name: str) -> None:
 @pytest.mark.timeout(600)
 def test_take_pictures(page: Page, cluster: Cluster, eventually: Callable[..., None]) -> None:
     asked = {"operation": "restart", "filter": {"status": "RUNNING"}, "id": "morning"}
-    page.request.post("/api/v1/jobs", data=asked)
+    page.request.post("/api/v1/batches", data=asked)
     eventually(lambda: sum(cluster.ask("overview")["throughput"]["success"]) > TRIES, within=300)
     open_page(page, "")
     expect(page.locator("#alerts li")).to_have_text("All is well.")
@@ -75,8 +75,8 @@ def test_take_pictures(page: Page, cluster: Cluster, eventually: Callable[..., N
     names = page.locator("#projects tbody td.first").all_inner_texts()
     tick(page, *names[1:4])
     take(page, "projects")
-    open_page(page, "jobs?id=morning")
-    take(page, "jobs")
+    open_page(page, "batches?id=morning")
+    take(page, "batches")
     open_page(page, "events")
     page.locator("#events summary").first.click()
     take(page, "events")

@@ -212,8 +212,8 @@ def test_a_batch_is_cancelled_while_nobody_works_at_it(
         faults.suspend(pid)
     try:
         asked = {"operation": "stop", "filter": {"all": True}, "id": "waits"}
-        assert page.request.post("/api/v1/jobs", data=asked).status == 202
-        open_page(page, "jobs?id=waits")
+        assert page.request.post("/api/v1/batches", data=asked).status == 202
+        open_page(page, "batches?id=waits")
         expect(page.locator("#detail h2")).to_have_text("stop: 0 of 12 projects done")
         picture(page)
         page.get_by_role("button", name="Cancel", exact=True).click()

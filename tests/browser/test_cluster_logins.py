@@ -140,7 +140,7 @@ def test_with_need_auth_nobody_sees_anything_without_a_login(
         expect(page.locator("#detail")).to_contain_text("by ann")
 
 
-@pytest.mark.parametrize("path", ["", "projects", "assignment?change=leaves%3D1", "jobs"])
+@pytest.mark.parametrize("path", ["", "projects", "assignment?change=leaves%3D1", "batches"])
 def test_a_viewer_sees_everything_and_finds_nothing_to_change(
     chromium: Browser, closed: str, path: str, picture: Picture
 ) -> None:

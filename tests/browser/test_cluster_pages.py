@@ -25,7 +25,7 @@ from tests.browser.conftest import SCRIPT, Cluster, Watch, Web
 
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
-PAGES = ["", "projects", "assignment", "jobs", "events", "dead-letters"]
+PAGES = ["", "projects", "assignment", "batches", "events", "dead-letters"]
 PHONE = {"width": 390, "height": 844}
 
 Picture = Callable[..., None]
@@ -72,7 +72,7 @@ def phone(chromium: Browser, web: Web, watch: Watch) -> Iterator[Page]:
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_is_accessible_in_light_and_dark(page: Page, picture: Picture, path: str) -> None:
     asked = {"operation": "run", "names": ["news"]}
-    page.request.post("/api/v1/jobs", data=asked)
+    page.request.post("/api/v1/batches", data=asked)
     open_page(page, path)
     expect(page.locator("nav [aria-current=page]")).to_have_count(1)
     for theme in ("light", "dark"):
@@ -145,15 +145,17 @@ def change(page: Page, path: str, how: Callable[[dict[str, Any], int], None]) ->
 
 
 def test_a_batch_at_work_keeps_presses_and_focus(page: Page) -> None:
-    page.request.post("/api/v1/jobs", data={"operation": "run", "names": ["blog"], "id": "ticks"})
+    page.request.post(
+        "/api/v1/batches", data={"operation": "run", "names": ["blog"], "id": "ticks"}
+    )
 
     def further(found: dict[str, Any], done: int) -> None:
         ticks = next(each for each in found["items"] if each["id"] == "ticks")
         ticks |= {"state": "running", "total": 99, "done": done, "failed": 1}
         ticks["errors"] = {"blog": "no reason"}
 
-    change(page, "jobs?*", further)
-    open_page(page, "jobs?id=ticks")
+    change(page, "batches?*", further)
+    open_page(page, "batches?id=ticks")
     title = page.locator("#detail h2")
     link = page.locator("#detail").get_by_role("link", name="blog")
     link.focus()
@@ -182,15 +184,17 @@ def test_a_press_on_next_outlives_a_list_that_grows(page: Page) -> None:
 def test_deleting_is_retried_only_once_it_is_typed(
     page: Page, failed: int, typed: str, picture: Picture
 ) -> None:
-    page.request.post("/api/v1/jobs", data={"operation": "run", "names": ["blog"], "id": "ticks"})
+    page.request.post(
+        "/api/v1/batches", data={"operation": "run", "names": ["blog"], "id": "ticks"}
+    )
 
     def failing(found: dict[str, Any], _: int) -> None:
         ticks = next(each for each in found["items"] if each["id"] == "ticks")
         ticks |= {"state": "failed", "operation": "delete", "failed": failed}
         ticks["errors"] = {"blog": "no reason", "shop": "no reason"} if failed > 1 else {"blog": ""}
 
-    change(page, "jobs?*", failing)
-    open_page(page, "jobs?id=ticks")
+    change(page, "batches?*", failing)
+    open_page(page, "batches?id=ticks")
     page.get_by_role("button", name="Retry what failed").click()
     expect(dialog(page)).to_contain_text("This cannot be undone.")
     expect(dialog(page).get_by_role("button", name="Retry")).to_be_disabled()
@@ -288,7 +292,9 @@ def test_what_is_known_of_a_slot_is_reachable_by_keys_and_by_touch(page: Page) -
 def test_the_overview_shows_what_the_api_tells(
     page: Page, cluster: Cluster, picture: Picture, eventually: Eventually
 ) -> None:
-    page.request.post("/api/v1/jobs", data={"operation": "restart", "filter": {"group": "daily"}})
+    page.request.post(
+        "/api/v1/batches", data={"operation": "restart", "filter": {"group": "daily"}}
+    )
     eventually(lambda: sum(cluster.ask("overview")["throughput"]["success"]) >= 9)
     open_page(page, "")
     expect(page.locator("#throughput .key.success")).to_have_text(re.compile(r"succeeded \d+"))
@@ -317,8 +323,8 @@ def test_projects_show_their_owners_numbers(
         return cluster.ask("workload?pattern=shop")["items"][0]["numbers"] or {}
 
     asked = {"operation": "restart", "names": ["shop"], "id": "anew"}
-    page.request.post("/api/v1/jobs", data=asked)
-    eventually(lambda: cluster.ask("jobs/anew")["state"] == "done")
+    page.request.post("/api/v1/batches", data=asked)
+    eventually(lambda: cluster.ask("batches/anew")["state"] == "done")
     eventually(lambda: numbers().get("success", 0) >= 3 and numbers()["pending"] == 0)
     open_page(page, "projects?q=shop")
     success = page.locator("#projects tbody tr td[data-label=Success]")
@@ -329,7 +335,7 @@ def test_projects_show_their_owners_numbers(
 
 
 def test_events_are_filtered_by_kind_and_text(page: Page, picture: Picture) -> None:
-    page.request.post("/api/v1/jobs", data={"operation": "run", "names": ["blog"]})
+    page.request.post("/api/v1/batches", data={"operation": "run", "names": ["blog"]})
     open_page(page, "events")
     expect(page.locator("#events tbody .badge", has_text="joined")).to_have_count(2)
     page.get_by_label("Kind").select_option("joined")
@@ -346,7 +352,7 @@ def test_events_are_filtered_by_kind_and_text(page: Page, picture: Picture) -> N
 
 def test_an_event_leads_to_its_batch(page: Page) -> None:
     asked = {"operation": "run", "names": ["blog"], "id": "led_to"}
-    page.request.post("/api/v1/jobs", data=asked)
+    page.request.post("/api/v1/batches", data=asked)
     open_page(page, "events?kind=batch")
     page.locator("#events summary").first.click()
     page.get_by_role("link", name="the batch").first.click()

@@ -74,11 +74,11 @@ def test_a_selection_is_started_as_one_batch_whose_progress_is_shown(
     expect(dialog(page)).to_contain_text("Start 2 projects?")
     expect(dialog(page)).to_contain_text("begin_a, begin_b")
     picture(page, "asked")
-    before = cluster.ask("jobs")["total"]
+    before = cluster.ask("batches")["total"]
     confirm(page, "Do it")
     has_ended(page, "start: 2 of 2 projects done")
     picture(page, "done")
-    assert cluster.ask("jobs")["total"] == before + 1
+    assert cluster.ask("batches")["total"] == before + 1
     statuses = [cluster.web.project(f"begin_{each}")["status"] for each in "abc"]
     assert statuses == ["RUNNING", "RUNNING", "STOP"]
     expect(row(page, "begin_a").locator(".badge")).to_have_text("RUNNING")
@@ -197,7 +197,7 @@ def test_what_is_meant_by_now_must_be_what_was_shown(
     action(page, "Delete").click()
     dialog(page).get_by_label("Type 2 to confirm").fill("2")
     cluster.make("meant_c")
-    with page.expect_response("**/api/v1/jobs") as refused:
+    with page.expect_response("**/api/v1/batches") as refused:
         dialog(page).get_by_role("button", name="Delete", exact=True).click()
     assert refused.value.status == 409
     expect(dialog(page).get_by_role("alert")).to_contain_text("look again")

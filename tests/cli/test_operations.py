@@ -100,7 +100,7 @@ def test_who_does_not_wait_gets_the_job(ask: Ask) -> None:
     result = ask("delete", "b", "--yes", "--no-wait", "--id", "mine")
     assert result.exit_code == 0
     assert "(job mine)" in result.stdout
-    assert ask("job", "mine", "--follow").exit_code == 0
+    assert ask("batch", "mine", "--follow").exit_code == 0
 
 
 def test_who_waits_too_short_is_told_so(ask: Ask) -> None:
@@ -117,7 +117,7 @@ def test_a_dry_run_only_tells(ask: Ask, live: Cluster) -> None:
     doubtful = ask("run", "--all", "--dry-run", "--json")
     assert doubtful.exit_code == 1
     assert "not RUNNING" in json.loads(doubtful.stdout)["faults"][0]
-    assert ask("jobs").stdout == "nothing was asked for\n"
+    assert ask("batches").stdout == "nothing was asked for\n"
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,8 @@ def test_a_dry_run_only_tells(ask: Ask, live: Cluster) -> None:
         (["start", "--status", "OFF"], "OFF"),
         (["rate", "-1", "1", "a"], "-1"),
         (["set-status", "OFF", "a"], "OFF"),
-        (["job", "none"], "none"),
-        (["job", "none", "--cancel", "--retry"], "exclude"),
+        (["batch", "none"], "none"),
+        (["batch", "none", "--cancel", "--retry"], "exclude"),
     ],
 )
 def test_a_wrong_command_ends_with_2_and_names_the_culprit(
@@ -161,7 +161,7 @@ def test_deleting_does_nothing_without_the_right_answer(
     result = ask("delete", "b", input=typed)
     assert result.exit_code == 1
     assert statuses(live) == before
-    assert ask("jobs").stdout == "nothing was asked for\n"
+    assert ask("batches").stdout == "nothing was asked for\n"
 
 
 def test_deleting_tomorrow_stops_today(ask: Ask, live: Cluster) -> None:
@@ -175,27 +175,27 @@ def test_deleting_tomorrow_stops_today(ask: Ask, live: Cluster) -> None:
 def test_jobs_are_listed_newest_first(ask: Ask) -> None:
     ask("stop", "a", "--id", "first")
     ask("run", "b", "--id", "second")
-    lines = ask("jobs").stdout.splitlines()
+    lines = ask("batches").stdout.splitlines()
     assert [line.split()[:3] for line in lines[1:]] == [
         ["second", "run", "failed"],
         ["first", "stop", "done"],
     ]
-    assert [each["id"] for each in json.loads(ask("jobs", "--json", "--limit", 1).stdout)] == [
+    assert [each["id"] for each in json.loads(ask("batches", "--json", "--limit", 1).stdout)] == [
         "second"
     ]
 
 
 def test_a_job_tells_how_it_ended(ask: Ask) -> None:
     ask("run", "b", "--id", "mine")
-    result = ask("job", "mine")
+    result = ask("batch", "mine")
     assert result.exit_code == 1
     assert "run failed: 0 of 1 project, 1 failed" in result.stdout
-    assert json.loads(ask("job", "mine", "--json").stdout)["failed"] == 1
+    assert json.loads(ask("batch", "mine", "--json").stdout)["failed"] == 1
 
 
 def test_a_job_can_be_retried(ask: Ask) -> None:
     ask("run", "b", "--id", "mine")
-    again = ask("job", "mine", "--retry", "--json")
+    again = ask("batch", "mine", "--retry", "--json")
     assert again.exit_code == 0
     assert json.loads(again.stdout)["total"] == 1
 
@@ -204,8 +204,8 @@ def test_a_job_can_be_cancelled(ask: Ask, live: Cluster) -> None:
     (scheduler,) = live.running
     scheduler._runner.stop()  # nobody carries anything out
     ask("stop", "a", "--no-wait", "--id", "mine")
-    assert ask("job", "mine", "--cancel").exit_code == 0
-    followed = ask("job", "mine", "--follow", "--json")
+    assert ask("batch", "mine", "--cancel").exit_code == 0
+    followed = ask("batch", "mine", "--follow", "--json")
     assert (followed.exit_code, json.loads(followed.stdout)["state"]) == (1, "cancelled")
 
 
@@ -248,6 +248,6 @@ def test_events_are_followed_until_ctrl_c(ask: Ask, live: Cluster, tmp_path: Pat
 
 
 def test_without_a_cluster_the_remedy_is_told(run: Run) -> None:
-    result = run("jobs")
+    result = run("batches")
     assert result.exit_code == 3
     assert "pyspider-zk up" in result.stderr

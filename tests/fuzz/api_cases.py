@@ -19,7 +19,7 @@ AT_ONCE = 25  # requests that are drawn for an operation at a time
 REUSED = 20  # times that a drawn request is used; the mutations differ each time
 
 _BODY = f'{{"operation": "rate", "names": ["{FUZZED}0"], "arguments": {{"rate": 5, "burst": 5}}}}'
-_JOB = ("POST", "/api/v1/jobs", {"Content-Type": "application/json"}, _BODY.encode())
+_JOB = ("POST", "/api/v1/batches", {"Content-Type": "application/json"}, _BODY.encode())
 
 
 def api_cases(url: str) -> Callable[[Random], Case]:

@@ -25,12 +25,12 @@ def test_inputs_come_back_as_they_were(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "body", "spares"),
     [
-        ("POST", "/api/v1/jobs", b'{"names": ["fuzzed_1"], "filter": {}}', True),
-        ("POST", "/api/v1/jobs", b'{"filter": {"pattern": "fuzzed_*"}}', True),
-        ("POST", "/api/v1/jobs", b"{junk", True),
-        ("POST", "/api/v1/jobs", b'{"filter": {"status": "RUNNING"}}', False),
+        ("POST", "/api/v1/batches", b'{"names": ["fuzzed_1"], "filter": {}}', True),
+        ("POST", "/api/v1/batches", b'{"filter": {"pattern": "fuzzed_*"}}', True),
+        ("POST", "/api/v1/batches", b"{junk", True),
+        ("POST", "/api/v1/batches", b'{"filter": {"status": "RUNNING"}}', False),
         ("POST", "/api/v1/%6aobs?x=1", b'{"filter": {"all": true}}', False),
-        ("GET", "/api/v1/jobs", b'{"filter": {"all": true}}', True),
+        ("GET", "/api/v1/batches", b'{"filter": {"all": true}}', True),
         ("POST", "/api/v1/members/1/drain", b"", False),
         ("POST", "/api/v1/members/77/drain", b"", True),
         ("DELETE", "/dav/", b"", False),

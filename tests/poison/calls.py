@@ -348,8 +348,8 @@ def _raw_to_web(data: bytes, grip: Grip) -> Put:
 # --- the API ------------------------------------------------------------------------------------
 
 _POSTS = (
-    "/jobs",
-    "/jobs/none/retry",
+    "/batches",
+    "/batches/none/retry",
     "/dead-letters/replay",
     "/dead-letters/drop",
     "/members/0/drain",
@@ -383,8 +383,8 @@ _QUERIES = (
     "/workload?limit=0",
     "/events?after=x",
     "/events?limit=999999999999",
-    "/jobs/%00",
-    "/jobs/" + "x" * 3000,
+    "/batches/%00",
+    "/batches/" + "x" * 3000,
     "/members/99999999999999999999999",
     "/members/x",
     "/dead-letters?offset=-5",

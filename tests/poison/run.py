@@ -217,7 +217,7 @@ class Poisoning:
             "/api/v1/projects",
             "/api/v1/events",
             "/api/v1/dead-letters",
-            "/api/v1/jobs",
+            "/api/v1/batches",
             "/api/v1/assignment",
             f"/results?project={project}",
             f"/tasks?project={project}",

@@ -29,7 +29,7 @@ PATHS = (
     "/api/v1/workload?limit=50",
     "/api/v1/workload?limit=50&sort=-rate_now",
     "/api/v1/overview",
-    "/api/v1/jobs",
+    "/api/v1/batches",
 )
 SCRIPT = """
 from pyspider.libs.base_handler import BaseHandler

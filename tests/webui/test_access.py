@@ -73,7 +73,7 @@ def test_a_viewer_may_look_and_is_told_who_may_change(
     [
         ("GET", "/debug/p", 200),
         ("POST", "/update", 200),
-        ("POST", "/api/v1/jobs", 200),
+        ("POST", "/api/v1/batches", 200),
         ("POST", "/debug/p/save", 403),
         ("POST", "/debug/p/run", 403),
         ("PUT", "/dav/p.py", 403),

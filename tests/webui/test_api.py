@@ -118,7 +118,7 @@ def test_events_are_read_on_from_the_last(client: Any) -> None:
     first = client.get("/api/v1/events?limit=2").get_json()
     assert len(first["items"]) == 2
     assert first["last"] == first["items"][-1]["sequence"]
-    client.post("/api/v1/jobs", json={"operation": "stop", "names": ["archive"]})
+    client.post("/api/v1/batches", json={"operation": "stop", "names": ["archive"]})
     (event,) = client.get(f"/api/v1/events?after={first['last']}").get_json()["items"]
     assert (event["kind"], event["data"]["operation"]) == ("batch", "stop")
     after = client.get(f"/api/v1/events?after={event['sequence']}").get_json()
@@ -130,47 +130,47 @@ def test_events_are_read_on_from_the_last(client: Any) -> None:
 
 def test_what_was_asked_for_is_found_under_its_location(client: Any) -> None:
     answer = client.post(
-        "/api/v1/jobs", json={"operation": "stop", "names": ["news_b"], "id": "mine"}
+        "/api/v1/batches", json={"operation": "stop", "names": ["news_b"], "id": "mine"}
     )
     assert answer.status_code == 202
-    assert answer.headers["Location"].endswith("/api/v1/jobs/mine")
-    assert answer.get_json() == client.get("/api/v1/jobs/mine").get_json()
-    page = client.get("/api/v1/jobs").get_json()
+    assert answer.headers["Location"].endswith("/api/v1/batches/mine")
+    assert answer.get_json() == client.get("/api/v1/batches/mine").get_json()
+    page = client.get("/api/v1/batches").get_json()
     assert [each["id"] for each in page["items"]] == ["mine"]
     assert (page["items"][0]["state"], page["items"][0]["total"]) == ("pending", 1)
 
 
 def test_asking_twice_with_one_id_is_asking_once(client: Any) -> None:
     asked = {"operation": "stop", "names": ["news_b"], "id": "mine"}
-    first, second = (client.post("/api/v1/jobs", json=asked) for _ in range(2))
+    first, second = (client.post("/api/v1/batches", json=asked) for _ in range(2))
     assert second.status_code == 202
     assert first.get_json() == second.get_json()
-    assert client.get("/api/v1/jobs").get_json()["total"] == 1
+    assert client.get("/api/v1/batches").get_json()["total"] == 1
 
 
 def test_an_id_that_stands_for_something_else_is_refused(client: Any) -> None:
     asked = {"operation": "stop", "names": ["news_b"], "id": "mine"}
-    client.post("/api/v1/jobs", json=asked)
-    answer = client.post("/api/v1/jobs", json={**asked, "operation": "delete"})
+    client.post("/api/v1/batches", json=asked)
+    answer = client.post("/api/v1/batches", json={**asked, "operation": "delete"})
     assert_problem(answer, 409, "'mine'")
 
 
 def test_a_dry_run_does_nothing(client: Any) -> None:
     asked = {"operation": "run", "filter": {"status": "STOP"}, "dry_run": True}
-    answer = client.post("/api/v1/jobs", json=asked)
+    answer = client.post("/api/v1/batches", json=asked)
     plan = answer.get_json()
     assert (answer.status_code, plan["count"], plan["names"]) == (200, 2, ["archive", "news_b"])
     assert "not RUNNING or DEBUG" in plan["faults"][0]
-    assert client.get("/api/v1/jobs").get_json()["items"] == []
+    assert client.get("/api/v1/batches").get_json()["items"] == []
 
 
 def test_another_choice_than_the_one_agreed_to_is_refused(client: Any, cluster: Cluster) -> None:
     asked = {"operation": "delete", "filter": {"status": "STOP"}}
-    plan = client.post("/api/v1/jobs", json={**asked, "dry_run": True}).get_json()["digest"]
+    plan = client.post("/api/v1/batches", json={**asked, "dry_run": True}).get_json()["digest"]
     cluster.project("newcomer", status="STOP")
-    answer = client.post("/api/v1/jobs", json={**asked, "plan": plan})
+    answer = client.post("/api/v1/batches", json={**asked, "plan": plan})
     assert_problem(answer, 409, "look again")
-    assert client.get("/api/v1/jobs").get_json()["items"] == []
+    assert client.get("/api/v1/batches").get_json()["items"] == []
 
 
 def test_any_id_that_a_command_gave_is_found(
@@ -180,20 +180,20 @@ def test_any_id_that_a_command_gave_is_found(
         eventually(lambda: client.get("/api/v1/members").get_json()["items"])
         python.stop(names=["news_b"], batch="nightly/1 a")
     for path in ("nightly/1 a", "nightly%2F1%20a"):
-        assert client.get(f"/api/v1/jobs/{path}").get_json()["id"] == "nightly/1 a"
-    assert client.delete("/api/v1/jobs/nightly/1 a").status_code == 200
+        assert client.get(f"/api/v1/batches/{path}").get_json()["id"] == "nightly/1 a"
+    assert client.delete("/api/v1/batches/nightly/1 a").status_code == 200
 
 
 def test_a_batch_can_be_cancelled(client: Any) -> None:
-    client.post("/api/v1/jobs", json={"operation": "stop", "names": ["news_b"], "id": "mine"})
-    answer = client.delete("/api/v1/jobs/mine")
+    client.post("/api/v1/batches", json={"operation": "stop", "names": ["news_b"], "id": "mine"})
+    answer = client.delete("/api/v1/batches/mine")
     assert (answer.status_code, answer.get_json()["state"]) == (200, "cancelled")
 
 
 def test_a_batch_is_carried_out(client: Any, cluster: Cluster, eventually: Eventually) -> None:
     with cluster.scheduler():
         asked = {"operation": "group", "filter": {"status": "STOP"}, "arguments": {"group": "g"}}
-        path = client.post("/api/v1/jobs", json=asked).headers["Location"]
+        path = client.post("/api/v1/batches", json=asked).headers["Location"]
         eventually(lambda: client.get(path).get_json()["state"] == "done")
         assert client.get(path).get_json()["done"] == 2
         assert client.get("/api/v1/projects?group=g").get_json()["total"] == 2
@@ -204,9 +204,9 @@ def test_what_failed_is_retried_as_a_new_batch(
 ) -> None:
     with cluster.scheduler():
         asked = {"operation": "run", "names": ["news_b"], "id": "mine"}
-        client.post("/api/v1/jobs", json=asked)
-        eventually(lambda: client.get("/api/v1/jobs/mine").get_json()["state"] == "failed")
-        answer = client.post("/api/v1/jobs/mine/retry")
+        client.post("/api/v1/batches", json=asked)
+        eventually(lambda: client.get("/api/v1/batches/mine").get_json()["state"] == "failed")
+        answer = client.post("/api/v1/batches/mine/retry")
         assert answer.status_code == 202
         again = answer.get_json()
         assert (again["operation"], again["total"]) == ("run", 1)
@@ -217,9 +217,11 @@ def test_nothing_is_retried_where_nothing_failed(
     client: Any, cluster: Cluster, eventually: Eventually
 ) -> None:
     with cluster.scheduler():
-        client.post("/api/v1/jobs", json={"operation": "stop", "names": ["news_b"], "id": "mine"})
-        eventually(lambda: client.get("/api/v1/jobs/mine").get_json()["state"] == "done")
-        assert_problem(client.post("/api/v1/jobs/mine/retry"), 422, "failed for no project")
+        client.post(
+            "/api/v1/batches", json={"operation": "stop", "names": ["news_b"], "id": "mine"}
+        )
+        eventually(lambda: client.get("/api/v1/batches/mine").get_json()["state"] == "done")
+        assert_problem(client.post("/api/v1/batches/mine/retry"), 422, "failed for no project")
 
 
 @pytest.mark.parametrize(
@@ -231,7 +233,7 @@ def test_rates_stay_below_the_web_ui_s_limit(
 ) -> None:
     ui.config["max_rate"] = 2
     asked = {"operation": "rate", "names": ["news_b"], "arguments": arguments}
-    assert client.post("/api/v1/jobs", json=asked).get_json()["arguments"] == kept
+    assert client.post("/api/v1/batches", json=asked).get_json()["arguments"] == kept
 
 
 # -- what is refused -------------------------------------------------------------------------
@@ -253,8 +255,8 @@ REFUSED: list[tuple[Any, int, str]] = [
 def test_a_wrong_request_is_refused_by_name(
     client: Any, asked: Any, status: int, culprit: str
 ) -> None:
-    assert_problem(client.post("/api/v1/jobs", json=asked), status, culprit)
-    assert client.get("/api/v1/jobs").get_json()["total"] == 0
+    assert_problem(client.post("/api/v1/batches", json=asked), status, culprit)
+    assert client.get("/api/v1/batches").get_json()["total"] == 0
 
 
 @pytest.mark.parametrize(
@@ -262,9 +264,9 @@ def test_a_wrong_request_is_refused_by_name(
     [
         ("GET", "/api/v1/projects/nobody"),
         ("GET", "/api/v1/members/9"),
-        ("GET", "/api/v1/jobs/none"),
-        ("DELETE", "/api/v1/jobs/none"),
-        ("POST", "/api/v1/jobs/none/retry"),
+        ("GET", "/api/v1/batches/none"),
+        ("DELETE", "/api/v1/batches/none"),
+        ("POST", "/api/v1/batches/none/retry"),
         ("GET", "/api/v1/nothing"),
     ],
 )
@@ -282,7 +284,7 @@ def test_a_filter_with_a_slip_does_not_mean_everything(client: Any, query: str) 
 def test_only_json_is_taken(client: Any) -> None:
     body = '{"operation": "stop", "names": ["news_b"]}'
     for kind in ("text/plain", "application/x-www-form-urlencoded", "application/ld+json", None):
-        answer = client.post("/api/v1/jobs", data=body, content_type=kind)
+        answer = client.post("/api/v1/batches", data=body, content_type=kind)
         assert_problem(answer, 415, "application/json")
 
 
@@ -290,21 +292,21 @@ def test_only_json_is_taken(client: Any) -> None:
 def test_what_is_no_json_to_everybody_is_refused(client: Any, value: str) -> None:
     body = f'{{"operation": "rate", "names": ["news_b"], "arguments": {{"rate": {value}}}}}'
     answer = client.post(
-        "/api/v1/jobs", data=body.encode("latin-1"), content_type="application/json"
+        "/api/v1/batches", data=body.encode("latin-1"), content_type="application/json"
     )
     assert_problem(answer, 400, "JSON")
 
 
 def test_a_body_without_measure_is_refused(client: Any) -> None:
     body = b'"' + b" " * 8 * 1024 * 1024 + b'"'
-    answer = client.post("/api/v1/jobs", data=body, content_type="application/json")
+    answer = client.post("/api/v1/batches", data=body, content_type="application/json")
     assert_problem(answer, 413, "")
 
 
 def test_other_sites_are_refused(client: Any) -> None:
     asked = {"operation": "stop", "names": ["news_b"]}
     headers = {"Origin": "http://evil.example.org"}
-    assert_problem(client.post("/api/v1/jobs", json=asked, headers=headers), 403, "evil")
+    assert_problem(client.post("/api/v1/batches", json=asked, headers=headers), 403, "evil")
 
 
 # -- what is away ----------------------------------------------------------------------------
@@ -322,7 +324,7 @@ def test_a_database_that_is_away_is_told(client: Any, tmp_path: Path) -> None:
     (tmp_path / "project.db").write_bytes(b"this is no database" * 100)
     assert_problem(client.get("/api/v1/projects"), 503, "project database")
     asked = {"operation": "stop", "names": ["news_b"]}
-    assert_problem(client.post("/api/v1/jobs", json=asked), 503, "project database")
+    assert_problem(client.post("/api/v1/batches", json=asked), 503, "project database")
 
 
 @pytest.mark.slow
@@ -339,7 +341,7 @@ def test_a_zookeeper_that_is_away_is_told(ui: ClusterWebUI, tmp_path: Path) -> N
         with ui.joined(settings, cluster.queues()):
             server.stop()
             client = stock_app.test_client()
-            for path in ("members", "jobs", "events", "assignment"):
+            for path in ("members", "batches", "events", "assignment"):
                 assert_problem(client.get(f"/api/v1/{path}"), 503, "ZooKeeper")
             for path in ("projects", "workload"):
                 found = client.get(f"/api/v1/{path}?pattern=a*&sort=-name").get_json()
@@ -358,17 +360,17 @@ def test_a_zookeeper_that_is_away_is_told(ui: ClusterWebUI, tmp_path: Path) -> N
 def test_locked_projects_need_a_login(client: Any, ui: ClusterWebUI) -> None:
     ui.config.update(webui_username="ann", webui_password="secret")  # noqa: S106 - a test's
     for asked in ({"names": ["news_b", "news_a"]}, {"filter": {"pattern": "n*"}}):
-        answer = client.post("/api/v1/jobs", json={"operation": "delete", **asked})
+        answer = client.post("/api/v1/batches", json={"operation": "delete", **asked})
         assert_problem(answer, 401, "news_a")
         assert answer.get_json()["projects"] == ["news_a"]
         assert answer.headers["WWW-Authenticate"].startswith("Basic")
     allowed = client.post(
-        "/api/v1/jobs",
+        "/api/v1/batches",
         json={"operation": "stop", "names": ["news_a"]},
         auth=("ann", "secret"),
     )
     assert (allowed.status_code, allowed.get_json()["user"]) == (202, "ann")
-    anonymous = client.post("/api/v1/jobs", json={"operation": "stop", "names": ["news_b"]})
+    anonymous = client.post("/api/v1/batches", json={"operation": "stop", "names": ["news_b"]})
     assert anonymous.get_json()["user"] == ""
 
 
@@ -376,14 +378,14 @@ def test_a_plan_tells_which_projects_are_locked(client: Any, ui: ClusterWebUI) -
     ui.config.update(webui_username="ann", webui_password="secret")  # noqa: S106 - a test's
     asked = {"operation": "stop", "filter": {"pattern": "n*"}, "dry_run": True}
     for login, locked in ((None, 1), (("ann", "secret"), 0)):
-        answer = client.post("/api/v1/jobs", json=asked, auth=login)
+        answer = client.post("/api/v1/batches", json=asked, auth=login)
         found = [fault for fault in answer.get_json()["faults"] if "locked: log in" in fault]
         assert (answer.status_code, len(found)) == (200, locked)
 
 
 def test_a_name_that_nobody_checks_stands_nowhere(client: Any) -> None:
     asked = {"operation": "stop", "names": ["news_b"]}
-    answer = client.post("/api/v1/jobs", json=asked, auth=("the boss", ""))
+    answer = client.post("/api/v1/batches", json=asked, auth=("the boss", ""))
     assert (answer.status_code, answer.get_json()["user"]) == (202, "")
 
 
@@ -393,11 +395,11 @@ def test_retrying_locked_projects_needs_a_login(
     ui.config.update(webui_username="ann", webui_password="secret")  # noqa: S106 - a test's
     with cluster.scheduler():
         asked = {"operation": "run", "names": ["news_b"], "id": "mine"}
-        client.post("/api/v1/jobs", json=asked)
-        eventually(lambda: client.get("/api/v1/jobs/mine").get_json()["state"] == "failed")
+        client.post("/api/v1/batches", json=asked)
+        eventually(lambda: client.get("/api/v1/batches/mine").get_json()["state"] == "failed")
         ui.config["projectdb"].update("news_b", group="lock")
-        assert_problem(client.post("/api/v1/jobs/mine/retry"), 401, "news_b")
-        again = client.post("/api/v1/jobs/mine/retry", auth=("ann", "secret"))
+        assert_problem(client.post("/api/v1/batches/mine/retry"), 401, "news_b")
+        again = client.post("/api/v1/batches/mine/retry", auth=("ann", "secret"))
         assert again.status_code == 202
 
 

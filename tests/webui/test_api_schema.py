@@ -41,7 +41,7 @@ def api(
     with cluster.scheduler(), ui.joined(cluster.settings, cluster.queues()):
         client = stock_app.test_client()
         eventually(lambda: client.get("/api/v1/projects/running").get_json()["owner"] == 0)
-        client.post("/api/v1/jobs", json={"operation": "stop", "names": ["stopped"], "id": "b"})
+        client.post("/api/v1/batches", json={"operation": "stop", "names": ["stopped"], "id": "b"})
         yield schemathesis.openapi.from_wsgi("/api/v1/openapi.json", stock_app)
 
 

@@ -6,7 +6,16 @@ from werkzeug.wrappers import Response
 
 from pyspider_zk.webui.headers import Headers, policy_for
 
-PAGES = ["/", "/debug/p", "/results", "/cluster/", "/api/v1/jobs", "/login/", "/dav/", "/clusterx"]
+PAGES = [
+    "/",
+    "/debug/p",
+    "/results",
+    "/cluster/",
+    "/api/v1/batches",
+    "/login/",
+    "/dav/",
+    "/clusterx",
+]
 
 
 def directives(policy: str) -> dict[str, list[str]]:

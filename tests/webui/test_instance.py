@@ -254,7 +254,7 @@ def test_a_change_by_a_page_is_in_the_event_log(ui: ClusterWebUI, cluster: Clust
         headers = _login("ann", "secret")
         client.post("/debug/p/save", data={"script": "# new"}, headers=headers)
         asked = {"operation": "stop", "names": ["p"]}
-        assert client.post("/api/v1/jobs", json=asked, headers=headers).status_code == 202
+        assert client.post("/api/v1/batches", json=asked, headers=headers).status_code == 202
         told = client.get("/api/v1/events").get_json()["items"]
     found = [(each["kind"], each["who"], each["data"]["projects"]) for each in told]
     assert found == [("script", "ann", ["p"]), ("batch", "ann", ["p"])]
@@ -308,7 +308,7 @@ def _login(name: str, password: str) -> dict[str, str]:
 def _visited(ui: ClusterWebUI, headers: dict[str, str]) -> list[int]:
     """Serve, and return the statuses of some requests, half of which change something."""
     seen: list[int] = []
-    requests = [("GET", "/api/v1/queues"), ("POST", "/api/v1/jobs"), ("POST", "/update")]
+    requests = [("GET", "/api/v1/queues"), ("POST", "/api/v1/batches"), ("POST", "/update")]
     requests += [("PUT", "/dav/p.py"), ("PROPFIND", "/dav/"), ("GET", "/")]
 
     def visit() -> None:

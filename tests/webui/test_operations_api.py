@@ -248,7 +248,7 @@ def test_pages_are_protected_as_pyspiders_are(client: Any, ui: ClusterWebUI, pat
 
 
 def test_frames_hold_no_code(client: Any) -> None:
-    for path in ("", "projects", "assignment", "jobs", "events", "dead-letters"):
+    for path in ("", "projects", "assignment", "batches", "events", "dead-letters"):
         page = client.get(f"/cluster/{path}").get_data(as_text=True)
         assert "<h1>" in page
         assert not [word for word in (" style=", " onclick=", "<script>", "<style") if word in page]

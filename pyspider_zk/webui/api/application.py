@@ -14,10 +14,10 @@ from werkzeug.exceptions import UnsupportedMediaType
 from pyspider_zk import __version__
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.webui.api import (
+    batches,
     cluster,
     dead_letters,
     events,
-    jobs,
     operating,
     overview,
     projects,
@@ -56,7 +56,7 @@ _SETTINGS = {
 }
 
 
-_PARTS = (overview, projects, workload, cluster, operating, jobs, events, dead_letters)
+_PARTS = (overview, projects, workload, cluster, operating, batches, events, dead_letters)
 
 
 class _Api(Api):

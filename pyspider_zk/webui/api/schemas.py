@@ -454,7 +454,7 @@ class SettledSchema(Schema):
     count = _number("how many of them there were")
 
 
-# --- jobs ---
+# --- batches ---
 
 
 class FilterSchema(Schema):

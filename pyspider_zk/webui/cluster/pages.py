@@ -29,7 +29,7 @@ PAGES = (
     ClusterPage("overview", "/", "Overview"),
     ClusterPage("projects", "/projects", "Projects"),
     ClusterPage("assignment", "/assignment", "Assignment"),
-    ClusterPage("jobs", "/jobs", "Jobs"),
+    ClusterPage("batches", "/batches", "Batches"),
     ClusterPage("events", "/events", "Events"),
     ClusterPage("dead-letters", "/dead-letters", "Dead letters"),
 )

@@ -1,21 +1,151 @@
-// What is told of a batch, in words.
+import { read, write } from "./address.js";
+import { ask, post } from "./api.js";
+import { about, ended, state as stateOf, summary } from "./batch.js";
+import { progress } from "./charts.js";
+import { dialog } from "./dialog.js";
+import { byId, h, say } from "./dom.js";
+import { count, plural, when } from "./format.js";
+import { live } from "./live.js";
+import { deletionWarning } from "./operating.js";
+import { pager } from "./pager.js";
+import { Table } from "./table.js";
+import { badges } from "./tiles.js";
 
-import { count, plural } from "./format.js";
+const SIZE = 25;
+const DEFAULTS = { id: "", offset: 0 };
+const state = read(DEFAULTS);
 
-const COLOURS = { pending: "", running: "accent", done: "good", failed: "bad", cancelled: "warn" };
+const table = new Table(byId("batches"), [
+  { title: "Asked for", cls: "first nowrap", show: (each) => when(each.created) },
+  { title: "Operation", cls: "full", show: (each) => ({ sign: `${about(each)} ${each.id}`, node: () => h("button", { type: "button", class: "link", "aria-label": `${about(each)}: details`, onclick: () => choose(each.id) }, about(each)) }) },
+  { title: "State", show: (each) => badges([stateOf(each)]) },
+  { title: "Progress", cls: "full", show: (each) => ({ sign: `${each.done} ${each.failed} ${each.total}`, node: () => progress(each.done, each.failed, each.total) }) },
+  { title: "Failed", cls: "num", show: (each) => ({ text: count(each.failed), cls: each.failed ? "bad" : "" }) },
+  { title: "Jobs", cls: "num", about: "pending, running and done", show: (each) => `${each.jobs.pending} / ${each.jobs.running} / ${each.jobs.done}` },
+  { title: "By", show: (each) => each.user || "–" },
+  { title: "Batch", cls: "full", show: (each) => ({ text: each.id.length > 12 ? `${each.id.slice(0, 12)}…` : each.id, title: each.id }) },
+], { key: (each) => each.id });
 
-export const ended = (batch) => !["pending", "running"].includes(batch.state);
-
-export const state = (batch) => [batch.state, COLOURS[batch.state] ?? ""];
-
-export function about(batch) {
-  const values = Object.entries(batch.arguments).map(([name, value]) => `${name} ${value}`);
-  return [batch.operation, ...values].join(", ");
+async function load() {
+  const list = await ask("/batches", { query: { offset: state.offset, limit: SIZE } });
+  if (!state.id) return { ...list, chosen: null };
+  const found = list.items.find((each) => each.id === state.id);
+  return { ...list, chosen: found ?? (await one(state.id)) };
 }
 
-export function summary(batch) {
-  const parts = [`${batch.operation}: ${count(batch.done)} of ${plural(batch.total, "project")} done`];
-  if (batch.failed) parts.push(`${count(batch.failed)} failed`);
-  if (batch.state === "cancelled") parts.push("then cancelled");
-  return parts.join(", ");
+async function one(id) {
+  try {
+    return await ask(`/batches/${encodeURIComponent(id)}`);
+  } catch (error) {
+    if (error.status === 404) return { id, gone: error.message };
+    throw error;
+  }
+}
+
+function go(offset) {
+  state.offset = offset;
+  write(state, DEFAULTS);
+  page.refresh();
+}
+
+function choose(id) {
+  state.id = id;
+  write(state, DEFAULTS);
+  page.refresh();
+}
+
+function show(data) {
+  if (data.total && data.offset >= data.total) {
+    go(0);
+    return;
+  }
+  table.show(data.items, (each) => (each.id === state.id ? "chosen" : ""));
+  byId("empty").hidden = data.total > 0;
+  pager(data.total, data.offset, SIZE, data.items.length, go);
+  detail(data.chosen);
+}
+
+// --- the chosen batch: its elements stay, and with them the focus and a press that lasts ---
+
+const FACTS = {
+  Batch: (each) => each.id,
+  State: (each) => each.state,
+  Operation: about,
+  "Chosen by": (each) => Object.entries(each.selection).map(([name, value]) => `${name} ${value}`).join(", ") || "names",
+  "Asked for": (each) => `${when(each.created)} by ${each.user || "nobody logged in"}`,
+  Jobs: (each) => `${each.jobs.pending} pending, ${each.jobs.running} running, ${each.jobs.done} done`,
+};
+
+let chosen = null;
+const title = h("h2", {});
+const bar = h("div", {});
+const facts = Object.keys(FACTS).map((name) => h("span", { role: name === "State" && "status" }));
+const buttons = {
+  cancel: h("button", { type: "button", class: "danger operates", onclick: () => cancel(chosen) }, "Cancel"),
+  retry: h("button", { type: "button", class: "operates", onclick: () => retry(chosen) }, "Retry what failed"),
+  close: h("button", { type: "button", onclick: () => choose("") }, "Close"),
+};
+const failures = h("table", {});
+const more = h("p", {});
+const whole = h("div", { class: "detail" },
+  title,
+  bar,
+  h("dl", {}, Object.keys(FACTS).map((name, place) => [h("dt", {}, name), h("dd", {}, facts[place])])),
+  h("div", { class: "buttons" }, Object.values(buttons)),
+  failures,
+  more,
+);
+const reasons = new Table(failures, [
+  { title: "Project", show: ([name]) => ({ text: name, href: `/debug/${encodeURIComponent(name)}` }) },
+  { title: "Why it failed", cls: "wide", show: ([, reason]) => reason },
+], { key: ([name]) => name });
+const gone = h("p", { class: "empty" });
+byId("detail").append(gone, whole);
+
+function detail(batch) {
+  chosen = batch;
+  byId("detail").hidden = !batch;
+  gone.hidden = !batch?.gone;
+  whole.hidden = !batch || Boolean(batch.gone);
+  if (batch?.gone) say(gone, batch.gone);
+  if (whole.hidden) return;
+  say(title, summary(batch));
+  bar.replaceChildren(progress(batch.done, batch.failed, batch.total));
+  Object.values(FACTS).forEach((text, place) => say(facts[place], text(batch)));
+  const focused = document.activeElement;
+  buttons.cancel.hidden = ended(batch);
+  buttons.retry.hidden = !ended(batch) || !batch.failed;
+  if (focused?.hidden) buttons.close.focus(); // it went while it had the focus
+  const errors = Object.entries(batch.errors);
+  failures.hidden = !errors.length;
+  reasons.show(errors);
+  more.hidden = batch.failed <= errors.length;
+  say(more, `and ${plural(batch.failed - errors.length, "more project")}`);
+}
+
+const page = live(load, show);
+
+async function cancel(batch) {
+  const done = await dialog({
+    title: "Cancel this batch?",
+    content: h("p", {}, `${summary(batch)}. It stops before its next project; what is done stays done.`),
+    confirm: "Cancel the batch",
+    danger: true,
+    accept: () => ask(`/batches/${encodeURIComponent(batch.id)}`, { method: "DELETE" }),
+  });
+  if (done) page.refresh();
+}
+
+async function retry(batch) {
+  const isDelete = batch.operation === "delete";
+  const [first] = Object.keys(batch.errors);
+  const again = await dialog({
+    title: `Retry ${plural(batch.failed, "project")}?`,
+    content: [h("p", {}, `They become a new batch: ${about(batch)}.`), isDelete && deletionWarning()],
+    confirm: "Retry",
+    danger: isDelete,
+    typed: isDelete && (batch.failed === 1 ? first : String(batch.failed)),
+    accept: () => post(`/batches/${encodeURIComponent(batch.id)}/retry`),
+  });
+  if (again) choose(again.id);
 }

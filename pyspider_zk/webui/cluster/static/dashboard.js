@@ -1,7 +1,7 @@
 // Operations on the rows of pyspider's dashboard.
 
 import { ask, newId, post } from "./api.js";
-import { summary } from "./batches.js";
+import { summary } from "./batch.js";
 import { dialog } from "./dialog.js";
 import { h, say } from "./dom.js";
 import { deletionArguments, deletionContent, follow } from "./operating.js";
@@ -26,7 +26,7 @@ function menu(row) {
 async function operate(operation, row) {
   const { name } = row.dataset;
   const id = newId(); // sent again with the same id it is done once
-  const send = (args) => post("/jobs", { operation, names: [name], arguments: args, id });
+  const send = (args) => post("/batches", { operation, names: [name], arguments: args, id });
   let batch;
   try {
     batch = operation === "delete" ? await askDelete(name, send) : await send({});

@@ -1,7 +1,7 @@
 // What the projects page and pyspider's dashboard share when something is done to projects.
 
 import { ask } from "./api.js";
-import { ended } from "./batches.js";
+import { ended } from "./batch.js";
 import { h } from "./dom.js";
 
 const BETWEEN = 700; // milliseconds from one look at a batch to the next
@@ -14,7 +14,7 @@ export async function follow(batch, tell) {
     await new Promise((resolve) => setTimeout(resolve, BETWEEN));
     if (document.hidden) continue;
     try {
-      batch = await ask(`/jobs/${encodeURIComponent(batch.id)}`);
+      batch = await ask(`/batches/${encodeURIComponent(batch.id)}`);
       fault = null;
     } catch (error) {
       fault = error;

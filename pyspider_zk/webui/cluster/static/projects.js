@@ -1,6 +1,6 @@
 import { bind, read, write } from "./address.js";
 import { ask, newId, post } from "./api.js";
-import { summary } from "./batches.js";
+import { summary } from "./batch.js";
 import { sparkline } from "./charts.js";
 import { dialog } from "./dialog.js";
 import { byId, h, say } from "./dom.js";
@@ -112,7 +112,7 @@ async function operate(operation) {
   if (FIELDS[operation] && !(await askArguments(asked))) return;
   let plan;
   try {
-    plan = await post("/jobs", { ...asked, dry_run: true });
+    plan = await post("/batches", { ...asked, dry_run: true });
   } catch (error) {
     await dialog({ title: `Cannot ${operation}`, content: h("p", { class: "fault" }, error.message), confirm: "Close", accept: () => true });
     return;
@@ -161,7 +161,7 @@ function confirm(asked, plan) {
     typed: isDelete && (plan.count === 1 ? plan.names[0] : String(plan.count)),
     accept: (form) => {
       if (isDelete) asked.arguments = deletionArguments(form);
-      return post("/jobs", { ...asked, id, plan: plan.digest });
+      return post("/batches", { ...asked, id, plan: plan.digest });
     },
   });
 }
@@ -178,7 +178,7 @@ async function watch(batch) {
   const text = h("span", { role: "status", "aria-live": "polite" });
   const bar = h("progress", { "aria-label": "progress of the batch" });
   const close = h("button", { type: "button", onclick: () => { box.hidden = true; followed = null; } }, "Close");
-  box.replaceChildren(text, bar, h("a", { href: `/cluster/jobs?id=${encodeURIComponent(batch.id)}` }, "Details"), close);
+  box.replaceChildren(text, bar, h("a", { href: `/cluster/batches?id=${encodeURIComponent(batch.id)}` }, "Details"), close);
   box.hidden = false;
   await follow(batch, (now, fault) => {
     say(text, fault ? `${summary(now)}; ${fault.message}` : summary(now));

@@ -1,4 +1,4 @@
-"""Jobs: having something done to projects, and how far it came."""
+"""Batches: having something done to projects, and how far it came."""
 
 from typing import Any
 
@@ -19,24 +19,26 @@ from pyspider_zk.webui.api.schemas import (
     RequestSchema,
 )
 
-blueprint = Part("jobs", __name__, description="What was asked for projects, and how far it came")
+blueprint = Part(
+    "batches", __name__, description="What was asked for projects, and how far it came"
+)
 
 Answer = tuple[dict[str, Any], int, dict[str, str]]
 
 
-@blueprint.route("/jobs")
+@blueprint.route("/batches")
 @blueprint.query(PageQuerySchema)
 @blueprint.tells(BatchPageSchema)
-def list_jobs(query: dict[str, Any]) -> ResultPage:
+def list_batches(query: dict[str, Any]) -> ResultPage:
     """List the batches that are kept, the newest first."""
     return backend().batch_service.batches(**query)
 
 
-@blueprint.route("/jobs", methods=["POST"])
+@blueprint.route("/batches", methods=["POST"])
 @blueprint.arguments(RequestSchema)
 @blueprint.alt_response(200, schema=PlanSchema, content_type="application/json", success=True)
 @blueprint.does(BatchSchema, 202, errors=(409,))
-def submit_job(asked: dict[str, Any]) -> Answer | Response:
+def submit_batch(asked: dict[str, Any]) -> Answer | Response:
     """Have something done to projects; it is durable when this answers.
 
     With `dry_run` nothing is done; the answer tells what would be.
@@ -55,23 +57,23 @@ def submit_job(asked: dict[str, Any]) -> Answer | Response:
     )
 
 
-@blueprint.route("/jobs/<path:id>", parameters=in_path("id"))
+@blueprint.route("/batches/<path:id>", parameters=in_path("id"))
 @blueprint.tells(BatchSchema, errors=(400, 404))
-def get_job(id: str) -> dict[str, Any]:  # noqa: A002 - the name in the path
+def get_batch(id: str) -> dict[str, Any]:  # noqa: A002 - the name in the path
     """Tell how far a batch came."""
     return backend().batch_service.batch(id)
 
 
-@blueprint.route("/jobs/<path:id>", methods=["DELETE"], parameters=in_path("id"))
+@blueprint.route("/batches/<path:id>", methods=["DELETE"], parameters=in_path("id"))
 @blueprint.does(BatchSchema, errors=(404,))
-def cancel_job(id: str) -> dict[str, Any]:  # noqa: A002 - the name in the path
+def cancel_batch(id: str) -> dict[str, Any]:  # noqa: A002 - the name in the path
     """Stop a batch before its next project; what is done stays done."""
     return backend().batch_service.cancel(id, user())
 
 
-@blueprint.route("/jobs/<path:id>/retry", methods=["POST"], parameters=in_path("id"))
+@blueprint.route("/batches/<path:id>/retry", methods=["POST"], parameters=in_path("id"))
 @blueprint.does(BatchSchema, 202, errors=(404, 422))
-def retry_job(id: str) -> Answer:  # noqa: A002 - the name in the path
+def retry_batch(id: str) -> Answer:  # noqa: A002 - the name in the path
     """Ask again for the projects that a batch failed for; the answer is the new batch."""
     failed = backend().batch_service.failed(id)
     if failed:
@@ -80,7 +82,7 @@ def retry_job(id: str) -> Answer:  # noqa: A002 - the name in the path
 
 
 def _accepted(batch: dict[str, Any]) -> Answer:
-    return batch, 202, {"Location": url_for(".get_job", id=batch["id"])}
+    return batch, 202, {"Location": url_for(".get_batch", id=batch["id"])}
 
 
 def _planned(operation: str, selection: Selection, arguments: dict[str, Any]) -> Response:
