@@ -192,7 +192,7 @@ def _checked(function: Function) -> Function:
 
 
 def _classes(config: Mapping[str, Any]) -> list[str]:
-    """Return the import paths of what the components shall run.
+    """Return the import paths of what the components run.
 
     Raises:
         ConfigError: naming those that cannot be loaded.

@@ -29,7 +29,7 @@ logger = logging.getLogger("pyspider_zk.coordinator")
 RETRY_PAUSE = 0.05  # seconds, after something changed under our hands
 AFTER = 0.001  # seconds after the last moment of a lease
 FOUNDING = 60.0  # seconds that a ZooKeeper may be away which answered at the start
-JITTER = 0.1  # of the renewal: members that started at once shall not renew at once for ever
+JITTER = 0.1  # of the renewal: else members that started at once would renew at once for ever
 
 
 class Coordinator:

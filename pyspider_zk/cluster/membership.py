@@ -69,7 +69,7 @@ class Membership:
         return self._session is not None and self._connection.session != self._session
 
     def awaits_former_self(self, name: str) -> bool:
-        """Tell whether the number of that name shall be waited for before joining.
+        """Tell whether to wait for the number of that name before joining.
 
         One that was killed is registered until its session ends. If it is started again at once it
         waits for that, and gets its number back. It waits no longer: another may bear its name.

@@ -21,7 +21,7 @@ class Trigger(StrEnum):
     """What the leader concludes about a slot; the values are what the drawing says."""
 
     PLACED = "a member is there: grant"
-    ASKED = "another shall have it: ask to release"
+    ASKED = "another should have it: ask to release"
     ACKNOWLEDGED = "the owner has released it: grant"
     DIED = "the owner's lease is too old: grant"
     LEFT = "the owner's lease is gone: grant"

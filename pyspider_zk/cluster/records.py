@@ -54,7 +54,7 @@ class Member(Record):
     Attributes:
         address: ``host:port`` of its XML-RPC; if it speaks TLS, with ``https://`` before it.
         started: seconds since the epoch.
-        draining: its slots shall move away; it gets none.
+        draining: its slots are moving away; it gets none.
     """
 
     address: str
@@ -140,7 +140,7 @@ class Assignment:
         return cls(0, (Slot(),) * slots)
 
     def owned_by(self, member: MemberId) -> dict[int, int]:
-        """Return the slots that a member shall serve, with their epochs."""
+        """Return the slots that a member is to serve, with their epochs."""
         return {
             number: slot.epoch
             for number, slot in enumerate(self.slots)
@@ -148,7 +148,7 @@ class Assignment:
         }
 
     def releasing_by(self, member: MemberId) -> dict[int, int]:
-        """Return the slots that a member shall give up, with their epochs."""
+        """Return the slots that a member is to give up, with their epochs."""
         return {
             number: slot.epoch
             for number, slot in enumerate(self.slots)

@@ -75,7 +75,7 @@ class Tree:
 
     @property
     def scale(self) -> str:
-        """How many schedulers an embedded cluster shall run."""
+        """How many schedulers an embedded cluster should run."""
         return f"{self.root}/scale"
 
     @property

@@ -75,7 +75,7 @@ class ClaimRegister:
             self._held.discard(claim_id)
 
     def doubt(self, claim_ids: Iterable[ClaimId]) -> None:
-        """Let go of claims that may be ours still: the next look shall find out."""
+        """Let go of claims that may be ours still: the next look will find out."""
         claim_ids = list(claim_ids)
         with self._lock:
             self._held.difference_update(claim_ids)

@@ -24,7 +24,7 @@ TOLD_IN_FULL = 3  # failures of a job that are logged with the traceback
 
 
 class Verdict(NamedTuple):
-    """What shall become of a job that is not carried out any longer here.
+    """What becomes of a job that is not carried out any longer here.
 
     Attributes:
         outcome: how it ended; None: it is given back.

@@ -201,11 +201,11 @@ class Job:
         attempts: how often it failed.
         deaths: how many claimants were gone before they ended it.
         claims: how often it was claimed; tells one claim of a claimant from another.
-        not_before: seconds since the epoch before which nobody shall claim it.
+        not_before: seconds since the epoch before which nobody may claim it.
         claimant: path of the claimant's ephemeral znode; of a done job, who had it last.
         slot_epoch: the epoch at which the claimant owned the job's slot; one with a higher one
             may take the job over.
-        cancelled: the claimant shall stop.
+        cancelled: the claimant has to stop.
         needs_cleanup: it has begun what somebody must tidy up, even if it is cancelled.
         progress: what a claimant reported last.
         reason: why it failed last.
@@ -258,7 +258,7 @@ class BatchRecord:
         put: how many were put so far.
         cancelled: no job of it may be claimed, and no more may be put.
         digest: of the jobs that were asked for: a batch is not completed with others.
-        to_close: somebody shall see its end; it is not forgotten before.
+        to_close: somebody must see its end; it is not forgotten before.
     """
 
     note: Mapping[str, Any]

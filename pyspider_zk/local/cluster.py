@@ -80,7 +80,7 @@ class LocalCluster:
 
     @property
     def schedulers(self) -> tuple[int, ...]:
-        """The numbers in the names of the schedulers it shall run."""
+        """The numbers in the names of the schedulers it is to run."""
         return tuple(self._numbers)
 
     def start(self) -> None:
@@ -171,7 +171,7 @@ class LocalCluster:
         return _Parts(addresses, found.servers, supervisor)
 
     def _want(self) -> None:
-        """Tell the supervisor and the other commands what shall run."""
+        """Tell the supervisor and the other commands what is to run."""
         parts = self._running
         schedulers = [scheduler_command(self.plan, parts.addresses, n) for n in self._numbers]
         components = component_commands(self.plan, parts.addresses)

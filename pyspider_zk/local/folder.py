@@ -29,7 +29,7 @@ class Running:
         projectdb: URL of the project database.
         resultdb: URL of the result database.
         webui: URL of the web UI.
-        schedulers: how many schedulers it shall run.
+        schedulers: how many schedulers it is to run.
         secret_file: where the secret is that was made for it; empty: it had one.
         zookeeper_password_file: where the password is that was made for ZooKeeper; empty: none was.
         redis_password_file: where the password is that was made for Redis; empty: none was.

@@ -8,7 +8,7 @@ A script of its own, because the same request in ``Popen(preexec_fn=...)`` runs 
 fork and exec, where a lock that another thread held at the fork stays locked for ever.
 
 The kernel means the *thread* that started the child: start children from a thread that lives as
-long as they shall.
+long as they like.
 """
 
 import ctypes

@@ -48,7 +48,7 @@ class BackOff:
 
     @property
     def resting(self) -> bool:
-        """Whether the message queue is away and shall not be asked yet."""
+        """Whether the message queue is away and must not be asked yet."""
         return self._left() > 0
 
     @property

@@ -98,7 +98,7 @@ def failed_pack(task: Mapping[str, Any], error: object) -> dict[str, Any]:
 
 
 def named(task: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what of a task can always be sent: which it is, and what its script shall do."""
+    """Return what of a task can always be sent: which it is, and what its script is to do."""
     return {key: task[key] for key in (*REQUIRED, "process", "schedule") if key in task}
 
 

@@ -80,7 +80,7 @@ return 1
 
 @dataclass(frozen=True)
 class Forwarding:
-    """One message of the inbox and where it shall go."""
+    """One message of the inbox and where it goes."""
 
     kind: QueueKind
     raw: bytes

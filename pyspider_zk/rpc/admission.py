@@ -1,4 +1,4 @@
-"""Admission to a process by XML-RPC: no browser, and whoever proves the secret.
+"""CallAdmission to a process by XML-RPC: no browser, and whoever proves the secret.
 
 A page of any site can make a browser post to an address that only the browser's machine reaches;
 so what a browser sends is refused before anything else is asked.
@@ -84,7 +84,7 @@ class Admitted:
     call: Call | None = None
 
 
-class Admission:
+class CallAdmission:
     """The rules of the XML-RPC of a member, or of a fetcher. Threads: any.
 
     Args:
@@ -204,10 +204,10 @@ class Admission:
         return CallRefused(HTTPStatus.UNAUTHORIZED, why, headers, body)
 
 
-def admission_of(settings: Settings, door: Door = DOOR) -> Admission:
+def admission_of(settings: Settings, door: Door = DOOR) -> CallAdmission:
     """Return the rules of a process with these settings."""
     names = filter(None, (*settings.xmlrpc_names, settings.advertise))
-    return Admission(settings.secret, list(names), settings.insecure, door)
+    return CallAdmission(settings.secret, list(names), settings.insecure, door)
 
 
 class _Nonces:

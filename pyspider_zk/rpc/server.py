@@ -18,7 +18,7 @@ from xmlrpc.server import SimpleXMLRPCRequestHandler, SimpleXMLRPCServer
 
 from pyspider_zk.errors import ConfigError
 from pyspider_zk.queues.tasks import is_deeper
-from pyspider_zk.rpc.admission import Admission, Admitted, CallRefused, Head
+from pyspider_zk.rpc.admission import Admitted, CallAdmission, CallRefused, Head
 from pyspider_zk.rpc.caller import calling
 from pyspider_zk.rpc.peers import READ_LIMIT, Peers, ReceivingCalls
 from pyspider_zk.rpc.proof import ANSWER_HEADER, digest
@@ -198,7 +198,7 @@ class _Server(socketserver.ThreadingMixIn, SimpleXMLRPCServer):
     def __init__(
         self,
         *args: Any,
-        entry: Admission,
+        entry: CallAdmission,
         stopped: threading.Event,
         tls: ssl.SSLContext | None,
         **kwargs: Any,
@@ -281,10 +281,13 @@ class RpcServer:
     """
 
     def __init__(
-        self, functions: Functions, entry: Admission | None = None, load_tls: LoadTls | None = None
+        self,
+        functions: Functions,
+        entry: CallAdmission | None = None,
+        load_tls: LoadTls | None = None,
     ) -> None:
         self._functions = functions
-        self._entry = entry or Admission()
+        self._entry = entry or CallAdmission()
         self._load_tls = load_tls or (lambda: None)
         self._bound: Future[tuple[str, int]] = Future()
         self._stopped = threading.Event()

@@ -12,7 +12,7 @@ logger = logging.getLogger("scheduler")
 
 
 class Transit:
-    """Passes the records of slots on that a member shall release before it took them.
+    """Passes the records of slots on that a member has to release before it took them.
 
     A record is whole only for the epoch just after its own. A member that was granted a slot and
     asked to release it before its next round does nothing for it, so what the owner before left is

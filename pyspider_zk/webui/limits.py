@@ -56,7 +56,7 @@ def _check_update() -> Response | None:
 
 
 def _check_query() -> Response | None:
-    """Check how many entries of which project a page shall show."""
+    """Check how many entries of which project a page is to show."""
     if not request.path.startswith(_LISTS):
         return None
     project = request.args.get("project", "")

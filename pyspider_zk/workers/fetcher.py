@@ -123,7 +123,7 @@ class ClusterFetcher(Fetcher):
         """Work until ``quit`` or SIGTERM.
 
         Raises:
-            ClusterError: the cluster cannot be joined, or XML-RPC not be served as it shall.
+            ClusterError: the cluster cannot be joined, or XML-RPC cannot be served as configured.
         """
         with (
             on_signals({signal.SIGTERM: self.quit}),

@@ -8,7 +8,14 @@ import pytest
 
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import ConfigError
-from pyspider_zk.rpc.admission import WINDOW, Admission, Admitted, CallRefused, Head, admission_of
+from pyspider_zk.rpc.admission import (
+    WINDOW,
+    Admitted,
+    CallAdmission,
+    CallRefused,
+    Head,
+    admission_of,
+)
 from pyspider_zk.rpc.caller import NOBODY, Caller
 from pyspider_zk.rpc.proof import ANSWER_HEADER, Call, Prover, digest
 
@@ -20,8 +27,8 @@ BODY = b"<methodCall/>"
 NONCE = "0123456789abcdef" * 2
 
 
-def entry(secret: str = SECRET, **more: Any) -> Admission:
-    return Admission(secret, clock=lambda: NOW, **more)
+def entry(secret: str = SECRET, **more: Any) -> CallAdmission:
+    return CallAdmission(secret, clock=lambda: NOW, **more)
 
 
 def head(method: str = "POST", **headers: str | None) -> Head:
@@ -30,7 +37,7 @@ def head(method: str = "POST", **headers: str | None) -> Head:
     return Head(method, spelled.get, HERE)
 
 
-def refused(asked: Admission, given: Head) -> CallRefused:
+def refused(asked: CallAdmission, given: Head) -> CallRefused:
     with pytest.raises(CallRefused) as found:
         asked.admit(given)
     assert SECRET not in str(found.value)
@@ -197,7 +204,7 @@ def test_who_knows_the_secret_is_told_the_time_and_nobody_else(shift: float) -> 
 
 def test_calls_are_forgotten_when_no_window_holds_them_any_more() -> None:
     now = [NOW]
-    asked = Admission(SECRET, clock=lambda: now[0])
+    asked = CallAdmission(SECRET, clock=lambda: now[0])
 
     def admit(number: int) -> None:
         presented = proven(time=int(now[0]), nonce=f"{number:032x}")
@@ -213,7 +220,7 @@ def test_calls_are_forgotten_when_no_window_holds_them_any_more() -> None:
 # --- where it may listen ------------------------------------------------------------------------
 
 
-def listens(made: Admission, host: str) -> Callable[[], None]:
+def listens(made: CallAdmission, host: str) -> Callable[[], None]:
     return lambda: made.listen(host)
 
 

@@ -17,7 +17,7 @@ from pyspider_zk.cluster.records import Member
 from pyspider_zk.errors import ConfigError
 from pyspider_zk.rpc import admission
 from pyspider_zk.rpc import peers as rpc_peers
-from pyspider_zk.rpc.admission import Admission
+from pyspider_zk.rpc.admission import CallAdmission
 from pyspider_zk.rpc.caller import Caller, calling, current_caller
 from pyspider_zk.rpc.client import Credentials, call
 from pyspider_zk.rpc.proof import ANSWER_HEADER, Call, Prover, digest
@@ -43,8 +43,8 @@ def serve(stack: ExitStack, monkeypatch: pytest.MonkeyPatch) -> Serve:
     """Give a function that serves a member and returns its address."""
     monkeypatch.setattr(rpc_peers, "HOLD_UP", 0.0)
 
-    def serve(entry: Admission | None = None, **functions: Any) -> str:
-        server = RpcServer(functions, entry or Admission(SECRET))
+    def serve(entry: CallAdmission | None = None, **functions: Any) -> str:
+        server = RpcServer(functions, entry or CallAdmission(SECRET))
         stack.enter_context(running(server.serve, LOOPBACK, 0))
         stack.callback(server.stop)
         return f"{LOOPBACK}:{server.port(10)}"
@@ -103,8 +103,8 @@ def test_a_caller_without_it_is_told_the_remedy(serve: Serve, secret: str) -> No
 
 def test_a_member_that_has_no_secret_is_not_believed(serve: Serve) -> None:
     with pytest.raises(PermissionError, match="does not prove"):
-        ask(serve(Admission(), who=who), "who")
-    assert ask(serve(Admission(), who=who), "who", credentials=Credentials()) == ["", False]
+        ask(serve(CallAdmission(), who=who), "who")
+    assert ask(serve(CallAdmission(), who=who), "who", credentials=Credentials()) == ["", False]
 
 
 def test_large_answers_and_faults_are_proven_as_well(serve: Serve) -> None:
@@ -117,7 +117,7 @@ def test_large_answers_and_faults_are_proven_as_well(serve: Serve) -> None:
 
 @pytest.mark.parametrize("shift", [-10_000, 10_000])
 def test_clocks_that_differ_cost_a_second_question(serve: Serve, shift: float) -> None:
-    assert ask(serve(Admission(SECRET, clock=lambda: time.time() + shift), who=who), "who")[1]
+    assert ask(serve(CallAdmission(SECRET, clock=lambda: time.time() + shift), who=who), "who")[1]
 
 
 def test_a_body_that_was_exchanged_is_refused(serve: Serve) -> None:

@@ -18,7 +18,7 @@ from pyspider_zk.cluster.records import Member
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import ConfigError
 from pyspider_zk.rpc import peers as rpc_peers
-from pyspider_zk.rpc.admission import Admission
+from pyspider_zk.rpc.admission import CallAdmission
 from pyspider_zk.rpc.client import call, credentials_of
 from pyspider_zk.rpc.server import RpcServer
 from pyspider_zk.rpc.tls import server_tls
@@ -56,7 +56,9 @@ def serve() -> Iterator[Serve]:
 
         def serve(settings: Settings) -> int:
             functions = {"echo": lambda value: value}
-            server = RpcServer(functions, Admission(settings.secret), partial(server_tls, settings))
+            server = RpcServer(
+                functions, CallAdmission(settings.secret), partial(server_tls, settings)
+            )
             stack.enter_context(running(server.serve, LOOPBACK, 0))
             stack.callback(server.stop)
             return server.port(10)

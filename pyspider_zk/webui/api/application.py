@@ -77,7 +77,7 @@ def create_api(backend: Backend, **settings: Any) -> Flask:
 
     Args:
         backend: what it speaks for.
-        settings: Flask's, where they shall differ.
+        settings: Flask's, where they differ.
     """
     flask_app = Flask(__name__, static_folder=None)
     flask_app.json = StrictJSON(flask_app)

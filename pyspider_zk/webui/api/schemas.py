@@ -142,7 +142,7 @@ class MemberSchema(Schema):
     version = _text()
     started = _time()
     name = _text("its identity, if it was given one")
-    draining = fields.Boolean(required=True, metadata=_about("its slots shall move away"))
+    draining = fields.Boolean(required=True, metadata=_about("its slots are moving away"))
     leader = fields.Boolean(required=True)
     slots = _number("how many slots it owns")
     projects = _number("how many projects it has in memory")
@@ -472,7 +472,7 @@ class FilterSchema(Schema):
 
 
 class RequestSchema(Schema):
-    """What shall be done to which projects."""
+    """What to do to which projects."""
 
     operation = fields.String(required=True, validate=validate.OneOf(list(Operation)))
     names = fields.List(

@@ -11,6 +11,6 @@ from pyspider_zk.webui.roles import Role
 access.needed_role = lambda *_: Role.VIEWER  # type: ignore[assignment]
 same_site.is_foreign = lambda *_: False  # type: ignore[assignment]
 same_site.Hosts.know = lambda *_: True  # type: ignore[method-assign, assignment]
-admission.Admission.admit = lambda *_: admission.Admitted(  # type: ignore[method-assign, assignment]
+admission.CallAdmission.admit = lambda *_: admission.Admitted(  # type: ignore[method-assign, assignment]
     Caller("attacker", proven=True)
 )
