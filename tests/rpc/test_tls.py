@@ -290,6 +290,7 @@ def test_a_cluster_can_be_changed_to_tls_one_member_after_the_other(
     tls.broker = plain.broker
     plain.project("one")
     with plain.scheduler() as first, tls.scheduler() as second:
+        eventually(lambda: first.fence.held and second.fence.held)
         eventually(lambda: len(first.fence.held) + len(second.fence.held) == base.slots)
         addresses = {record.address for record in first._cluster().members.values()}
         assert addresses == {
