@@ -21,11 +21,11 @@ class Outage:
     def failed(self, error: BaseException) -> None:
         """Note that the service did not answer."""
         if not self.lasts:
-            self._logger.warning(self._begins, error)
+            self._logger.warning(self._begins, error, stacklevel=2)
         self.lasts = True
 
     def answered(self) -> None:
         """Note that the service answered."""
         if self.lasts:
-            self._logger.info(self._ends)
+            self._logger.info(self._ends, stacklevel=2)
         self.lasts = False

@@ -82,7 +82,7 @@ class ChaosScheduler(ClusterScheduler):
             "paused": project._paused is True,
             "counted": sum(counter.sum for counter in ends if counter is not None),
             "known": not project.waiting_get_info,
-            "tick": self._ticks.last(project.name),
+            "tick": self._cron.last(project.name),
             "processing": len(tasks.processing.queue_dict),
         }
 
