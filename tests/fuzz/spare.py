@@ -36,7 +36,7 @@ def request_spares(method: str, path: str, body: bytes) -> bool:
         return any(FUZZED in part for part in parts) and ".." not in parts
     if method == "POST" and parts[-1:] == ["drain"]:
         return not re.fullmatch(r"0*\d", parts[-2])
-    if "jobs" not in parts or method != "POST":
+    if "batches" not in parts or method != "POST":
         return True
     try:
         asked = json.loads(body)

@@ -29,7 +29,7 @@ def test_inputs_come_back_as_they_were(tmp_path: Path) -> None:
         ("POST", "/api/v1/batches", b'{"filter": {"pattern": "fuzzed_*"}}', True),
         ("POST", "/api/v1/batches", b"{junk", True),
         ("POST", "/api/v1/batches", b'{"filter": {"status": "RUNNING"}}', False),
-        ("POST", "/api/v1/%6aobs?x=1", b'{"filter": {"all": true}}', False),
+        ("POST", "/api/v1/%62atches?x=1", b'{"filter": {"all": true}}', False),
         ("GET", "/api/v1/batches", b'{"filter": {"all": true}}', True),
         ("POST", "/api/v1/members/1/drain", b"", False),
         ("POST", "/api/v1/members/77/drain", b"", True),

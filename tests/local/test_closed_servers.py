@@ -31,7 +31,7 @@ COMMANDS = (
     ("status", "--json"),
     ("scale", "1"),
     ("events",),
-    ("jobs",),
+    ("batches",),
     ("projects",),
     ("dead-letters", "list"),
 )
