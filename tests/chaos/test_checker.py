@@ -500,6 +500,15 @@ def test_what_was_skipped_when_another_had_it_already_was_not_passed_on() -> Non
         assert handovers.handovers(replace(history, skips=[Skip("b", 1, 2, at)])) == told
 
 
+def test_who_was_stopped_past_its_lease_can_hand_on_nothing() -> None:
+    old = replace(tenure("a", 1, 0, left=5), given={"p": STATE})
+    history = History(tenures=[old, tenure("c", 3, 9)], skips=[Skip("b", 1, 2, 8.9)])
+
+    for woke, told in ((8.8, []), (4.9, ["slot 1 epoch 1: nothing"])):
+        stopped = replace(history, hits=[Hit("stop", "b", 2, woke)])
+        assert handovers.handovers(stopped) == told
+
+
 # -- members ------------------------------------------------------------------------------------
 
 

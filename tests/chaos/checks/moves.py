@@ -44,7 +44,7 @@ class Moves:
 
     def __init__(self, history: History) -> None:
         self._hits = history.hits
-        self._skips = {(skip.slot, skip.epoch): skip.at for skip in history.skips}
+        self._skips = {(skip.slot, skip.epoch): skip for skip in history.skips}
         self._last_act = _last_acts(history.effects, history.tenures)
         self._by_slot: dict[int, list[Move]] = defaultdict(list)
         for move in moves(history.tenures):
@@ -87,13 +87,23 @@ class Moves:
 
     def _died_between(self, move: Move) -> bool:
         old, new = move
-        gap = range(old.epoch + 1, new.epoch)
-        if all(self._skips.get((old.slot, epoch), INFINITY) <= new.taken for epoch in gap):
-            return False
         since = new.taken if old.left is None else old.left
+        if all(self._passed_on(move, epoch, since) for epoch in range(old.epoch + 1, new.epoch)):
+            return False
         struck = (hit for hit in self._hits if hit.kind in HITS_LEASE)
         met = any(meets(hit, since, new.taken, SETTLE) for hit in struck)
         return met or self._all_hit(since, new.taken)
+
+    def _passed_on(self, move: Move, epoch: int, since: float) -> bool:
+        """Tell whether who was granted a slot in between could hand on what it got.
+
+        Who was stopped meanwhile wakes with a lease that has ended: it may hand on nothing.
+        """
+        skip = self._skips.get((move.old.slot, epoch))
+        if skip is None or skip.at > move.new.taken:
+            return False
+        hits = (hit for hit in self._hits if hit.kind in HITS_LEASE and hit.target == skip.member)
+        return not any(since <= hit.end <= skip.at for hit in hits)
 
     def _all_hit(self, since: float, until: float) -> bool:
         everybody = (hit for hit in self._hits if hit.kind in HITS_ALL)
