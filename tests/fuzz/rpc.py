@@ -162,7 +162,7 @@ def _call(chance: Random, names: Sequence[str]) -> Input:
     made = mutate_value(list(usual), chance) if usual else []
     given = made if isinstance(made, list) else [made]
     if chance.random() < 0.15:
-        given += [pick(chance, ODD) for _ in range(chance.randint(1, 9))]
+        given = [*given, *(pick(chance, ODD) for _ in range(chance.randint(1, 9)))]
     return _input("call", chance, _body(method, given))
 
 

@@ -8,7 +8,8 @@ import msgpack
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.fuzz.mutate import mutate_bytes, mutate_message, mutate_record, mutate_value
+from tests.fuzz.mutate import ODD, mutate_bytes, mutate_message, mutate_record, mutate_value
+from tests.fuzz.rpc import _call
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary(),
@@ -74,3 +75,13 @@ def _is_msgpack(data: bytes) -> bool:
 
 def _chance(seed: int) -> Random:
     return Random(seed)  # noqa: S311 - no secret
+
+
+def test_what_inputs_are_made_of_stays_as_it_is() -> None:
+    before = repr(ODD)
+    chance = _chance(7)
+
+    for _ in range(3000):
+        _call(chance, ["send_task"])
+
+    assert repr(ODD) == before
