@@ -15,7 +15,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.zookeeper import waiting
 from tests.support.crew import Crew
-from tests.support.far import ROOT, program
+from tests.support.processes import ROOT, program
 
 pytestmark = pytest.mark.zk
 

@@ -7,13 +7,11 @@ from typing import Any
 
 import requests
 import schemathesis
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis.strategies import data
-from schemathesis import GenerationMode
 
 from tests.fuzz.mutate import pick
 from tests.fuzz.spare import FUZZED
 from tests.fuzz.web import Case
+from tests.support.api_requests import draw_requests
 
 AT_ONCE = 25  # requests that are drawn for an operation at a time
 REUSED = 20  # times that a drawn request is used; the mutations differ each time
@@ -43,26 +41,9 @@ def api_cases(url: str) -> Callable[[Random], Case]:
 
 def _batch(operation: Any, number: int, url: str) -> list[Case]:
     made: list[Case] = []
-    modes = [GenerationMode.POSITIVE]
-    if operation.body or operation.query:
-        modes.append(GenerationMode.NEGATIVE)
-
-    @seed(number)
-    @settings(
-        max_examples=AT_ONCE,
-        deadline=None,
-        database=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(data())
-    def ask(drawn: Any) -> None:
-        for mode in modes:
-            made.append(_case(drawn.draw(operation.as_strategy(generation_mode=mode)), url))
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of schemathesis's own strategies
-        ask()
+        draw_requests(operation, number, AT_ONCE, lambda case: made.append(_case(case, url)))
     return made
 
 

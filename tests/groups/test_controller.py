@@ -14,7 +14,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.controller import Locks, WorkerController
 from pyspider_zk.errors import ConfigError, Missing, NameTaken, SessionLost, TimedOut, Unavailable
 from pyspider_zk.zookeeper.connection import Connection
-from tests.support.far import ROOT, program
+from tests.support.processes import ROOT, program
 
 LONG = 60.0
 

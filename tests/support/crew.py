@@ -98,7 +98,7 @@ class Scheduler:
         self.coordinator.stop()
 
 
-class GateWatch(threading.Thread):
+class FenceWatch(threading.Thread):
     """Looks all the time whether a slot's fence is open to two schedulers at once.
 
     Looks one after the other are no proof, so each is made thrice: a fence open in the first and
@@ -161,7 +161,7 @@ class Crew:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._watch = GateWatch()
+        self._watch = FenceWatch()
         self._watch.start()
         self._reader = Directory(settings)
         self._reader.start()

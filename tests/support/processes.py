@@ -14,6 +14,11 @@ PROGRAM = (sys.executable, "-m", "pyspider_zk.cli.main")
 STOCK_PROGRAM = (sys.executable, "-m", "pyspider.run")
 
 
+def program(name: str) -> list[str]:
+    """Return the command that runs a module of ``tests/support``, from ``ROOT``."""
+    return [sys.executable, "-m", f"tests.support.{name}"]
+
+
 @contextmanager
 def process(
     *arguments: object, folder: Path, program: tuple[str, ...] = PROGRAM

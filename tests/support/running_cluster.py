@@ -4,7 +4,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,9 +17,7 @@ from pyspider_zk.local.child import tail
 from pyspider_zk.local.folder import Running, running_in
 from pyspider_zk.local.logins import zookeeper_environ
 from pyspider_zk.local.ports import any_free
-
-ROOT = Path(__file__).parents[1]
-PROGRAM = (sys.executable, "-m", "pyspider_zk.cli.main")
+from tests.support.processes import PROGRAM, ROOT
 
 
 @contextmanager

@@ -8,14 +8,12 @@ from typing import Any
 
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis.strategies import data
 from pyspider.webui.app import app as stock_app
-from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from pyspider_zk.config import Settings
 from pyspider_zk.webui.instance import ClusterWebUI
+from tests.support.api_requests import draw_requests
 from tests.support.live_cluster import Cluster
 from tests.webui.conftest import Eventually
 
@@ -58,22 +56,9 @@ def check(operation: Any) -> None:
 
     # A form cannot tell which projects there are, nor that a filter may not be empty.
     excluded = [positive_data_acceptance] if operation.method == "post" else []
-    modes = [GenerationMode.POSITIVE]
-    if operation.body or operation.query:
-        modes.append(GenerationMode.NEGATIVE)
-
-    @seed(SEED)
-    @settings(
-        max_examples=EXAMPLES,
-        deadline=None,
-        database=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
+    draw_requests(
+        operation,
+        SEED,
+        EXAMPLES,
+        lambda case: case.call_and_validate(excluded_checks=excluded),
     )
-    @given(data())
-    def ask(drawn: Any) -> None:
-        for mode in modes:
-            case = drawn.draw(operation.as_strategy(generation_mode=mode))
-            case.call_and_validate(excluded_checks=excluded)
-
-    ask()

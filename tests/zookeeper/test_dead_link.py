@@ -21,7 +21,7 @@ from pyspider_zk.local.services import ZooKeeperServer
 from pyspider_zk.zookeeper.clock import boottime
 from tests.chaos.network import HUB_ADDRESS, Network, NotPermitted
 from tests.support.crew import Crew, OpenTimes, eventually
-from tests.support.far import ROOT, program
+from tests.support.processes import ROOT, program
 from tests.support.zk_groups import together
 
 pytestmark = [pytest.mark.zk, pytest.mark.slow]
