@@ -13,10 +13,10 @@ import pytest
 import redis
 
 from pyspider_zk.config import Settings
-from pyspider_zk.errors import MissingService
 from pyspider_zk.local.services import RedisServer, Server, ZooKeeperServer
+from tests.support.needed import skip_without_needed
 
-pytest_plugins = ["tests.support.crew_fixtures", "tests.support.world"]
+pytest_plugins = ["tests.support.crew_fixtures", "tests.support.skips", "tests.support.world"]
 
 MARKER_OF = {"zookeeper": "zk", "redis_server": "redis", "chromium": "browser"}
 
@@ -141,10 +141,6 @@ def eventually() -> Callable[..., None]:
 
 
 def _start(server: Server) -> None:
-    """Start the server; without its program skip the test, but fail it in CI."""
-    try:
+    """Start the server; without its program the test skips."""
+    with skip_without_needed():
         server.start()
-    except MissingService as missing:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(str(missing))
