@@ -40,7 +40,7 @@ demo: prepare-demo $(STAMP)
 up: prepare-test $(STAMP)
 	$(BIN)/pyspider-zk up
 
-test: prepare-test prepare-browser $(STAMP)
+test: prepare-test prepare-browser prepare-chaos $(STAMP)
 	$(BIN)/python -m pytest -m '$(SUITE)' $(PARALLEL)
 
 lint: prepare-test $(STAMP)
