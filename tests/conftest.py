@@ -19,6 +19,7 @@ from tests.support.needed import skip_without_needed
 pytest_plugins = ["tests.support.crew_fixtures", "tests.support.skips", "tests.support.world"]
 
 MARKER_OF = {"zookeeper": "zk", "redis_server": "redis", "chromium": "browser"}
+LONG = ("slow", "browser", "soak")
 
 # Properties are judged by what they say, not by how fast a loaded machine is.
 hypothesis.settings.register_profile("untimed", deadline=None)
@@ -33,13 +34,19 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse a test that uses a service without its marker: unmarked tests need no service."""
+    """Refuse a test that uses a service without its marker: unmarked tests need no service.
+
+    The files that take long come first: at the end of a parallel run no worker waits for another.
+    """
     for item in items:
         for fixture, marker in MARKER_OF.items():
             uses = fixture in getattr(item, "fixturenames", ())
             if uses and item.get_closest_marker(marker) is None:
                 raise pytest.UsageError(f"{item.nodeid} uses {fixture}: mark it {marker}")
+    long = {item.path for item in items if any(map(item.get_closest_marker, LONG))}
+    items.sort(key=lambda item: item.path not in long)
 
 
 @pytest.fixture(scope="session")
