@@ -3,6 +3,7 @@
 import pytest
 
 from tests.jobs.test_runner import ALL, Cluster, cluster, names, stopped
+from tests.support.crew import expire
 from tests.support.world import World
 
 __all__ = ["cluster"]  # the fixture
@@ -35,6 +36,6 @@ def test_the_end_of_another_claimant_is_seen(cluster: Cluster, world: World) -> 
     alive.until(lambda: alive.jobs.looks >= 2)  # at its start, and because it has slots
     assert stopped(world) < set(made)
 
-    dead.die()
+    expire(dead.connection)
 
     alive.until(lambda: cluster.state() == "done")
