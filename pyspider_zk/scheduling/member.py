@@ -41,6 +41,7 @@ from pyspider_zk.rpc.router import Router
 from pyspider_zk.rpc.server import RpcServer
 from pyspider_zk.rpc.tls import server_tls
 from pyspider_zk.scheduling.answers import rpc_functions
+from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
 from pyspider_zk.scheduling.operation_answers import operation_functions
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 
@@ -50,7 +51,7 @@ FAILED_PAUSE = 1.0  # seconds after a failed round; less than a lease, for no be
 SAID_EACH = 60  # failed rounds in a row are told of each so many times
 
 
-class ClusterScheduler(SlotScheduler):
+class ClusterScheduler(FencedScheduler):
     """Joins the cluster, schedules what it owns, and leaves in order.
 
     Threads: ``run`` owns the scheduler; ``quit``, ``drain`` and XML-RPC calls come from any.
@@ -73,14 +74,15 @@ class ClusterScheduler(SlotScheduler):
     ) -> None:
         self.settings = settings or current_settings()
         queues = queues or current_queues(self.settings)
-        super().__init__(*args, slots=self.settings.slots, queues=queues, **kwargs)
+        super().__init__(*args, slots=self.settings.slots, **kwargs)
+        self.slot_scheduler = SlotScheduler(self, self.settings.slots, queues)
         if threads is not None:
             logger.info("threads has no effect on a cluster's scheduler: start more of them")
         self._credentials = credentials_of(self.settings)
         self._router = Router(self._cluster, credentials=self._credentials)
         self.rpc = RpcServer(
             {
-                **rpc_functions(self, self._router),
+                **rpc_functions(self.slot_scheduler, self._router),
                 **operation_functions(
                     self._asked_batch_service, self._asked_events, current_limits()
                 ),
@@ -116,6 +118,10 @@ class ClusterScheduler(SlotScheduler):
         finally:
             self._leave(orderly)
             logger.info("scheduler exiting...")
+
+    def run_once(self) -> None:
+        """Do one round."""
+        self.slot_scheduler.run_once()
 
     def xmlrpc_run(
         self,
@@ -183,8 +189,8 @@ class ClusterScheduler(SlotScheduler):
         ownership = self._coordinate(
             self.settings,
             member_record(self.settings, port, host),
-            lambda: self._index.weights,
-            lambda: self._load,
+            lambda: self.slot_scheduler.weights,
+            lambda: self.slot_scheduler.load,
         )
         ownership.start()
         self._open_jobs(ownership)
@@ -203,7 +209,7 @@ class ClusterScheduler(SlotScheduler):
         self._finalizer = Finalizer(jobs, events, self.fence, self.resultdb)
         self._runner = JobRunner(
             jobs,
-            self.local_jobs,
+            self.slot_scheduler.local_jobs,
             self.fence,
             partial(_claimant, ownership),
             self._wake.set,
@@ -230,7 +236,7 @@ class ClusterScheduler(SlotScheduler):
     def _leave(self, orderly: bool) -> None:
         """Hand over and leave; after a failure memory is not to be trusted, so just leave."""
         try:
-            self._handover.give_up(self.fence.held, planned=orderly)
+            self.slot_scheduler.handover.give_up(self.fence.held, planned=orderly)
         except ClusterError as error:
             logger.warning("nothing could be handed over: %s", error)
         finally:
@@ -242,7 +248,7 @@ class ClusterScheduler(SlotScheduler):
                 self.fence.ownership.stop()
             self.rpc.stop()
             self._router.close()
-            self.queues.close()
+            self.slot_scheduler.queues.close()
 
     def _loop(self) -> None:
         """Run round after round; nothing that a round meets ends this process.
@@ -252,7 +258,7 @@ class ClusterScheduler(SlotScheduler):
         failed ends its member.
         """
         while not self._quit and not self._drained():
-            self._wake.wait(0 if self._is_busy else self.LOOP_INTERVAL)
+            self._wake.wait(0 if self.slot_scheduler.is_busy else self.LOOP_INTERVAL)
             self._wake.clear()
             try:
                 self._round()
@@ -278,7 +284,7 @@ class ClusterScheduler(SlotScheduler):
 
     def _bear(self, error: Exception) -> None:
         """Tell of a failed round, the first times and now and then, and wait a little."""
-        self._is_busy = False
+        self.slot_scheduler.is_busy = False
         self._exceptions += 1
         if self._exceptions <= self.EXCEPTION_LIMIT or self._exceptions % SAID_EACH == 0:
             logger.error("round failed, %d in a row", self._exceptions, exc_info=error)
