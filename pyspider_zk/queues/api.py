@@ -7,9 +7,9 @@
     owner A --save--> slot record --load--> owner B
     slot queue --park--> parking lot --fetch, remove--> gone
 
-Four things per message queue, bundled as `Queues`: the slot queues, the inbox (the queues of
-pyspider's own names, which only stock components still fill), the slot records and the parking
-lot, where messages wait that would block others in their slot queue. Every
+Five things per message queue, bundled as `Queues`: the slot queues, the inbox (the queues of
+pyspider's own names, which only stock components still fill), the slot records, the parking
+lot, where messages wait that would block others in their slot queue, and the wake-ups. Every
 method that talks raises `Unavailable` when the message queue does not answer, and no foreign
 error ever.
 """
@@ -319,6 +319,24 @@ class ParkingLot(Protocol):
         """Return the slots for which something is parked: how much, and for how long already."""
 
 
+class WakeUps(Protocol):
+    """Waiting for slot queues that are empty.
+
+    Threads: one. It may be another one than that of the slot queues.
+    """
+
+    def wait(self, seconds: float) -> set[int]:
+        """Return the slots that got a message while their queue was empty, as soon as one does.
+
+        What was published since the last call counts. Blocks for so many seconds at most, and for
+        two; then the set is empty. Some may be missing, after a crash or a flood, and from
+        publishers of other kinds: whoever waits must read from time to time as well.
+
+        Raises:
+            Unavailable: the message queue is away.
+        """
+
+
 @dataclass(frozen=True)
 class Queues:
     """All that one message queue offers to one process."""
@@ -327,6 +345,7 @@ class Queues:
     inbox: Inbox
     records: SlotRecords
     parking_lot: ParkingLot
+    wake_ups: WakeUps
 
     def close(self) -> None:
         """Let go of all connections; wakes waiting publishers."""

@@ -9,6 +9,7 @@ from pyspider_zk.queues.redis_link import RedisLink
 from pyspider_zk.queues.redis_parking import RedisParkingLot
 from pyspider_zk.queues.redis_records import RedisSlotRecords
 from pyspider_zk.queues.redis_streams import RedisSlotQueues
+from pyspider_zk.queues.redis_wake_ups import RedisSlotWakeUps
 
 _REMEDY = (
     "a cluster needs a message queue that all processes share: --message-queue redis://host:6379/0"
@@ -46,4 +47,5 @@ def redis_queues(link: RedisLink, limit: int, slots: int, wait: Wait | None = No
         RedisInbox(link, slots, limit, aside),
         RedisSlotRecords(link, aside),
         RedisParkingLot(link, aside),
+        RedisSlotWakeUps(aside),
     )

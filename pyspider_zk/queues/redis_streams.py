@@ -35,10 +35,12 @@ from pyspider_zk.queues.redis_dead_letters import RedisDeadLetters
 from pyspider_zk.queues.redis_link import (
     DEAD_LETTER_LIMIT,
     DEAD_LETTERS,
+    SLOT_WAKE_UPS,
     RedisLink,
     ready_key,
     slot_number,
 )
+from pyspider_zk.queues.redis_wake_ups import LATEST
 from pyspider_zk.queues.routing import brief
 
 STRAY = 1000  # names that one command takes out of it
@@ -48,20 +50,28 @@ log = logging.getLogger(__name__)
 
 _KINDS = list(QueueKind)
 
-# KEYS: ready of each kind, stream...
-# ARGV: (number of its ready key, slot) per stream, (number of its stream, body) per message
+# KEYS: ready of each kind, wake-ups, stream...
+# ARGV: wake-ups that are kept, (number of its ready key, slot) per stream,
+#       (number of its stream, body) per message
+# A slot that is ready already needs no wake-up: its owner reads until it finds nothing.
 _PUBLISH = """
-local streams = #KEYS - 2
+local streams = #KEYS - 3
 redis.call('SCARD', KEYS[1])
 redis.call('SCARD', KEYS[2])
-for i = 1, streams do redis.call('XLEN', KEYS[2 + i]) end
-for i = 2 * streams + 1, #ARGV, 2 do
-  redis.call('XADD', KEYS[2 + tonumber(ARGV[i])], '*', 'body', ARGV[i + 1])
+redis.call('XLEN', KEYS[3])
+for i = 1, streams do redis.call('XLEN', KEYS[3 + i]) end
+for i = 2 * streams + 2, #ARGV, 2 do
+  redis.call('XADD', KEYS[3 + tonumber(ARGV[i])], '*', 'body', ARGV[i + 1])
 end
-local lengths = {}
+local lengths, woken = {}, {}
 for i = 1, streams do
-  redis.call('SADD', KEYS[tonumber(ARGV[2 * i - 1])], ARGV[2 * i])
-  lengths[i] = redis.call('XLEN', KEYS[2 + i])
+  if redis.call('SADD', KEYS[tonumber(ARGV[2 * i])], ARGV[2 * i + 1]) == 1 then
+    woken[#woken + 1] = ARGV[2 * i + 1]
+  end
+  lengths[i] = redis.call('XLEN', KEYS[3 + i])
+end
+if #woken > 0 then
+  redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[1], '*', 'slots', table.concat(woken, ','))
 end
 return lengths
 """
@@ -167,10 +177,10 @@ class RedisSlotQueues:
         self._room.wait_for(queues)
         if not messages:
             return
-        keys = [*map(ready_key, QueueKind), *(slot_queue(*queue) for queue in queues)]
-        places: list[Any] = [
-            item for kind, slot in queues for item in (_KINDS.index(kind) + 1, slot)
-        ]
+        streams = (slot_queue(*queue) for queue in queues)
+        keys = [*map(ready_key, QueueKind), SLOT_WAKE_UPS, *streams]
+        places: list[Any] = [LATEST]
+        places += [item for kind, slot in queues for item in (_KINDS.index(kind) + 1, slot)]
         number = {queue: index for index, queue in enumerate(queues, 1)}
         for message, body in zip(messages, bodies, strict=True):
             places += [number[message.kind, message.slot], body]
@@ -386,6 +396,7 @@ def _types(queues: Iterable[SlotQueue]) -> dict[str, str]:
     """Return what type each of these keys has, and the sets beside them."""
     return {
         **dict.fromkeys(map(ready_key, QueueKind), "set"),
+        SLOT_WAKE_UPS: "stream",
         **{slot_queue(*queue): "stream" for queue in queues},
     }
 

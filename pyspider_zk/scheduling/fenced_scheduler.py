@@ -6,7 +6,8 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from pyspider.libs.counter import CounterManager
@@ -234,18 +235,36 @@ class FencedScheduler(Scheduler):
                 task[part] = {}
         return super().on_select_task(task)
 
-    def select(self) -> Mapping[str, int]:
+    def select(self, only: Collection[str] | None = None) -> Mapping[str, int]:
         """Send what waits and what is due; return how many tasks of each project were selected.
+
+        Args:
+            only: the projects to select from; None for all.
 
         Raises:
             ClusterError: a database is away; what was selected waits to be selected again.
         """
         self._failed_select = None
         self._bad_selects = 0
-        selected: Mapping[str, int] = super()._check_select()
+        with self._alone(only):
+            selected: Mapping[str, int] = super()._check_select()
         if self._failed_select is not None:
             raise self._failed_select
         return selected
+
+    @contextmanager
+    def _alone(self, names: Collection[str] | None) -> Iterator[None]:
+        """Show pyspider these projects alone: it goes through all that it sees."""
+        if names is None:
+            yield
+            return
+        with self.lock:
+            every = self.projects
+            self.projects = {name: every[name] for name in names if name in every}
+            try:
+                yield
+            finally:
+                self.projects = every
 
     def _load_put_task(self, project: str, taskid: str) -> None:
         """Send a selected task, or put it back where it was selected from.

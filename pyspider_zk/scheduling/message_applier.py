@@ -38,6 +38,9 @@ class MessageApplier:
     """Applies what the intake has read, a round's share at a time.
 
     Threads: the scheduler loop only.
+
+    Attributes:
+        touched: the projects that messages of the last round were for.
     """
 
     def __init__(
@@ -52,25 +55,32 @@ class MessageApplier:
         self._projects = projects
         self._intake = intake
         self._heartbeat = heartbeat
+        self.touched: set[str] = set()
         self._tasks_left = 0
         self._unknown: set[str] = set()
 
-    def apply(self) -> None:
+    def apply(self, *, is_due: bool = True, is_extra: bool = False) -> None:
         """Apply messages, in this order.
 
         pyspider applies status packs, then what was put off, then new tasks. Here new tasks come
         first, for a follow-up is stored before the task that found it counts as done; but those
         for tasks under way are put off until after the packs, so that they meet what pyspider's
         would meet. Nothing is selected in between.
+
+        Args:
+            is_due: whether there may be new ones, as far as the caller knows.
+            is_extra: this is a round for new messages alone; what is parked waits for the next.
         """
         limit = self._scheduler.LOOP_LIMIT
         self._unknown.clear()
-        self._intake.read(limit)
+        self.touched.clear()
+        self._intake.read(limit, is_due=is_due, is_extra=is_extra)
         self._tasks_left = (limit + 1) // 2  # the other half is for what is new
-        self._intake.run_parked(
-            lambda project: project not in self._projects.quarantine,
-            {QueueKind.NEWTASK: self._apply_tasks, QueueKind.STATUS: self._apply_status},
-        )
+        if not is_extra:
+            self._intake.run_parked(
+                lambda project: project not in self._projects.quarantine,
+                {QueueKind.NEWTASK: self._apply_tasks, QueueKind.STATUS: self._apply_status},
+            )
         self._tasks_left += limit // 2
         self._intake.run(QueueKind.NEWTASK, self._apply_tasks)
         self._intake.run(QueueKind.STATUS, self._apply_status)
@@ -244,6 +254,7 @@ class MessageApplier:
         projects = self._scheduler.projects
         if task["project"] not in projects and not self._is_there(task["project"]):
             return None
+        self.touched.add(task["project"])
         return projects[task["project"]] if self._scheduler.task_verify(task) else None
 
     def _is_there(self, project: str) -> bool:

@@ -1,7 +1,7 @@
 """Scheduler of the slots that a member holds: its parts, and one round of its work."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from pyspider_zk.cluster.fence import Fence
 from pyspider_zk.cluster.records import Load
@@ -40,6 +40,7 @@ class SlotScheduler:
     does no I/O.
 
     Args:
+        are_due: tells in each round whether there may be new messages; see ``Arrivals``.
         fenced: decides about tasks; nobody else may call it while a round runs.
 
     Attributes:
@@ -54,12 +55,21 @@ class SlotScheduler:
         handover: slots come and go.
         local_jobs: the jobs to carry out for projects.
         is_busy: whether the next round should follow at once.
+        may_find_more: whether a round for new messages should.
     """
 
-    def __init__(self, fenced: FencedScheduler, slots: int, queues: Queues) -> None:
+    def __init__(
+        self,
+        fenced: FencedScheduler,
+        slots: int,
+        queues: Queues,
+        are_due: Callable[[], bool] = lambda: True,
+    ) -> None:
         self.fenced = fenced
         self.queues = queues
+        self._are_due = are_due
         self.is_busy = False
+        self.may_find_more = False
         self._heartbeat = Heartbeat(fenced.fence, self._load)
         beat = self._heartbeat.beat
         self.cron = Cron()
@@ -99,7 +109,7 @@ class SlotScheduler:
 
     def run_once(self) -> None:
         """Follow the assignment, take messages in, send tasks out, once."""
-        self.is_busy = False
+        self.is_busy = self.may_find_more = False
         self._heartbeat.beat()
         self._follow_clock()
         self.project_set.follow_rows()
@@ -108,18 +118,32 @@ class SlotScheduler:
             return
         self.handover.follow(ownership)
         self.local_jobs.follow()
-        if ownership.leading:
+        is_due = self._are_due()
+        if ownership.leading and is_due:
             self.queues.inbox.forward(self.fenced.LOOP_LIMIT)
         if self.fence.held and self.fence.all_open():
-            self._work()
+            self._work(is_due)
         self._save()
 
-    def _work(self) -> None:
+    def take_arrivals(self) -> None:
+        """Take new messages in and send the tasks of their projects, between two rounds.
+
+        All else keeps its pace of rounds, by which pyspider counts.
+        """
+        self.may_find_more = False
+        self._heartbeat.beat()
+        if self.fence.held and self.fence.all_open():
+            self.applier.apply(is_due=self._are_due(), is_extra=True)
+            self.selection.select(self.applier.touched)
+            self.may_find_more = self.intake.has_found
+
+    def _work(self, is_due: bool) -> None:
         """Do what only the owner of slots may do."""
-        self.applier.apply()
+        self.applier.apply(is_due=is_due)
         self.script_calls.repeat_info_requests()
         self.script_calls.send_ticks()
         self.selection.select()
+        self.may_find_more = self.intake.has_found
         self.is_busy = self.local_jobs.work(self._heartbeat.beat)
         self.deletion.delete_due()
         self._tasks.look_for_stranded()

@@ -1,7 +1,7 @@
 """Selection of tasks: what is due goes to the fetcher, and every project has its turn."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
@@ -18,18 +18,21 @@ class TaskSelection:
         self._scheduler = scheduler
         self._projects = projects
 
-    def select(self) -> None:
+    def select(self, only: Collection[str] | None = None) -> None:
         """Send what is due, beginning after the project where the last round ended.
 
         pyspider begins with the same project each time, and stops after a round's share: those
         behind it would never have their turn. A project that cannot be selected from is put aside.
+
+        Args:
+            only: the projects to select from; None for all.
 
         Raises:
             ClusterError: a database is away.
         """
         since = time.time()
         try:
-            selected = self._scheduler.select()
+            selected = self._scheduler.select(only)
         except ClusterError:
             raise
         except Exception:
