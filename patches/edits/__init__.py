@@ -14,6 +14,7 @@ from edits import (
     scheduler,
     sqlite,
     styles,
+    urls,
     webdav,
     webui,
 )
@@ -27,6 +28,7 @@ EDITS: tuple[Edit | Span, ...] = (
     *queues.EDITS,
     *processor.EDITS,
     *fetcher.EDITS,
+    *urls.EDITS,
     *scheduler.EDITS,
     *webui.EDITS,
     *pages.EDITS,
