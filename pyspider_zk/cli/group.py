@@ -14,6 +14,7 @@ from pyspider import run
 from pyspider_zk import __version__
 from pyspider_zk.cli.checks import Findings, inspect_config, section_of
 from pyspider_zk.cli.failure import Failure
+from pyspider_zk.cli.log_lines import keep_lines_apart
 from pyspider_zk.cli.stock import ALONE, CLUSTER_CLASSES, ClusterContext, set_apart
 from pyspider_zk.components.wiring import ZOOKEEPER_OPTION
 from pyspider_zk.config import SECTION, settings_from
@@ -163,11 +164,14 @@ def prepare(ctx: click.Context, /, **params: Any) -> Any:
     if command in _group(ctx).own:
         level = logging.DEBUG if params["debug"] else logging.ERROR
         logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s")
+        keep_lines_apart()
         ctx.obj = params | ctx.meta.get(URLS, {})
         return None
     if command in ALONE:
         set_apart(str(command), params["config"])
-    return run.cli.callback(**params)
+    prepared = run.cli.callback(**params)
+    keep_lines_apart()
+    return prepared
 
 
 def _report(ctx: click.Context, params: Mapping[str, Any]) -> None:
