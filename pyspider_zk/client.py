@@ -7,7 +7,7 @@
         client.wait(batch.id)
 
 It finds a scheduler through ZooKeeper and asks it by XML-RPC; if one does not answer, another is
-asked. What was asked for once is done once, whoever answers.
+options. What was asked for once is done once, whoever answers.
 """
 
 import os
@@ -52,7 +52,7 @@ _ERRORS: Mapping[int, type[ClusterError]] = {
 }
 
 
-class Which(TypedDict, total=False):
+class SelectionOptions(TypedDict, total=False):
     """Which projects; all that is given must hold.
 
     ``pattern`` is a shell pattern for the whole name, ``owner`` the number of a member. Without
@@ -67,7 +67,7 @@ class Which(TypedDict, total=False):
     all: bool
 
 
-class Asked(Which, total=False):
+class RequestOptions(SelectionOptions, total=False):
     """Which projects, and how it is asked for.
 
     ``batch`` is an id of your own: whoever asks again with it, in another process even, asks for
@@ -98,7 +98,7 @@ class BatchStatus(_Plain):
 
     Attributes:
         arguments: the operation's.
-        user: who asked.
+        user: who options.
         created: seconds since the epoch.
         state: pending, running, done, failed or cancelled; failed if any project did.
         total: projects, like ``done``, ``failed`` and ``remaining``.
@@ -243,49 +243,49 @@ class Client:
 
     # --- asking ---
 
-    def start(self, **asked: Unpack[Asked]) -> BatchStatus:
+    def start(self, **options: Unpack[RequestOptions]) -> BatchStatus:
         """Make projects RUNNING and call their ``on_start`` once."""
-        return self.submit("start", **asked)
+        return self.submit("start", **options)
 
-    def stop(self, **asked: Unpack[Asked]) -> BatchStatus:
+    def stop(self, **options: Unpack[RequestOptions]) -> BatchStatus:
         """Make projects STOP."""
-        return self.submit("stop", **asked)
+        return self.submit("stop", **options)
 
-    def restart(self, **asked: Unpack[Asked]) -> BatchStatus:
+    def restart(self, **options: Unpack[RequestOptions]) -> BatchStatus:
         """Forget projects' tasks, reload their scripts and start them anew."""
-        return self.submit("restart", **asked)
+        return self.submit("restart", **options)
 
-    def run(self, **asked: Unpack[Asked]) -> BatchStatus:
+    def run(self, **options: Unpack[RequestOptions]) -> BatchStatus:
         """Call ``on_start`` of projects that run."""
-        return self.submit("run", **asked)
+        return self.submit("run", **options)
 
-    def delete(self, *, wait: bool = False, **asked: Unpack[Asked]) -> BatchStatus:
+    def delete(self, *, wait: bool = False, **options: Unpack[RequestOptions]) -> BatchStatus:
         """Delete projects with all that belongs to them.
 
         Args:
             wait: stop them now and delete them 24 hours later, as pyspider does.
-            asked: which, and how.
+            options: which, and how.
         """
-        return self.submit("delete", {"wait": wait}, **asked)
+        return self.submit("delete", {"wait": wait}, **options)
 
-    def rate(self, rate: float, burst: float, /, **asked: Unpack[Asked]) -> BatchStatus:
+    def rate(self, rate: float, burst: float, /, **options: Unpack[RequestOptions]) -> BatchStatus:
         """Give projects a rate, tasks per second, and a burst, tasks at once."""
-        return self.submit("rate", {"rate": rate, "burst": burst}, **asked)
+        return self.submit("rate", {"rate": rate, "burst": burst}, **options)
 
-    def group(self, group: str, /, **asked: Unpack[Asked]) -> BatchStatus:
-        """Put projects into a group; the one in ``asked`` chooses them."""
-        return self.submit("group", {"group": group}, **asked)
+    def group(self, group: str, /, **options: Unpack[RequestOptions]) -> BatchStatus:
+        """Put projects into a group; the one in ``options`` chooses them."""
+        return self.submit("group", {"group": group}, **options)
 
-    def status(self, status: str, /, **asked: Unpack[Asked]) -> BatchStatus:
-        """Give projects a status; the one in ``asked`` chooses them."""
-        return self.submit("status", {"status": status}, **asked)
+    def status(self, status: str, /, **options: Unpack[RequestOptions]) -> BatchStatus:
+        """Give projects a status; the one in ``options`` chooses them."""
+        return self.submit("status", {"status": status}, **options)
 
     def submit(
         self,
         operation: str,
         arguments: Mapping[str, Any] | None = None,
         /,
-        **asked: Unpack[Asked],
+        **options: Unpack[RequestOptions],
     ) -> BatchStatus:
         """Have an operation carried out; it is durable when this returns.
 
@@ -293,10 +293,10 @@ class Client:
             Conflict: the batch's id stands for something else, or other projects are meant than
                 in the plan.
         """
-        batch = asked.pop("batch", "") or uuid.uuid4().hex
-        user, priority = asked.pop("user", ""), asked.pop("priority", NORMAL)
-        plan = asked.pop("plan", "")
-        chosen, given = _selection(asked), dict(arguments or {})
+        batch = options.pop("batch", "") or uuid.uuid4().hex
+        user, priority = options.pop("user", ""), options.pop("priority", NORMAL)
+        plan = options.pop("plan", "")
+        chosen, given = _selection(options), dict(arguments or {})
         with calling(Caller(user)):
             answer = self._ask(
                 "submit_operation", operation, chosen, given, "", batch, priority, plan
@@ -308,7 +308,7 @@ class Client:
         operation: str,
         arguments: Mapping[str, Any] | None = None,
         /,
-        **which: Unpack[Which],
+        **which: Unpack[SelectionOptions],
     ) -> Plan:
         """Return what would be done, and do nothing."""
         answer = self._ask("plan_operation", operation, _selection(which), dict(arguments or {}))
@@ -369,7 +369,11 @@ class Client:
             known = found
 
     def projects(
-        self, sort: str = "name", offset: int = 0, limit: int | None = None, **which: Unpack[Which]
+        self,
+        sort: str = "name",
+        offset: int = 0,
+        limit: int | None = None,
+        **which: Unpack[SelectionOptions],
     ) -> Projects:
         """Return projects; by default all.
 

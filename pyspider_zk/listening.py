@@ -9,7 +9,7 @@ LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True)
-class Door:
+class Listener:
     """Something that listens, in the words of its message.
 
     Attributes:
@@ -28,7 +28,7 @@ class Door:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether only this machine reaches what listens on a host; an empty one is everything.
+    """Return whether only this machine reaches what listens on a host; an empty one is everything.
 
     Of names only localhost counts, for nobody here knows where others lead.
     """
@@ -40,8 +40,10 @@ def is_loopback(host: str) -> bool:
     return (mapped or address).is_loopback
 
 
-def check_listening(door: Door, host: str, *, guarded: bool, insecure: bool = False) -> None:
-    """Allow a door to listen on a host.
+def check_listening(
+    listener: Listener, host: str, *, guarded: bool, insecure: bool = False
+) -> None:
+    """Allow a listener to listen on a host.
 
     Raises:
         ConfigError: others would reach it and nothing guards it.
@@ -50,8 +52,8 @@ def check_listening(door: Door, host: str, *, guarded: bool, insecure: bool = Fa
         return
     raise ConfigError(
         [
-            f"{door.option} {host or '(everything)'}: whoever reaches {door.name} there may"
-            f" {door.opens}; set {door.guard}, or listen on {LOOPBACK},"
-            f" or say {door.insist} to open it to everybody"
+            f"{listener.option} {host or '(everything)'}: whoever reaches {listener.name} there may"
+            f" {listener.opens}; set {listener.guard}, or listen on {LOOPBACK},"
+            f" or say {listener.insist} to open it to everybody"
         ]
     )

@@ -56,7 +56,7 @@ class SoleOwner:
         self.view = View({}, {})
 
     def open(self, slot: int, epoch: int) -> bool:
-        """Tell whether the test lets effects on a slot happen."""
+        """Return whether the test lets effects on a slot happen."""
         return self.view.open(slot, epoch, now=0.0)
 
     def beat(self) -> None:

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from pyspider_zk.cli.target import also_here, target
+from pyspider_zk.cli.target import target, with_global_options
 from pyspider_zk.client import BatchStatus, Client
 
 WHERE = {
@@ -26,15 +26,15 @@ FAILURES_SHOWN = 20
 _STYLES = {"failed": "red", "cancelled": "yellow", "running": "bold"}
 
 
-@also_here(**WHERE)
+@with_global_options(**WHERE)
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="print one JSON document")
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1))
 @click.option("--offset", default=0, type=click.IntRange(0), help="how many to leave out")
 @click.pass_obj
-def batches(asked: dict[str, Any], as_json: bool, limit: int, offset: int) -> None:
+def batches(options: dict[str, Any], as_json: bool, limit: int, offset: int) -> None:
     """Show what was asked for projects, newest first."""
-    with client_of(asked) as client:
+    with client_of(options) as client:
         found = client.batches(offset, limit)
     if as_json:
         click.echo(json.dumps([asdict(batch) for batch in found]))
@@ -42,7 +42,7 @@ def batches(asked: dict[str, Any], as_json: bool, limit: int, offset: int) -> No
         console().print(_table(found) if found else "nothing was asked for")
 
 
-@also_here(**WHERE)
+@with_global_options(**WHERE)
 @click.command("batch")
 @click.argument("id")
 @click.option("--follow", is_flag=True, help="stay until it has ended")
@@ -51,7 +51,7 @@ def batches(asked: dict[str, Any], as_json: bool, limit: int, offset: int) -> No
 @click.option("--json", "as_json", is_flag=True, help="print one JSON document")
 @click.pass_obj
 def one_batch(
-    asked: dict[str, Any],
+    options: dict[str, Any],
     id: str,  # noqa: A002 - what the user reads
     follow: bool,
     cancel: bool,
@@ -61,8 +61,8 @@ def one_batch(
     """Show, follow, cancel or retry what was asked for."""
     if cancel and retry:
         raise click.UsageError("--cancel and --retry exclude each other")
-    with client_of(asked) as client:
-        batch = _ask(client, id, cancel, retry)
+    with client_of(options) as client:
+        batch = _request(client, id, cancel, retry)
         if follow:
             batch = follow_batch(client, batch, quiet=as_json)
     show_batch(batch, as_json)
@@ -70,7 +70,7 @@ def one_batch(
         exit_by(batch)
 
 
-def _ask(client: Client, batch: str, cancel: bool, retry: bool) -> BatchStatus:
+def _request(client: Client, batch: str, cancel: bool, retry: bool) -> BatchStatus:
     if cancel:
         return client.cancel(batch, user())
     return client.retry(batch, user()) if retry else client.batch(batch)
@@ -81,9 +81,9 @@ def user() -> str:
     return os.environ.get("LOGNAME") or os.environ.get("USER") or ""
 
 
-def client_of(asked: dict[str, Any]) -> Client:
+def client_of(options: dict[str, Any]) -> Client:
     """Return a client, not connected yet, of the cluster that the command is about."""
-    return Client(target(asked).settings)
+    return Client(target(options).settings)
 
 
 def console(**more: Any) -> Console:

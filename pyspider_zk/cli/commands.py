@@ -22,7 +22,13 @@ from pyspider_zk.cli.overview import Observer, Overview
 from pyspider_zk.cli.projects import projects, route
 from pyspider_zk.cli.protect import protect
 from pyspider_zk.cli.status import headline, render
-from pyspider_zk.cli.target import ClusterTarget, also_here, names_zookeeper, settings_of, target
+from pyspider_zk.cli.target import (
+    ClusterTarget,
+    names_zookeeper,
+    settings_of,
+    target,
+    with_global_options,
+)
 from pyspider_zk.cli.users import user
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.scale import ScaleNode
@@ -37,7 +43,7 @@ _DATABASES = ("taskdb", "projectdb", "resultdb")
 _PORT = click.IntRange(1, 65535)
 
 
-@also_here(
+@with_global_options(
     zookeeper_option="the cluster's ZooKeeper",
     message_queue="the cluster's message queue",
     data_path="the folder of the `up` to look for",
@@ -46,12 +52,12 @@ _PORT = click.IntRange(1, 65535)
 @click.option("--json", "as_json", is_flag=True, help="print one JSON document")
 @click.option("--watch", is_flag=True, help="go on every second, until Ctrl-C")
 @click.pass_obj
-def status(asked: dict[str, Any], as_json: bool, watch: bool) -> None:
+def status(options: dict[str, Any], as_json: bool, watch: bool) -> None:
     """Show members, components and queues.
 
     Without --zookeeper it shows the cluster that `pyspider-zk up` runs in this folder.
     """
-    with Observer(target(asked)) as observer:
+    with Observer(target(options)) as observer:
         show = _print_json if as_json else _print_tables
         if watch:
             _watch(observer, show if as_json or not sys.stdout.isatty() else None)
@@ -59,7 +65,7 @@ def status(asked: dict[str, Any], as_json: bool, watch: bool) -> None:
             show(observer.read())
 
 
-@also_here(
+@with_global_options(
     zookeeper_option="a ZooKeeper that runs; default: start one",
     message_queue="a Redis that runs; default: start one",
     taskdb="database URL; default: a file",
@@ -90,7 +96,7 @@ def up(ctx: click.Context, /, webui_port: int | None, **numbers: int) -> None:
     run_up(plan, _live_view, Console())
 
 
-@also_here(
+@with_global_options(
     zookeeper_option="the cluster's ZooKeeper",
     data_path="the folder of the `up` to look for",
 )
@@ -99,10 +105,10 @@ def up(ctx: click.Context, /, webui_port: int | None, **numbers: int) -> None:
 @click.option("--wait/--no-wait", default=True, show_default=True, help="return when they run")
 @click.option("--timeout", default=60.0, show_default=True, help="seconds to wait at most")
 @click.pass_obj
-def scale(asked: dict[str, Any], schedulers: int, wait: bool, timeout: float) -> None:
+def scale(options: dict[str, Any], schedulers: int, wait: bool, timeout: float) -> None:
     """Change how many schedulers a running `up` has."""
-    where = target(asked)
-    _ask_for(where, schedulers)
+    where = target(options)
+    _request_scale(where, schedulers)
     if wait:
         _await_members(where, schedulers, timeout)
         click.echo(f"{schedulers} schedulers run")
@@ -191,31 +197,31 @@ def _live_view(settings: Settings, message_queue: str) -> Iterator[_View]:
 
 
 def _plan(ctx: click.Context, **given: Any) -> ProcessPlan:
-    asked = ctx.obj
-    settings = settings_of(asked)
+    options = ctx.obj
+    settings = settings_of(options)
     config = ctx.meta.get(CONFIG_FILE)
     if config == "<stdin>":
         raise ConfigError(["--config: `up` needs a file, because its processes read it again"])
-    _check_own_zookeeper(asked, settings)
+    _check_own_zookeeper(options, settings)
     return ProcessPlan(
-        folder=Path(asked["data_path"]),
-        zookeeper=f"{settings.hosts}{settings.root}" if names_zookeeper(asked) else None,
-        message_queue=asked["message_queue"],
+        folder=Path(options["data_path"]),
+        zookeeper=f"{settings.hosts}{settings.root}" if names_zookeeper(options) else None,
+        message_queue=options["message_queue"],
         config=Path(config) if config else None,
         drain=settings.drain,
         settings=settings,
-        **{name: asked[name] for name in _DATABASES},
+        **{name: options[name] for name in _DATABASES},
         **given,
     )
 
 
-def _check_own_zookeeper(asked: dict[str, Any], settings: Settings) -> None:
+def _check_own_zookeeper(options: dict[str, Any], settings: Settings) -> None:
     """Refuse to start a ZooKeeper that could not do what the settings ask of it.
 
     Raises:
         ConfigError: naming the setting.
     """
-    if not names_zookeeper(asked) and (settings.tls or settings.scheme == SASL):
+    if not names_zookeeper(options) and (settings.tls or settings.scheme == SASL):
         raise ConfigError(
             [
                 "tls, scheme: the ZooKeeper that `up` starts has neither TLS nor SASL; leave them"
@@ -224,7 +230,7 @@ def _check_own_zookeeper(asked: dict[str, Any], settings: Settings) -> None:
         )
 
 
-def _ask_for(where: ClusterTarget, schedulers: int) -> None:
+def _request_scale(where: ClusterTarget, schedulers: int) -> None:
     node = ScaleNode(where.settings)
     node.start()
     try:

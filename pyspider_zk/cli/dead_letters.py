@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pyspider_zk.cli.target import also_here, find_target
+from pyspider_zk.cli.target import find_target, with_global_options
 from pyspider_zk.errors import ClusterError, ConfigError
 from pyspider_zk.queues.api import DeadLetter, SlotQueues
 from pyspider_zk.queues.connect import connect
@@ -35,14 +35,14 @@ def dead_letters() -> None:
     """
 
 
-@also_here(**_WHERE)
+@with_global_options(**_WHERE)
 @dead_letters.command("list")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON document")
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1))
 @click.pass_obj
-def show(asked: dict[str, Any], as_json: bool, limit: int) -> None:
+def show(options: dict[str, Any], as_json: bool, limit: int) -> None:
     """Show the latest dead letters, newest first."""
-    with _slot_queues(asked) as queues:
+    with _slot_queues(options) as queues:
         letters, total = queues.dead_letters(limit), queues.dead()
     if as_json:
         click.echo(json.dumps({"total": total, "letters": [letter_dict(each) for each in letters]}))
@@ -56,26 +56,26 @@ def _chosen(command: Callable[..., None]) -> Callable[..., None]:
     return click.argument("tags", nargs=-1)(every(command))
 
 
-@also_here(**_WHERE)
+@with_global_options(**_WHERE)
 @dead_letters.command()
 @_chosen
 @click.pass_obj
-def replay(asked: dict[str, Any], tags: tuple[str, ...], every: bool) -> None:
+def replay(options: dict[str, Any], tags: tuple[str, ...], every: bool) -> None:
     """Put dead letters back into the queues they were found in."""
-    _apply(asked, tags, every, lambda queues, chosen: queues.replay(chosen), "put back")
+    _apply(options, tags, every, lambda queues, chosen: queues.replay(chosen), "put back")
 
 
-@also_here(**_WHERE)
+@with_global_options(**_WHERE)
 @dead_letters.command()
 @_chosen
 @click.pass_obj
-def drop(asked: dict[str, Any], tags: tuple[str, ...], every: bool) -> None:
+def drop(options: dict[str, Any], tags: tuple[str, ...], every: bool) -> None:
     """Delete dead letters for good."""
-    _apply(asked, tags, every, lambda queues, chosen: queues.discard(chosen), "dropped")
+    _apply(options, tags, every, lambda queues, chosen: queues.discard(chosen), "dropped")
 
 
 def _apply(
-    asked: dict[str, Any],
+    options: dict[str, Any],
     tags: tuple[str, ...],
     every: bool,
     act: Callable[[SlotQueues, list[str]], int],
@@ -88,7 +88,7 @@ def _apply(
     """
     if bool(tags) == every:
         raise click.UsageError("name the tags that `dead-letters list` shows, or --all")
-    with _slot_queues(asked) as queues:
+    with _slot_queues(options) as queues:
         chosen = list(tags) or [each.tag for each in reversed(queues.dead_letters(queues.dead()))]
         count = act(queues, chosen)
     click.echo(f"{count} dead letter{'' if count == 1 else 's'} {done}")
@@ -98,20 +98,20 @@ def _apply(
 
 
 @contextmanager
-def _slot_queues(asked: dict[str, Any]) -> Iterator[SlotQueues]:
+def _slot_queues(options: dict[str, Any]) -> Iterator[SlotQueues]:
     """Open the slot queues that the command is about.
 
     Raises:
         ConfigError: nobody told which, or it is none that a cluster can use.
     """
-    url = asked["message_queue"] or asked["amqp_url"]
+    url = options["message_queue"] or options["amqp_url"]
     if not url:
-        found = find_target(asked)
+        found = find_target(options)
         url = found and found.message_queue
     if not url:
         raise ConfigError(
             [
-                f"message queue: none is given, and no cluster runs in {asked['data_path']};"
+                f"message queue: none is given, and no cluster runs in {options['data_path']};"
                 " name one with --message-queue redis://host:6379/0"
             ]
         )

@@ -212,7 +212,7 @@ def _queue_faults(params: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _needs_queue(ctx: click.Context, config: Mapping[str, Any]) -> bool:
-    """Tell whether a class of the cluster is about to run."""
+    """Return whether a class of the cluster is about to run."""
     command = ctx.invoked_subcommand or "all"
     asked = [command] if command in CLUSTER_CLASSES else list(CLUSTER_CLASSES)
     if command not in CLUSTER_CLASSES and command != "all":

@@ -7,21 +7,21 @@ from typing import Any
 import click
 
 from pyspider_zk.components.wiring import INSECURE_OPTION
-from pyspider_zk.listening import Door, check_listening
+from pyspider_zk.listening import Listener, check_listening
 from pyspider_zk.rpc import admission
 from pyspider_zk.webui import opening
 from pyspider_zk.workers import fetcher
 
 _XMLRPC = "Let XML-RPC listen on any address without a secret: everybody who reaches it may"
-_BROWSER = Door(
+_BROWSER = Listener(
     name="phantomjs",
     option="phantomjs --host",
     opens="have it open whatever page this machine reaches, and run JavaScript there",
     guard="nothing, for it knows no login",
 )
 INSECURE_HELP = {
-    "scheduler": f"{_XMLRPC} {admission.DOOR.opens}.",
-    "fetcher": f"{_XMLRPC} {fetcher.DOOR.opens}.",
+    "scheduler": f"{_XMLRPC} {admission.LISTENER.opens}.",
+    "fetcher": f"{_XMLRPC} {fetcher.LISTENER.opens}.",
     "webui": "Listen for others without a login: they can run Python here.",
     "phantomjs": f"Listen for others: they can {_BROWSER.opens}.",
     "all": "Let all that is started here listen on any address without a login or secret:"
@@ -31,9 +31,9 @@ INSECURE_HELP = {
 
 _OWN = "a class of the cluster, which can"
 _STOCK = {
-    "scheduler": replace(admission.DOOR, guard=f"scheduler-cls to {_OWN} have a secret"),
-    "fetcher": replace(fetcher.DOOR, guard=f"fetcher-cls to {_OWN} have a secret"),
-    "webui": replace(opening.DOOR, guard="--need-auth with --username and --password"),
+    "scheduler": replace(admission.LISTENER, guard=f"scheduler-cls to {_OWN} have a secret"),
+    "fetcher": replace(fetcher.LISTENER, guard=f"fetcher-cls to {_OWN} have a secret"),
+    "webui": replace(opening.LISTENER, guard="--need-auth with --username and --password"),
     "phantomjs": _BROWSER,
 }
 

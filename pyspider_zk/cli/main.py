@@ -7,7 +7,7 @@ import click
 from pyspider_zk.cli.commands import OWN
 from pyspider_zk.cli.failure import Failure
 from pyspider_zk.cli.group import ClusterGroup, options, prepare
-from pyspider_zk.cli.message import addressed
+from pyspider_zk.cli.send_message import addressed
 from pyspider_zk.cli.stock import adopted
 from pyspider_zk.errors import ConfigError
 from pyspider_zk.secret_files import URL_VARIABLES, take_from_files

@@ -16,9 +16,9 @@ from pyspider_zk.cli.batches import (
     show_batch,
     user,
 )
-from pyspider_zk.cli.selecting import selecting, which
-from pyspider_zk.cli.target import also_here
-from pyspider_zk.client import Client, Plan, Which
+from pyspider_zk.cli.selecting import selection_of, selects_projects
+from pyspider_zk.cli.target import with_global_options
+from pyspider_zk.client import Client, Plan, SelectionOptions
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.projects.rows import STATUSES
 
@@ -38,101 +38,101 @@ def _operation(command: Command) -> Command:
     """Add what all operations are told."""
     for option in reversed(_OPTIONS):
         command = option(command)
-    return selecting(command)
+    return selects_projects(command)
 
 
-@also_here(**WHERE)
+@with_global_options(**WHERE)
 @click.command()
 @_operation
 @click.pass_obj
-def start(asked: dict[str, Any], /, **how: Any) -> None:
+def start(options: dict[str, Any], /, **how: Any) -> None:
     """Make projects RUNNING and call on_start once."""
-    _ask(asked, "start", {}, how)
+    _request(options, "start", {}, how)
 
 
-@also_here(**WHERE)
+@with_global_options(**WHERE)
 @click.command()
 @_operation
 @click.pass_obj
-def stop(asked: dict[str, Any], /, **how: Any) -> None:
+def stop(options: dict[str, Any], /, **how: Any) -> None:
     """Make projects STOP."""
-    _ask(asked, "stop", {}, how)
+    _request(options, "stop", {}, how)
 
 
-@also_here(**WHERE)
+@with_global_options(**WHERE)
 @click.command()
 @_operation
 @click.pass_obj
-def restart(asked: dict[str, Any], /, **how: Any) -> None:
+def restart(options: dict[str, Any], /, **how: Any) -> None:
     """Forget projects' tasks and start them anew."""
-    _ask(asked, "restart", {}, how)
+    _request(options, "restart", {}, how)
 
 
-@also_here(**WHERE)
+@with_global_options(**WHERE)
 @click.command()
 @_operation
 @click.pass_obj
-def run(asked: dict[str, Any], /, **how: Any) -> None:
+def run(options: dict[str, Any], /, **how: Any) -> None:
     """Call on_start of projects that run."""
-    _ask(asked, "run", {}, how)
+    _request(options, "run", {}, how)
 
 
-@also_here(**WHERE)
+@with_global_options(**WHERE)
 @click.command()
 @click.option("--yes", is_flag=True, help="do not ask")
 @click.option("--in-24h", "later", is_flag=True, help="stop now, delete tomorrow, as pyspider does")
 @_operation
 @click.pass_obj
-def delete(asked: dict[str, Any], /, yes: bool, later: bool, **how: Any) -> None:
+def delete(options: dict[str, Any], /, yes: bool, later: bool, **how: Any) -> None:
     """Delete projects with their tasks and results."""
     confirm = None if yes else _confirm_deletion
-    _ask(asked, "delete", {"wait": later}, how, confirm)
+    _request(options, "delete", {"wait": later}, how, confirm)
 
 
-@also_here(**WHERE)
+@with_global_options(**WHERE)
 @click.command()
 @click.argument("rate", type=click.FloatRange(0))
 @click.argument("burst", type=click.FloatRange(0))
 @_operation
 @click.pass_obj
-def rate(asked: dict[str, Any], /, rate: float, burst: float, **how: Any) -> None:
+def rate(options: dict[str, Any], /, rate: float, burst: float, **how: Any) -> None:
     """Set tasks per second and tasks at once."""
-    _ask(asked, "rate", {"rate": rate, "burst": burst}, how)
+    _request(options, "rate", {"rate": rate, "burst": burst}, how)
 
 
-@also_here(**WHERE)
+@with_global_options(**WHERE)
 @click.command()
 @click.argument("to_group", metavar="GROUP")
 @_operation
 @click.pass_obj
-def group(asked: dict[str, Any], /, to_group: str, **how: Any) -> None:
+def group(options: dict[str, Any], /, to_group: str, **how: Any) -> None:
     """Put projects into a group; '' for none."""
-    _ask(asked, "group", {"group": to_group}, how)
+    _request(options, "group", {"group": to_group}, how)
 
 
-@also_here(**WHERE)
+@with_global_options(**WHERE)
 @click.command("set-status")
 @click.argument("to_status", metavar="STATUS", type=click.Choice(STATUSES, case_sensitive=False))
 @_operation
 @click.pass_obj
-def set_status(asked: dict[str, Any], /, to_status: str, **how: Any) -> None:
+def set_status(options: dict[str, Any], /, to_status: str, **how: Any) -> None:
     """Give projects a status, without on_start."""
-    _ask(asked, "status", {"status": to_status}, how)
+    _request(options, "status", {"status": to_status}, how)
 
 
 Confirm = Callable[[Plan], None]
 
 
-def _ask(
-    asked: dict[str, Any],
+def _request(
+    options: dict[str, Any],
     operation: str,
     arguments: Mapping[str, Any],
     how: dict[str, Any],
     confirm: Confirm | None = None,
 ) -> None:
     """Do what a command was told."""
-    chosen = which(how)
-    with client_of(asked) as client:
+    chosen = selection_of(how)
+    with client_of(options) as client:
         if how["dry_run"]:
             _show_plan(client.plan(operation, arguments, **chosen), how["as_json"])
             return
@@ -148,7 +148,7 @@ def _submit(
     client: Client,
     operation: str,
     arguments: Mapping[str, Any],
-    chosen: Which,
+    chosen: SelectionOptions,
     how: Mapping[str, Any],
 ) -> None:
     more = {"batch": how["id"], "priority": how["priority"], "plan": how["plan"]}

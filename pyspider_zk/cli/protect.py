@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from pyspider_zk.cli.target import also_here, target
+from pyspider_zk.cli.target import target, with_global_options
 from pyspider_zk.errors import ConfigError
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.protection import protect as protect_tree
@@ -15,19 +15,19 @@ NO_LOGIN = (
 )
 
 
-@also_here(
+@with_global_options(
     zookeeper_option="the cluster's ZooKeeper",
     data_path="the folder of the `up` to look for",
 )
 @click.command()
 @click.pass_obj
-def protect(asked: dict[str, Any]) -> None:
+def protect(options: dict[str, Any]) -> None:
     """Close the cluster's znodes to all but its login.
 
     For a cluster that ran without one. Processes that do not have the login wait from then on,
     until they are started again with it.
     """
-    settings = target(asked).settings
+    settings = target(options).settings
     if not settings.username:
         raise ConfigError([NO_LOGIN])
     connection = Connection(settings)

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import click
 
-from pyspider_zk.client import Which
+from pyspider_zk.client import SelectionOptions
 from pyspider_zk.projects.rows import STATUSES
 
 _OPTIONS = [
@@ -25,29 +25,31 @@ def filters(command: Command) -> Command:
     return command
 
 
-def selecting(command: Command) -> Command:
+def selects_projects(command: Command) -> Command:
     """Add names, the options, and --all."""
     every = click.option("--all", "every", is_flag=True, help="really all projects")
     names = click.argument("names", nargs=-1, metavar="[NAMES]...")
     return names(filters(every(command)))
 
 
-def which(asked: dict[str, Any]) -> Which:
+def selection_of(options: dict[str, Any]) -> SelectionOptions:
     """Take out of a command's parameters those that say which projects are meant.
 
     Raises:
         UsageError: they say nothing, or two things.
     """
-    every = asked.pop("every", False)
-    given = {name: asked.pop(name) for name in ("names", "pattern", "group", "status", "owner")}
+    every = options.pop("every", False)
+    given = {name: options.pop(name) for name in ("names", "pattern", "group", "status", "owner")}
     chosen = {name: value for name, value in given.items() if value not in ((), None)}
     if every == bool(chosen):
         raise click.UsageError(
             "name projects, or choose them by --pattern, --group, --status or --owner, or say --all"
         )
-    return cast(Which, {**chosen, "all": every})
+    return cast(SelectionOptions, {**chosen, "all": every})
 
 
-def filtered(asked: dict[str, Any]) -> Which:
+def filter_of(options: dict[str, Any]) -> SelectionOptions:
     """Return what the options alone choose; without any, all."""
-    return cast(Which, {name: value for name, value in asked.items() if value is not None})
+    return cast(
+        SelectionOptions, {name: value for name, value in options.items() if value is not None}
+    )

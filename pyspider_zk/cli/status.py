@@ -28,11 +28,11 @@ def render(cluster: Cluster, queues: Mapping[str, int], now: float | None = None
         queues: messages per queue; empty if unknown.
         now: seconds since the epoch; None: the clock's.
     """
-    return _Picture(cluster, queues, time.time() if now is None else now)
+    return _ClusterTables(cluster, queues, time.time() if now is None else now)
 
 
 @dataclass(frozen=True)
-class _Picture:
+class _ClusterTables:
     cluster: Cluster
     queues: Mapping[str, int]
     now: float

@@ -15,15 +15,15 @@ import click
 from pyspider import run
 
 from pyspider_zk.cli.checks import section_of
-from pyspider_zk.cli.doors import INSECURE_HELP, check_stock, insecure_option
 from pyspider_zk.cli.failure import Failure
+from pyspider_zk.cli.insecure import INSECURE_HELP, check_stock, insecure_option
 from pyspider_zk.components.wiring import (
     check_login,
     check_services,
     current_message_queue,
     current_settings,
 )
-from pyspider_zk.databases.connecting import make_patient
+from pyspider_zk.databases.connecting import wait_for_databases
 from pyspider_zk.errors import ClusterError, ConfigError
 from pyspider_zk.listening import LOOPBACK
 
@@ -120,7 +120,7 @@ def set_apart(command: str, config: Mapping[str, dict[str, Any]]) -> None:
 
 
 def is_of_cluster(part: object) -> bool:
-    """Tell whether something is a class of ours, one derived from it, or made by it.
+    """Return whether something is a class of ours, one derived from it, or made by it.
 
     Args:
         part: it, or the import path that leads to it.
@@ -216,7 +216,7 @@ def _connected(function: Function) -> Function:
 
     @functools.wraps(function)
     def component(*args: Any, **kwargs: Any) -> Any:
-        make_patient(click.get_current_context().obj or {})
+        wait_for_databases(click.get_current_context().obj or {})
         if current_message_queue():
             check_login(current_message_queue())
         return function(*args, **kwargs)
@@ -229,7 +229,7 @@ def _visible(name: str, function: Function) -> Function:
 
     @functools.wraps(function)
     def component(*args: Any, **kwargs: Any) -> Any:
-        _unmute()
+        _enable_loggers()
         try:
             return function(*args, **kwargs)
         except ClusterError as error:
@@ -242,7 +242,7 @@ def _visible(name: str, function: Function) -> Function:
     return component
 
 
-def _unmute() -> None:
+def _enable_loggers() -> None:
     """Undo what pyspider's logging set-up does to loggers that exist already: it mutes them."""
     for name, logger in logging.root.manager.loggerDict.items():
         if name.startswith(_LOGGERS) and isinstance(logger, logging.Logger):
@@ -250,6 +250,6 @@ def _unmute() -> None:
 
 
 def _is_aside() -> bool:
-    """Tell whether nobody above us in the stack will report an error."""
+    """Return whether nobody above us in the stack will report an error."""
     in_thread = threading.current_thread() is not threading.main_thread()
     return in_thread or multiprocessing.parent_process() is not None

@@ -256,7 +256,7 @@ class Coordinator:
         """Join, unless our former self is still registered; then look again soon."""
         ensure_cluster(self.connection, self._tree, Meta(self._settings.slots))
         self._clear_up()
-        if self._membership.awaits_former_self(self._record.name):
+        if self._membership.awaits_previous_session(self._record.name):
             self._next_renewal = self._clock() + self._settings.renewal
             return None
         self._next_renewal = float("-inf")

@@ -25,11 +25,11 @@ class Fence:
         return slot_of(project, self._slots)
 
     def holds(self, project: str) -> bool:
-        """Tell whether a project's slot is in memory."""
+        """Return whether a project's slot is in memory."""
         return self.slot(project) in self.held
 
     def is_open(self, project: str) -> bool:
-        """Tell whether this member may act on a project at this moment."""
+        """Return whether this member may act on a project at this moment."""
         return self.epoch(project) > 0
 
     def epoch(self, project: str) -> int:
@@ -40,7 +40,7 @@ class Fence:
         return epoch if is_open else 0
 
     def all_open(self) -> bool:
-        """Tell whether this member may act on all that it holds at this moment."""
+        """Return whether this member may act on all that it holds at this moment."""
         ownership = self.ownership
         return ownership is not None and all(
             ownership.open(slot, epoch) for slot, epoch in list(self.held.items())

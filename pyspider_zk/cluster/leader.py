@@ -150,7 +150,7 @@ class Leadership:
             moves = moves_between(snapshot.assignment, decision.assignment)
             _log(moves)
             self._recorder.note(moves)
-        self._recorder.tell(member, snapshot.members)
+        self._recorder.record(member, snapshot.members)
         self._sweep(leftovers(snapshot, self._rules))
 
     def _repair(self, version: int, now: float) -> None:
@@ -262,8 +262,8 @@ class Leadership:
         now = self._clock()
         found = {member: lease for member, lease in zip(members, data, strict=False) if lease}
         versions = {member: version for member, (_, version) in found.items()}
-        told = {member: load.lease for member, load in self._reader.loads(found).items()}
-        self._stamps = observe(self._counted(now, hold), versions, now, told)
+        lengths = {member: load.lease for member, load in self._reader.loads(found).items()}
+        self._stamps = observe(self._counted(now, hold), versions, now, lengths)
         self._looked = now
         if extra is not None:
             extra.extend(data[len(members) :])

@@ -57,7 +57,7 @@ class Membership:
         self._assignment: tuple[Assignment, int] | None = None
         self._incarnation = uuid.uuid4().hex[:12]
         self._released: dict[int, int] = {}
-        self._told: Mapping[int, int] = {}
+        self._acknowledged: Mapping[int, int] = {}
         self._record: Member | None = None
         self.id: MemberId | None = None
         self.view: View = NOTHING
@@ -68,8 +68,8 @@ class Membership:
         """Whether the session that this incarnation belongs to has ended."""
         return self._session is not None and self._connection.session != self._session
 
-    def awaits_former_self(self, name: str) -> bool:
-        """Tell whether to wait for the number of that name before joining.
+    def awaits_previous_session(self, name: str) -> bool:
+        """Return whether to wait for the number of that name before joining.
 
         One that was killed is registered until its session ends. If it is started again at once it
         waits for that, and gets its number back. It waits no longer: another may bear its name.
@@ -139,10 +139,10 @@ class Membership:
 
     def acknowledge(self) -> None:
         """Tell the leader what was given up, if it was not told yet."""
-        if self._released != self._told:
-            told = dict(self._released)
-            self._connection.multi(*acknowledge_steps(self._tree, self._me(), told))
-            self._told = told
+        if self._released != self._acknowledged:
+            released = dict(self._released)
+            self._connection.multi(*acknowledge_steps(self._tree, self._me(), released))
+            self._acknowledged = released
 
     def drain(self) -> None:
         """Ask for all slots to be moved away."""

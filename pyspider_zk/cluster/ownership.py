@@ -39,7 +39,7 @@ class Ownership(Protocol):
         """Leave; all slots are free at once."""
 
     def open(self, slot: int, epoch: int) -> bool:
-        """Tell whether an effect on a slot is allowed at this moment."""
+        """Return whether an effect on a slot is allowed at this moment."""
 
     def beat(self) -> None:
         """Show that the scheduling loop runs."""

@@ -92,7 +92,7 @@ def observe(
     stamps: Mapping[MemberId, Stamp],
     versions: Mapping[MemberId, int],
     now: float,
-    told: Mapping[MemberId, float],
+    lengths: Mapping[MemberId, float],
 ) -> dict[MemberId, Stamp]:
     """Return the stamps after a look at the leases: a version seen before keeps its time.
 
@@ -100,16 +100,16 @@ def observe(
     it counts, or else the longest that there may be.
 
     Args:
-        told: how long each lease lasts; those that cannot be read are missing, or 0.
+        lengths: how long each lease lasts; those that cannot be read are missing, or 0.
     """
     return {
-        member: _stamp(stamps.get(member), version, now, told.get(member, 0.0))
+        member: _stamp(stamps.get(member), version, now, lengths.get(member, 0.0))
         for member, version in versions.items()
     }
 
 
-def _stamp(known: Stamp | None, version: int, now: float, told: float) -> Stamp:
-    length = told if told > 0 else (known.lease if known else 0.0)
+def _stamp(known: Stamp | None, version: int, now: float, lengths: float) -> Stamp:
+    length = lengths if lengths > 0 else (known.lease if known else 0.0)
     lease = min(length or LONGEST_LEASE, LONGEST_LEASE)
     if known is not None and known.version == version:
         return known._replace(lease=lease)
@@ -305,7 +305,7 @@ class View:
     lease_until: float = float("-inf")
 
     def open(self, slot: int, epoch: int, now: float) -> bool:
-        """Tell whether an effect on a slot is allowed now."""
+        """Return whether an effect on a slot is allowed now."""
         held = self.owned.get(slot) == epoch or self.releasing.get(slot) == epoch
         return held and now < self.lease_until
 
@@ -320,7 +320,7 @@ NOTHING = View({}, {})
 def still_released(
     assignment: Assignment, member: MemberId, released: Mapping[int, int]
 ) -> dict[int, int]:
-    """Return the releases that are still to be told: those asked for, at the present epoch.
+    """Return the releases that are still to be lengths: those asked for, at the present epoch.
 
     A release that nobody asked for is forgotten: the leader would never look for it.
     """

@@ -194,7 +194,7 @@ def _delete_nothing(database: Any, project: str | None) -> None:
 
 
 def is_certain(error: Exception) -> bool:
-    """Tell whether an error leaves no doubt; sqlite's extended codes have it in the low byte."""
+    """Return whether an error leaves no doubt; sqlite's extended codes have it in the low byte."""
     code = getattr(error, "sqlite_errorcode", None)
     return isinstance(code, int) and code & 0xFF in CERTAIN
 

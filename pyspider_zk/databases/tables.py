@@ -51,7 +51,7 @@ class Tables:
         self._is_old = True
 
     def may_have(self, project: str) -> bool:
-        """Tell whether a project may have a table; False is certain."""
+        """Return whether a project may have a table; False is certain."""
         look = getattr(self._database, "_list_project", None)
         if look is None or project in self._database.projects:
             return True

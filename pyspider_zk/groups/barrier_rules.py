@@ -72,9 +72,9 @@ def missing(
         running: those that run now.
     """
     absent = sorted(set(holders) - _numbers(present))
-    told = [_phrase(number, holders[number], number in _numbers(running)) for number in absent]
+    phrases = [_phrase(number, holders[number], number in _numbers(running)) for number in absent]
     never = parties - len(present) - len(absent)
-    return (*told, *([f"{never} that never joined"] if never > 0 else []))
+    return (*phrases, *([f"{never} that never joined"] if never > 0 else []))
 
 
 def _numbers(members: Collection[MemberId]) -> set[int]:

@@ -86,7 +86,7 @@ class Barrier:
         return missing(self._parties, arrived, self._id_allocator.holders(), running)
 
     def _is_passed(self) -> bool:
-        """Arrive, unless done; tell whether the round is complete."""
+        """Arrive, unless done; return whether the round is complete."""
         self._connection.require()
         while True:
             state, arrivals = self._state(), self._arrivals()
@@ -119,7 +119,7 @@ class Barrier:
         ]
 
     def _has_passed(self, state: BarrierState) -> bool:
-        """Tell whether a round is complete that had not been when this waiting began."""
+        """Return whether a round is complete that had not been when this waiting began."""
         if self._first is None:
             self._first = state.round
         self._passed = state.passed.get(str(self._me), -1)
@@ -131,7 +131,7 @@ class Barrier:
             raise Missing(f"barrier {self._name!r} was not complete within {timeout:g} s", absent)
 
     def _take_back(self) -> bool:
-        """Take my arrival back, unless the round was complete just now; tell whether it was."""
+        """Take my arrival back, unless the round was complete just now; return whether it was."""
         while True:
             state, state_version = self._state()
             arrivals, version = self._arrivals()

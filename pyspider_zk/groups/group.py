@@ -22,7 +22,7 @@ from pyspider_zk.zookeeper.errors import NodeExistsError, NoNodeError, NotEmptyE
 from pyspider_zk.zookeeper.steps import Create, Delete, Step, Write
 from pyspider_zk.zookeeper.waiting import Waiter
 
-TOLD = 5  # participants that a message names
+SHOWN = 5  # participants that a message names
 
 
 class Group:
@@ -253,10 +253,12 @@ class Group:
         """Say who holds the name, unless the last of them is gone meanwhile."""
         running = self._participants(home.members, self._waiting.wake)
         if running:
-            told = "; ".join(map(str, running[:TOLD])) + ("; ..." if len(running) > TOLD else "")
+            others = "; ".join(map(str, running[:SHOWN])) + (
+                "; ..." if len(running) > SHOWN else ""
+            )
             raise NameTaken(
                 f"group {self._name!r} is held by run {holder.run!r} with {len(running)} running"
-                f" ({told}): wait for its end, or take another name"
+                f" ({others}): wait for its end, or take another name"
             )
 
     def _close(self, home: Home) -> bool:

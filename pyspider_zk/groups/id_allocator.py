@@ -77,12 +77,12 @@ class IdAllocator:
         return member
 
     def is_named(self, name: str, watch: Watch) -> bool:
-        """Tell whether one that runs has the number of that name."""
+        """Return whether one that runs has the number of that name."""
         running = {member.number for member in self.running(watch)}
         return any(number in running for number, holder in self.holders().items() if holder == name)
 
     def is_held(self, number: int, name: str, watch: Watch) -> bool:
-        """Tell whether one of that name runs under that number."""
+        """Return whether one of that name runs under that number."""
         holder = self._connection.find(self._id(number))
         running = {member.number for member in self.running(watch)}
         return holder is not None and holder[0] == name.encode() and number in running

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.queues import caps
-from pyspider_zk.queues.redis_aside import Aside
+from pyspider_zk.queues.redis_foreign_keys import ForeignKeys
 
 log = logging.getLogger(__name__)
 
@@ -55,22 +55,22 @@ class RedisList:
     """The three commands of redis-py that pyspider's queue sends.
 
     A message is taken and put once, also when Redis did it and its reply was lost: whoever asks
-    again is known. A key of another type is moved out of the way, see `redis_aside`.
+    again is known. A key of another type is moved out of the way, see `redis_foreign_keys`.
 
     Threads: any; one after the other.
 
     Args:
-        aside: moves foreign keys out of the way.
+        foreign_keys: moves foreign keys out of the way.
     """
 
-    def __init__(self, aside: Aside) -> None:
-        self._aside = aside
+    def __init__(self, foreign_keys: ForeignKeys) -> None:
+        self._foreign_keys = foreign_keys
         self._lock = Lock()
         self._caller = _Caller()
 
     def llen(self, name: str) -> int:
         """Return the number of messages."""
-        length: Any = self._aside.run(lambda: {name: "list"}, lambda it: it.llen(name))
+        length: Any = self._foreign_keys.run(lambda: {name: "list"}, lambda it: it.llen(name))
         return int(length)
 
     def rpush(self, name: str, raw: bytes) -> int:
@@ -107,7 +107,7 @@ class RedisList:
 
     def _call(self, script: str, name: str, number: int, *what: bytes | int) -> Any:
         key = f"{name}:{self._caller.name}"
-        return self._aside.run(
+        return self._foreign_keys.run(
             lambda: {name: "list", key: "hash"},
             lambda it: it.eval(script, 2, name, key, number, KEPT, *what),
         )

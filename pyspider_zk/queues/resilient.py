@@ -20,7 +20,7 @@ from pyspider.message_queue.redis_queue import RedisQueue
 
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.queues.back_off import BackOff
-from pyspider_zk.queues.redis_aside import Aside
+from pyspider_zk.queues.redis_foreign_keys import ForeignKeys
 from pyspider_zk.queues.redis_link import RedisLink, target_of
 from pyspider_zk.queues.redis_list import RedisList, check_size
 
@@ -48,7 +48,7 @@ class ResilientQueue:
     Empty, Full = queue.Empty, queue.Full
 
     def __init__(self, inner: Any, back_off: BackOff) -> None:
-        self._inner, self._asking = _tamed(inner)
+        self._inner, self._asking = _wrapped(inner)
         self._back_off = back_off
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
@@ -204,7 +204,7 @@ class SendBuffer:
         return not self._kept
 
 
-def _tamed(inner: Any) -> tuple[Any, Asking]:
+def _wrapped(inner: Any) -> tuple[Any, Asking]:
     """Return a queue with time-outs and few retries, and what translates its client's errors.
 
     pyspider's queue in Redis waits as long, and tries as often, as the client library likes: ten
@@ -214,7 +214,7 @@ def _tamed(inner: Any) -> tuple[Any, Asking]:
         return inner, _sockets_only
     link = RedisLink(target_of(inner.redis), retries=1)
     ours = copy.copy(inner)
-    ours.redis = RedisList(Aside(link))
+    ours.redis = RedisList(ForeignKeys(link))
     return ours, link.client
 
 

@@ -95,7 +95,7 @@ def with_url(pack: Any) -> Any:
 
 
 def is_deeper(value: object, levels: int) -> bool:
-    """Tell whether lists and mappings are nested deeper than that."""
+    """Return whether lists and mappings are nested deeper than that."""
     within = [value]
     for _ in range(levels + 1):
         within = [

@@ -314,7 +314,7 @@ class RpcServer:
                 self._bound.set_result((host, int(server.server_address[1])))
                 while not self._stopped.is_set():
                     server.handle_request()
-                    server.arrivals.hang_up()
+                    server.arrivals.disconnect()
         finally:
             self._closed.set()
 

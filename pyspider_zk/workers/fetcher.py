@@ -20,7 +20,7 @@ from pyspider_zk.components.signals import on_signals
 from pyspider_zk.components.wiring import current_settings
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import BadMessage, ClusterError, ConfigError
-from pyspider_zk.listening import Door
+from pyspider_zk.listening import Listener
 from pyspider_zk.queues.back_off import BackOff
 from pyspider_zk.queues.checked import CheckedQueue
 from pyspider_zk.queues.packs import brief, check_fetchable, check_named, failed_page, named
@@ -38,7 +38,7 @@ PATIENCE = 5.0
 PAGE_LIMIT = 48 * 2**20
 """Bytes of a page; with its task it must fit into one message."""
 
-DOOR = Door(
+LISTENER = Listener(
     name="the fetcher's XML-RPC",
     option="--xmlrpc-host",
     opens="have it fetch whatever this machine reaches",
@@ -72,7 +72,7 @@ class ClusterFetcher(Fetcher):
         self._unserved: Exception | None = None
         self.rpc = RpcServer(
             self._functions(),
-            admission_of(self.settings, DOOR),
+            admission_of(self.settings, LISTENER),
             functools.partial(server_tls, self.settings),
         )
 

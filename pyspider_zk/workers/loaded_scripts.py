@@ -20,7 +20,7 @@ logger = logging.getLogger("processor")
 AGAIN = 0.1
 """Seconds until a database that is away, or a queue that failed, is asked again."""
 
-TIDYING = 10.0
+PRUNING = 10.0
 """Seconds between two looks for scripts of projects that are gone."""
 
 
@@ -37,7 +37,7 @@ class ExistingProjects(ProjectManager):
         self._clock = clock
         self._existing = ProjectCache(self.projectdb, clock=clock)
         self._ended = threading.Event()
-        self._tidied = clock()
+        self._pruned = clock()
 
     def get(
         self, project_name: str, updatetime: float | None = None, md5sum: str | None = None
@@ -66,19 +66,19 @@ class ExistingProjects(ProjectManager):
         self._ended.set()
 
     def _is_known(self, name: str, updatetime: float | None, md5sum: str | None) -> bool:
-        """Tell whether the script in memory is the one that is asked for."""
+        """Return whether the script in memory is the one that is asked for."""
         if name not in self.projects:
             return False
         info = self.projects[name]["info"]
         is_older = bool(updatetime) and updatetime > info.get("updatetime", 0)
         return not is_older and md5sum in (None, "", info.get("md5sum"))
 
-    def tidy(self) -> None:
+    def prune(self) -> None:
         """Forget the scripts of projects that are gone, now and then."""
         now = self._clock()
-        if now - self._tidied < TIDYING or not self.projects:
+        if now - self._pruned < PRUNING or not self.projects:
             return
-        self._tidied = now
+        self._pruned = now
         for name in self._gone():
             self._forget(name)
 
@@ -99,7 +99,7 @@ class ExistingProjects(ProjectManager):
         linecache.cache.pop(f"<{name}>", None)
 
 
-class Tidied:
+class PruningQueue:
     """A queue, whose reader calls a function before it waits.
 
     Args:

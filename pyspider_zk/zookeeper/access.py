@@ -167,5 +167,5 @@ def _tls_context(settings: Settings) -> ssl.SSLContext:
 
 
 def tells_no_secret(record: logging.LogRecord) -> bool:
-    """Tell whether what kazoo logs may be written: below INFO it quotes credentials."""
+    """Return whether what kazoo logs may be written: below INFO it quotes credentials."""
     return record.levelno >= logging.INFO

@@ -14,7 +14,7 @@ OnChange = Callable[[Change], object]
 """Called on the pulse's thread, which must not be kept waiting: only to post."""
 
 
-class Pulse:
+class Heartbeat:
     """Thread that asks something if nothing else was answered, looks at the clock, and tells.
 
     Threads: a daemon thread of its own, from ``start`` to ``stop``; methods may be called from any.
@@ -28,7 +28,7 @@ class Pulse:
         self._session = session
         self._ask = ask
         self._asked: tuple[float, Any] | None = None
-        self._told = Change.BACK
+        self._announced = Change.BACK
         self._listeners: tuple[OnChange, ...] = ()
         self._lock = threading.Lock()
         self._stopping = threading.Event()
@@ -69,7 +69,7 @@ class Pulse:
             try:
                 self._session.look()
                 self._beat()
-                self._tell(change)
+                self._announce(change)
             except Exception:
                 logger.exception("the heartbeat failed; it goes on")
 
@@ -86,15 +86,15 @@ class Pulse:
             now, answer = self._session.now(), self._ask()
             self._asked = None if answer is None else (now, answer)
 
-    def _tell(self, change: Change | None) -> None:
+    def _announce(self, change: Change | None) -> None:
         """Tell all, unless they know: what is lost is only ever told to be back."""
-        if change in (None, self._told):
+        if change in (None, self._announced):
             return
-        if self._told is Change.LOST and change is Change.SUSPENDED:
+        if self._announced is Change.LOST and change is Change.SUSPENDED:
             return
-        self._told = Change(change)
+        self._announced = Change(change)
         for listener in self._listeners:
             try:
-                listener(self._told)
+                listener(self._announced)
             except Exception:
                 logger.exception("a listener failed on %s", change)

@@ -28,12 +28,12 @@ class Unreadable:
             path: the znode's path.
             reason: what is wrong with it, for instance the ``BadMessage`` that said so.
         """
-        told = str(reason)[:LONGEST]
+        shown = str(reason)[:LONGEST]
         with self._lock:
-            if self._reasons.get(path) == told or not self._has_room(path):
+            if self._reasons.get(path) == shown or not self._has_room(path):
                 return
-            self._reasons[path] = told
-        logger.warning("%s is passed over: %s; delete it or write it anew", path, told)
+            self._reasons[path] = shown
+        logger.warning("%s is passed over: %s; delete it or write it anew", path, shown)
 
     def forget(self, *paths: str) -> None:
         """Forget znodes that can be read by now, or are gone; those never noted are no fault."""

@@ -60,7 +60,7 @@ class Wire:
         return len(self._held)
 
     def holds_data(self) -> bool:
-        """Tell whether there is something to read where the socket is readable; never blocks.
+        """Return whether there is something to read where the socket is readable; never blocks.
 
         TLS has records of its own. kazoo, told of one, would wait for data and send nothing.
         """
