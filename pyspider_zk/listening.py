@@ -1,4 +1,4 @@
-"""Listening addresses: loopback, or behind a guard, or because somebody insists."""
+"""Listening addresses: loopback, guarded, or explicitly insecure."""
 
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
@@ -10,14 +10,14 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True)
 class Listener:
-    """Something that listens, in the words of its message.
+    """A port that a process listens on, as its error message describes it.
 
     Attributes:
-        name: what it is.
-        option: what says where it listens.
-        opens: what whoever reaches it may do if nothing guards it.
-        guard: what has to be set to guard it.
-        insist: the option that lets it stand open.
+        name: of the service.
+        option: the command line option for its address.
+        opens: what anybody who reaches it can do if nothing guards it.
+        guard: what must be set to guard it.
+        insist: the option that opens it anyway.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Listener:
 def is_loopback(host: str) -> bool:
     """Return whether only this machine reaches what listens on a host; an empty one is everything.
 
-    Of names only localhost counts, for nobody here knows where others lead.
+    Of names only localhost counts, because other names may lead anywhere.
     """
     try:
         address = ip_address(host.strip("[]"))
@@ -43,10 +43,10 @@ def is_loopback(host: str) -> bool:
 def check_listening(
     listener: Listener, host: str, *, guarded: bool, insecure: bool = False
 ) -> None:
-    """Allow a listener to listen on a host.
+    """Check that a service may listen on a host.
 
     Raises:
-        ConfigError: others would reach it and nothing guards it.
+        ConfigError: others could reach it and nothing guards it.
     """
     if is_loopback(host) or guarded or insecure:
         return

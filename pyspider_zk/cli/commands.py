@@ -36,8 +36,8 @@ from pyspider_zk.config import SASL, Settings
 from pyspider_zk.errors import ConfigError, Unavailable
 from pyspider_zk.local.plan import ProcessPlan
 
-REFRESH = 1.0  # seconds between two looks of --watch
-POLL = 0.3  # seconds between two looks of scale
+REFRESH = 1.0  # seconds between two updates of --watch
+POLL = 0.3  # seconds between two checks of scale
 
 _DATABASES = ("taskdb", "projectdb", "resultdb")
 _PORT = click.IntRange(1, 65535)
@@ -46,11 +46,11 @@ _PORT = click.IntRange(1, 65535)
 @with_global_options(
     zookeeper_option="the cluster's ZooKeeper",
     message_queue="the cluster's message queue",
-    data_path="the folder of the `up` to look for",
+    data_path="the data folder of `up`",
 )
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="print one JSON document")
-@click.option("--watch", is_flag=True, help="go on every second, until Ctrl-C")
+@click.option("--watch", is_flag=True, help="update every second, until Ctrl-C")
 @click.pass_obj
 def status(options: dict[str, Any], as_json: bool, watch: bool) -> None:
     """Show members, components and queues.
@@ -66,8 +66,8 @@ def status(options: dict[str, Any], as_json: bool, watch: bool) -> None:
 
 
 @with_global_options(
-    zookeeper_option="a ZooKeeper that runs; default: start one",
-    message_queue="a Redis that runs; default: start one",
+    zookeeper_option="a running ZooKeeper; default: start one",
+    message_queue="a running Redis; default: start one",
     taskdb="database URL; default: a file",
     projectdb="database URL; default: a file",
     resultdb="database URL; default: a file",
@@ -86,7 +86,7 @@ def status(options: dict[str, Any], as_json: bool, watch: bool) -> None:
 def up(ctx: click.Context, /, webui_port: int | None, **numbers: int) -> None:
     """Run a whole cluster on this machine, until Ctrl-C.
 
-    What is not given by URL is started: ZooKeeper, Redis, databases. A second `up` in the same
+    Starts ZooKeeper, Redis and databases unless you name them by URL. A second `up` in the same
     folder continues where the first stopped.
     """
     from pyspider_zk.local.up import up as run_up
@@ -98,11 +98,11 @@ def up(ctx: click.Context, /, webui_port: int | None, **numbers: int) -> None:
 
 @with_global_options(
     zookeeper_option="the cluster's ZooKeeper",
-    data_path="the folder of the `up` to look for",
+    data_path="the data folder of `up`",
 )
 @click.command()
 @click.argument("schedulers", type=click.IntRange(1))
-@click.option("--wait/--no-wait", default=True, show_default=True, help="return when they run")
+@click.option("--wait/--no-wait", default=True, show_default=True, help="wait until they run")
 @click.option("--timeout", default=60.0, show_default=True, help="seconds to wait at most")
 @click.pass_obj
 def scale(options: dict[str, Any], schedulers: int, wait: bool, timeout: float) -> None:
@@ -120,7 +120,7 @@ def scale(options: dict[str, Any], schedulers: int, wait: bool, timeout: float) 
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="a folder of HTML pages to crawl; default: Python's documentation",
 )
-@click.option("--start-url", help="a site that runs already, to crawl from this page on")
+@click.option("--start-url", help="the first page of a running site to crawl")
 def demo(site: Path | None, start_url: str | None) -> None:
     """Crawl a real site; kill one of three schedulers."""
     from pyspider_zk.demo.demo import demo as run_demo
@@ -216,7 +216,7 @@ def _plan(ctx: click.Context, **given: Any) -> ProcessPlan:
 
 
 def _check_own_zookeeper(options: dict[str, Any], settings: Settings) -> None:
-    """Refuse to start a ZooKeeper that could not do what the settings ask of it.
+    """Refuse to start a ZooKeeper if the settings require what it does not have.
 
     Raises:
         ConfigError: naming the setting.
@@ -245,7 +245,7 @@ def _await_members(where: ClusterTarget, schedulers: int, timeout: float) -> Non
         while (running := len(directory.members())) != schedulers:
             if time.monotonic() > deadline:
                 raise Unavailable(
-                    f"{running} schedulers run after {timeout:g} s, {schedulers} were asked for:"
+                    f"{running} schedulers run after {timeout:g} s, not {schedulers}:"
                     " is there an `up` that runs this cluster? See its logs"
                 )
             time.sleep(POLL)

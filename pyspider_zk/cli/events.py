@@ -1,4 +1,4 @@
-"""The command events: who did what."""
+"""The command ``events``: who did what."""
 
 import json
 import signal
@@ -17,7 +17,7 @@ from pyspider_zk.components.signals import on_signals
 
 @with_global_options(**WHERE)
 @click.command()
-@click.option("--follow", is_flag=True, help="go on with those to come, until Ctrl-C")
+@click.option("--follow", is_flag=True, help="keep showing new events, until Ctrl-C")
 @click.option("--after", type=int, help="only those after this number")
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1))
 @click.option("--json", "as_json", is_flag=True, help="print one JSON document per event")
@@ -27,7 +27,7 @@ def events(
 ) -> None:
     """Show what happened, oldest first."""
     ends = threading.Event()
-    # kazoo takes an interruption in the middle of a request for a lost session.
+    # kazoo mistakes an interruption in the middle of a request for a lost session.
     with client_of(options) as client, on_signals({signal.SIGINT: ends.set}):
         while True:
             for logged in client.events(after, limit):

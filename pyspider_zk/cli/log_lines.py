@@ -14,7 +14,7 @@ _tracebacks = logging.Formatter()
 
 
 def keep_lines_apart() -> None:
-    """Make every handler that exists now write one line per message, and indent tracebacks.
+    """Make every existing handler write one line per message, and indent tracebacks.
 
     Loggers of scripts, which pyspider makes later, keep their line breaks.
     """
@@ -23,7 +23,7 @@ def keep_lines_apart() -> None:
 
 
 def escape(record: logging.LogRecord) -> bool:
-    """Escape what a record says, in place; always true, as a filter that drops nothing."""
+    """Escape a record's message in place; a logging filter that drops nothing."""
     record.msg, record.args = _shortened(_escaped(_message(record))), None
     if record.exc_info:
         record.exc_text = _indented(_tracebacks.formatException(record.exc_info))

@@ -1,4 +1,4 @@
-"""The command ``pyspider-zk``: pyspider's own commands on the cluster's classes, and our own."""
+"""The command ``pyspider-zk``: pyspider's own commands with the cluster's classes, and ours."""
 
 import os
 
@@ -30,7 +30,7 @@ cli = ClusterGroup(
     commands=commands(),
     invoke_without_command=True,
     help="pyspider with a cluster of schedulers, joined through ZooKeeper.",
-    epilog="A first look: `pyspider-zk demo`. A cluster on this machine: `pyspider-zk up`."
+    epilog="Try it: `pyspider-zk demo`. A cluster on this machine: `pyspider-zk up`."
     " Without a command, all components run as with `pyspider-zk all`.",
 )
 

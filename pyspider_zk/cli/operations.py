@@ -23,11 +23,15 @@ from pyspider_zk.errors import ClusterError
 from pyspider_zk.projects.rows import STATUSES
 
 _OPTIONS = [
-    click.option("--dry-run", is_flag=True, help="only tell what would be done"),
-    click.option("--wait/--no-wait", default=True, show_default=True, help="return when it ended"),
+    click.option("--dry-run", is_flag=True, help="only show what would be done"),
+    click.option(
+        "--wait/--no-wait", default=True, show_default=True, help="wait until it has ended"
+    ),
     click.option("--timeout", type=click.FloatRange(0), help="seconds to wait at most"),
-    click.option("--id", help="an id of your own: asking again with it is asking once"),
-    click.option("--priority", type=click.IntRange(0, 999), help="the highest comes first"),
+    click.option(
+        "--id", help="an id of your own: repeating the command with it has no further effect"
+    ),
+    click.option("--priority", type=click.IntRange(0, 999), help="the highest runs first"),
     click.option("--json", "as_json", is_flag=True, help="print one JSON document"),
 ]
 
@@ -35,7 +39,7 @@ Command = Callable[..., None]
 
 
 def _operation(command: Command) -> Command:
-    """Add what all operations are told."""
+    """Add the options that all operations have."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return selects_projects(command)
@@ -46,7 +50,7 @@ def _operation(command: Command) -> Command:
 @_operation
 @click.pass_obj
 def start(options: dict[str, Any], /, **how: Any) -> None:
-    """Make projects RUNNING and call on_start once."""
+    """Set projects to RUNNING and call on_start once."""
     _request(options, "start", {}, how)
 
 
@@ -55,7 +59,7 @@ def start(options: dict[str, Any], /, **how: Any) -> None:
 @_operation
 @click.pass_obj
 def stop(options: dict[str, Any], /, **how: Any) -> None:
-    """Make projects STOP."""
+    """Set projects to STOP."""
     _request(options, "stop", {}, how)
 
 
@@ -64,7 +68,7 @@ def stop(options: dict[str, Any], /, **how: Any) -> None:
 @_operation
 @click.pass_obj
 def restart(options: dict[str, Any], /, **how: Any) -> None:
-    """Forget projects' tasks and start them anew."""
+    """Drop projects' tasks and start them again."""
     _request(options, "restart", {}, how)
 
 
@@ -73,13 +77,13 @@ def restart(options: dict[str, Any], /, **how: Any) -> None:
 @_operation
 @click.pass_obj
 def run(options: dict[str, Any], /, **how: Any) -> None:
-    """Call on_start of projects that run."""
+    """Call on_start of running projects."""
     _request(options, "run", {}, how)
 
 
 @with_global_options(**WHERE)
 @click.command()
-@click.option("--yes", is_flag=True, help="do not ask")
+@click.option("--yes", is_flag=True, help="do not ask for confirmation")
 @click.option("--in-24h", "later", is_flag=True, help="stop now, delete tomorrow, as pyspider does")
 @_operation
 @click.pass_obj
@@ -96,7 +100,7 @@ def delete(options: dict[str, Any], /, yes: bool, later: bool, **how: Any) -> No
 @_operation
 @click.pass_obj
 def rate(options: dict[str, Any], /, rate: float, burst: float, **how: Any) -> None:
-    """Set tasks per second and tasks at once."""
+    """Set tasks per second, and tasks at once."""
     _request(options, "rate", {"rate": rate, "burst": burst}, how)
 
 
@@ -116,7 +120,7 @@ def group(options: dict[str, Any], /, to_group: str, **how: Any) -> None:
 @_operation
 @click.pass_obj
 def set_status(options: dict[str, Any], /, to_status: str, **how: Any) -> None:
-    """Give projects a status, without on_start."""
+    """Set the status of projects, without calling on_start."""
     _request(options, "status", {"status": to_status}, how)
 
 
@@ -130,7 +134,7 @@ def _request(
     how: dict[str, Any],
     confirm: Confirm | None = None,
 ) -> None:
-    """Do what a command was told."""
+    """Carry out a command: a dry run, or a batch."""
     chosen = selection_of(how)
     with client_of(options) as client:
         if how["dry_run"]:
@@ -156,7 +160,7 @@ def _submit(
     batch = client.submit(operation, arguments, user=user(), **chosen, **given)
     if how["wait"]:
         if not how["as_json"]:
-            click.echo(f"job {batch.id}: {operation} {counted(batch.total)}", err=True)
+            click.echo(f"batch {batch.id}: {operation} {counted(batch.total)}", err=True)
         batch = follow_batch(client, batch, how["timeout"], quiet=how["as_json"])
     show_batch(batch, how["as_json"])
     exit_by(batch)
@@ -175,10 +179,10 @@ def _show_plan(plan: Plan, as_json: bool) -> None:
 
 
 def _confirm_deletion(plan: Plan) -> None:
-    """Let the user type the name of a single project, or how many there are.
+    """Make the user type the name of a single project, or their number.
 
     Raises:
-        ClusterError: it was something else.
+        ClusterError: the user typed something else.
     """
     if plan.count == 0:
         return  # it will be refused with the reason
@@ -186,9 +190,11 @@ def _confirm_deletion(plan: Plan) -> None:
     what, expected = ("their number", str(plan.count))
     if plan.count == 1:
         what, expected = ("its name", plan.names[0])
-    typed = click.prompt(f"Type {what} to go on", err=True, default="", show_default=False)
+    typed = click.prompt(f"Type {what} to continue", err=True, default="", show_default=False)
     if typed != expected:
-        raise ClusterError(f"nothing was deleted: {typed!r} is not {what}; --yes does not ask")
+        raise ClusterError(
+            f"nothing was deleted: {typed!r} is not {what}; --yes skips the question"
+        )
 
 
 def _named(plan: Plan) -> str:

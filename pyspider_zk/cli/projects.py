@@ -1,4 +1,4 @@
-"""The commands that look at projects: projects and route."""
+"""Commands ``projects`` and ``route``: which projects exist, and who schedules them."""
 
 import json
 from dataclasses import asdict
@@ -30,7 +30,7 @@ _NUMBERS = ("rate", "burst", "slot", "owner")
     help=f"one of {', '.join(SORTS)}",
 )
 @click.option("--limit", type=click.IntRange(1), help="how many at most")
-@click.option("--offset", default=0, type=click.IntRange(0), help="how many to leave out")
+@click.option("--offset", default=0, type=click.IntRange(0), help="how many to skip")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON document")
 @click.pass_obj
 def projects(

@@ -1,4 +1,4 @@
-"""The command ``protect``: close a cluster's znodes to all but its login."""
+"""The command ``protect``: gives a cluster's znodes to its login alone."""
 
 from typing import Any
 
@@ -17,15 +17,15 @@ NO_LOGIN = (
 
 @with_global_options(
     zookeeper_option="the cluster's ZooKeeper",
-    data_path="the folder of the `up` to look for",
+    data_path="the data folder of `up`",
 )
 @click.command()
 @click.pass_obj
 def protect(options: dict[str, Any]) -> None:
-    """Close the cluster's znodes to all but its login.
+    """Give the cluster's znodes to its login alone.
 
-    For a cluster that ran without one. Processes that do not have the login wait from then on,
-    until they are started again with it.
+    For a cluster that ran without a login. Processes without it wait from then on, until they
+    are restarted with it.
     """
     settings = target(options).settings
     if not settings.username:

@@ -1,4 +1,4 @@
-"""Options that say which projects a command is for."""
+"""Options that select the projects of a command."""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -33,23 +33,23 @@ def selects_projects(command: Command) -> Command:
 
 
 def selection_of(options: dict[str, Any]) -> SelectionOptions:
-    """Take out of a command's parameters those that say which projects are meant.
+    """Remove the parameters that select projects, and return the selection.
 
     Raises:
-        UsageError: they say nothing, or two things.
+        UsageError: nothing is selected, or --all together with something else.
     """
     every = options.pop("every", False)
     given = {name: options.pop(name) for name in ("names", "pattern", "group", "status", "owner")}
     chosen = {name: value for name, value in given.items() if value not in ((), None)}
     if every == bool(chosen):
         raise click.UsageError(
-            "name projects, or choose them by --pattern, --group, --status or --owner, or say --all"
+            "name projects, or select them with --pattern, --group, --status, --owner or --all"
         )
     return cast(SelectionOptions, {**chosen, "all": every})
 
 
 def filter_of(options: dict[str, Any]) -> SelectionOptions:
-    """Return what the options alone choose; without any, all."""
+    """Return the selection by options alone; without any, all projects."""
     return cast(
         SelectionOptions, {name: value for name, value in options.items() if value is not None}
     )

@@ -1,4 +1,4 @@
-"""The picture of a cluster for people."""
+"""Tables that show a cluster on a terminal."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,14 +17,14 @@ from pyspider_zk.groups.ids import MemberId
 
 WIDE = 110  # columns of a terminal that shows everything
 
-_SHORT = 8  # digits of an incarnation that tell two apart
+_SHORT = 8  # digits that distinguish two incarnations
 
 
 def render(cluster: Cluster, queues: Mapping[str, int], now: float | None = None) -> RenderableType:
     """Return the cluster as tables; a narrow terminal gets fewer columns.
 
     Args:
-        cluster: what stands in ZooKeeper.
+        cluster: the state in ZooKeeper.
         queues: messages per queue; empty if unknown.
         now: seconds since the epoch; None: the clock's.
     """

@@ -1,4 +1,4 @@
-"""Target of a command: the cluster it is for, and the global options also given after its name."""
+"""Target of a command: its cluster, and the global options that may follow its name."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -21,11 +21,11 @@ GlobalOptions = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class ClusterTarget:
-    """A cluster to look at.
+    """A cluster to read or change.
 
     Attributes:
-        settings: where it stands in ZooKeeper.
-        message_queue: URL of its message queue; None if nobody told.
+        settings: where it is in ZooKeeper.
+        message_queue: URL of its message queue; None if unknown.
     """
 
     settings: Settings
@@ -33,7 +33,7 @@ class ClusterTarget:
 
 
 def with_global_options(**helps: str) -> Callable[[click.Command], click.Command]:
-    """Let a command take some of the global options after its name, too.
+    """Decorate a command to accept some of the global options after its name, too.
 
     Args:
         helps: what each of these options means to the command.
@@ -48,7 +48,7 @@ def with_global_options(**helps: str) -> Callable[[click.Command], click.Command
 
 
 def target(options: GlobalOptions) -> ClusterTarget:
-    """Return the cluster that was named, or else the one that ``up`` runs in this folder.
+    """Return the named cluster, or else the one that ``up`` runs in this folder.
 
     Raises:
         Unavailable: neither.
@@ -100,8 +100,8 @@ def settings_of(
     """Return the settings.
 
     Args:
-        hosts: stand for the option ``--zookeeper``.
-        running: the cluster whose secret and login serve if none is configured.
+        hosts: instead of the option ``--zookeeper``.
+        running: the cluster whose secret and login are used if none is configured.
     """
     section, zookeeper = options["config"].get(SECTION), hosts or options[ZOOKEEPER_OPTION]
     settings = settings_from(section, os.environ, zookeeper)

@@ -1,4 +1,4 @@
-"""The commands of ``user``: who may log in to the web UI."""
+"""Commands of ``user``: who may log in to the web UI."""
 
 import sys
 from pathlib import Path
@@ -20,7 +20,7 @@ _FILE = click.option(
 
 @click.group()
 def user() -> None:
-    """Say who may log in to the web UI, and as what."""
+    """Manage the users of the web UI and their roles."""
 
 
 @user.command("set")
@@ -32,10 +32,10 @@ def user() -> None:
 def set_user(
     options: dict[str, Any], name: str, role: str, keep_password: bool, given: Path | None
 ) -> None:
-    """Add a user, or change one. The password is asked for, or read from stdin.
+    """Add a user, or change one. Prompts for the password, or reads it from stdin.
 
-    A viewer looks at everything, an operator also starts, stops and deletes projects, an admin also
-    edits and runs scripts.
+    A viewer can read everything, an operator can also start, stop and delete projects, an admin
+    can also edit and run scripts.
     """
     from pyspider_zk.webui.users import change_users, check_name
 
@@ -50,7 +50,7 @@ def set_user(
 @_FILE
 @click.pass_obj
 def remove(options: dict[str, Any], name: str, given: Path | None) -> None:
-    """Remove a user, whose sessions end."""
+    """Remove a user and end their sessions."""
     from pyspider_zk.webui.users import remove_user
 
     path = _path(options, given)
@@ -77,7 +77,7 @@ def _path(options: dict[str, Any], given: Path | None) -> Path:
 
 
 def _password(name: str) -> str:
-    """Ask a person twice; a program writes one line."""
+    """Prompt a person twice; read one line from a program."""
     if sys.stdin.isatty():
         prompted: str = click.prompt(
             f"Password of {name}", hide_input=True, confirmation_prompt=True

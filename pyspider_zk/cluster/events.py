@@ -11,8 +11,8 @@ from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.codec import decode, encode, plain
 
 PREFIX = "event-"
-LARGEST = 16 * 1024  # bytes of an event when it is written; what is more is cut
-MOST = 64 * 1024  # bytes of an event when it is read, inflated; hundreds are read in one go
+LARGEST = 16 * 1024  # bytes of an event when it is written; a larger one is cut
+MOST = 64 * 1024  # bytes of an event when it is read, inflated; hundreds are read at once
 TEXT_LIMIT = 1000  # characters of the sentence, and of the name, in an event that is cut
 
 
@@ -40,11 +40,11 @@ class Event:
     """An entry of the event log.
 
     Attributes:
-        kind: one of ``EventKind``, or what a newer version knows.
+        kind: one of ``EventKind``, or one of a newer version.
         text: one sentence.
         at: seconds since the epoch, on the clock of whoever wrote it.
         who: a member, or a user.
-        data: what programs may want to read.
+        data: details for programs.
     """
 
     kind: str
@@ -58,7 +58,7 @@ class Event:
         return encode(self if len(plain(self)) <= LARGEST else self._cut())
 
     def _cut(self) -> Self:
-        """Return the event without the largest of what programs read, and with shorter texts."""
+        """Return the event without its largest details, and with shorter texts."""
         text, who = self.text[:TEXT_LIMIT], self.who[:TEXT_LIMIT]
         kept: dict[str, Any] = {"cut": True}
         room = LARGEST - len(plain((self.kind, text, who))) - len(plain(kept)) - TEXT_LIMIT
@@ -73,16 +73,16 @@ class Event:
         """Read the bytes of the znode.
 
         Raises:
-            BadMessage: they are no event.
+            BadMessage: they are not an event.
         """
         return decode(cls, data, MOST)
 
 
 def sequence_of(name: str) -> int:
-    """Return the number in the name of an event's znode; it runs over to negative.
+    """Return the number in the name of an event's znode; it overflows to negative.
 
     Raises:
-        BadMessage: it is no event's name.
+        BadMessage: it is not an event's name.
     """
     prefix, dash, number = name.partition("-")
     digits = number.removeprefix("-")
@@ -102,7 +102,7 @@ def age_order(sequence: int) -> int:
 
 
 def in_order(names: Collection[str]) -> list[int]:
-    """Return the numbers of these events, the oldest first; what is no event is left out."""
+    """Return the numbers of these events, the oldest first; other names are skipped."""
     numbers = []
     for name in names:
         try:

@@ -6,13 +6,13 @@ from pyspider_zk.projects.slots import slot_of
 
 
 class Fence:
-    """Knows which slots a scheduler has in memory and whether it may act on them now.
+    """The slots that a scheduler has in memory, and whether it may act on them now.
 
-    Threads: the scheduler loop changes ``held``; any thread may ask.
+    Threads: the scheduler loop changes ``held``; any thread may call the rest.
 
     Attributes:
-        held: slots that are in memory, with the epoch they were taken at.
-        ownership: who decides; None before the scheduler has joined, then nothing is open.
+        held: slots that are in memory, with the epoch at which they were loaded.
+        ownership: decides; None before the scheduler has joined, when nothing is open.
     """
 
     def __init__(self, slots: int) -> None:
@@ -47,7 +47,7 @@ class Fence:
         )
 
     def check(self, project: str) -> None:
-        """Stop an effect that is not allowed.
+        """Raise an error if an effect is not allowed.
 
         Raises:
             FenceClosed: the lease ended, or the slot is another member's now.

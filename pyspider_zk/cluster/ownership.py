@@ -26,11 +26,11 @@ class Ownership(Protocol):
 
     @property
     def connection(self) -> Connection | None:
-        """The connection to ZooKeeper; None: there is none here."""
+        """The connection to ZooKeeper; None: there is none."""
 
     @property
     def path(self) -> str | None:
-        """The member's ephemeral znode, None while it is no member."""
+        """The member's ephemeral znode, None while it is not a member."""
 
     def start(self) -> None:
         """Join."""
@@ -45,10 +45,10 @@ class Ownership(Protocol):
         """Show that the scheduling loop runs."""
 
     def released(self, slots: Mapping[int, int]) -> None:
-        """Tell that slots were given up."""
+        """Report slots that were given up."""
 
     def drain(self) -> None:
-        """Ask for all slots to be moved away."""
+        """Request that all slots are moved away."""
 
     def cluster(self) -> Cluster:
         """Read the whole cluster."""

@@ -1,4 +1,4 @@
-"""Connecting to pyspider's databases, however long one is away."""
+"""Connecting to pyspider's databases, however long one is unavailable."""
 
 import time
 from collections.abc import Callable, MutableMapping

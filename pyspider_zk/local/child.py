@@ -88,7 +88,7 @@ class Child:
         return None if self._process is None else self._process.poll()
 
     def wait(self, seconds: float) -> bool:
-        """Block until the process ends, for at most so many seconds; return whether it ended."""
+        """Block until the process ends, for at most that many seconds; return whether it ended."""
         if self._process is None:
             return True
         try:

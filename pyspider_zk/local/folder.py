@@ -50,7 +50,7 @@ class Running:
 
 @contextmanager
 def claimed(folder: Path) -> Iterator[None]:
-    """Keep the folder to ourselves; the kernel lets go of it however we end.
+    """Keep the folder to ourselves; the kernel releases it however we end.
 
     One that is made here others cannot enter: it holds scripts, results and logs.
 

@@ -73,7 +73,7 @@ class Supervisor:
                 self._dismiss(post, now)
 
     def tick(self, now: float) -> None:
-        """Look after every child: start, restart or kill what is due; does not block.
+        """Supervise every child: start, restart or kill what is due; does not block.
 
         Raises:
             CrashLoop: a child ended with an error that a restart cannot mend.

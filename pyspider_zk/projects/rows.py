@@ -62,7 +62,7 @@ def shown(row: Mapping[str, Any]) -> dict[str, Any] | None:
     Missing columns stay missing.
 
     Returns:
-        None if the row has no name: then it is no project.
+        None if the row has no name: then it is not a project.
     """
     if "name" in row and not row["name"]:
         return None

@@ -148,7 +148,7 @@ class _Pushes:
         return self._open[key]
 
     def answered(self, raw: bytes, number: int) -> None:
-        """Note that a message was put."""
+        """Record that a message was put."""
         del self._open[_digest(raw)]
         self._answered.append(number)
 

@@ -162,7 +162,9 @@ class RedisSlotQueues:
         self._room = Backpressure(limit, self._measure, wait)
         self._positions = Offsets()
         self._dead_letters = RedisDeadLetters(link, self._foreign_keys)
-        self._owed: list[Delivery] = []  # applied, but Redis was away when it should delete them
+        self._owed: list[
+            Delivery
+        ] = []  # applied, but Redis was unavailable when it should delete them
 
     def publish(self, messages: Sequence[Message]) -> None:
         """See `SlotQueues.publish`."""

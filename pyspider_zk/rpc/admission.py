@@ -157,7 +157,7 @@ class CallAdmission:
         """Return the header ``Host``, and the port in it.
 
         Raises:
-            CallRefused: it is no name of ours; a name that a stranger gave to our address (DNS
+            CallRefused: it is not a name of ours; a name that a stranger gave to our address (DNS
                 rebinding) makes our answers readable to that stranger's pages.
         """
         host = head.headers("host") or ""

@@ -22,12 +22,12 @@ class ReceivingCalls:
         self._since: dict[socket.socket, float] = {}
 
     def began(self, connection: socket.socket) -> None:
-        """Note that a call is being received from now on."""
+        """Record that a call is being received from now on."""
         with self._lock:
             self._since[connection] = time.monotonic()
 
     def ended(self, connection: socket.socket) -> None:
-        """Note that it has arrived, or will not."""
+        """Record that it has arrived, or will not."""
         with self._lock:
             self._since.pop(connection, None)
 

@@ -53,7 +53,7 @@ class _CallHandler(SimpleXMLRPCRequestHandler):
         super().finish()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
-        """Note what could not even be read; the base prints it, each time and all of it."""
+        """Record what could not even be read; the base prints it, each time and all of it."""
         self.server.peers.note(self.client_address[0], f"{format % args:.100}")
 
     def parse_request(self) -> bool:

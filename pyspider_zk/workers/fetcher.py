@@ -51,10 +51,10 @@ _LEFT = "the queue is full or away: %d tasks wait for their time-out"
 class ClusterFetcher(Fetcher):
     """Fetches as pyspider does.
 
-    A result that finds no room, or a message queue that is away, is kept and sent later; meanwhile
-    no task is taken, so that at most as many are kept as are fetched at the same time. What is
-    under way when it is told to quit goes back to its queue; pyspider would miss it only after
-    ten minutes.
+    A result that finds no room, or a message queue that is unavailable, is kept and sent later;
+    meanwhile no task is taken, so that at most as many are kept as are fetched at the same time.
+    What is under way when it is told to quit goes back to its queue; pyspider would miss it only
+    after ten minutes.
     """
 
     inqueue: Any

@@ -18,14 +18,14 @@ from pyspider_zk.projects.cache import ProjectCache
 logger = logging.getLogger("processor")
 
 AGAIN = 0.1
-"""Seconds until a database that is away, or a queue that failed, is asked again."""
+"""Seconds until a database that is unavailable, or a queue that failed, is asked again."""
 
 PRUNING = 10.0
 """Seconds between two looks for scripts of projects that are gone."""
 
 
 class ExistingProjects(ProjectManager):
-    """pyspider's project manager, which by itself runs a deleted project's script for ever.
+    """pyspider's project manager, which by itself runs a deleted project's script forever.
 
     Threads: one.
     """
@@ -44,7 +44,7 @@ class ExistingProjects(ProjectManager):
     ) -> Any:
         """Return a project's script, loaded; None if there is no such project.
 
-        Blocks while the project database is away and the script is not known as it is now.
+        Blocks while the project database is unavailable and the script is not known as it is now.
 
         Raises:
             DatabaseAway: it is still away, and this process ends.
@@ -66,7 +66,7 @@ class ExistingProjects(ProjectManager):
         self._ended.set()
 
     def _is_known(self, name: str, updatetime: float | None, md5sum: str | None) -> bool:
-        """Return whether the script in memory is the one that is asked for."""
+        """Return whether the script in memory is the one that is requested."""
         if name not in self.projects:
             return False
         info = self.projects[name]["info"]
@@ -86,7 +86,7 @@ class ExistingProjects(ProjectManager):
         try:
             there = {row["name"] for row in self.projectdb.get_all(fields=["name"])}
         except DatabaseAway:
-            return set()  # it was said
+            return set()  # it was logged
         except Exception:  # each database has errors of its own
             logger.warning("the project database does not answer", exc_info=True)
             return set()
@@ -104,7 +104,7 @@ class PruningQueue:
 
     Args:
         before: called by the reader.
-        wait: sleeps so many seconds after an error: the reader tries again at once, for ever.
+        wait: sleeps that many seconds after an error: the reader tries again at once, forever.
     """
 
     def __init__(

@@ -83,7 +83,7 @@ class ClusterProcessor(Processor):
             self.status_queue.put(failed_pack(task, error))
 
     def run(self) -> None:
-        """Work until ``quit``; SIGTERM and Ctrl-C end after the task at hand.
+        """Work until ``quit``; SIGTERM and Ctrl-C end after the current task.
 
         Raises:
             ClusterError: the cluster cannot be joined.
@@ -96,7 +96,7 @@ class ClusterProcessor(Processor):
             super().run()
 
     def quit(self) -> None:
-        """End after the task at hand."""
+        """End after the current task."""
         super().quit()
         self._back_off.close()
         self.project_manager.close()

@@ -52,7 +52,7 @@ Ask = tuple[str, Watch | None]
 
 
 class Look(NamedTuple):
-    """What was asked for in one go: data and versions, and names below parents."""
+    """What was requested at once: data and versions, and names below parents."""
 
     data: list[tuple[bytes, int] | None]
     names: list[list[str]]
@@ -79,11 +79,11 @@ class Connection:
     Args:
         timeout: seconds that a call waits for its answer.
         clock: seconds on a clock that never jumps and counts suspension.
-        resumes: go on in the same session however long ZooKeeper was away, if it lets us; only
-            for those that hold nothing by the session alone.
+        resumes: go on in the same session however long ZooKeeper was unavailable, if it lets us;
+            only for those that hold nothing by the session alone.
 
     Attributes:
-        unreadable: znodes that readers of this connection passed over.
+        unreadable: znodes that readers of this connection skipped.
     """
 
     def __init__(
@@ -235,7 +235,7 @@ class Connection:
             return None
 
     def find_all(self, paths: Sequence[str]) -> list[tuple[bytes, int] | None]:
-        """Return data and version of many znodes in one go; None for those missing."""
+        """Return data and version of many znodes at once; None for those missing."""
         return self.look([(path, None) for path in paths]).data
 
     def children(self, path: str, watch: Watch | None = None) -> list[str]:
@@ -247,7 +247,7 @@ class Connection:
         return names
 
     def look(self, znodes: Sequence["Ask"], parents: Sequence["Ask"] = ()) -> "Look":
-        """Return data of znodes and names below parents, all asked for in one go.
+        """Return data of znodes and names below parents, all asked for at once.
 
         So it costs one round trip. They are read in this order, the znodes first. None stands for
         data that do not exist; below a parent that does not exist there is nothing.
@@ -388,7 +388,7 @@ def _add(transaction: TransactionRequest, step: Step) -> None:
 
 
 def _quieted(kazoo: logging.Logger) -> logging.Logger:
-    """Return the logger; kazoo repeats itself every second while ZooKeeper is away."""
+    """Return the logger; kazoo repeats itself every second while ZooKeeper is unavailable."""
     kazoo.addFilter(tells_no_secret)
     if kazoo.level == logging.NOTSET:
         kazoo.setLevel(logging.ERROR)
