@@ -34,11 +34,11 @@ class Completion:
             self._quiet = now
 
     def ended(self, now: float) -> bool:
-        """Tell whether nothing was ahead for long enough, without any change."""
+        """Return whether nothing was ahead for long enough, without any change."""
         return self._quiet is not None and now - self.last_change >= QUIET
 
     def stalled(self, now: float) -> bool:
-        """Tell whether nothing has changed for too long."""
+        """Return whether nothing has changed for too long."""
         return now - self._changed >= STALL
 
     @property

@@ -57,7 +57,7 @@ class Crawl:
         ]
 
     def close(self) -> None:
-        """Let go of the queues."""
+        """Close the queues."""
         self._queues.close()
 
     def create(self, script: str) -> None:

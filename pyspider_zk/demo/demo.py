@@ -270,7 +270,7 @@ def _look_at_takeover(scene: _Scene) -> None:
 
 
 def owns_slots(cluster: Cluster, member: MemberId) -> bool:
-    """Tell whether a member has slots; a dead one's node may stand long after it lost them."""
+    """Return whether a member has slots; a dead one's node may stand long after it lost them."""
     return any(slot.owner == member for slot in cluster.assignment.slots)
 
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-LINES = 10  # about so many lines for a whole crawl
+LINES = 10  # about that many lines for a whole crawl
 STEP_UNKNOWN = 50  # pages per line, if nobody knows how many there are
 
 Gauge = Callable[[int, str], None]
@@ -15,7 +15,7 @@ Gauge = Callable[[int, str], None]
 
 @contextmanager
 def gauge(console: Console, total: int | None) -> Iterator[Gauge]:
-    """Give the function that shows how far we are.
+    """Return the function that shows how far we are.
 
     Args:
         console: where.

@@ -1,4 +1,4 @@
-"""A folder as a web site on a loopback port that counts what is asked for."""
+"""A folder as a web site on a loopback port that counts what is requested."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -45,7 +45,7 @@ class Site:
         self._server.server_close()
 
     def requests(self) -> Counter[str]:
-        """Return how often each path was asked for."""
+        """Return how often each path was requested."""
         with self._lock:
             return self._requests.copy()
 
@@ -72,7 +72,7 @@ class Site:
 
 
 def repeats(requests: Counter[str]) -> int:
-    """Return how many requests asked for something that was asked for before."""
+    """Return how many requests asked for something that was requested before."""
     return requests.total() - len(requests)
 
 

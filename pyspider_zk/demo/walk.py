@@ -58,7 +58,7 @@ def pages(folder: Path, site: str, start: str = START) -> set[str]:
 
 
 def targets(url: str, page: str) -> Iterator[str]:
-    """Give the addresses that a page links to, without fragments; the page is at the URL."""
+    """Return the addresses that a page links to, without fragments; the page is at the URL."""
     for link in sorted(links(page)):
         try:
             target = urljoin(url, link.strip()).partition("#")[0]

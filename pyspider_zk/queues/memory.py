@@ -104,7 +104,7 @@ class MemoryBroker:
             tag = str(next(self._tags))
             self.dead[tag] = DeadLetter(tag, kind, slot, brief(reason), self.now(), raw)
 
-    def exhume(self, tag: str) -> bool:
+    def restore(self, tag: str) -> bool:
         """Put a dead letter back where it was found, if there is one."""
         with self.lock:
             letter = self.dead.pop(tag, None)
@@ -211,7 +211,7 @@ class MemorySlotQueues:
 
     def replay(self, tags: Iterable[str]) -> int:
         """See `SlotQueues.replay`."""
-        return sum(map(self._broker.exhume, tags))
+        return sum(map(self._broker.restore, tags))
 
     def discard(self, tags: Iterable[str]) -> int:
         """See `SlotQueues.discard`."""

@@ -15,7 +15,7 @@ import redis
 
 from pyspider_zk.queues import caps
 from pyspider_zk.queues.names import QueueKind, slot_queue
-from pyspider_zk.queues.redis_aside import Aside
+from pyspider_zk.queues.redis_foreign_keys import ForeignKeys
 from pyspider_zk.queues.redis_link import (
     DEAD_LETTER_LIMIT,
     DEAD_LETTERS,
@@ -100,13 +100,13 @@ class RedisInbox:
         link: where.
         slots: how many slots the cluster has.
         limit: the most messages of one slot queue; 0: no limit.
-        aside: moves foreign keys out of the way.
+        foreign_keys: moves foreign keys out of the way.
     """
 
     def __init__(
-        self, link: RedisLink, slots: int, limit: int = 0, aside: Aside | None = None
+        self, link: RedisLink, slots: int, limit: int = 0, foreign_keys: ForeignKeys | None = None
     ) -> None:
-        self._aside = aside or Aside(link)
+        self._foreign_keys = foreign_keys or ForeignKeys(link)
         self._slots = slots
         self._limit = limit
 
@@ -130,7 +130,7 @@ class RedisInbox:
                 pipe.eval(_LOOK, 2, kind.value, DEAD_LETTERS, *about)
             return pipe.execute()
 
-        lists = self._aside.run(lambda: {DEAD_LETTERS: "stream", **_lists()}, look)
+        lists = self._foreign_keys.run(lambda: {DEAD_LETTERS: "stream", **_lists()}, look)
         return [
             Forwarding(kind, raw, route(kind, raw, self._slots))
             for kind, raws in zip(QueueKind, lists, strict=True)
@@ -161,10 +161,10 @@ class RedisInbox:
                 pipe.llen(kind.value)
             return pipe.execute()
 
-        return dict(zip(QueueKind, self._aside.run(_lists, look), strict=True))
+        return dict(zip(QueueKind, self._foreign_keys.run(_lists, look), strict=True))
 
     def _perform(self, batch: Sequence[Forwarding]) -> int:
-        done = self._aside.run(lambda: _keys(batch), lambda it: self._carry_out(it, batch))
+        done = self._foreign_keys.run(lambda: _keys(batch), lambda it: self._carry_out(it, batch))
         for move, moved in zip(batch, done, strict=True):
             for reason, body in move.route.rejected if moved else ():
                 log.warning("rejected %d bytes from %s: %s", len(body), move.kind.value, reason)

@@ -202,12 +202,12 @@ class RedisLink:
 
 
 def _is_read_only(error: Exception) -> bool:
-    """Tell whether a replica refused to write; scripts of Redis 6.2 only quote the reason."""
+    """Return whether a replica refused to write; scripts of Redis 6.2 only quote the reason."""
     return isinstance(error, redis.exceptions.ReadOnlyError) or "READONLY" in str(error)
 
 
 def _is_of_tls(error: BaseException | None) -> bool:
-    """Tell whether an error came of a certificate, or of a port that speaks no TLS."""
+    """Return whether an error came of a certificate, or of a port that speaks no TLS."""
     while error is not None:
         if isinstance(error, ssl.SSLError):
             return True

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.queues import caps
-from pyspider_zk.queues.redis_aside import Aside
+from pyspider_zk.queues.redis_foreign_keys import ForeignKeys
 from pyspider_zk.queues.redis_link import wake_ups_key
 from pyspider_zk.queues.redis_wake_ups import LATEST, RedisWakeUps
 
@@ -59,23 +59,23 @@ class RedisList:
     """The three commands of redis-py that pyspider's queue sends, and waiting for a message.
 
     A message is taken and put once, also when Redis did it and its reply was lost: whoever asks
-    again is known. A key of another type is moved out of the way, see `redis_aside`.
+    again is known. A key of another type is moved out of the way, see `redis_foreign_keys`.
 
     Threads: any; one after the other.
 
     Args:
-        aside: moves foreign keys out of the way.
+        foreign_keys: moves foreign keys out of the way.
     """
 
-    def __init__(self, aside: Aside) -> None:
-        self._aside = aside
+    def __init__(self, foreign_keys: ForeignKeys) -> None:
+        self._foreign_keys = foreign_keys
         self._lock = Lock()
         self._caller = _Caller()
         self._wake_ups: dict[str, RedisWakeUps] = {}
 
     def llen(self, name: str) -> int:
         """Return the number of messages."""
-        length: Any = self._aside.run(lambda: {name: "list"}, lambda it: it.llen(name))
+        length: Any = self._foreign_keys.run(lambda: {name: "list"}, lambda it: it.llen(name))
         return int(length)
 
     def rpush(self, name: str, raw: bytes) -> int:
@@ -120,12 +120,12 @@ class RedisList:
             Unavailable: no answer.
         """
         if name not in self._wake_ups:
-            self._wake_ups[name] = RedisWakeUps(self._aside, wake_ups_key(name))
+            self._wake_ups[name] = RedisWakeUps(self._foreign_keys, wake_ups_key(name))
         self._wake_ups[name].wait(seconds)
 
     def _call(self, script: str, name: str, number: int, *what: bytes | int) -> Any:
         key, wake_ups = f"{name}:{self._caller.name}", wake_ups_key(name)
-        return self._aside.run(
+        return self._foreign_keys.run(
             lambda: {name: "list", key: "hash", wake_ups: "stream"},
             lambda it: it.eval(script, 3, name, key, wake_ups, number, KEPT, *what),
         )
@@ -166,7 +166,7 @@ class _Pushes:
         return self._open[key]
 
     def answered(self, raw: bytes, number: int) -> None:
-        """Note that a message was put."""
+        """Record that a message was put."""
         del self._open[_digest(raw)]
         self._answered.append(number)
 

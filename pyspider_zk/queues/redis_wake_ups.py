@@ -8,7 +8,7 @@ components, or a crash, may leave a message without a wake-up.
 
 from typing import Any
 
-from pyspider_zk.queues.redis_aside import Aside
+from pyspider_zk.queues.redis_foreign_keys import ForeignKeys
 from pyspider_zk.queues.redis_link import SLOT_WAKE_UPS, slot_number
 
 LATEST = 100
@@ -24,12 +24,12 @@ class RedisWakeUps:
     Threads: one.
 
     Args:
-        aside: moves foreign keys out of the way.
+        foreign_keys: moves foreign keys out of the way.
         key: the stream.
     """
 
-    def __init__(self, aside: Aside, key: str) -> None:
-        self._aside = aside
+    def __init__(self, foreign_keys: ForeignKeys, key: str) -> None:
+        self._foreign_keys = foreign_keys
         self._key = key
         self._after: bytes | str = "0"
 
@@ -42,7 +42,7 @@ class RedisWakeUps:
             Unavailable: Redis does not answer.
         """
         block = max(1, round(1000 * min(seconds, LONGEST_WAIT)))
-        reply: Any = self._aside.run(
+        reply: Any = self._foreign_keys.run(
             lambda: {self._key: "stream"},
             lambda it: it.xread({self._key: self._after}, LATEST, block),
         )
@@ -56,11 +56,11 @@ class RedisSlotWakeUps:
     """`WakeUps` in Redis 6.2 or later.
 
     Args:
-        aside: moves foreign keys out of the way.
+        foreign_keys: moves foreign keys out of the way.
     """
 
-    def __init__(self, aside: Aside) -> None:
-        self._wake_ups = RedisWakeUps(aside, SLOT_WAKE_UPS)
+    def __init__(self, foreign_keys: ForeignKeys) -> None:
+        self._wake_ups = RedisWakeUps(foreign_keys, SLOT_WAKE_UPS)
 
     def wait(self, seconds: float) -> set[int]:
         """See `WakeUps.wait`."""

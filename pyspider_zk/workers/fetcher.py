@@ -21,7 +21,7 @@ from pyspider_zk.components.signals import on_signals
 from pyspider_zk.components.wiring import current_settings
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import BadMessage, ClusterError, ConfigError
-from pyspider_zk.listening import Door
+from pyspider_zk.listening import Listener
 from pyspider_zk.loop import Loop
 from pyspider_zk.queues.back_off import BackOff
 from pyspider_zk.queues.checked import CheckedQueue
@@ -43,7 +43,7 @@ PAUSE = 0.001
 PAGE_LIMIT = 48 * 2**20
 """Bytes of a page; with its task it must fit into one message."""
 
-DOOR = Door(
+LISTENER = Listener(
     name="the fetcher's XML-RPC",
     option="--xmlrpc-host",
     opens="have it fetch whatever this machine reaches",
@@ -56,10 +56,10 @@ _LEFT = "the queue is full or away: %d tasks wait for their time-out"
 class ClusterFetcher(Fetcher):
     """Fetches as pyspider does.
 
-    A result that finds no room, or a message queue that is away, is kept and sent later; meanwhile
-    no task is taken, so that at most as many are kept as are fetched at the same time. What is
-    under way when it is told to quit goes back to its queue; pyspider would miss it only after
-    ten minutes.
+    A result that finds no room, or a message queue that is unavailable, is kept and sent later;
+    meanwhile no task is taken, so that at most as many are kept as are fetched at the same time.
+    What is under way when it is told to quit goes back to its queue; pyspider would miss it only
+    after ten minutes.
     """
 
     inqueue: Any
@@ -79,7 +79,7 @@ class ClusterFetcher(Fetcher):
         self._unserved: Exception | None = None
         self.rpc = RpcServer(
             self._functions(),
-            admission_of(self.settings, DOOR),
+            admission_of(self.settings, LISTENER),
             functools.partial(server_tls, self.settings),
         )
 

@@ -1,4 +1,4 @@
-"""Background work that may block and keeps nobody waiting: a program's callbacks, tidying up."""
+"""Background work that may block: callbacks of a program, and clean-up."""
 
 import logging
 import queue
@@ -13,10 +13,10 @@ RETRY_PAUSE = 0.2  # seconds
 
 
 class Errands:
-    """Thread that does what it is given, one after the other.
+    """Thread that carries out functions, one after the other.
 
     Threads: a daemon thread of its own, from ``start`` to ``stop``; methods may be called from
-    any. What an errand raises is logged.
+    any. Exceptions are logged.
     """
 
     def __init__(self) -> None:
@@ -26,26 +26,26 @@ class Errands:
         self._thread = threading.Thread(target=self._run, name="errands", daemon=True)
 
     def start(self) -> None:
-        """Begin to do what was given."""
+        """Begin to carry out the functions."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End after the errand that is being done; not to be called from one."""
+        """End after the current errand; not to be called from one."""
         self._stopping.set()
         self._errands.put(lambda: None)
         if self._thread.is_alive():
             self._thread.join()
 
     def do(self, errand: Callable[[], object]) -> None:
-        """Do something soon."""
+        """Call a function soon."""
         self._errands.put(errand)
 
     def do_until_done(self, chore: Callable[[], object]) -> None:
-        """Do something that ZooKeeper does not let us do now; try until it does.
+        """Call a function until it succeeds, for work that ZooKeeper does not allow now.
 
         Args:
-            chore: raises ``Unavailable`` or ``SessionLost`` if it must be tried again; may be
-                done twice.
+            chore: raises ``Unavailable`` or ``SessionLost`` if it must be retried; may be called
+                after it succeeded.
         """
         self.do(lambda: self._chores.append(chore))
 
@@ -54,17 +54,17 @@ class Errands:
             try:
                 errand = self._errands.get(timeout=RETRY_PAUSE if self._chores else None)
             except queue.Empty:
-                errand = self._do_a_chore
+                errand = self._try_next
             try:
                 errand()
             except Exception:
                 logger.exception("%s failed", errand)
 
-    def _do_a_chore(self) -> None:
-        """Do what waits longest; what cannot be done yet waits behind the others."""
+    def _try_next(self) -> None:
+        """Try the chore that has waited longest; if it fails it goes behind the others."""
         chore = self._chores.pop(0)
         try:
             chore()
         except (Unavailable, SessionLost) as error:
-            logger.debug("it waits: %s", error)
+            logger.debug("it will be retried: %s", error)
             self._chores.append(chore)

@@ -11,7 +11,7 @@ import redis
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.local.services import RedisServer
 from pyspider_zk.queues import redis_link
-from pyspider_zk.queues.redis_aside import Aside
+from pyspider_zk.queues.redis_foreign_keys import ForeignKeys
 from pyspider_zk.queues.redis_link import RedisLink, wake_ups_key
 from pyspider_zk.queues.redis_list import _POP, _PUSH, KEPT, LATE, RedisList
 from tests.support.relay import Relay
@@ -45,7 +45,7 @@ def make(redis_url: str, relay: Relay, monkeypatch: pytest.MonkeyPatch) -> Itera
     def make() -> RedisList:
         database = redis_url.rpartition("/")[2]
         links.append(RedisLink(f"redis://127.0.0.1:{relay.port}/{database}", retries=1))
-        return RedisList(Aside(links[-1]))
+        return RedisList(ForeignKeys(links[-1]))
 
     yield make
     for link in links:
@@ -177,7 +177,7 @@ def test_a_process_that_was_forked_off_is_another_one(make: Make, client: redis.
 
 
 def test_a_full_memory_lets_messages_out(own_redis: RedisServer) -> None:
-    ours = RedisList(Aside(RedisLink(own_redis.url)))
+    ours = RedisList(ForeignKeys(RedisLink(own_redis.url)))
     ours.rpush(NAME, b"one")
     with redis.Redis.from_url(own_redis.url) as client:
         client.config_set("maxmemory", 1)
