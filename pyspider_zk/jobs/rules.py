@@ -13,6 +13,7 @@ from pyspider_zk.jobs.model import (
     BatchRecord,
     Claim,
     Claimant,
+    Found,
     Job,
     JobRules,
     JobState,
@@ -54,7 +55,7 @@ def is_same_step(job: Job, other: Job) -> bool:
 
 
 def after_refusal(
-    claim: Claim, wanted: Job, arrived: Job | None, running: tuple[Job, int] | None
+    claim: Claim, wanted: Job, arrived: Job | None, running: Found | None
 ) -> Claim | None:
     """Return the claim to try a refused step again with; None if it was done before.
 
@@ -62,15 +63,15 @@ def after_refusal(
         wanted: the job as the step was to leave it.
         arrived: the job in the place where the step was to bring it. It is there if the step was
             done and the reply lost.
-        running: the running job and its version.
+        running: the job as it runs.
 
     Raises:
         JobLost: the claim stands no more, or its claimant does not.
     """
     if arrived and is_same_step(arrived, wanted):
         return None
-    if running and is_same_claim(running[0], claim) and running[1] != claim.version:
-        return Claim(claim.name, *running)
+    if running and is_same_claim(running.job, claim) and running.version != claim.version:
+        return Claim(*running)
     raise JobLost(f"job {claim.name} is not held by {claim.job.claimant} any more")
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from pyspider_zk.jobs import transactions
-from pyspider_zk.jobs.model import BatchRecord, Claim, Job, JobName, JobState
+from pyspider_zk.jobs.model import BatchRecord, Claim, Found, Job, JobName, JobState
 from tests.jobs.jobs_broken import spoilt
 from tests.jobs.jobs_states import (
     BATCH,
@@ -103,9 +103,8 @@ def end_plan(where: JobState, name: JobName, job: Job, version: int) -> Plan:
     if where is JobState.RUNNING:
         moves = transactions.cancel_running_steps(TREE, Claim(name, job, version))
         return Plan("mark", name, tuple(moves))
-    return Plan(
-        "end", name, tuple(transactions.cancel_pending_steps(TREE, name, (job, version), NOW))
-    )
+    moves = transactions.cancel_pending_steps(TREE, Found(name, job, version), NOW)
+    return Plan("end", name, tuple(moves))
 
 
 PUTTING = {"begin": put_more}

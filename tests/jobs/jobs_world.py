@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from pyspider_zk.errors import JobLost
 from pyspider_zk.jobs import rules, transactions
-from pyspider_zk.jobs.model import Claim, Claimant, Job, JobState, Outcome
+from pyspider_zk.jobs.model import Claim, Claimant, Found, Job, JobState, Outcome
 from pyspider_zk.jobs.rules import Concern
 from tests.jobs.jobs_askers import asker_steps
 from tests.jobs.jobs_broken import spoilt
@@ -190,13 +190,13 @@ def judge(state: State, place: int, worker: Worker, broken: str) -> State:
 def want(state: State, place: int, worker: Worker, seen: Seen) -> State:
     """Decide to claim a pending job, or to end it because its batch was cancelled."""
     name, data, version = seen
-    pending, batch = (job_of(data), version), batch_of(state)
+    pending, batch = Found(name, job_of(data), version), batch_of(state)
     if batch and batch[0].cancelled:
-        moves = transactions.cancel_pending_steps(TREE, name, pending, NOW)
+        moves = transactions.cancel_pending_steps(TREE, pending, NOW)
         plan = Plan("end", name, tuple(moves))
     else:
-        after = rules.claimed(pending[0], Claimant(worker.path), slot_epoch_of(state, place))
-        moves = transactions.claim_steps(TREE, name, pending, after, batch and batch[1])
+        after = rules.claimed(pending.job, Claimant(worker.path), slot_epoch_of(state, place))
+        moves = transactions.claim_steps(TREE, pending, after, batch and batch[1])
         plan = Plan("claim", name, tuple(moves), after.encode())
     return set_worker(state, place, worker._replace(plan=plan))
 
@@ -315,7 +315,7 @@ def look_again(state: State, plan: Plan) -> Claim | None:
             claim,
             wanted,
             arrived and job_of(arrived[1]),
-            running and (job_of(running[1]), running[2]),
+            running and Found(plan.name, job_of(running[1]), running[2]),
         )
     except JobLost:
         return None
