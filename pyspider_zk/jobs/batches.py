@@ -68,7 +68,7 @@ class Batches:
             dict(note),
             self._clock(),
             len(jobs),
-            digest=digest_of(entries),
+            digest=digest_of([[project, dict(work)] for project, work in entries]),
             to_close=event is not None,
         )
         check_size(f"the note of batch {batch!r}", fresh, NOTE_LIMIT)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from pyspider_zk.errors import JobLost, SessionLost
+from pyspider_zk.errors import JobLost, SessionLost, brief
 from pyspider_zk.jobs.batches import Batches, Entries
 from pyspider_zk.jobs.claims import ClaimId, ClaimRegister
 from pyspider_zk.jobs.model import (
@@ -24,7 +24,6 @@ from pyspider_zk.jobs.model import (
     Outcome,
     check_size,
 )
-from pyspider_zk.jobs.progress import brief
 from pyspider_zk.jobs.rules import (
     Concern,
     after_death,

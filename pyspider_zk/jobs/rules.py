@@ -1,11 +1,10 @@
 """Rules of jobs: where one goes next, who may have it, and how long it is kept."""
 
 import json
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from enum import StrEnum
 from hashlib import sha256
-from typing import Any
 
 from pyspider_zk.errors import JobLost
 from pyspider_zk.jobs.model import (
@@ -199,7 +198,10 @@ def fitting(jobs: Iterable[tuple[str, bytes]], room: int) -> list[tuple[str, byt
     return part
 
 
-def digest_of(entries: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
-    """Return what tells the jobs of one request from those of another."""
-    text = json.dumps([[project, dict(work)] for project, work in entries], sort_keys=True)
-    return sha256(text.encode()).hexdigest()[:16]
+def digest_of(value: object) -> str:
+    """Return what tells one request, or one choice of projects, from another.
+
+    Args:
+        value: as JSON knows it.
+    """
+    return sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]

@@ -12,8 +12,13 @@ from pyspider.scheduler.scheduler import Project
 
 from pyspider_zk.cluster.fence import Fence
 from pyspider_zk.databases.tables import drop_table
-from pyspider_zk.jobs.operations import Operation, check_arguments, check_operation, with_delete
-from pyspider_zk.jobs.requests import Work
+from pyspider_zk.jobs.operations import (
+    Operation,
+    Work,
+    check_arguments,
+    check_operation,
+    with_delete,
+)
 from pyspider_zk.jobs.stages import OperationRefused, ProjectTarget, Stage
 from pyspider_zk.projects.names import check_project_name
 from pyspider_zk.projects.rows import ACTIVE

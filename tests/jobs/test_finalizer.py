@@ -10,11 +10,12 @@ from pyspider_zk.cluster.fence import Fence
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Unavailable
-from pyspider_zk.jobs import batch_events
 from pyspider_zk.jobs.finalizer import ARCHIVE, PATIENCE, Finalizer
 from pyspider_zk.jobs.model import Claim, Claimant, JobRules, JobState, Outcome
+from pyspider_zk.jobs.operations import Note
 from pyspider_zk.jobs.progress import Progress
 from pyspider_zk.jobs.queue import JobQueue
+from pyspider_zk.jobs.reports import asked_event
 from pyspider_zk.testing import SoleOwner
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.steps import Step
@@ -74,7 +75,7 @@ class Leader:
         """Put a batch of three jobs for one project each."""
         work = {"operation": "stop", "arguments": {}}
         entries = [(name, {**work, "projects": [name]}) for name in "abc"]
-        event = self.events.step(batch_events.asked(batch, NOTE, NOW))
+        event = self.events.step(asked_event(batch, Note.parse(NOTE), NOW))
         self.jobs.put(batch, entries, note=NOTE, event=event)
 
     def take(self, room: int = 9) -> list[Claim]:

@@ -6,9 +6,9 @@ from marshmallow import Schema, fields, validate
 
 from pyspider_zk.cluster.alerts import AlertKind, Severity
 from pyspider_zk.cluster.phases import Phase
-from pyspider_zk.jobs.batch_service import SORTS
 from pyspider_zk.jobs.model import GROUP_LIMIT, PRIORITIES
 from pyspider_zk.jobs.operations import Operation
+from pyspider_zk.jobs.project_list import SORTS
 from pyspider_zk.projects.rows import STATUSES
 
 MOST_ITEMS = 1000
