@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.errors import BadMessage, BadRequest, BatchTaken, Conflict, NotFound
+from pyspider_zk.jobs.answers import Plan
 from pyspider_zk.jobs.batches import Entries
 from pyspider_zk.jobs.model import (
     GROUP_LIMIT,
@@ -73,9 +74,7 @@ class BatchService:
     ) -> Told:
         """Return what ``submit`` would do, and do nothing.
 
-        That is ``count``, the first ``names``, the number of ``jobs`` and, in words, the
-        ``faults``: what would be refused, or fail for some of the projects. ``digest`` stands for
-        all the names: give it to ``submit`` as ``plan``, and nothing else can be meant.
+        See ``Plan``. Give its ``digest`` to ``submit`` as ``plan``, and nothing else can be meant.
 
         Raises:
             BadRequest: there is no such operation, or its arguments are wrong.
@@ -84,15 +83,15 @@ class BatchService:
         checked = check_arguments(name, arguments or {})
         rows = self.projects.rows(with_owners=selection.owner is not None)
         chosen = selection.chosen(rows)
-        return {
-            "operation": name.value,
-            "arguments": checked,
-            "count": len(chosen),
-            "names": chosen[:PLAN_NAMES],
-            "jobs": len(shares(chosen, rows)),
-            "faults": faults(name, selection, rows),
-            "digest": digest_of(chosen),
-        }
+        return Plan(
+            operation=name.value,
+            arguments=checked,
+            count=len(chosen),
+            names=chosen[:PLAN_NAMES],
+            jobs=len(shares(chosen, rows)),
+            faults=faults(name, selection, rows),
+            digest=digest_of(chosen),
+        ).as_dict()
 
     def submit(
         self,

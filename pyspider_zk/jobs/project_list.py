@@ -2,19 +2,22 @@
 
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.errors import BadRequest, Unavailable
+from pyspider_zk.jobs.answers import Project
 from pyspider_zk.jobs.operations import is_locked
 from pyspider_zk.projects.names import is_project_name
 from pyspider_zk.projects.rows import shown
 from pyspider_zk.projects.selection import Selection
 from pyspider_zk.projects.slots import name_of, slot_of
 
-FIELDS = ["name", "group", "status", "rate", "burst", "updatetime"]
-SORTS = (*FIELDS, "slot", "owner")
+SORTS = tuple(column.name for column in fields(Project))
+"""What is told of a project; the database has all but the last two."""
+
+FIELDS = [name for name in SORTS if name not in ("slot", "owner")]
 
 Row = dict[str, Any]
 
@@ -70,10 +73,9 @@ class ProjectList:
         limit: int | None = None,
         with_owners: bool = True,
     ) -> ResultPage:
-        """Return the projects that are meant, without their scripts; no selection means all.
+        """Return the projects that are meant; no selection means all.
 
-        Each has ``name``, ``group``, ``status``, ``rate``, ``burst``, ``updatetime``, ``slot`` and
-        ``owner``, the number of the member that schedules it (None: nobody just now).
+        Each has the fields of ``answers.Project``.
 
         Args:
             sort: one of these; with ``-`` before it the other way round.

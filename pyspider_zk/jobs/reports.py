@@ -5,6 +5,7 @@ from typing import Any
 
 from pyspider_zk.cluster.events import Event, EventKind
 from pyspider_zk.errors import brief
+from pyspider_zk.jobs.answers import BatchStatus
 from pyspider_zk.jobs.model import Batch, Job, JobName, JobState, Outcome
 from pyspider_zk.jobs.operations import Note
 from pyspider_zk.jobs.progress import done, progress_of, work_of
@@ -56,21 +57,21 @@ def batch_dict(batch: Batch) -> dict[str, Any]:
     finished = sum(len(done(job.work, progress_of(job))) for job in _jobs(batch))
     remaining = max(0, note.total - finished - len(failed))
     told = {**_unreadable(batch), **dict(sorted(failed.items())[:ERRORS_SHOWN])}
-    return {
-        "id": batch.id,
-        "operation": note.operation,
-        "arguments": dict(note.arguments),
-        "selection": dict(note.selection),
-        "user": note.user,
-        "created": batch.created,
-        "state": _state(batch, len(failed), remaining),
-        "total": note.total,
-        "done": finished,
-        "failed": len(failed),
-        "remaining": remaining,
-        "errors": told,
-        "jobs": {state.value: len(batch.jobs.get(state, {})) for state in JobState},
-    }
+    return BatchStatus(
+        id=batch.id,
+        operation=note.operation,
+        arguments=dict(note.arguments),
+        selection=dict(note.selection),
+        user=note.user,
+        created=batch.created,
+        state=_state(batch, len(failed), remaining),
+        total=note.total,
+        done=finished,
+        failed=len(failed),
+        remaining=remaining,
+        errors=told,
+        jobs={state.value: len(batch.jobs.get(state, {})) for state in JobState},
+    ).as_dict()
 
 
 def _unreadable(batch: Batch) -> dict[str, str]:
