@@ -6,7 +6,6 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Lock, Thread
-from types import TracebackType
 from typing import Any, Self
 
 from pyspider_zk.local.ports import LOOPBACK
@@ -58,12 +57,7 @@ class Site:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _count(self, path: str) -> None:

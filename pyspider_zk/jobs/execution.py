@@ -13,7 +13,7 @@ from pyspider_zk.jobs.operations import Work
 from pyspider_zk.jobs.progress import Progress, done
 from pyspider_zk.jobs.stages import OperationRefused, Operations, ProjectTarget, Stage
 
-logger = logging.getLogger("scheduler")
+logger = logging.getLogger(__name__)
 
 WAITS = ""
 """The reason of a project that is put off without having failed."""

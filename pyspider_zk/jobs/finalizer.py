@@ -14,7 +14,7 @@ from pyspider_zk.jobs.reports import ended_event, outcome_dict
 from pyspider_zk.loop import Loop
 from pyspider_zk.outage import Outage
 
-logger = logging.getLogger("pyspider_zk.jobs")
+logger = logging.getLogger(__name__)
 
 ARCHIVE = "pyspider_zk_jobs"
 """The project under which the outcomes of jobs are kept in the result database."""

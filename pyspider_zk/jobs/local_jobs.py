@@ -12,7 +12,7 @@ from pyspider_zk.jobs.model import Claim
 from pyspider_zk.jobs.rules import is_at
 from pyspider_zk.jobs.stages import Operations
 
-logger = logging.getLogger("scheduler")
+logger = logging.getLogger(__name__)
 
 SHARE = 0.1
 """Seconds of a round that jobs may take; crawling goes on in between."""

@@ -48,7 +48,7 @@ from pyspider_zk.jobs.transactions import (
 from pyspider_zk.zookeeper.connection import Connection, Watch
 from pyspider_zk.zookeeper.steps import Create, Step
 
-logger = logging.getLogger("pyspider_zk.jobs")
+logger = logging.getLogger(__name__)
 
 NORMAL = 500
 LOOKED_AT = 64  # pending jobs that are read in one go

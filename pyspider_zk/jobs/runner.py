@@ -14,7 +14,7 @@ from pyspider_zk.jobs.queue import JobQueue
 from pyspider_zk.loop import Loop
 from pyspider_zk.outage import Outage
 
-logger = logging.getLogger("pyspider_zk.jobs")
+logger = logging.getLogger(__name__)
 
 ROOM = 32
 """Jobs that a member has at work at once."""
