@@ -13,7 +13,7 @@ from pyspider.database import connect_database
 from pyspider.message_queue import connect_message_queue
 
 from pyspider_zk.demo.handlers import docs
-from pyspider_zk.demo.site import Site
+from pyspider_zk.demo.site import DemoSite
 from pyspider_zk.demo.walk import links
 from pyspider_zk.local.cluster import LocalCluster
 from pyspider_zk.queues.api import Queues
@@ -25,7 +25,7 @@ ACTIVE = 1  # pyspider's taskdb.ACTIVE
 STOCK_QUEUES = ("scheduler2fetcher", "fetcher2processor", "processor2result")
 
 
-def projects_of(site: Site) -> tuple[str, ...]:
+def projects_of(site: DemoSite) -> tuple[str, ...]:
     """Return a project for each folder that the start page links to, and the home project."""
     home, found = urljoin(site.start, "."), links(site.start, site.page)
     pages = (link for link in found if link.startswith(home) and link.endswith(".html"))
@@ -49,7 +49,7 @@ class Seen(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Crawl:
+class DemoCrawl:
     """The projects of one crawl in the databases and queues of a cluster; for one thread."""
 
     projects: Sequence[str]
@@ -86,10 +86,10 @@ class Crawl:
 
 
 @contextmanager
-def opened(cluster: LocalCluster, projects: Sequence[str]) -> Iterator[Crawl]:
+def opened(cluster: LocalCluster, projects: Sequence[str]) -> Iterator[DemoCrawl]:
     """Open the databases and queues of a cluster that runs."""
     at = cluster.addresses
     tasks, rows, results = map(connect_database, (at.taskdb, at.projectdb, at.resultdb))
     stock = [connect_message_queue(name, at.message_queue) for name in STOCK_QUEUES]
     with closing(connect(at.message_queue, 0, cluster.settings.slots)) as queues:
-        yield Crawl(projects, tasks, rows, results, queues, stock)
+        yield DemoCrawl(projects, tasks, rows, results, queues, stock)

@@ -19,9 +19,9 @@ from pyspider_zk.client import Client
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.config import settings_from
-from pyspider_zk.demo.crawl import Crawl, opened, projects_of, script
+from pyspider_zk.demo.crawl import DemoCrawl, opened, projects_of, script
 from pyspider_zk.demo.outcome import DemoOutcome
-from pyspider_zk.demo.site import Site, documentation, foreign, ours
+from pyspider_zk.demo.site import DemoSite, documentation, foreign, ours
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.local.cluster import LocalCluster
 from pyspider_zk.local.plan import ProcessPlan
@@ -43,10 +43,10 @@ Say = Callable[[str], None]
 class _Scene:
     """Everything that the steps of the demo work with; one thread."""
 
-    site: Site
+    site: DemoSite
     cluster: LocalCluster
     directory: Directory
-    crawl: Crawl
+    crawl: DemoCrawl
     bar: Progress
     say: Say
     asked: Interrupts
@@ -99,7 +99,7 @@ def demo(folder: Path | None, start_url: str | None, console: Console) -> DemoOu
             say(f"Logs and data are kept in {data}")
 
 
-def _site(folder: Path | None, start_url: str | None, say: Say) -> AbstractContextManager[Site]:
+def _site(folder: Path | None, start_url: str | None, say: Say) -> AbstractContextManager[DemoSite]:
     if start_url:
         return nullcontext(foreign(start_url))
     chosen = folder or documentation()
@@ -107,7 +107,7 @@ def _site(folder: Path | None, start_url: str | None, say: Say) -> AbstractConte
     return ours(chosen)
 
 
-def _run(site: Site, data: Path, console: Console, asked: Interrupts) -> DemoOutcome:
+def _run(site: DemoSite, data: Path, console: Console, asked: Interrupts) -> DemoOutcome:
     with _scene(site, data, console, asked) as scene:
         _start(scene)
         outcome, missing = _crawl(scene)
@@ -118,7 +118,7 @@ def _run(site: Site, data: Path, console: Console, asked: Interrupts) -> DemoOut
 
 
 @contextmanager
-def _scene(site: Site, data: Path, console: Console, asked: Interrupts) -> Iterator[_Scene]:
+def _scene(site: DemoSite, data: Path, console: Console, asked: Interrupts) -> Iterator[_Scene]:
     say: Say = partial(console.print, markup=False, soft_wrap=True)
     plan = ProcessPlan(data, schedulers=SCHEDULERS, settings=settings_from(environ=os.environ))
     cluster, projects = LocalCluster(plan, say), projects_of(site)

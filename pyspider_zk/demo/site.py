@@ -26,7 +26,7 @@ _NO_SITE = (
 
 
 @dataclass(frozen=True)
-class Site:
+class DemoSite:
     """A site to crawl.
 
     Attributes:
@@ -43,7 +43,7 @@ class Site:
 
 
 @contextmanager
-def ours(folder: Path) -> Iterator[Site]:
+def ours(folder: Path) -> Iterator[DemoSite]:
     """Serve a folder on a loopback port. Blocks for seconds while it walks over the files.
 
     Raises:
@@ -60,13 +60,13 @@ def ours(folder: Path) -> Iterator[Site]:
         thread.start()
         url = f"http://{LOOPBACK}:{server.server_address[1]}/"
         try:
-            yield Site(url + START, page, frozenset(pages(folder, url)), asked)
+            yield DemoSite(url + START, page, frozenset(pages(folder, url)), asked)
         finally:
             server.shutdown()
             thread.join()
 
 
-def foreign(start: str) -> Site:
+def foreign(start: str) -> DemoSite:
     """Look at the start page of a site that runs already; blocks for its answer.
 
     Raises:
@@ -76,7 +76,7 @@ def foreign(start: str) -> Site:
         raise ClusterError(f"the start must be an http address, not {start!r}")
     try:
         with urllib.request.urlopen(start, timeout=PATIENCE) as answer:  # noqa: S310 - checked
-            return Site(start, answer.read().decode("utf-8", "replace"))
+            return DemoSite(start, answer.read().decode("utf-8", "replace"))
     except OSError as error:
         raise ClusterError(f"{start} does not answer: {error}") from error
 

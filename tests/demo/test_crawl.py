@@ -3,14 +3,14 @@
 import ast
 
 from pyspider_zk.demo.crawl import MOST, projects_of, script
-from pyspider_zk.demo.site import Site
+from pyspider_zk.demo.site import DemoSite
 
 START = "http://h:1/docs/index.html"
 
 
 def projects(*hrefs: str) -> set[str]:
     page = "".join(f'<a href="{href}">x</a>' for href in hrefs)
-    return set(projects_of(Site(START, page)))
+    return set(projects_of(DemoSite(START, page)))
 
 
 def test_every_folder_that_the_start_page_links_to_has_a_project() -> None:

@@ -6,7 +6,7 @@ from pyspider.processor.project_module import ProjectManager
 
 from pyspider_zk.demo.crawl import projects_of, script
 from pyspider_zk.demo.handlers.docs import HOME
-from pyspider_zk.demo.site import Site
+from pyspider_zk.demo.site import DemoSite
 from pyspider_zk.demo.walk import pages
 
 SITE = "http://127.0.0.1:8000/"
@@ -20,7 +20,7 @@ START_PAGE = """
 
 def built(project):
     start = SITE + "index.html"
-    text = script(start, projects_of(Site(start, START_PAGE)))
+    text = script(start, projects_of(DemoSite(start, START_PAGE)))
     return ProjectManager.build_module(
         {"name": project, "group": "demo", "status": "RUNNING", "script": text, "updatetime": 0}
     )

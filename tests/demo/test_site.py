@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pyspider_zk.demo.site import Site, documentation, foreign, ours
+from pyspider_zk.demo.site import DemoSite, documentation, foreign, ours
 from pyspider_zk.errors import ClusterError, MissingService
 
 LINK = '<a href="sub/a.html">a</a>'
@@ -20,7 +20,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def get(site: Site, *paths: str) -> list[tuple[int, bytes]]:
+def get(site: DemoSite, *paths: str) -> list[tuple[int, bytes]]:
     """Ask for paths over one connection."""
     link = http.client.HTTPConnection(urlsplit(site.start).netloc, timeout=10)
     answers = []
@@ -45,7 +45,7 @@ def test_a_folder_is_served_walked_and_counted(folder: Path) -> None:
 
 def test_a_foreign_site_is_neither_walked_nor_counted(folder: Path) -> None:
     with ours(folder) as site:
-        assert foreign(site.start) == Site(site.start, LINK)
+        assert foreign(site.start) == DemoSite(site.start, LINK)
 
 
 def test_a_folder_without_a_start_page_is_refused(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from pyspider_zk.jobs.queue import JobQueue
 from pyspider_zk.projects.selection import Selection
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.zookeeper.connection import Connection
-from pyspider_zk.zookeeper.steps import Step
+from tests.support.zk_faults import Lossy
 
 pytestmark = pytest.mark.zk
 
@@ -162,11 +162,11 @@ def test_a_slot_whose_owner_is_gone_has_none(batch_service: BatchService) -> Non
 
 
 def test_a_database_that_is_away_is_said_so(jobs: JobQueue, events: EventLog) -> None:
-    class Away:
+    class SilentProjects:
         def copy(self) -> Any:
             raise OSError("connection refused")
 
-    batch_service = BatchService(Away(), jobs, events, cluster, SLOTS)
+    batch_service = BatchService(SilentProjects(), jobs, events, cluster, SLOTS)
     with pytest.raises(Unavailable, match="project database"):
         batch_service.submit("stop", ALL)
 
@@ -371,18 +371,9 @@ def test_two_who_ask_for_the_same_at_the_same_time_make_one_batch(
 def test_a_batch_whose_reply_was_lost_stands_in_the_event_log(
     projectdb: Any, cluster_settings: Settings, tree: Tree
 ) -> None:
-    class Lossy(Connection):
-        lost = False
-
-        def multi(self, *steps: Step) -> list[Any]:
-            results = super().multi(*steps)
-            if not self.lost:
-                self.lost = True
-                raise Unavailable("the reply was lost")
-            return results
-
     connection = Lossy(cluster_settings)
     connection.start()
+    connection.lose = 1
     try:
         jobs, events = JobQueue(connection, tree.jobs), EventLog(connection, tree)
         batch_service = BatchService(projectdb, jobs, events, cluster, SLOTS)

@@ -27,12 +27,12 @@ class Fruit:
     secret: bytes = b""
 
 
-class Place(NamedTuple):
+class Spot(NamedTuple):
     row: int
     names: list[str]
 
 
-@mirrors(Fruit, Place, without=("secret",), row="from the left")
+@mirrors(Fruit, Spot, without=("secret",), row="from the left")
 class FruitSchema(Schema):
     """A fruit."""
 
