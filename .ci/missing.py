@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from pyspider_zk.demo import target
+from pyspider_zk.demo import site
 from pyspider_zk.errors import MissingService
 from pyspider_zk.local import programs
 
@@ -32,7 +32,7 @@ def checks(purpose: str) -> Iterator[tuple[str, Callable[[], object]]]:
     if not os.environ.get("PYSPIDER_ASSETS"):
         yield "npm", npm
     if purpose == "demo" and not (os.environ.get("SITE") or os.environ.get("START_URL")):
-        yield "python3-doc", target.documentation
+        yield "python3-doc", site.documentation
     if purpose == "browser":
         yield "chromium", browser
     if purpose == "chaos":

@@ -14,9 +14,8 @@ import os
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from http import HTTPStatus
-from types import TracebackType
 from typing import Any, NamedTuple, Self, TypedDict, Unpack
 from xmlrpc.client import Fault
 
@@ -33,14 +32,24 @@ from pyspider_zk.errors import (
     TimedOut,
     Unavailable,
 )
+from pyspider_zk.jobs.answers import BatchStatus, Plan, Project
 from pyspider_zk.jobs.queue import NORMAL
 from pyspider_zk.projects.names import check_project_name
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.rpc.caller import Caller, calling
 from pyspider_zk.rpc.client import call, credentials_of
 
-ENDED = frozenset({"done", "failed", "cancelled"})
-"""The states that a batch does not leave."""
+__all__ = [
+    "BatchStatus",
+    "Client",
+    "Logged",
+    "Plan",
+    "Project",
+    "Projects",
+    "RequestOptions",
+    "Route",
+    "SelectionOptions",
+]
 
 PAGE = 1000  # projects per request
 POLL = 0.5  # seconds between two requests for progress
@@ -80,93 +89,6 @@ class RequestOptions(SelectionOptions, total=False):
     user: str
     priority: int
     plan: str
-
-
-class _Plain:
-    """A dataclass made of the plain values that a scheduler answers with."""
-
-    @classmethod
-    def parse(cls, answer: Mapping[str, Any]) -> Self:
-        """Read an answer; unknown keys of a newer version are ignored."""
-        known = {item.name for item in fields(cls)}  # type: ignore[arg-type]
-        return cls(**{key: value for key, value in answer.items() if key in known})
-
-
-@dataclass(frozen=True)
-class BatchStatus(_Plain):
-    """A batch: one request for an operation, and its progress.
-
-    Attributes:
-        arguments: the operation's.
-        user: who options.
-        created: seconds since the epoch.
-        state: pending, running, done, failed or cancelled; failed if any project did.
-        total: projects, like ``done``, ``failed`` and ``remaining``.
-        errors: the first projects that failed, with the reasons.
-        jobs: how many are pending, running and done.
-    """
-
-    id: str
-    operation: str
-    state: str
-    total: int
-    done: int
-    failed: int
-    remaining: int
-    created: float
-    user: str = ""
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    selection: Mapping[str, Any] = field(default_factory=dict)
-    errors: Mapping[str, str] = field(default_factory=dict)
-    jobs: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def ended(self) -> bool:
-        """Whether nothing more will be done."""
-        return self.state in ENDED
-
-
-@dataclass(frozen=True)
-class Plan(_Plain):
-    """A dry run: what an operation would do.
-
-    Attributes:
-        count: how many projects.
-        names: the first of them.
-        jobs: how many jobs the batch would have.
-        faults: what would be refused or fail.
-        digest: of all the names.
-    """
-
-    operation: str
-    count: int
-    jobs: int
-    names: list[str]
-    faults: list[str]
-    digest: str = ""
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Project(_Plain):
-    """A project without its script.
-
-    Attributes:
-        rate: tasks per second.
-        burst: tasks at once.
-        updatetime: seconds since the epoch.
-        slot: the slot that it belongs to.
-        owner: number of the member that schedules it; None: nobody at the moment.
-    """
-
-    name: str
-    group: str | None
-    status: str
-    rate: float | None
-    burst: float | None
-    updatetime: float | None
-    slot: int
-    owner: int | None
 
 
 class Projects(NamedTuple):
@@ -233,12 +155,7 @@ class Client:
         self._directory.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._directory.stop()
 
     # --- operations ---

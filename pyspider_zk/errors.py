@@ -26,6 +26,21 @@
 from collections.abc import Sequence
 from http import HTTPStatus
 
+REASON_LIMIT = 200  # characters of a reason in a log line or record; it may quote hostile input
+CUT = "…"
+"""What ends a reason that was cut."""
+
+
+def brief(reason: object) -> str:
+    """Return a reason as one line of text, cut to ``REASON_LIMIT``.
+
+    An exception that is none of ours is told with its type: its text alone may say nothing.
+    """
+    if isinstance(reason, BaseException) and not isinstance(reason, ClusterError):
+        reason = f"{type(reason).__name__}: {reason}"
+    text = " ".join(str(reason).split()).encode(errors="replace").decode()
+    return text if len(text) <= REASON_LIMIT else text[: REASON_LIMIT - 1] + CUT
+
 
 class ClusterError(Exception):
     """Root of all errors that this package raises on purpose.

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self
 
 from pyspider.message_queue import connect_message_queue
@@ -64,12 +63,7 @@ class Observer:
         self._directory.start(PATIENCE)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._directory.stop()
         if self._lengths is not None:
             self._lengths.close()

@@ -12,7 +12,7 @@ from pyspider_zk.cli.batches import WHERE, client_of, console
 from pyspider_zk.cli.selecting import filter_of, filters
 from pyspider_zk.cli.target import with_global_options
 from pyspider_zk.client import Project
-from pyspider_zk.jobs.batch_service import SORTS
+from pyspider_zk.jobs.project_list import SORTS
 
 _COLUMNS = ("name", "group", "status", "rate", "burst", "slot", "owner")
 _NUMBERS = ("rate", "burst", "slot", "owner")

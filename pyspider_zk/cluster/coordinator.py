@@ -24,7 +24,7 @@ from pyspider_zk.zookeeper.clock import boottime
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.waiting import Waiter
 
-logger = logging.getLogger("pyspider_zk.coordinator")
+logger = logging.getLogger(__name__)
 
 RETRY_PAUSE = 0.05  # seconds, after a conflicting change
 AFTER = 0.001  # seconds after the last moment of a lease

@@ -1,7 +1,6 @@
 """Directory of the cluster for processes that own nothing: web UI, commands, processors."""
 
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Self
 
 from pyspider_zk.cluster.reader import Found, Reader, read_members
@@ -53,12 +52,7 @@ class Directory:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def members(self) -> dict[MemberId, Member]:

@@ -33,7 +33,7 @@ from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.connection import Ask, Connection, Watch
 from pyspider_zk.zookeeper.errors import BadVersionError, NoNodeError
 
-logger = logging.getLogger("pyspider_zk.leadership")
+logger = logging.getLogger(__name__)
 
 WATCHED = 3  # candidates before it that each one watches: that many may die at once
 UNKNOWN = Member("", "", 0, "", 0.0)

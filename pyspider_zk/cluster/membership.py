@@ -23,7 +23,7 @@ from pyspider_zk.zookeeper.connection import Connection, Watch
 from pyspider_zk.zookeeper.errors import BadVersionError, NoNodeError
 from pyspider_zk.zookeeper.steps import Step
 
-logger = logging.getLogger("pyspider_zk.membership")
+logger = logging.getLogger(__name__)
 
 
 class Membership:

@@ -1,7 +1,6 @@
 """Presence of the processes that own nothing: processors, fetchers, result workers, web UIs."""
 
 import logging
-from types import TracebackType
 from typing import Self
 
 from pyspider_zk.cluster.meta import ensure_meta
@@ -13,7 +12,7 @@ from pyspider_zk.loop import Loop
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.ephemeral import Ephemeral
 
-logger = logging.getLogger("pyspider_zk.presence")
+logger = logging.getLogger(__name__)
 
 
 class Presence:
@@ -57,12 +56,7 @@ class Presence:
         self._loop.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._loop.stop()
         self._connection.stop()
 

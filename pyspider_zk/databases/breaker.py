@@ -7,7 +7,7 @@ from threading import Lock
 
 from pyspider_zk.pauses import doubling, pause_after
 
-logger = logging.getLogger("pyspider_zk.databases")
+logger = logging.getLogger(__name__)
 
 PAUSES = doubling(0.1, 4.0)  # seconds between two questions to one that is unavailable
 

@@ -9,7 +9,7 @@ from pyspider_zk.databases.guarded import guarded
 from pyspider_zk.errors import DatabaseAway
 from pyspider_zk.outage import Outage
 
-logger = logging.getLogger("pyspider_zk.existing")
+logger = logging.getLogger(__name__)
 
 FRESH = 1.0
 """Seconds for which an answer serves."""

@@ -15,7 +15,7 @@ from itertools import count, islice
 from threading import Condition, RLock
 from typing import Any
 
-from pyspider_zk.errors import BadMessage
+from pyspider_zk.errors import BadMessage, brief
 from pyspider_zk.queues.api import (
     DeadLetter,
     Delivery,
@@ -30,7 +30,7 @@ from pyspider_zk.queues.codec import decode, decode_record, encode, encode_recor
 from pyspider_zk.queues.names import QueueKind, slot_queue
 from pyspider_zk.queues.offsets import Offsets, gather, unpack
 from pyspider_zk.queues.parking_names import in_order
-from pyspider_zk.queues.routing import RoutedMessage, brief, route
+from pyspider_zk.queues.routing import RoutedMessage, route
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pyspider_zk.errors import BadMessage
+from pyspider_zk.errors import BadMessage, brief
 from pyspider_zk.queues.api import Delivery, Parked, ParkingMove, SlotBacklog, published
 from pyspider_zk.queues.codec import decode, encode
 from pyspider_zk.queues.names import slot_queue
@@ -22,7 +22,6 @@ from pyspider_zk.queues.redis_link import (
     parked_key,
     slot_number,
 )
-from pyspider_zk.queues.routing import brief
 
 log = logging.getLogger(__name__)
 

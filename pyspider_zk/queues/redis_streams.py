@@ -23,7 +23,7 @@ from typing import Any
 
 import redis
 
-from pyspider_zk.errors import Unavailable
+from pyspider_zk.errors import Unavailable, brief
 from pyspider_zk.queues import caps
 from pyspider_zk.queues.api import DeadLetter, Delivery, Message, SlotBacklog
 from pyspider_zk.queues.backpressure import Backpressure, SlotQueue, Wait
@@ -41,7 +41,6 @@ from pyspider_zk.queues.redis_link import (
     slot_number,
 )
 from pyspider_zk.queues.redis_wake_ups import LATEST
-from pyspider_zk.queues.routing import brief
 
 STRAY = 1000  # names that one command takes out of it
 FOUND_AGAIN = 64  # slots of a member that each read looks into whatever the set says

@@ -20,7 +20,7 @@ from pyspider_zk.listening import Listener, check_listening, is_loopback
 from pyspider_zk.rpc.caller import NOBODY, Caller
 from pyspider_zk.rpc.proof import ANSWER_HEADER, SCHEME, Call, Prover, check_user
 
-logger = logging.getLogger("pyspider_zk.rpc")
+logger = logging.getLogger(__name__)
 
 WINDOW = 300.0  # seconds that the clocks of caller and member may differ by
 

@@ -6,7 +6,7 @@ import threading
 import time
 from contextlib import suppress
 
-logger = logging.getLogger("pyspider_zk.rpc")
+logger = logging.getLogger(__name__)
 
 READ_LIMIT = 30.0  # seconds that a call may take to arrive
 HOLD_UP = 1.0  # seconds that the answer to a wrong secret waits

@@ -21,7 +21,7 @@ from pyspider_zk.errors import ClusterError
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.rpc.client import Credentials, call
 
-logger = logging.getLogger("pyspider_zk.router")
+logger = logging.getLogger(__name__)
 
 Counters = dict[str, dict[str, Any]]
 

@@ -24,7 +24,7 @@ from pyspider_zk.rpc.peers import READ_LIMIT, Peers, ReceivingCalls
 from pyspider_zk.rpc.proof import ANSWER_HEADER, digest
 from pyspider_zk.rpc.tls import NoTls, accepted
 
-logger = logging.getLogger("pyspider_zk.rpc")
+logger = logging.getLogger(__name__)
 
 POLL = 0.1  # seconds until a stop is noticed
 BODY_LIMIT = 16 * 2**20  # bytes of a call, once inflated too

@@ -9,8 +9,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyspider_zk.databases.tables import drop_table
-from pyspider_zk.jobs.operations import Operation, check_arguments, check_operation, with_delete
-from pyspider_zk.jobs.requests import Work
+from pyspider_zk.jobs.operations import (
+    Operation,
+    Work,
+    check_arguments,
+    check_operation,
+    with_delete,
+)
 from pyspider_zk.jobs.stages import OperationRefused, ProjectTarget, Stage
 from pyspider_zk.projects.names import check_project_name
 from pyspider_zk.projects.rows import ACTIVE

@@ -11,7 +11,7 @@ from pyspider_zk.webui.accounts import account_faults, configured
 from pyspider_zk.webui.roles import Role
 from pyspider_zk.webui.users import read_users
 
-logger = logging.getLogger("pyspider_zk.webui")
+logger = logging.getLogger(__name__)
 
 LISTENER = Listener(
     name="the web UI",

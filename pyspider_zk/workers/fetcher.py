@@ -20,12 +20,12 @@ from pyspider_zk.components.identity import presence
 from pyspider_zk.components.signals import on_signals
 from pyspider_zk.components.wiring import current_settings
 from pyspider_zk.config import Settings
-from pyspider_zk.errors import BadMessage, ClusterError, ConfigError
+from pyspider_zk.errors import BadMessage, ClusterError, ConfigError, brief
 from pyspider_zk.listening import Listener
 from pyspider_zk.loop import Loop
 from pyspider_zk.queues.back_off import BackOff
 from pyspider_zk.queues.checked import CheckedQueue
-from pyspider_zk.queues.packs import brief, check_fetchable, check_named, failed_page, named
+from pyspider_zk.queues.packs import check_fetchable, check_named, failed_page, named
 from pyspider_zk.queues.resilient import LOOK, ResilientQueue, SendBuffer
 from pyspider_zk.rpc.admission import admission_of
 from pyspider_zk.rpc.server import RpcServer

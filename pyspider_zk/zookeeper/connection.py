@@ -43,7 +43,7 @@ _AWAY = (
 )
 _FOLLOWS_ANOTHER_FAULT = (RolledBackError, RuntimeInconsistency)
 
-logger = logging.getLogger("pyspider_zk.connection")
+logger = logging.getLogger(__name__)
 _kazoo_logger = logging.getLogger("pyspider_zk.kazoo")
 
 

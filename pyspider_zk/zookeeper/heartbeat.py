@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspider_zk.zookeeper.session import Change, Session
 
-logger = logging.getLogger("pyspider_zk.session")
+logger = logging.getLogger(__name__)
 
 OnChange = Callable[[Change], object]
 """Called on the heartbeat's thread; must not block, so it should only post."""
@@ -60,6 +60,8 @@ class Heartbeat:
         with self._lock:
             self._listeners = tuple(one for one in self._listeners if one != listener)
 
+    # No ``Loop``: each turn takes one change, in order, and what wakes it is the queue itself. The
+    # session, which puts them under its lock, would have to know whom to wake besides.
     def _run(self) -> None:
         while not self._stopping.is_set():
             try:

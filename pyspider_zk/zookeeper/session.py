@@ -13,7 +13,7 @@ from kazoo.exceptions import SessionExpiredError
 from pyspider_zk.zookeeper.session_times import Times
 from pyspider_zk.zookeeper.wire import Wire
 
-logger = logging.getLogger("pyspider_zk.session")
+logger = logging.getLogger(__name__)
 
 DOUBLINGS = 10  # of a server's time to answer, at most: an outage has any number of tries
 

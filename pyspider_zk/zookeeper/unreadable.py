@@ -4,7 +4,7 @@ import logging
 import threading
 from collections.abc import Mapping
 
-logger = logging.getLogger("pyspider_zk.unreadable")
+logger = logging.getLogger(__name__)
 
 MOST = 1000  # paths that are remembered; other programs could create any number
 LONGEST = 300  # characters of a reason that are kept

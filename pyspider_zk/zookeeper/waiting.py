@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.zookeeper.clock import boottime
 
-logger = logging.getLogger("pyspider_zk.waiting")
+logger = logging.getLogger(__name__)
 
 LOOK = 5.0  # seconds; watches are hints, so check again even if none fired
 RETRY_PAUSE = 0.2  # seconds, while ZooKeeper does not answer

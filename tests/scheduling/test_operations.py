@@ -10,8 +10,8 @@ from pyspider.database.sqlite.taskdb import TaskDB
 from pyspider_zk.errors import ClusterError, DatabaseAway, FenceClosed
 from pyspider_zk.jobs.execution import TRIES, JobWork
 from pyspider_zk.jobs.model import Outcome
+from pyspider_zk.jobs.operations import PROJECTS_LIMIT
 from pyspider_zk.jobs.progress import Progress
-from pyspider_zk.jobs.requests import PROJECTS_LIMIT
 from pyspider_zk.projects.rows import ACTIVE, STATUSES
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.names import QueueKind
