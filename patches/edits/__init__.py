@@ -3,6 +3,7 @@
 from edits import (
     commands,
     crawled,
+    databases,
     doors,
     fetcher,
     language,
@@ -24,6 +25,7 @@ EDITS: tuple[Edit | Span, ...] = (
     *libraries.EDITS,
     *processes.EDITS,
     *sqlite.EDITS,
+    *databases.EDITS,
     *queues.EDITS,
     *processor.EDITS,
     *fetcher.EDITS,
@@ -36,3 +38,5 @@ EDITS: tuple[Edit | Span, ...] = (
     *webdav.EDITS,
     *commands.EDITS,
 )
+
+REMOVED = databases.REMOVED

@@ -1,0 +1,78 @@
+"""Database servers by their URLs: which there are, and what they need.
+
+Added by pyspider-zk. No error names a URL, for it may hold a password.
+"""
+
+from importlib import import_module
+from importlib.util import find_spec
+
+UNSUPPORTED = {"mongodb": "MongoDB", "elasticsearch": "Elasticsearch", "es": "Elasticsearch"}
+REMEDY = "use sqlite, PostgreSQL or MariaDB (docs/guide.md, Databases)"
+
+PACKAGES = {
+    "sqlalchemy": "SQLAlchemy",
+    "psycopg": "psycopg[binary]",
+    "pymysql": "PyMySQL",
+    "mysqlconnector": "mysql-connector-python",
+}
+"""What installs a module or driver."""
+
+CLASSES = {"taskdb": "TaskDB", "projectdb": "ProjectDB", "resultdb": "ResultDB"}
+
+
+class UnsupportedDatabase(LookupError):
+    """A database that pyspider cannot use here; the message names the remedy."""
+
+
+class MissingDriver(ImportError):
+    """A database whose driver is not installed; the message names the remedy."""
+
+
+def unsupported(engine):
+    """Return the error for an engine that is not supported any more."""
+    return UnsupportedDatabase(f"{UNSUPPORTED[engine]} is not supported: {REMEDY}")
+
+
+def connect(engine, driver, kind, url):
+    """Connect to a server.
+
+    Args:
+        engine: ``mysql`` or ``sqlalchemy``.
+        driver: SQLAlchemy's name for it: ``postgresql``, ``mysql+pymysql``; empty for ``mysql``.
+        kind: ``taskdb``, ``projectdb`` or ``resultdb``.
+        url: the whole URL.
+
+    Raises:
+        MissingDriver: what is needed is not installed.
+        UnsupportedDatabase, ValueError: the URL is none that can work.
+    """
+    if engine == "sqlalchemy" and not driver:
+        raise UnsupportedDatabase(f"sqlalchemy+{kind}:// names no database: {REMEDY}")
+    need("sqlalchemy")
+    connections = import_module("pyspider.database.sqlalchemy.connections")
+    address = f"{driver or 'mysql'}://{url.partition('://')[2]}"
+    if engine == "mysql":
+        address = with_defaults(connections.parse(address), kind)
+    need(connections.parse(address).get_driver_name())
+    module = import_module(f"pyspider.database.sqlalchemy.{kind}")
+    return getattr(module, CLASSES[kind])(address)
+
+
+def need(name):
+    """Raise MissingDriver if a module or driver is not installed."""
+    module = name.replace("mysqlconnector", "mysql")
+    if name in PACKAGES and find_spec(module) is None:
+        raise MissingDriver(
+            f"the package {PACKAGES[name]} is missing, which this database needs; the extras"
+            " postgresql, mysql and sqlalchemy say which (docs/guide.md, Databases)"
+        )
+
+
+def with_defaults(address, kind):
+    """Return the URL of a ``mysql://`` with what pyspider takes if it is not said."""
+    filled = address.set(
+        username=address.username or "root",
+        host=address.host or "localhost",
+        database=address.database or kind,
+    )
+    return filled.render_as_string(hide_password=False)
