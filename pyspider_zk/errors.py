@@ -65,7 +65,7 @@ class DatabaseAway(Unavailable):
 
 
 class Refused(Unavailable):
-    """ZooKeeper or the message queue refuses our login, or we its certificate.
+    """ZooKeeper, the message queue or a database refuses our login, or we its certificate.
 
     To what runs it is as if nobody answered, and may mend itself; what starts ends.
     """

@@ -34,7 +34,14 @@ def unsupported(engine):
 
 
 def connect(engine, driver, kind, url):
-    """Connect to a server.
+    """Connect to a server; raises as `address` does, and what SQLAlchemy raises."""
+    known = address(engine, driver, kind, url)
+    module = import_module(f"pyspider.database.sqlalchemy.{kind}")
+    return getattr(module, CLASSES[kind])(known.render_as_string(hide_password=False))
+
+
+def address(engine, driver, kind, url):
+    """Return SQLAlchemy's URL of a database; nothing is connected.
 
     Args:
         engine: ``mysql`` or ``sqlalchemy``.
@@ -50,12 +57,9 @@ def connect(engine, driver, kind, url):
         raise UnsupportedDatabase(f"sqlalchemy+{kind}:// names no database: {REMEDY}")
     need("sqlalchemy")
     connections = import_module("pyspider.database.sqlalchemy.connections")
-    address = f"{driver or 'mysql'}://{url.partition('://')[2]}"
-    if engine == "mysql":
-        address = with_defaults(connections.parse(address), kind)
-    need(connections.parse(address).get_driver_name())
-    module = import_module(f"pyspider.database.sqlalchemy.{kind}")
-    return getattr(module, CLASSES[kind])(address)
+    found = connections.parse(f"{driver or 'mysql'}://{url.partition('://')[2]}")
+    need(found.get_driver_name())
+    return with_defaults(found, kind) if engine == "mysql" else found
 
 
 def need(name):
@@ -63,16 +67,15 @@ def need(name):
     module = name.replace("mysqlconnector", "mysql")
     if name in PACKAGES and find_spec(module) is None:
         raise MissingDriver(
-            f"the package {PACKAGES[name]} is missing, which this database needs; the extras"
-            " postgresql, mysql and sqlalchemy say which (docs/guide.md, Databases)"
+            f"the package {PACKAGES[name]} is missing, which this database needs: install"
+            " requirements/postgresql.txt or mysql.txt of pyspider-zk (docs/guide.md, Databases)"
         )
 
 
-def with_defaults(address, kind):
+def with_defaults(found, kind):
     """Return the URL of a ``mysql://`` with what pyspider takes if it is not said."""
-    filled = address.set(
-        username=address.username or "root",
-        host=address.host or "localhost",
-        database=address.database or kind,
+    return found.set(
+        username=found.username or "root",
+        host=found.host or "localhost",
+        database=found.database or kind,
     )
-    return filled.render_as_string(hide_password=False)

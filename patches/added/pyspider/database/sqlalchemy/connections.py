@@ -122,10 +122,12 @@ def parse(url):
     try:
         parsed = sqlalchemy.make_url(url)
     except (ArgumentError, ValueError):
+        parsed = None
+    if parsed is None or "@" in (parsed.host or ""):
         raise ValueError(
             "a database's URL is scheme://user:password@host:port/database, with the special"
             " characters of user and password %-encoded"
-        ) from None
+        )
     dialect, _, driver = parsed.drivername.partition("+")
     dialect = {"mariadb": "mysql", "postgres": "postgresql"}.get(dialect, dialect)
     known = DRIVERS.get(dialect, ())
