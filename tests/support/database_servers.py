@@ -31,13 +31,17 @@ class DatabaseServer(Server):
     """A server of databases, in a folder of its own outside of pytest's, which is for us alone.
 
     What it holds need not outlive the machine, so it never waits for the disk.
+
+    Args:
+        pem: file of a certificate and its key, to speak TLS with as well; None: it speaks none.
     """
 
     start_patience = 60.0
     stop_patience = 10.0
     scheme: ClassVar[str]  # of SQLAlchemy's URLs
 
-    def __init__(self) -> None:
+    def __init__(self, pem: Path | None = None) -> None:
+        self._pem = pem
         super().__init__(Path(tempfile.mkdtemp(prefix=f"test-{self.name.lower()}-")))
 
     def remove(self) -> None:
@@ -56,6 +60,14 @@ class DatabaseServer(Server):
         """Return pyspider's URL for a database of a kind: ``task``, ``project`` or ``result``."""
         login = f"{USER}:{quote(PASSWORD, safe='')}@{self.address}"
         return f"{scheme or f'sqlalchemy+{self.scheme}'}+{kind}db://{login}/{database}"
+
+    def _own_pem(self) -> Path:
+        """Return a copy of the certificate that the server can read, and nobody else."""
+        assert self._pem
+        own = self.folder / "server.pem"
+        own.write_bytes(self._pem.read_bytes())
+        own.chmod(0o600)
+        return own
 
     def end_connections(self) -> None:
         """End all connections but the one that asks."""
@@ -108,6 +120,9 @@ class PostgresServer(DatabaseServer):
             "fsync": "off",
             "max_connections": "200",
         }
+        if self._pem:
+            own = str(_for_nobody(self._own_pem()))
+            options |= {"ssl": "on", "ssl_cert_file": own, "ssl_key_file": own}
         settings = [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
         server = [postgresql("postgres"), "-D", str(self._data), "-p", str(port)]
         return [*_unprivileged("--pdeathsig", "KILL"), *server, *settings]
@@ -116,10 +131,8 @@ class PostgresServer(DatabaseServer):
         initdb = postgresql("initdb")
         password = self.folder / "password"
         password.write_text(PASSWORD, encoding="utf-8")
-        if os.geteuid() == 0:
-            nobody = pwd.getpwnam(NOBODY)
-            for path in (self.folder, password):
-                os.chown(path, nobody.pw_uid, nobody.pw_gid)
+        for path in (self.folder, password):
+            _for_nobody(path)
         options = ["-U", USER, f"--pwfile={password}", "-A", "scram-sha-256", "-E", "UTF8"]
         command = [*_unprivileged(), initdb, *options, "--locale=C.UTF-8", "--no-sync"]
         subprocess.run([*command, "-D", self._data], check=True, stdout=subprocess.DEVNULL)
@@ -171,6 +184,9 @@ class MariaServer(DatabaseServer):
             "innodb-flush-log-at-trx-commit": 0,
             "skip-name-resolve": 1,
         }
+        if self._pem:
+            own = self._own_pem()
+            options |= {"ssl-cert": own, "ssl-key": own}
         settings = [f"--{name}={value}" for name, value in options.items()]
         return [mariadb("mariadbd"), "--no-defaults", *as_root, *settings]
 
@@ -194,6 +210,14 @@ class MariaServer(DatabaseServer):
         except pymysql.OperationalError:
             return False
         return True
+
+
+def _for_nobody(path: Path) -> Path:
+    """Give a file to who runs what must not run as root."""
+    if os.geteuid() == 0:
+        nobody = pwd.getpwnam(NOBODY)
+        os.chown(path, nobody.pw_uid, nobody.pw_gid)
+    return path
 
 
 def _unprivileged(*options: str) -> list[str]:
