@@ -98,6 +98,22 @@ def test_the_guide_has_those_statements() -> None:
         assert statement.format(f"{quotes}news_de{quotes}") in text
 
 
+NAMES = ["a%b", 'a"b', "a`b", "a b", "é", "select", "x' --"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_database_is_made_whatever_it_is_called(server_backend: Databases, name: str) -> None:
+    server, scheme = server_backend.server, server_backend.scheme
+    assert server
+    project = connect_database(server.url("project", quote(name), scheme))
+    project.insert("p1", {"status": "STOP"})
+    project.close()
+    again = connect_database(server.url("project", quote(name), scheme))
+    assert [row["name"] for row in again.get_all()] == ["p1"]
+    again.drop("p1")
+    again.close()
+
+
 # --- TLS ----------------------------------------------------------------------------------------
 
 BY_TLS = {PostgresServer: "sslmode=verify-full&sslrootcert={}", MariaServer: "ssl_ca={}"}

@@ -19,6 +19,7 @@ DRIVERS = {
 """What is tested; the first is used if the URL names none."""
 
 CONNECT_PATIENCE = 3  # seconds until one that does not answer counts as away
+LINK_PATIENCE = 10  # seconds until what was sent must have arrived
 READ_PATIENCE = 60  # seconds that the answer to a statement may take, where the client can tell
 
 OPTIONS = {
@@ -26,7 +27,7 @@ OPTIONS = {
     "psycopg": {
         "connect_timeout": CONNECT_PATIENCE,
         "client_encoding": "utf8",
-        "tcp_user_timeout": READ_PATIENCE * 1000,
+        "tcp_user_timeout": LINK_PATIENCE * 1000,
         "prepare_threshold": None,
     },
     "pymysql": {
@@ -147,7 +148,9 @@ def make_engine(url):
         url,
         connect_args=options,
         isolation_level="AUTOCOMMIT",
+        skip_autocommit_rollback=True,  # a round trip for nothing
         pool_pre_ping=True,
+        pool_recycle=3600,  # before a firewall forgets them
         hide_parameters=True,
     )
     if engine.dialect.name == "mysql":
@@ -189,7 +192,7 @@ def create_database(url):
     try:
         name = engine.dialect.identifier_preparer.quote_identifier(url.database)
         with engine.connect() as connection:
-            connection.exec_driver_sql(f"CREATE DATABASE {name} {content}".replace("%", "%%"))
+            connection.exec_driver_sql(f"CREATE DATABASE {name} {content}")
     finally:
         engine.dispose()
 
