@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from pyspider_zk.demo import site
 from pyspider_zk.errors import MissingService
 from pyspider_zk.local import programs
+from tests.support import database_programs
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM_MISSING = "Chromium is missing; Debian: apt install chromium"
@@ -33,6 +34,9 @@ def checks(purpose: str) -> Iterator[tuple[str, Callable[[], object]]]:
         yield "npm", npm
     if purpose == "demo" and not (os.environ.get("SITE") or os.environ.get("START_URL")):
         yield "python3-doc", site.documentation
+    if purpose == "test":
+        yield "postgresql", lambda: database_programs.postgresql("postgres")
+        yield "mariadb-server", lambda: database_programs.mariadb("mariadbd")
     if purpose == "browser":
         yield "chromium", browser
     if purpose == "chaos":

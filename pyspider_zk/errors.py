@@ -80,7 +80,7 @@ class DatabaseAway(Unavailable):
 
 
 class Refused(Unavailable):
-    """ZooKeeper or the message queue refuses our login, or we its certificate.
+    """ZooKeeper, the message queue or a database refuses our login, or we its certificate.
 
     A running process treats it like an outage; a starting one ends.
     """

@@ -3,6 +3,7 @@
 from edits import (
     commands,
     crawled,
+    databases,
     fetcher,
     language,
     libraries,
@@ -25,6 +26,7 @@ EDITS: tuple[Edit | Span, ...] = (
     *libraries.EDITS,
     *processes.EDITS,
     *sqlite.EDITS,
+    *databases.EDITS,
     *queues.EDITS,
     *processor.EDITS,
     *fetcher.EDITS,
@@ -38,3 +40,5 @@ EDITS: tuple[Edit | Span, ...] = (
     *webdav.EDITS,
     *commands.EDITS,
 )
+
+REMOVED = databases.REMOVED

@@ -18,6 +18,7 @@ from pyspider_zk.cli.log_lines import keep_lines_apart
 from pyspider_zk.cli.stock import ALONE, CLUSTER_CLASSES, ClusterContext, set_apart
 from pyspider_zk.components.wiring import ZOOKEEPER_OPTION
 from pyspider_zk.config import SECTION, settings_from
+from pyspider_zk.databases.urls import faults as database_faults
 from pyspider_zk.errors import ClusterError, ConfigError
 from pyspider_zk.queues.connect import connect
 
@@ -186,6 +187,9 @@ def _report(ctx: click.Context, params: Mapping[str, Any]) -> None:
     faults = [*findings.faults, *_settings_faults(params)]
     if _needs_queue(ctx, params["config"]):
         faults.extend(_queue_faults(params))
+    if (ctx.invoked_subcommand or "all") in ("all", "up", *CLUSTER_CLASSES):
+        given = ctx.meta.get(URLS, {})
+        faults.extend(database_faults({kind: url for kind, url in given.items() if url}))
     if faults:
         raise ConfigError(faults)
 

@@ -9,23 +9,36 @@ from pyspider.libs.utils import Get
 
 from pyspider_zk.databases.breaker import Breaker
 from pyspider_zk.databases.guarded import is_certain
+from pyspider_zk.errors import Refused
 
 DATABASES = ("taskdb", "projectdb", "resultdb")
 
 AWAY = {"OperationalError", "InterfaceError", "ConnectionError", "ConnectionFailure", "OSError"}
 """Families of errors that mean, while one connects, that nobody answers; in whichever library."""
 
+REFUSALS = ("authentication failed", "no pg_hba.conf entry", "Access denied for user")
+"""What PostgreSQL and MariaDB say to a login that is not right, in the family of those errors."""
+
 
 def connect_patiently(
     connect: Callable[[], Any], breaker: Breaker, wait: Callable[[float], Any]
 ) -> Any:
-    """Connect; blocks until the database answers. What is no outage is raised."""
+    """Connect; blocks until the database answers. What is no outage is raised.
+
+    Raises:
+        Refused: the database refuses the login in its URL.
+    """
     while True:
         try:
             database = connect()
         except Exception as error:
             if not _means_away(error):
                 raise
+            if any(words in str(error) for words in REFUSALS):
+                raise Refused(
+                    f"{breaker.name} refuses the login: {getattr(error, 'orig', error)}; put the"
+                    " right user and password into its URL, special characters %-encoded"
+                ) from error
             breaker.failed(error)
             wait(breaker.left)
         else:

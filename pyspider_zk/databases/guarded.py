@@ -178,7 +178,7 @@ def probe(database: Any) -> None:
         database._execute("ROLLBACK")
     if hasattr(database, "_list_project"):
         database._list_project()
-        _delete_nothing(database, next(iter(database.projects), None))
+        _write_nothing(database, next(iter(database.projects), None))
     elif hasattr(database, "check_update"):
         database.get(NOBODY, fields=["name"])
         database.update(NOBODY, {"comments": ""})
@@ -188,8 +188,12 @@ def probe(database: Any) -> None:
         database.get(NOBODY, NOBODY, fields=["taskid"])
 
 
-def _delete_nothing(database: Any, project: str | None) -> None:
-    if project is not None and hasattr(database, "_delete"):
+def _write_nothing(database: Any, project: str | None) -> None:
+    if project is None:
+        return
+    if hasattr(database, "write_nothing"):
+        database.write_nothing(project)
+    elif hasattr(database, "_delete"):
         database._delete(database._tablename(project), where="1=0")
 
 
