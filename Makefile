@@ -8,9 +8,10 @@ STAMP := .venv/.installed
 SOURCES := .ci/venv setup.py pyproject.toml $(wildcard requirements/*.txt) $(shell find patches -type f -not -path '*/.*' -not -path '*/__pycache__/*')
 SUITE := not attack and not chaos and not poison and not outage and not fuzz and not soak
 UNMARKED := $(SUITE) and not zk and not redis and not postgresql and not mariadb and not browser and not slow
-PARALLEL = -n $(WORKERS) --dist loadfile
+PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-# Workers; most tests wait for a service, so there may be more than cores.
+# Workers; most tests wait for a service, so there may be more than cores. conftest puts the files that
+# take long first, which stays so without reordering.
 WORKERS ?= 4
 
 .PHONY: help attack demo up test lint check audit lock chaos poison outages fuzz soak docs pictures clean
@@ -40,7 +41,7 @@ demo: prepare-demo $(STAMP)
 up: prepare-test $(STAMP)
 	$(BIN)/pyspider-zk up
 
-test: prepare-test prepare-browser $(STAMP)
+test: prepare-test prepare-databases prepare-browser prepare-chaos $(STAMP)
 	$(BIN)/python -m pytest -m '$(SUITE)' $(PARALLEL)
 
 lint: prepare-test $(STAMP)
@@ -93,8 +94,8 @@ docs: prepare-test $(STAMP)
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis test-output
 
-.PHONY: prepare-demo prepare-test prepare-browser prepare-chaos
-prepare-demo prepare-test prepare-browser prepare-chaos: prepare-%:
+.PHONY: prepare-demo prepare-test prepare-databases prepare-browser prepare-chaos
+prepare-demo prepare-test prepare-databases prepare-browser prepare-chaos: prepare-%:
 	@.ci/prepare $*
 
 $(STAMP): $(SOURCES) | prepare-test

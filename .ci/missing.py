@@ -1,7 +1,7 @@
 """Print the Debian packages that this machine lacks, or the remedies for other systems.
 
-Usage: ``python3 .ci/missing.py packages|remedies [demo|browser|chaos]``. Needs nothing but Python:
-it runs before there is a virtual environment, and asks the product's own search.
+Usage: ``python3 .ci/missing.py packages|remedies [demo|databases|browser|chaos|all]``. Needs nothing but
+Python: it runs before there is a virtual environment, and asks the product's own search.
 """
 
 import os
@@ -32,14 +32,14 @@ def checks(purpose: str) -> Iterator[tuple[str, Callable[[], object]]]:
     yield "python3-venv", venv
     if not os.environ.get("PYSPIDER_ASSETS"):
         yield "npm", npm
-    if purpose == "demo" and not (os.environ.get("SITE") or os.environ.get("START_URL")):
+    if purpose in ("demo", "all") and not (os.environ.get("SITE") or os.environ.get("START_URL")):
         yield "python3-doc", site.documentation
-    if purpose == "test":
+    if purpose in ("databases", "all"):
         yield "postgresql", lambda: database_programs.postgresql("postgres")
         yield "mariadb-server", lambda: database_programs.mariadb("mariadbd")
-    if purpose == "browser":
+    if purpose in ("browser", "all"):
         yield "chromium", browser
-    if purpose == "chaos":
+    if purpose in ("chaos", "all"):
         yield "iproute2", lambda: tool("ip")
         yield "nftables", lambda: tool("nft")
 

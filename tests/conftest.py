@@ -15,11 +15,11 @@ import pytest
 import redis
 
 from pyspider_zk.config import Settings
-from pyspider_zk.errors import MissingService
 from pyspider_zk.local.services import RedisServer, Server, ZooKeeperServer
 from tests.support.database_servers import DatabaseServer, MariaServer, PostgresServer
+from tests.support.needed import skip_without_needed
 
-pytest_plugins = ["tests.support.crew_fixtures", "tests.support.world"]
+pytest_plugins = ["tests.support.crew_fixtures", "tests.support.skips", "tests.support.world"]
 
 MARKER_OF = {
     "zookeeper": "zk",
@@ -28,6 +28,7 @@ MARKER_OF = {
     "mariadb": "mariadb",
     "chromium": "browser",
 }
+LONG = ("slow", "browser", "soak")
 
 # Properties are judged by what they say, not by how fast a loaded machine is.
 hypothesis.settings.register_profile("untimed", deadline=None)
@@ -44,13 +45,19 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse a test that uses a service without its marker: unmarked tests need no service."""
+    """Refuse a test that uses a service without its marker: unmarked tests need no service.
+
+    The files that take long come first: at the end of a parallel run no worker waits for another.
+    """
     for item in items:
         for fixture, marker in MARKER_OF.items():
             uses = fixture in getattr(item, "fixturenames", ())
             if uses and item.get_closest_marker(marker) is None:
                 raise pytest.UsageError(f"{item.nodeid} uses {fixture}: mark it {marker}")
+    long = {item.path for item in items if any(map(item.get_closest_marker, LONG))}
+    items.sort(key=lambda item: item.path not in long)
 
 
 @pytest.fixture(scope="session")
@@ -172,10 +179,6 @@ def _serving(server: S) -> Iterator[S]:
 
 
 def _start(server: Server) -> None:
-    """Start the server; without its program skip the test, but fail it in CI."""
-    try:
+    """Start the server; without its program the test skips."""
+    with skip_without_needed():
         server.start()
-    except MissingService as missing:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(str(missing))

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.attack.machines import Machines
-from tests.chaos.network import NotPermitted, check_permission
+from tests.chaos.network import check_permission
+from tests.support.needed import skip_without_needed
 
 _FIGURES = pytest.StashKey[list[str]]()
 
@@ -13,10 +14,8 @@ _FIGURES = pytest.StashKey[list[str]]()
 @pytest.fixture(scope="module")
 def _permitted() -> None:
     """Skip, if this machine permits no namespaces; nothing else is an excuse."""
-    try:
+    with skip_without_needed():
         check_permission()
-    except NotPermitted as reason:
-        pytest.skip(str(reason))
 
 
 @pytest.fixture(scope="module")

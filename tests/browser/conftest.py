@@ -7,10 +7,9 @@ import threading
 from base64 import b64decode
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
@@ -25,9 +24,8 @@ from pyspider_zk.local import programs
 from pyspider_zk.local.folder import Running
 from pyspider_zk.local.services import RedisServer, ZooKeeperServer
 from pyspider_zk.rpc.client import Credentials, call
+from tests.support.needed import skip_without_needed
 from tests.support.running_cluster import up
-
-T = TypeVar("T")
 
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "test-output" / "browser"
@@ -150,7 +148,8 @@ class Web:
 def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
     """Run a cluster with one scheduler."""
     for needed in (programs.java, programs.zookeeper_class_path, programs.redis_server):
-        _or_skip(partial(needed, os.environ))
+        with skip_without_needed():
+            needed(os.environ)
     folder = tmp_path_factory.mktemp("cluster")
     with up(folder, "--schedulers", "1") as running:
         yield Web(running)
@@ -194,7 +193,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("cluster")
     zookeeper, redis = ZooKeeperServer(folder / "zookeeper"), RedisServer(folder / "redis")
     for server in (zookeeper, redis):
-        _or_skip(server.start)
+        with skip_without_needed():
+            server.start()
     options = ["--schedulers", "2", "--zookeeper", f"{zookeeper.address}/pages"]
     try:
         with up(folder, *options, "--message-queue", redis.url) as running:
@@ -210,7 +210,8 @@ def chromium() -> Iterator[Browser]:
 
     For a module only: while it runs, no event loop can run in this thread.
     """
-    program = _or_skip(chromium_program)
+    with skip_without_needed():
+        program = chromium_program()
     with sync_playwright() as playwright:
         yield playwright.chromium.launch(executable_path=program, args=OPTIONS)
 
@@ -295,13 +296,3 @@ def chromium_program() -> str:
         if found := shutil.which(name):
             return found
     raise MissingService("Chromium is missing; Debian: apt install chromium")
-
-
-def _or_skip(find: Callable[[], T]) -> T:
-    """Find or start a program; without it skip the test, but fail it in CI."""
-    try:
-        return find()
-    except MissingService as missing:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(str(missing))

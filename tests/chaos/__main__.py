@@ -11,7 +11,7 @@ from pyspider_zk.errors import MissingService
 from tests.chaos import report
 from tests.chaos.faults import Kind
 from tests.chaos.mutations import MUTATIONS
-from tests.chaos.network import NotPermitted
+from tests.chaos.network import NotPermitted, check_permission
 from tests.chaos.run import Plan, run
 
 NOT_PERMITTED = 77  # EX_NOPERM of sysexits.h
@@ -28,18 +28,23 @@ def main() -> int:
     options = _options()
     if options.check:
         return report.check(options.check)
-    if options.without:
-        os.environ["CHAOS_WITHOUT"] = options.without  # schedulers inherit it
     try:
-        kinds = tuple(options.only or Kind)
-        plan = Plan(options.seconds, options.seed, options.output, options.keep, kinds)
-        return run(replace(plan, calm=options.calm, leases=options.leases))
+        check_permission()
+        return 0 if options.probe else _run(options)
     except NotPermitted as reason:
         print(f"chaos is not permitted here: {reason}", file=sys.stderr)  # noqa: T201
         return NOT_PERMITTED
     except MissingService as missing:
         print(f"chaos cannot run here: {missing}", file=sys.stderr)  # noqa: T201
         return MISSING
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.without:
+        os.environ["CHAOS_WITHOUT"] = options.without  # schedulers inherit it
+    kinds = tuple(options.only or Kind)
+    plan = Plan(options.seconds, options.seed, options.output, options.keep, kinds)
+    return run(replace(plan, calm=options.calm, leases=options.leases))
 
 
 def _options() -> argparse.Namespace:
@@ -52,6 +57,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--calm", type=float, default=0.0, help="seconds between two faults")
     parser.add_argument("--leases", type=_numbers, default=(), metavar="2,4,6", help="per seat")
     parser.add_argument("--without", choices=MUTATIONS, help="take a rule away: must be found out")
+    parser.add_argument("--probe", action="store_true", help="only tell whether a run is permitted")
     parser.add_argument("--check", type=Path, metavar="FOLDER", help="only check a stored history")
     return parser.parse_args()
 

@@ -27,6 +27,7 @@ _CHAIN = "chain {hook}_ {{ type filter hook {hook} priority 0; ip {side} {{ {oth
 HUB_ADDRESS = f"{_PREFIX}.1"
 
 
+_NEEDED = {"ip": "iproute2", "nft": "nftables", "nsenter": "util-linux"}
 _REFUSED = ("Operation not permitted", "Permission denied")
 
 
@@ -56,9 +57,6 @@ class Network:
         self._home = os.open("/proc/self/ns/net", os.O_RDONLY)
 
     def __enter__(self) -> Self:
-        _require("ip", "iproute2")
-        _require("nft", "nftables")
-        _require("nsenter", "util-linux")
         check_permission()
         sweep()
         try:
@@ -142,11 +140,14 @@ def check_permission() -> None:
     """Make one namespace with one packet filter, and remove it.
 
     Raises:
+        MissingService: a program is not installed.
         NotPermitted: the kernel refused, or we are not root.
         subprocess.CalledProcessError: a program failed for another reason; no excuse.
     """
     if os.geteuid() != 0:
         raise NotPermitted("root is needed")
+    for program, package in _NEEDED.items():
+        _require(program, package)
     name = f"pzc{os.getpid()}-probe"
     try:
         _ip("netns", "add", name)

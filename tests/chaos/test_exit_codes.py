@@ -1,5 +1,6 @@
 """Only a machine that permits no namespaces may end a run with the code that says so."""
 
+import os
 import subprocess
 import sys
 
@@ -18,6 +19,7 @@ def exit_code(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> int:
         raise error
 
     monkeypatch.setattr(sys, "argv", ["chaos"])
+    monkeypatch.setattr("tests.chaos.__main__.check_permission", lambda: None)
     monkeypatch.setattr("tests.chaos.__main__.run", failing)
     monkeypatch.setattr("signal.signal", lambda *_: None)
     return main()
@@ -42,6 +44,7 @@ def permission(monkeypatch: pytest.MonkeyPatch, says: str) -> None:
     script = f"import sys; sys.exit({says!r})"
     monkeypatch.setattr(network, "_ip", lambda *_: network._run([sys.executable, "-c", script]))
     monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr(network, "_require", lambda *_: None)
     network.check_permission()
 
 
@@ -62,3 +65,16 @@ def test_whoever_is_not_root_is_not_permitted(monkeypatch: pytest.MonkeyPatch) -
 
     with pytest.raises(NotPermitted, match="root"):
         network.check_permission()
+
+
+@pytest.mark.parametrize("suite", ["tests.chaos", "tests.attack"])
+def test_a_machine_without_a_program_is_no_machine_that_refuses(suite: str) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root is asked for more than to be root")
+    code = f"from {suite}.__main__ import main; import sys; sys.argv[1:] = []; sys.exit(main())"
+    own = os.environ | {"PATH": "/nowhere"}
+
+    done = subprocess.run([sys.executable, "-c", code], env=own, capture_output=True, text=True)
+
+    assert done.returncode == MISSING, done.stderr
+    assert "ip is missing; Debian/Ubuntu: apt install iproute2" in done.stderr

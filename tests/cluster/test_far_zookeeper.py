@@ -66,7 +66,7 @@ def test_a_death_is_noticed_behind_a_long_way(far_crew: Crew):
     far_crew.shared_by(*members[:2])
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("round_trip", [0.32])
 @pytest.mark.parametrize("dies", [0, 2])
 def test_a_death_is_noticed_behind_a_long_way_with_the_times_of_the_defaults(far_crew: Crew, dies):

@@ -1,5 +1,6 @@
 """Larger clusters, at random: what the search cannot visit whole."""
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -61,5 +62,11 @@ class LargeCluster(RuleBasedStateMachine):
             Recovery().check(self.state)
 
 
-LargeCluster.TestCase.settings = settings(max_examples=60, stateful_step_count=50, deadline=None)
-TestLargeCluster = LargeCluster.TestCase
+class TestLargeCluster(LargeCluster.TestCase):
+    settings = settings(max_examples=15, stateful_step_count=50, deadline=None)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+class TestLargeClusterForLong(LargeCluster.TestCase):
+    settings = settings(max_examples=300, stateful_step_count=50, deadline=None)

@@ -2,14 +2,13 @@
 
 import os
 import random
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from pyspider_zk.errors import MissingService
-from tests.fuzz.run import Verdict, fuzz
+from tests.fuzz.run import fuzz
 from tests.fuzz.target import ALL
+from tests.support.needed import skip_without_needed
 
 SEED = os.environ.get("SEED") or str(random.SystemRandom().randrange(10**6))
 SECONDS = 10.0
@@ -26,14 +25,16 @@ pytestmark = [
 
 
 def test_a_cluster_outlives_mutated_input_on_five_surfaces(tmp_path: Path) -> None:
-    verdict = _or_skip(lambda: fuzz(tmp_path, ALL, SECONDS, SEED))
+    with skip_without_needed():
+        verdict = fuzz(tmp_path, ALL, SECONDS, SEED)
 
     assert verdict.good, "\n".join([f"SEED={SEED}", *verdict.lines()])
     assert all(verdict.answers[name].total() > 0 for name in ALL)
 
 
 def test_the_judge_finds_deliberate_faults(tmp_path: Path) -> None:
-    verdict = _or_skip(lambda: fuzz(tmp_path, ("xmlrpc", "http"), SPOILT_SECONDS, SEED, PRELOAD))
+    with skip_without_needed():
+        verdict = fuzz(tmp_path, ("xmlrpc", "http"), SPOILT_SECONDS, SEED, PRELOAD)
 
     told = "\n".join(verdict.findings.values())
     wanted = {
@@ -45,12 +46,3 @@ def test_the_judge_finds_deliberate_faults(tmp_path: Path) -> None:
     }
     assert {part for part in wanted if part not in told} == set(), f"SEED={SEED}"
     assert list((tmp_path / "findings").glob("*.json"))
-
-
-def _or_skip(run: Callable[[], Verdict]) -> Verdict:
-    try:
-        return run()
-    except MissingService as missing:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(str(missing))

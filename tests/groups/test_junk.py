@@ -100,7 +100,10 @@ def test_junk_in_line_holds_no_lock_up(connection, zk_root: str):
     assert len(connection.children(path)) == len(JUNK)
 
 
-def test_arrivals_that_cannot_be_read_are_written_anew(places: Places):
+def test_arrivals_that_cannot_be_read_are_written_anew(
+    places: Places, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("pyspider_zk.zookeeper.waiting.LOOK", 0.1)
     a, b = places.join("a", "b")
     first = Waiter(barrier(a, 2))
     point = barrier(b, 2)

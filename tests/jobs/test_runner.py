@@ -44,6 +44,7 @@ class FlakyQueue(JobQueue):
 
     away = False
     refused = 0
+    looks = 0
 
     def report(
         self, claim: Claim, progress: Mapping[str, Any], needs_cleanup: bool = False
@@ -53,7 +54,9 @@ class FlakyQueue(JobQueue):
 
     def take(self, *args: Any, **kwargs: Any) -> list[Claim]:
         self._refuse()
-        return super().take(*args, **kwargs)
+        taken = super().take(*args, **kwargs)
+        self.looks += 1
+        return taken
 
     def finish(self, *args: Any, **kwargs: Any) -> None:
         self._refuse()
@@ -88,7 +91,7 @@ class JobMember:
         self.connection = Connection(settings)
         self.connection.start()
         tree = Tree(settings.root)
-        path = self.connection.create(f"{tree.members}/{epoch}-x", ephemeral=True)
+        path = self.connection.create(f"{tree.members}/{epoch}-{id(self):x}", ephemeral=True)
         self.claimant: Claimant | None = Claimant(path)
         self.jobs = FlakyQueue(self.connection, tree.jobs, RULES)
         self.runner = JobRunner(

@@ -129,7 +129,9 @@ def command_lines() -> str:
 
 
 @pytest.mark.slow
-def test_strangers_get_nothing_and_commands_need_no_options(tmp_path: Path) -> None:
+def test_strangers_get_nothing_and_commands_need_no_options(
+    tmp_path: Path,
+) -> None:
     with up(tmp_path, "--schedulers", "1") as running:
         lines = command_lines()
         assert open_to_strangers(settings_of(running)) == READABLE_BY_DEFAULT
@@ -151,6 +153,20 @@ def test_strangers_get_nothing_and_commands_need_no_options(tmp_path: Path) -> N
         assert len(others) > 10
         assert [path for path in others if password.encode() in path.read_bytes()] == []
 
+    _lost_password_is_told(tmp_path)
+
+
+def _lost_password_is_told(folder: Path) -> None:
+    """Of servers that were closed with it, and were stopped in order."""
+    (folder / "data" / "zookeeper.password").unlink()
+
+    code, told = run(folder, "up", "--schedulers", "1")
+
+    assert code == 6, told
+    assert "Traceback" not in told
+    assert "zookeeper.password" in told
+    assert "delete" in told
+
 
 @pytest.mark.slow
 def test_what_was_open_before_is_closed_and_kept(tmp_path: Path) -> None:
@@ -162,7 +178,7 @@ def test_what_was_open_before_is_closed_and_kept(tmp_path: Path) -> None:
     with RedisServer(data / "redis") as server, redis.Redis.from_url(server.url) as queue:
         queue.set("kept", "x")
 
-    with up(tmp_path) as running:
+    with up(tmp_path, "--schedulers", "1") as running:
         settings = settings_of(running)
         assert open_to_strangers(settings) == READABLE_BY_DEFAULT
         assert {"/mine/below", "/pyspider-zk/scale"} <= set(znodes(settings))
@@ -171,20 +187,6 @@ def test_what_was_open_before_is_closed_and_kept(tmp_path: Path) -> None:
         with redis.Redis.from_url(url) as queue:
             assert queue.get("kept") == b"x"
     assert "4 znodes of before are closed" in (tmp_path / "out.txt").read_text(encoding="utf-8")
-
-
-@pytest.mark.slow
-def test_a_lost_password_is_told_with_its_remedies(tmp_path: Path) -> None:
-    with up(tmp_path, "--schedulers", "1"):
-        pass
-    (tmp_path / "data" / "zookeeper.password").unlink()
-
-    code, told = run(tmp_path, "up", "--schedulers", "1")
-
-    assert code == 6, told
-    assert "Traceback" not in told
-    assert "zookeeper.password" in told
-    assert "delete" in told
 
 
 def test_who_was_there_first_at_the_birth_of_a_server_is_told(tmp_path: Path) -> None:

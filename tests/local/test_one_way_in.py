@@ -22,12 +22,12 @@ from pyspider.database import connect_database
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.records import Member
 from pyspider_zk.cluster.tree import Tree
-from pyspider_zk.errors import MissingService
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.local import programs
 from pyspider_zk.local.folder import Running
 from pyspider_zk.local.ports import any_free
 from pyspider_zk.zookeeper.access import login
+from tests.support.needed import skip_without_needed
 from tests.support.rpc_url import rpc_url
 from tests.support.running_cluster import PROGRAM, listens, settings_of, up
 
@@ -84,12 +84,8 @@ class Whole:
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
     """Run a cluster with one scheduler and a project."""
     for needed in (programs.java, programs.zookeeper_class_path, programs.redis_server):
-        try:
+        with skip_without_needed():
             needed(os.environ)
-        except MissingService as missing:
-            if os.environ.get("CI"):
-                raise
-            pytest.skip(str(missing))
     folder = tmp_path_factory.mktemp("whole")
     with up(folder, "--schedulers", "1") as running:
         row = {"status": "STOP", "script": "", "group": "", "comments": "", "rate": 1, "burst": 1}

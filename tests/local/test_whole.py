@@ -8,9 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from pyspider_zk.cluster.directory import Directory
+from pyspider_zk.cluster.records import Cluster
+from pyspider_zk.errors import ClusterError
 from pyspider_zk.local.child import tail
 from pyspider_zk.local.folder import running_in
 from pyspider_zk.local.ports import any_free
+from tests.support.running_cluster import settings_of
 
 pytestmark = [
     pytest.mark.zk,
@@ -54,11 +58,28 @@ class Up:
         answer = self.run("status", "--json")
         return json.loads(answer.stdout) if answer.returncode == 0 else {"members": []}
 
+    def cluster(self) -> Cluster | None:
+        """Return what stands in ZooKeeper, None while there is none to ask."""
+        running = running_in(self.data)
+        if running is None:
+            return None
+        try:
+            with Directory(settings_of(running)) as directory:
+                return directory.read()
+        except ClusterError:
+            return None
+
+    def pids(self) -> dict[str, int]:
+        """Return the process of each scheduler, by its name."""
+        cluster = self.cluster()
+        return {each.name: each.pid for each in cluster.members.values()} if cluster else {}
+
     def names(self) -> list[str]:
-        return sorted(member["name"] for member in self.status()["members"])
+        return sorted(self.pids())
 
     def components(self) -> int:
-        return sum(len(found) for found in self.status().get("components", {}).values())
+        cluster = self.cluster()
+        return sum(map(len, cluster.components.values())) if cluster else 0
 
     @property
     def said(self) -> str:
@@ -119,63 +140,33 @@ def test_a_cluster_runs_scales_ends_and_continues(up, eventually):
     assert (after.zookeeper, after.message_queue) == (before.zookeeper, before.message_queue)
     assert up.status()["epoch"] > 0
 
+    assert up.run("scale", "1").returncode == 0
     assert up.end(signal.SIGTERM) == 0
     assert up.left() == []
 
-
-def test_a_number_asked_for_counts_more_than_a_former_scale(up, eventually):
-    up.start()
-    eventually(lambda: len(up.names()) == 3, within=60)
-    assert up.run("scale", "1").returncode == 0
-    assert up.end() == 0
-
-    up.start("--schedulers", "2")
-
+    up.start("--schedulers", "2")  # counts more than the former scale
     eventually(lambda: up.names() == ["up-0", "up-1"], within=60)
 
 
-def test_a_dead_process_is_started_again_and_a_second_up_is_refused(up, eventually, faults):
-    up.start()
-    eventually(lambda: len(up.names()) == 3, within=60)
-    victim = next(member for member in up.status()["members"] if member["name"] == "up-1")
+def test_what_dies_is_started_again_and_nothing_outlives_up(up, eventually, faults):
+    up.start("--schedulers", "2", "--processors", "1")
+    eventually(lambda: len(up.names()) == 2, within=60)
+    victim = up.pids()["up-1"]
+    (redis,) = [pid for pid, name in processes(up.folder) if "redis-server" in name]
 
-    faults.kill(victim["pid"])
-
+    faults.kill(victim)
     eventually(lambda: "scheduler-up-1 ended unexpectedly (signal 9)" in up.said)
-    eventually(lambda: born_again(up, victim), within=60)
+    eventually(lambda: up.pids().get("up-1", victim) != victim, within=60)
+
+    faults.kill(redis)
+    eventually(lambda: "Redis ended unexpectedly" in up.said)
+    eventually(lambda: up.status().get("queues"))
 
     second = up.run("up")
     assert second.returncode == 1
     assert f"pid {up.process.pid}" in second.stderr
 
-    assert up.end() == 0
-    assert up.left() == []
-
-
-def test_a_killed_up_leaves_no_process(up, eventually, faults):
-    up.start()
-    eventually(lambda: len(up.names()) == 3, within=60)
-
     faults.kill(up.process.pid)
     up.process.wait()
-
     eventually(lambda: up.left() == [])
     assert running_in(up.data) is None
-
-
-def test_a_server_that_dies_is_started_again(up, eventually, faults):
-    up.start()
-    eventually(lambda: len(up.names()) == 3, within=60)
-    (redis,) = [pid for pid, name in processes(up.folder) if "redis-server" in name]
-
-    faults.kill(redis)
-
-    eventually(lambda: "Redis ended unexpectedly" in up.said)
-    eventually(lambda: up.status().get("queues"))
-    assert up.end() == 0
-    assert up.left() == []
-
-
-def born_again(up, victim):
-    same = [member for member in up.status()["members"] if member["name"] == victim["name"]]
-    return [member["pid"] for member in same] not in ([], [victim["pid"]])

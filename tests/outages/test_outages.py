@@ -1,13 +1,12 @@
 """Services away for a time: no process ends, nothing is buried or lost, and it soon goes on."""
 
-import os
 from pathlib import Path
 
 import pytest
 
-from pyspider_zk.errors import MissingService
 from tests.outages.run import QUICK_TIMES, run
 from tests.outages.ways import WAYS, parse
+from tests.support.needed import skip_without_needed
 
 SECONDS = 8.0
 """Longer than the lease and the session of these clusters, and than every pause between tries."""
@@ -31,12 +30,8 @@ TOLD = (
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_crawl_goes_on_when_what_was_away_returns(tmp_path: Path) -> None:
-    try:
+    with skip_without_needed():
         verdict = run(tmp_path / "cluster", list(map(parse, TOLD)), SECONDS, QUICK_TIMES)
-    except MissingService as missing:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(str(missing))
 
     assert verdict.faults() == []
     assert len(verdict.outages) == len(TOLD)

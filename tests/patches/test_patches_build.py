@@ -78,15 +78,22 @@ def test_the_wheel_has_what_is_not_python(built: Path) -> None:
     assert not [name for name in files if name.endswith(".swp")]
 
 
-def test_it_is_built_again_and_without_an_index_from_given_files(
+def test_it_is_built_again_from_given_files_without_a_trace(
     built: Path, shelf: Path, tmp_path: Path
 ) -> None:
+    """Without an index; and the source folder is left as it was."""
+    source = tmp_path / "patches"
+    shutil.copytree(PATCHES, source, ignore=shutil.ignore_patterns("__pycache__"))
+    before = {path for path in source.rglob("*") if path.is_file()}
     given = str(shelf / "pyspider-0.3.10.tar.gz")
     offline = ("--no-index", "--find-links", str(shelf))
-    nowhere = {"PATH": "", "https_proxy": "http://127.0.0.1:1"}
+    nowhere = {"PATH": "", "https_proxy": "http://127.0.0.1:1", "PYTHONDONTWRITEBYTECODE": "1"}
     files = {"PYSPIDER_SDIST": given, "PYSPIDER_ASSETS": str(shelf)}
-    again = wheel(PATCHES, tmp_path, *offline, **files, **nowhere)
+
+    again = wheel(source, tmp_path / "wheel", *offline, **files, **nowhere)
+
     assert contents(again) == contents(built)
+    assert {path for path in source.rglob("*") if path.is_file()} == before
 
 
 def test_the_sdist_is_fetched_whatever_backend_the_calling_pip_names(
@@ -97,18 +104,6 @@ def test_the_sdist_is_fetched_whatever_backend_the_calling_pip_names(
         monkeypatch.setenv(f"{prefix}BUILD_BACKEND", "backend")
 
     sdist.check(sdist.download(tmp_path))
-
-
-def test_the_source_folder_is_left_as_it_was(shelf: Path, tmp_path: Path) -> None:
-    source = tmp_path / "patches"
-    shutil.copytree(PATCHES, source, ignore=shutil.ignore_patterns("__pycache__"))
-    before = {path for path in source.rglob("*") if path.is_file()}
-    given = {
-        "PYSPIDER_SDIST": str(shelf / "pyspider-0.3.10.tar.gz"),
-        "PYSPIDER_ASSETS": str(shelf),
-    }
-    wheel(source, tmp_path / "wheel", PYTHONDONTWRITEBYTECODE="1", **given)
-    assert {path for path in source.rglob("*") if path.is_file()} == before
 
 
 def test_an_edit_that_does_not_fit_fails_the_build_by_its_name(shelf: Path, tmp_path: Path) -> None:

@@ -9,19 +9,20 @@ import time
 from pathlib import Path
 
 from tests.poison.catalogue import everything, groups, order, sample
+from tests.poison.entry import Poison
 from tests.poison.run import culprits, run, say
 
 
 def main() -> int:
-    """Run; return 0 if nothing was wrong."""
+    """Run; return 0 if nothing was wrong, 1 if something was, 2 if there is nothing to put in."""
     asked = _arguments()
-    logging.getLogger("pyspider_zk").setLevel(logging.CRITICAL)  # it says what all others say
     chance = order(asked.seed)
-    entries = [
-        entry
-        for entry in everything()
-        if asked.only in str(entry) and not any(text in str(entry) for text in asked.without)
-    ]
+    entries = _entries(asked)
+    if not entries:
+        but = f" and none of {asked.without}" if asked.without else ""
+        say(f"no entry's name holds {asked.only!r}{but}: give another word")
+        return 2
+    logging.getLogger("pyspider_zk").setLevel(logging.CRITICAL)  # it says what all others say
     chosen = sample(entries, chance) if asked.short else entries
     chance.shuffle(chosen)
     grouped = groups([one for one in chosen if one.stage == "crawl"], asked.group)
@@ -37,6 +38,14 @@ def main() -> int:
                 say(f"CULPRIT: {entry}: {what}")
     say(f"{'good' if verdict.good else 'BAD'} after {time.monotonic() - began:.0f} s; {folder}")
     return 0 if verdict.good else 1
+
+
+def _entries(asked: argparse.Namespace) -> list[Poison]:
+    return [
+        entry
+        for entry in everything()
+        if asked.only in str(entry) and not any(text in str(entry) for text in asked.without)
+    ]
 
 
 def _arguments() -> argparse.Namespace:

@@ -25,7 +25,7 @@ def sample(entries: Iterable[Poison], chance: random.Random) -> list[Poison]:
     spots: defaultdict[str, list[Poison]] = defaultdict(list)
     for entry in entries:
         spots[entry.spot].append(entry)
-    chosen = spots.pop("")
+    chosen = spots.pop("", [])
     for group in spots.values():
         chosen += chance.sample(group, min(PER_SPOT, len(group)))
     return chosen

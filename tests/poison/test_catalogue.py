@@ -2,6 +2,9 @@
 
 from collections import Counter
 
+import pytest
+
+from tests.poison.__main__ import main
 from tests.poison.catalogue import PER_SPOT, everything, groups, order, sample
 
 
@@ -41,3 +44,19 @@ def test_no_group_holds_two_that_cover_each_other():
         assert len(group) <= 50
         spots = [entry.spot for entry in group if entry.spot]
         assert len(spots) == len(set(spots))
+
+
+def test_a_sample_of_entries_that_all_cover_each_other():
+    covering = [entry for entry in everything() if entry.spot]
+
+    assert len(sample(covering, order(1))) > 0
+
+
+@pytest.mark.parametrize("short", [[], ["--short"]])
+def test_a_word_that_no_name_holds_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], short: list[str]
+):
+    monkeypatch.setattr("sys.argv", ["poison", "--only", "abacus", *short])
+
+    assert main() == 2
+    assert "no entry's name holds 'abacus'" in capsys.readouterr().out

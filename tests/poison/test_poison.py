@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from pyspider_zk.errors import MissingService
 from tests.poison.catalogue import everything, groups, order, sample
 from tests.poison.run import run
+from tests.support.needed import skip_without_needed
 
 SEED = os.environ.get("POISON_SEED", "1")
 GROUP = 120
@@ -27,12 +27,8 @@ def test_a_cluster_outlives_bad_input_on_every_surface(tmp_path: Path) -> None:
     chosen = sample(everything(), chance)
     chance.shuffle(chosen)
     grouped = groups([one for one in chosen if one.stage == "crawl"], GROUP)
-    try:
+    with skip_without_needed():
         verdict = run(tmp_path, grouped, [one for one in chosen if one.stage == "visit"])
-    except MissingService as missing:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(str(missing))
 
     assert verdict.good, "\n".join([f"seed {SEED}", *verdict.lines()])
     assert verdict.put == len(chosen)

@@ -169,10 +169,15 @@ class Crew:
     def start(
         self, name: str = "", hosts: str = "", weights: dict[int, int] | None = None
     ) -> Scheduler:
+        return self.make(name, hosts, weights).start()
+
+    def make(
+        self, name: str = "", hosts: str = "", weights: dict[int, int] | None = None
+    ) -> Scheduler:
         settings = replace(self.settings, hosts=hosts or self.settings.hosts)
         scheduler = Scheduler(settings, name, weights)
         self._watch.schedulers.append(scheduler)
-        return scheduler.start()
+        return scheduler
 
     def start_and_share(self, count: int) -> list[Scheduler]:
         """Start some and wait until they share all slots."""

@@ -20,7 +20,7 @@ from tests.webui.conftest import Eventually
 pytestmark = [pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
 SEED = int(os.environ.get("SEED") or random.randrange(2**32))  # noqa: S311 - no secret
-EXAMPLES = 40  # per operation
+FEW, MANY = 10, 60  # examples per operation
 PROJECTS = [("running", "RUNNING", ""), ("locked", "STOP", "lock"), ("stopped", "STOP", "g")]
 
 
@@ -43,15 +43,16 @@ def api(
         yield schemathesis.openapi.from_wsgi("/api/v1/openapi.json", stock_app)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("examples", [FEW, pytest.param(MANY, marks=pytest.mark.soak)])
 @pytest.mark.filterwarnings("ignore:Do not use the .random. module inside strategies")
-def test_every_answer_is_as_documented(api: Any) -> None:
+def test_every_answer_is_as_documented(api: Any, examples: int) -> None:
     print(f"SEED={SEED}")  # noqa: T201 - pytest shows it with a failure
     for operation in api.get_all_operations():
-        check(operation.ok())
+        check(operation.ok(), examples)
 
 
-def check(operation: Any) -> None:
+def check(operation: Any, examples: int) -> None:
     """Ask an operation many things, right and wrong ones."""
 
     # A form cannot tell which projects there are, nor that a filter may not be empty.
@@ -59,6 +60,6 @@ def check(operation: Any) -> None:
     draw_requests(
         operation,
         SEED,
-        EXAMPLES,
+        examples,
         lambda case: case.call_and_validate(excluded_checks=excluded),
     )

@@ -5,7 +5,6 @@ does not depend on what kazoo believes.
 """
 
 import json
-import os
 import subprocess
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -16,11 +15,11 @@ import pytest
 
 from pyspider_zk.config import Settings
 from pyspider_zk.controller import WorkerController
-from pyspider_zk.errors import MissingService
 from pyspider_zk.local.services import ZooKeeperServer
 from pyspider_zk.zookeeper.clock import boottime
-from tests.chaos.network import HUB_ADDRESS, Network, NotPermitted
+from tests.chaos.network import HUB_ADDRESS, Network, check_permission
 from tests.support.crew import Crew, OpenTimes, eventually
+from tests.support.needed import skip_without_needed
 from tests.support.processes import ROOT, program
 from tests.support.zk_groups import together
 
@@ -66,20 +65,11 @@ class FarProcess:
 
 @pytest.fixture
 def network() -> Iterator[Network]:
-    """Give a network of our own, where that is possible; CI must have it."""
-    network = Network(["far"])
-    try:
-        network.__enter__()
-    except NotPermitted as reason:
-        if os.environ.get("CI") and os.geteuid() == 0:
-            raise
-        pytest.skip(str(reason))
-    except MissingService as missing:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(str(missing))
-    yield network
-    network.__exit__(None, None, None)
+    """Give a network of our own."""
+    with skip_without_needed():
+        check_permission()
+    with Network(["far"]) as network:
+        yield network
 
 
 @pytest.fixture

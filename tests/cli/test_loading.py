@@ -1,0 +1,24 @@
+"""A process loads what it needs."""
+
+import subprocess
+import sys
+
+import pytest
+
+from pyspider_zk import webui
+from pyspider_zk.webui import instance
+from tests.support.processes import ROOT
+
+
+def test_only_the_web_ui_loads_the_web_ui() -> None:
+    code = "import sys, pyspider_zk.cli.main; print({'flask', 'marshmallow'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+
+    assert done.stdout == "set()\n", done.stderr
+
+
+def test_the_package_of_the_web_ui_has_what_pyspider_asks_for_and_nothing_else() -> None:
+    assert webui.app is instance.app
+    assert webui.ClusterWebUI is instance.ClusterWebUI
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = webui.nothing
