@@ -7,7 +7,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 SOURCES := .ci/venv setup.py pyproject.toml $(wildcard requirements/*.txt) $(shell find patches -type f -not -path '*/.*' -not -path '*/__pycache__/*')
 SUITE := not attack and not chaos and not poison and not outage and not fuzz and not soak
-UNMARKED := $(SUITE) and not zk and not redis and not browser and not slow
+UNMARKED := $(SUITE) and not zk and not redis and not postgresql and not mariadb and not browser and not slow
 PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 # Workers; most tests wait for a service, so there may be more than cores. conftest puts the files that
@@ -20,7 +20,7 @@ help:
 	@echo "make demo   crawl Python's documentation with three schedulers, kill one, miss nothing"
 	@echo "            (SITE=folder or START_URL=http://... for another site)"
 	@echo "make up     run a cluster on this machine until Ctrl-C, its data in ./data"
-	@echo "make test   all tests, with a real ZooKeeper and Redis"
+	@echo "make test   all tests, with real servers of their own"
 	@echo "make check  format, lint, types, imports and the tests that need no service"
 	@echo "make audit  known holes in what is locked, and whether the lock files are in step"
 	@echo "make lock   write the lock files anew (LOCK=--upgrade for the newest of everything)"
@@ -41,7 +41,7 @@ demo: prepare-demo $(STAMP)
 up: prepare-test $(STAMP)
 	$(BIN)/pyspider-zk up
 
-test: prepare-test prepare-browser prepare-chaos $(STAMP)
+test: prepare-test prepare-databases prepare-browser prepare-chaos $(STAMP)
 	$(BIN)/python -m pytest -m '$(SUITE)' $(PARALLEL)
 
 lint: prepare-test $(STAMP)
@@ -94,8 +94,8 @@ docs: prepare-test $(STAMP)
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis test-output
 
-.PHONY: prepare-demo prepare-test prepare-browser prepare-chaos
-prepare-demo prepare-test prepare-browser prepare-chaos: prepare-%:
+.PHONY: prepare-demo prepare-test prepare-databases prepare-browser prepare-chaos
+prepare-demo prepare-test prepare-databases prepare-browser prepare-chaos: prepare-%:
 	@.ci/prepare $*
 
 $(STAMP): $(SOURCES) | prepare-test

@@ -34,6 +34,8 @@ setup(
         "webargs>=8.6,<9",
     ],
     extras_require={
+        "mysql": ["pyspider[mysql]==0.3.10+zk.1"],  # MariaDB's as well
+        "postgresql": ["pyspider[postgresql]==0.3.10+zk.1"],
         "sasl": ["pure-sasl>=0.6.2,<1"],  # only for a ZooKeeper that wants it
         "dev": [
             "axe-playwright-python>=0.1.4,<1",
@@ -41,10 +43,12 @@ setup(
             "hypothesis>=6.100,<7",
             "import-linter>=2.0,<3",
             "mypy>=1.10,<3",
+            "mysql-connector-python>=9.2",  # CVE-2025-21548; pyspider's manual names it
             "packaging>=25",
             "pip-audit>=2.9,<3",
             "playwright>=1.50,<2",
             "pure-sasl>=0.6.2,<1",
+            "pyspider[mysql,postgresql]==0.3.10+zk.1",
             "pytest>=9.0.3,<10",  # CVE-2025-71176
             "pytest-randomly>=3.15,<6",
             "pytest-timeout>=2.3,<3",

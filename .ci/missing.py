@@ -1,7 +1,7 @@
 """Print the Debian packages that this machine lacks, or the remedies for other systems.
 
-Usage: ``python3 .ci/missing.py packages|remedies [demo|browser|chaos|all]``. Needs nothing but
-Python: it runs before there is a virtual environment, and asks the product's own search.
+Usage: ``python3 .ci/missing.py packages|remedies [demo|databases|browser|chaos|all]``. Needs nothing
+but Python: it runs before there is a virtual environment, and asks the product's own search.
 """
 
 import os
@@ -13,9 +13,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from pyspider_zk.demo import target
+from pyspider_zk.demo import site
 from pyspider_zk.errors import MissingService
 from pyspider_zk.local import programs
+from tests.support import database_programs
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM_MISSING = "Chromium is missing; Debian: apt install chromium"
@@ -32,7 +33,10 @@ def checks(purpose: str) -> Iterator[tuple[str, Callable[[], object]]]:
     if not os.environ.get("PYSPIDER_ASSETS"):
         yield "npm", npm
     if purpose in ("demo", "all") and not (os.environ.get("SITE") or os.environ.get("START_URL")):
-        yield "python3-doc", target.documentation
+        yield "python3-doc", site.documentation
+    if purpose in ("databases", "all"):
+        yield "postgresql", lambda: database_programs.postgresql("postgres")
+        yield "mariadb-server", lambda: database_programs.mariadb("mariadbd")
     if purpose in ("browser", "all"):
         yield "chromium", browser
     if purpose in ("chaos", "all"):

@@ -7,13 +7,13 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import assets
 import sdist
-from edits import EDITS
+from edits import EDITS, REMOVED
 from edits.edit import patch
 from setuptools import build_meta  # type: ignore[import-untyped]
 
@@ -53,10 +53,17 @@ def _patched_tree() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="pyspider-") as temporary:
         tree = sdist.unpack(Path(temporary))
         patch(tree, EDITS)
+        _remove(tree, REMOVED)
         shutil.copytree(HERE / "added", tree, dirs_exist_ok=True)
         assets.install(tree, Path(temporary))
         _take_over_metadata(tree)
         yield tree
+
+
+def _remove(tree: Path, names: Iterable[str]) -> None:
+    for name in names:
+        path = tree / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def _take_over_metadata(tree: Path) -> None:

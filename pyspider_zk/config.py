@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspider_zk.cluster_secret import check_cluster_secret, read_cluster_secret
 from pyspider_zk.errors import ConfigError
@@ -340,106 +340,117 @@ def _listed(value: object, what: str) -> tuple[str, ...]:
     return tuple(str(each).strip() for each in given if each != "")
 
 
+class _Rule(NamedTuple):
+    """What must hold of some settings.
+
+    Attributes:
+        names: those that it is about; it is not asked while one of them is no value at all.
+        fault: what is wrong if it does not hold, with the settings as ``{0}``.
+    """
+
+    names: frozenset[str]
+    holds: Callable[[Settings], bool]
+    fault: str
+
+
+def _rule(names: str, holds: Callable[[Settings], bool], fault: str) -> _Rule:
+    return _Rule(frozenset(names.split()), holds, fault)
+
+
+def _both(first: str, second: str, more: str = "") -> _Rule:
+    """Return the rule that two settings are given together."""
+
+    def holds(settings: Settings) -> bool:
+        return bool(getattr(settings, first)) == bool(getattr(settings, second))
+
+    return _rule(f"{first} {second}", holds, f"{first} and {second}: give both or none{more}")
+
+
+_TIMES = (
+    _rule("renewal", lambda its: its.renewal > 0, "renewal: must be more than 0 seconds"),
+    _rule(
+        "lease renewal",
+        # The leader looks once in a renewal. Looks further apart than half a lease begin anew.
+        lambda its: its.lease >= 3 * its.renewal,
+        "lease: {0.lease:g} s must be at least three renewals of {0.renewal:g} s",
+    ),
+    _rule(
+        "lease",
+        lambda its: its.lease <= LONGEST_LEASE,
+        f"lease: {{0.lease:g}} s must be no more than {LONGEST_LEASE:g} seconds",
+    ),
+    _rule(
+        "hang lease",
+        lambda its: its.hang >= its.lease,
+        "hang: {0.hang:g} s must be at least the lease of {0.lease:g} s",
+    ),
+    _rule(
+        "budget lease",
+        lambda its: its.budget < its.lease / 2,
+        "budget: {0.budget:g} s must be less than half the lease of {0.lease:g} s: nothing could be"
+        " scheduled between two renewals",
+    ),
+    _rule("session", lambda its: its.session > 0, "session: must be more than 0 seconds"),
+)
+
+_LOGINS = (
+    _both("viewer_username", "viewer_password"),
+    _rule(
+        "viewer_username",
+        lambda its: ":" not in its.viewer_username,
+        "viewer_username: must have no colon",
+    ),
+    _both("username", "password", "; password_file may stand for password"),
+    _rule(
+        "username",
+        lambda its: not set(its.username) & set(":@/,"),
+        "username: must have none of : @ / and comma",
+    ),
+    _rule(
+        "scheme",
+        lambda its: its.scheme in (DIGEST, SASL),
+        f"scheme: {{0.scheme!r}} must be {DIGEST} or {SASL}",
+    ),
+    _rule(
+        "readers username",
+        lambda its: bool(its.username) or not its.readers,
+        "readers: need username and password; without a login everybody may read",
+    ),
+)
+
+_RULES = (
+    _rule(
+        "hosts",
+        lambda its: all(_is_address(each.strip()) for each in its.hosts.split(",")),
+        "hosts: {0.hosts!r} must be host:port,host:port",
+    ),
+    _rule(
+        "root",
+        lambda its: bool(_ROOT.fullmatch(its.root)),
+        "root: {0.root!r} must be a path such as /pyspider-zk",
+    ),
+    _rule(
+        "slots",
+        lambda its: 1 <= its.slots <= MOST_SLOTS,
+        f"slots: {{0.slots}} must be from 1 to {MOST_SLOTS}",
+    ),
+    *_TIMES,
+    _rule("await_members", lambda its: its.await_members >= 1, "await_members: must be at least 1"),
+    *_LOGINS,
+    _rule(
+        "tls tls_ca tls_certificate tls_key",
+        lambda its: its.tls or not any((its.tls_ca, its.tls_certificate, its.tls_key)),
+        "tls_ca, tls_certificate and tls_key: need tls, which is false",
+    ),
+    _both("tls_certificate", "tls_key"),
+    _both("xmlrpc_tls_certificate", "xmlrpc_tls_key"),
+)
+
+
 def _check(settings: Settings, faulty: set[str]) -> list[str]:
     """Return what is wrong with the values, those apart that are no values at all."""
-    addresses = settings.hosts.split(",")
-    rules = [
-        (
-            {"hosts"},
-            all(_is_address(address.strip()) for address in addresses),
-            f"hosts: {settings.hosts!r} must be host:port,host:port",
-        ),
-        (
-            {"root"},
-            bool(_ROOT.fullmatch(settings.root)),
-            f"root: {settings.root!r} must be a path such as /pyspider-zk",
-        ),
-        (
-            {"slots"},
-            1 <= settings.slots <= MOST_SLOTS,
-            f"slots: {settings.slots} must be from 1 to {MOST_SLOTS}",
-        ),
-        ({"renewal"}, settings.renewal > 0, "renewal: must be more than 0 seconds"),
-        (
-            {"lease", "renewal"},
-            # The leader looks once in a renewal. Looks further apart than half a lease begin anew.
-            settings.lease >= 3 * settings.renewal,
-            f"lease: {settings.lease:g} s must be at least three renewals"
-            f" of {settings.renewal:g} s",
-        ),
-        (
-            {"lease"},
-            settings.lease <= LONGEST_LEASE,
-            f"lease: {settings.lease:g} s must be no more than {LONGEST_LEASE:g} seconds",
-        ),
-        (
-            {"hang", "lease"},
-            settings.hang >= settings.lease,
-            f"hang: {settings.hang:g} s must be at least the lease of {settings.lease:g} s",
-        ),
-        (
-            {"budget", "lease"},
-            settings.budget < settings.lease / 2,
-            f"budget: {settings.budget:g} s must be less than half the lease"
-            f" of {settings.lease:g} s: nothing could be scheduled between two renewals",
-        ),
-        ({"session"}, settings.session > 0, "session: must be more than 0 seconds"),
-        ({"await_members"}, settings.await_members >= 1, "await_members: must be at least 1"),
-        (
-            {"viewer_username", "viewer_password"},
-            bool(settings.viewer_username) == bool(settings.viewer_password),
-            "viewer_username and viewer_password: give both or none",
-        ),
-        (
-            {"viewer_username"},
-            ":" not in settings.viewer_username,
-            "viewer_username: must have no colon",
-        ),
-        *_access_rules(settings),
-    ]
-    return [fault for names, holds, fault in rules if not holds and not names & faulty]
-
-
-def _access_rules(settings: Settings) -> list[tuple[set[str], bool, str]]:
-    """Return the rules of login and TLS, each with the settings that it is about."""
-    files = {"tls_ca", "tls_certificate", "tls_key"}
-    return [
-        (
-            {"username", "password"},
-            bool(settings.username) == bool(settings.password),
-            "username and password: give both or none; password_file may stand for password",
-        ),
-        (
-            {"username"},
-            not set(settings.username) & set(":@/,"),
-            "username: must have none of : @ / and comma",
-        ),
-        (
-            {"scheme"},
-            settings.scheme in (DIGEST, SASL),
-            f"scheme: {settings.scheme!r} must be {DIGEST} or {SASL}",
-        ),
-        (
-            {"readers", "username"},
-            bool(settings.username) or not settings.readers,
-            "readers: need username and password; without a login everybody may read",
-        ),
-        (
-            {"tls", *files},
-            settings.tls or not any(getattr(settings, name) for name in files),
-            "tls_ca, tls_certificate and tls_key: need tls, which is false",
-        ),
-        (
-            {"tls_certificate", "tls_key"},
-            bool(settings.tls_certificate) == bool(settings.tls_key),
-            "tls_certificate and tls_key: give both or none",
-        ),
-        (
-            {"xmlrpc_tls_certificate", "xmlrpc_tls_key"},
-            bool(settings.xmlrpc_tls_certificate) == bool(settings.xmlrpc_tls_key),
-            "xmlrpc_tls_certificate and xmlrpc_tls_key: give both or none",
-        ),
-    ]
+    asked = (rule for rule in _RULES if not rule.names & faulty)
+    return [rule.fault.format(settings) for rule in asked if not rule.holds(settings)]
 
 
 def _is_address(text: str) -> bool:

@@ -10,7 +10,6 @@ import socket
 import time
 from collections.abc import Callable
 from functools import partial
-from types import TracebackType
 from typing import Self
 
 from pyspider_zk.config import Settings
@@ -42,7 +41,7 @@ __all__ = [
     "WorkerController",
 ]
 
-logger = logging.getLogger("pyspider_zk.controller")
+logger = logging.getLogger(__name__)
 
 Listener = Callable[[Change], object]
 
@@ -130,12 +129,7 @@ class WorkerController(_Locking):
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             self.leave()
         finally:
@@ -311,12 +305,7 @@ class Locks(_Locking):
         self._errands.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._errands.stop()
         self._connection.stop()
 

@@ -4,7 +4,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-logger = logging.getLogger("pyspider_zk.loop")
+logger = logging.getLogger(__name__)
 
 
 class Loop:

@@ -7,6 +7,8 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import TypeVar
 
 import hypothesis
 import pytest
@@ -14,16 +16,25 @@ import redis
 
 from pyspider_zk.config import Settings
 from pyspider_zk.local.services import RedisServer, Server, ZooKeeperServer
+from tests.support.database_servers import DatabaseServer, MariaServer, PostgresServer
 from tests.support.needed import skip_without_needed
 
 pytest_plugins = ["tests.support.crew_fixtures", "tests.support.skips", "tests.support.world"]
 
-MARKER_OF = {"zookeeper": "zk", "redis_server": "redis", "chromium": "browser"}
+MARKER_OF = {
+    "zookeeper": "zk",
+    "redis_server": "redis",
+    "postgresql": "postgresql",
+    "mariadb": "mariadb",
+    "chromium": "browser",
+}
 LONG = ("slow", "browser", "soak")
 
 # Properties are judged by what they say, not by how fast a loaded machine is.
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
+
+S = TypeVar("S", bound=DatabaseServer)
 
 _numbers = itertools.count()
 
@@ -65,6 +76,18 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServ
     _start(server)
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[PostgresServer]:
+    """Run a PostgreSQL."""
+    yield from _serving(PostgresServer())
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[MariaServer]:
+    """Run a MariaDB."""
+    yield from _serving(MariaServer())
 
 
 @pytest.fixture
@@ -145,6 +168,14 @@ def eventually() -> Callable[..., None]:
             time.sleep(0.05)
 
     return wait
+
+
+def _serving(server: S) -> Iterator[S]:
+    with ExitStack() as stack:
+        stack.callback(server.remove)
+        _start(server)
+        stack.callback(server.stop)
+        yield server
 
 
 def _start(server: Server) -> None:

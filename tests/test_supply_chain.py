@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 OURS = {"pyspider", "pyspider-zk"}
-LOCKS = ("build", "deploy", "test")
+LOCKS = ("build", "deploy", "postgresql", "mysql", "test")
 PINNED = re.compile(r"(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^\s;\\]+)")
 HASH = re.compile(r"    --hash=sha256:[0-9a-f]{64}")
 
@@ -75,11 +75,16 @@ def wanted_of(name: str) -> list[str]:
         *metadata("pyproject.toml", "build-system", "requires"),
         *metadata("patches/pyproject.toml", "build-system", "requires"),
     ]
+    extras = {
+        name: metadata("patches/pyproject.toml", "project", "optional-dependencies", name)
+        for name in ("postgresql", "mysql")
+    }
     deploy = [*metadata("patches/pyproject.toml", "project", "dependencies"), *ours()[""]]
     return {
         "build": build,
         "deploy": [*deploy, *ours()["sasl"]],
-        "test": [*deploy, *ours()["dev"]],
+        **extras,
+        "test": [*deploy, *extras["postgresql"], *extras["mysql"], *ours()["dev"]],
     }[name]
 
 
@@ -107,7 +112,8 @@ def test_every_locked_version_has_hashes_and_ours_are_not_locked(name: str) -> N
 
 def test_what_is_tested_is_what_is_deployed() -> None:
     tested = lock("test")
-    differing = {name for name, found in lock("deploy").items() if tested.get(name) != found}
+    deployed = lock("deploy") | lock("postgresql") | lock("mysql")
+    differing = {name for name, found in deployed.items() if tested.get(name) != found}
     assert differing == set()
 
 

@@ -3,10 +3,11 @@
 from edits import (
     commands,
     crawled,
-    doors,
+    databases,
     fetcher,
     language,
     libraries,
+    listening,
     pages,
     processes,
     processor,
@@ -14,6 +15,7 @@ from edits import (
     scheduler,
     sqlite,
     styles,
+    urls,
     webdav,
     webui,
 )
@@ -24,15 +26,19 @@ EDITS: tuple[Edit | Span, ...] = (
     *libraries.EDITS,
     *processes.EDITS,
     *sqlite.EDITS,
+    *databases.EDITS,
     *queues.EDITS,
     *processor.EDITS,
     *fetcher.EDITS,
+    *urls.EDITS,
     *scheduler.EDITS,
     *webui.EDITS,
     *pages.EDITS,
     *crawled.EDITS,
-    *doors.EDITS,
+    *listening.EDITS,
     *styles.EDITS,
     *webdav.EDITS,
     *commands.EDITS,
 )
+
+REMOVED = databases.REMOVED

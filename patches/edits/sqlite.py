@@ -91,4 +91,21 @@ EDITS = (
         "where=\"type = 'table'\"",
         "a string in double quotes is a column's name in sqlite builds without the old misfeature",
     ),
+    Span(
+        "pyspider/database/sqlite/projectdb.py",
+        '        where = "`updatetime` >= %f" % timestamp\n',
+        "\n\n    def drop",
+        "        where = '`updatetime` >= %s' % self.placeholder\n"
+        "        return self._select2dic(what=fields, where=where, where_values=(timestamp, ))",
+        "a project that changed in the last half microsecond before the time was left out",
+    ),
+    *(
+        Edit(
+            f"pyspider/database/sqlite/{name}.py",
+            "re.match(r'^\\w+$', project)",
+            "re.fullmatch(r'\\w+', project)",
+            "a project whose name ends with a line break got a table",
+        )
+        for name in ("taskdb", "resultdb")
+    ),
 )

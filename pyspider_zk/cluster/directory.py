@@ -1,7 +1,6 @@
-"""Directory of the cluster for those that take no part in it: web UI, commands, processors."""
+"""Directory of the cluster for processes that own nothing: web UI, commands, processors."""
 
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Self
 
 from pyspider_zk.cluster.reader import Found, Reader, read_members
@@ -24,7 +23,7 @@ from pyspider_zk.zookeeper.connection import Connection
 
 
 class Directory:
-    """Reads what stands in ZooKeeper about a cluster.
+    """Reader of a cluster's state in ZooKeeper.
 
     Threads: any; calls block for some seconds at most and raise ``Unavailable``.
     """
@@ -53,12 +52,7 @@ class Directory:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def members(self) -> dict[MemberId, Member]:
@@ -66,9 +60,9 @@ class Directory:
         return read_members(self._connection, self._tree, self._reader)
 
     def read(self) -> Cluster:
-        """Return the whole cluster; what nobody can read is passed over, and named in it.
+        """Return the whole cluster; it names the znodes that were unreadable and skipped.
 
-        In place of an assignment that cannot be read the last one stands that could.
+        In place of an unreadable assignment it has the last readable one.
 
         Raises:
             Mismatch: no cluster was ever founded at this root, or by another protocol.

@@ -1,7 +1,6 @@
 """Presence of the processes that own nothing: processors, fetchers, result workers, web UIs."""
 
 import logging
-from types import TracebackType
 from typing import Self
 
 from pyspider_zk.cluster.meta import ensure_meta
@@ -13,16 +12,16 @@ from pyspider_zk.loop import Loop
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.ephemeral import Ephemeral
 
-logger = logging.getLogger("pyspider_zk.presence")
+logger = logging.getLogger(__name__)
 
 
 class Presence:
-    """Keeps one component's ephemeral node standing while the ``with`` block runs.
+    """Context manager that keeps one component's ephemeral node in existence.
 
-    Presence is information, nothing depends on it: a component works on while ZooKeeper is away
-    and registers again when the session is another one.
+    Presence is only information: a component works on while ZooKeeper is unavailable, and
+    registers again in the next session.
 
-    Threads: a daemon thread of its own looks after the node.
+    Threads: a daemon thread of its own maintains the node.
     """
 
     def __init__(self, settings: Settings, kind: ComponentKind, record: Component) -> None:
@@ -36,11 +35,11 @@ class Presence:
 
     @property
     def connection(self) -> Connection:
-        """The connection, for whoever else in this process needs to read."""
+        """The connection, for other readers in this process."""
         return self._connection
 
     def __enter__(self) -> Self:
-        """Connect, make sure of the cluster's values, register.
+        """Connect, check the cluster's values, register.
 
         Raises:
             Unavailable: no ZooKeeper at the addresses.
@@ -57,12 +56,7 @@ class Presence:
         self._loop.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._loop.stop()
         self._connection.stop()
 

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-logger = logging.getLogger("scheduler")
+logger = logging.getLogger(__name__)
 
 UNREADABLE = (ValueError, TypeError, RecursionError)
 """What the JSON of a row's columns raises; no client library raises these for a lost database."""

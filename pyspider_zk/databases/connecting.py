@@ -1,4 +1,4 @@
-"""Connecting to pyspider's databases, however long one is away."""
+"""Connecting to pyspider's databases, however long one is unavailable."""
 
 import time
 from collections.abc import Callable, MutableMapping
@@ -9,21 +9,36 @@ from pyspider.libs.utils import Get
 
 from pyspider_zk.databases.breaker import Breaker
 from pyspider_zk.databases.guarded import is_certain
+from pyspider_zk.errors import Refused
 
 DATABASES = ("taskdb", "projectdb", "resultdb")
 
 AWAY = {"OperationalError", "InterfaceError", "ConnectionError", "ConnectionFailure", "OSError"}
 """Families of errors that mean, while one connects, that nobody answers; in whichever library."""
 
+REFUSALS = ("authentication failed", "no pg_hba.conf entry", "Access denied for user")
+"""What PostgreSQL and MariaDB say to a login that is not right, in the family of those errors."""
 
-def patiently(connect: Callable[[], Any], breaker: Breaker, wait: Callable[[float], Any]) -> Any:
-    """Connect; blocks until the database answers. What is no outage is raised."""
+
+def connect_patiently(
+    connect: Callable[[], Any], breaker: Breaker, wait: Callable[[float], Any]
+) -> Any:
+    """Connect; blocks until the database answers. What is no outage is raised.
+
+    Raises:
+        Refused: the database refuses the login in its URL.
+    """
     while True:
         try:
             database = connect()
         except Exception as error:
             if not _means_away(error):
                 raise
+            if any(words in str(error) for words in REFUSALS):
+                raise Refused(
+                    f"{breaker.name} refuses the login: {getattr(error, 'orig', error)}; put the"
+                    " right user and password into its URL, special characters %-encoded"
+                ) from error
             breaker.failed(error)
             wait(breaker.left)
         else:
@@ -31,14 +46,14 @@ def patiently(connect: Callable[[], Any], breaker: Breaker, wait: Callable[[floa
             return database
 
 
-def make_patient(
+def wait_for_databases(
     options: MutableMapping[str, Any], wait: Callable[[float], Any] = time.sleep
 ) -> None:
     """Let the databases among pyspider's options, which connect when asked for, wait for theirs."""
     for kind in DATABASES:
         lazy = options.get(kind)
         if isinstance(lazy, Get):
-            options[kind] = Get(partial(patiently, lazy.getter, Breaker(kind), wait))
+            options[kind] = Get(partial(connect_patiently, lazy.getter, Breaker(kind), wait))
 
 
 def _means_away(error: Exception) -> bool:

@@ -1,114 +1,95 @@
 """A crawl seen from outside: what is in pyspider's databases and queues."""
 
 import time
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urljoin
 
 from pyspider.database import connect_database
 from pyspider.message_queue import connect_message_queue
 
-from pyspider_zk.config import Settings
-from pyspider_zk.local.plan import Addresses
+from pyspider_zk.demo.handlers import docs
+from pyspider_zk.demo.site import DemoSite
+from pyspider_zk.demo.walk import links
+from pyspider_zk.local.cluster import LocalCluster
+from pyspider_zk.queues.api import Queues
 from pyspider_zk.queues.connect import connect
 
+MOST = 24  # projects beside the home one; more show nothing new
+PER_SECOND = 200.0  # a loopback site needs no mercy
 ACTIVE = 1  # pyspider's taskdb.ACTIVE
 STOCK_QUEUES = ("scheduler2fetcher", "fetcher2processor", "processor2result")
-PER_SECOND = 200.0  # a loopback site needs no mercy
 
 
-@dataclass(frozen=True)
-class Ahead:
-    """What is not done yet.
+def projects_of(site: DemoSite) -> tuple[str, ...]:
+    """Return a project for each folder that the start page links to, and the home project."""
+    home, found = urljoin(site.start, "."), links(site.start, site.page)
+    pages = (link for link in found if link.startswith(home) and link.endswith(".html"))
+    folders = Counter(docs.folder_project(page.removeprefix(home)) for page in pages)
+    del folders[docs.HOME]
+    return (docs.HOME, *(name for name, _ in folders.most_common(MOST)))
 
-    Attributes:
-        tasks: tasks that the task database calls active.
-        messages: messages in all queues.
-    """
 
+def script(start: str, projects: Sequence[str]) -> str:
+    """Return the handler script, the same for every project, that knows where it crawls."""
+    source = Path(docs.__file__).read_text(encoding="utf-8")
+    return f"{source}\n\nSTART = {start!r}\nPROJECTS = {tuple(projects)!r}\n"
+
+
+class Seen(NamedTuple):
+    """How far a crawl is: results, tasks that the database calls active, messages in queues."""
+
+    done: int
     tasks: int
     messages: int
 
-    @property
-    def nothing(self) -> bool:
-        """Whether the crawl has ended."""
-        return self.tasks == 0 and self.messages == 0
 
+@dataclass(frozen=True)
+class DemoCrawl:
+    """The projects of one crawl in the databases and queues of a cluster; for one thread."""
 
-class Crawl:
-    """The projects of one crawl in the databases and queues of a cluster.
+    projects: Sequence[str]
+    taskdb: Any
+    projectdb: Any
+    resultdb: Any
+    queues: Queues
+    stock: Sequence[Any]
 
-    One thread; calls block for a database's or Redis's answer.
+    def create(self, text: str) -> None:
+        """Make the projects, all with this script; none is started yet."""
+        row = {"group": "demo", "status": "STOP", "script": text, "updatetime": time.time()}
+        speed = {"rate": PER_SECOND, "burst": PER_SECOND}
+        for name in self.projects:
+            self.projectdb.insert(name, {"name": name, **row, **speed})
 
-    Args:
-        addresses: the cluster's.
-        settings: the cluster's; for the number of slots.
-        projects: the names of the projects.
-    """
-
-    def __init__(self, addresses: Addresses, settings: Settings, projects: Iterable[str]) -> None:
-        self._projects = tuple(projects)
-        self._taskdb: Any = connect_database(addresses.taskdb)
-        self._projectdb: Any = connect_database(addresses.projectdb)
-        self._resultdb: Any = connect_database(addresses.resultdb)
-        self._queues = connect(addresses.message_queue, 0, settings.slots)
-        self._stock = [
-            connect_message_queue(name, addresses.message_queue) for name in STOCK_QUEUES
-        ]
-
-    def close(self) -> None:
-        """Let go of the queues."""
-        self._queues.close()
-
-    def create(self, script: str) -> None:
-        """Make the projects, running and with the same script."""
-        for name in self._projects:
-            self._projectdb.insert(
-                name,
-                {
-                    "name": name,
-                    "group": "demo",
-                    "status": "RUNNING",
-                    "script": script,
-                    "rate": PER_SECOND,
-                    "burst": PER_SECOND,
-                    "updatetime": time.time(),
-                },
-            )
+    def look(self) -> Seen:
+        """Return how far it is."""
+        ours = (self.queues.slot_queues.lengths(), self.queues.inbox.lengths())
+        return Seen(
+            sum(map(self.resultdb.count, self.projects)),
+            sum(map(self.active, self.projects)),
+            sum(sum(each.values()) for each in ours) + sum(each.qsize() for each in self.stock),
+        )
 
     def active(self, project: str) -> int:
         """Return how many tasks of a project are not done."""
-        return int(self._taskdb.status_count(project).get(ACTIVE, 0))
-
-    def ahead(self) -> Ahead:
-        """Return what is not done yet in all projects."""
-        slot_queues = self._queues.slot_queues.lengths().values()
-        inbox = self._queues.inbox.lengths().values()
-        stock = (queue.qsize() for queue in self._stock)
-        return Ahead(
-            sum(self.active(project) for project in self._projects),
-            sum(slot_queues) + sum(inbox) + sum(stock),
-        )
-
-    def done(self) -> int:
-        """Return how many results there are."""
-        return sum(self._resultdb.count(project) for project in self._projects)
+        return int(self.taskdb.status_count(project).get(ACTIVE, 0))
 
     def pages(self) -> set[str]:
         """Return the URLs of all results."""
-        return {
-            row["url"]
-            for project in self._projects
-            for row in self._resultdb.select(project, fields=["url"])
-        }
+        results = (self.resultdb.select(project, fields=["url"]) for project in self.projects)
+        return {row["url"] for found in results for row in found}
 
 
-def on_start(project: str) -> dict[str, Any]:
-    """Return the task that the web UI's run button makes."""
-    return {
-        "project": project,
-        "taskid": "on_start",
-        "url": "data:,on_start",
-        "process": {"callback": "on_start"},
-        "schedule": {"age": 0, "priority": 9, "force_update": True},
-    }
+@contextmanager
+def opened(cluster: LocalCluster, projects: Sequence[str]) -> Iterator[DemoCrawl]:
+    """Open the databases and queues of a cluster that runs."""
+    at = cluster.addresses
+    tasks, rows, results = map(connect_database, (at.taskdb, at.projectdb, at.resultdb))
+    stock = [connect_message_queue(name, at.message_queue) for name in STOCK_QUEUES]
+    with closing(connect(at.message_queue, 0, cluster.settings.slots)) as queues:
+        yield DemoCrawl(projects, tasks, rows, results, queues, stock)

@@ -1,67 +1,76 @@
 """The demo: three schedulers crawl a real site, one is killed in the middle, nothing is missing."""
 
+import math
 import os
 import shutil
 import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from pyspider_zk.client import Client
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.config import settings_from
-from pyspider_zk.demo.completion import Completion
-from pyspider_zk.demo.crawl import Crawl, on_start
+from pyspider_zk.demo.crawl import DemoCrawl, opened, projects_of, script
 from pyspider_zk.demo.outcome import DemoOutcome
-from pyspider_zk.demo.parts import script
-from pyspider_zk.demo.progress import Gauge, gauge
-from pyspider_zk.demo.target import DemoTarget, documentation, foreign, ours
+from pyspider_zk.demo.site import DemoSite, documentation, foreign, ours
 from pyspider_zk.errors import ClusterError
-from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.local.cluster import LocalCluster
 from pyspider_zk.local.plan import ProcessPlan
 from pyspider_zk.local.up import Interrupts, interrupts
-from pyspider_zk.rpc.client import credentials_of
-from pyspider_zk.rpc.router import Router
 
 SCHEDULERS = 3
 KILL_AT = 0.35  # of the expected pages
 KILL_AT_UNKNOWN = 40  # pages, if nobody knows how many there are
 TICK = 0.1  # seconds
-JOIN_PATIENCE = 90.0  # seconds until all schedulers have joined and own all slots
-START_PATIENCE = 60.0  # seconds until a project has started
-TAKEOVER_PATIENCE = 60.0  # seconds
+PATIENCE = 90.0  # seconds until schedulers have joined, projects are started, slots taken over
+QUIET = 3.0  # seconds with nothing ahead; what a process holds in its hands shows up by then
+STALL = 60.0  # seconds without any change
 SAMPLE = 10  # missing pages to name
+
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class _Kill:
-    """The kill of a member, and the cluster just before."""
-
-    victim: MemberId
-    before: Cluster
-    at: float
-
-
-@dataclass
 class _Scene:
     """Everything that the steps of the demo work with; one thread."""
 
-    target: DemoTarget
+    site: DemoSite
     cluster: LocalCluster
     directory: Directory
-    router: Router
-    crawl: Crawl
-    show: Gauge
+    crawl: DemoCrawl
+    bar: Progress
+    say: Say
     asked: Interrupts
-    kill: _Kill | None = None
-    takeover: float | None = None
+
+    def until(self, done: Callable[[], bool], what: str) -> float:
+        """Let time pass until something is done; return how many seconds it took.
+
+        Raises:
+            ClusterError: it takes too long, or somebody wants the demo to end.
+        """
+        began = time.monotonic()
+        while time.monotonic() - began < PATIENCE:
+            with suppress(ClusterError):  # what cannot be seen just now is not done yet
+                if done():
+                    return time.monotonic() - began
+            self.tick()
+        raise ClusterError(f"{PATIENCE:g} s were not enough until {what}")
+
+    def tick(self) -> None:
+        """Look after the processes and let a moment pass."""
+        if self.asked.any:
+            raise ClusterError("interrupted")
+        self.cluster.tick()
+        time.sleep(TICK)
 
 
 def demo(folder: Path | None, start_url: str | None, console: Console) -> DemoOutcome:
@@ -77,224 +86,132 @@ def demo(folder: Path | None, start_url: str | None, console: Console) -> DemoOu
     Raises:
         ClusterError: it could not run to its end.
     """
+    say: Say = partial(console.print, markup=False, soft_wrap=True)
     data = Path(tempfile.mkdtemp(prefix="pyspider-zk-demo-"))
     try:
-        with interrupts() as asked, _target(folder, start_url, console) as target:
-            outcome = _run(target, data, console, asked)
+        with interrupts() as asked, _site(folder, start_url, say) as site:
+            outcome = _run(site, data, console, asked)
         if outcome.complete:
             shutil.rmtree(data)
         return outcome
     finally:
         if data.exists():
-            console.print(f"Logs and data are kept in {data}", markup=False, soft_wrap=True)
+            say(f"Logs and data are kept in {data}")
 
 
-def _target(
-    folder: Path | None, start_url: str | None, console: Console
-) -> AbstractContextManager[DemoTarget]:
+def _site(folder: Path | None, start_url: str | None, say: Say) -> AbstractContextManager[DemoSite]:
     if start_url:
         return nullcontext(foreign(start_url))
     chosen = folder or documentation()
-    console.print(f"Walking over the files in {chosen}", markup=False, soft_wrap=True)
+    say(f"Walking over the files in {chosen}")
     return ours(chosen)
 
 
-def _run(target: DemoTarget, data: Path, console: Console, asked: Interrupts) -> DemoOutcome:
-    with _scene(target, data, console, asked) as scene:
-        seconds = _play(scene)
-        pages = scene.crawl.pages()
-        outcome = _outcome(scene, pages, seconds)
+def _run(site: DemoSite, data: Path, console: Console, asked: Interrupts) -> DemoOutcome:
+    with _scene(site, data, console, asked) as scene:
+        _start(scene)
+        outcome, missing = _crawl(scene)
     console.print(outcome.as_table())
-    _name_missing(target, pages, console)
+    for url in missing[:SAMPLE]:
+        scene.say(f"missing: {url}")
     return outcome
 
 
 @contextmanager
-def _scene(target: DemoTarget, data: Path, console: Console, asked: Interrupts) -> Iterator[_Scene]:
-    say = partial(console.print, markup=False, soft_wrap=True)
+def _scene(site: DemoSite, data: Path, console: Console, asked: Interrupts) -> Iterator[_Scene]:
+    say: Say = partial(console.print, markup=False, soft_wrap=True)
     plan = ProcessPlan(data, schedulers=SCHEDULERS, settings=settings_from(environ=os.environ))
-    cluster = LocalCluster(plan, say)
-    names = target.parts.names
-    say(f"Crawling {target.total or 'the'} pages of {target.parts.site} in {len(names)} projects")
-    with ExitStack() as open_:
-        open_.callback(cluster.end, lambda: asked.several)
+    cluster, projects = LocalCluster(plan, say), projects_of(site)
+    columns = TextColumn("crawling"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    say(f"Crawling {site.start} in {len(projects)} projects")
+    try:
         cluster.start()
-        settings = cluster.settings
-        asking = credentials_of(settings)
-        directory = open_.enter_context(Directory(settings))
-        router = open_.enter_context(closing(Router(directory.read, credentials=asking)))
-        crawl = open_.enter_context(closing(Crawl(cluster.addresses, settings, names)))
-        show = open_.enter_context(gauge(console, target.total))
-        yield _Scene(target, cluster, directory, router, crawl, show, asked)
+        with (
+            Directory(cluster.settings) as directory,
+            opened(cluster, projects) as crawl,
+            Progress(*columns, console=console) as bar,
+        ):
+            bar.add_task("", total=None if site.expected is None else len(site.expected))
+            yield _Scene(site, cluster, directory, crawl, bar, say, asked)
+    finally:
+        cluster.end(lambda: asked.several)
 
 
-def _play(scene: _Scene) -> float:
-    """Go through all steps; return the seconds that the crawl took."""
-    _until(scene, lambda: _all_joined(scene), JOIN_PATIENCE, "all schedulers have joined")
+def _start(scene: _Scene) -> None:
+    """Wait until all slots are owned, and start the projects as an operator would."""
+    scene.until(lambda: _all_joined(scene.directory.read()), "all schedulers have joined")
+    scene.crawl.create(script(scene.site.start, scene.crawl.projects))
+    with Client(scene.cluster.settings) as client:
+        batch = client.start(names=scene.crawl.projects)
+        scene.until(lambda: client.batch(batch.id).ended, "the projects are started")
+
+
+def _all_joined(cluster: Cluster) -> bool:
+    owners = {slot.owner for slot in cluster.assignment.slots}
+    return len(cluster.members) == SCHEDULERS and owners == set(cluster.members)
+
+
+def _crawl(scene: _Scene) -> tuple[DemoOutcome, list[str]]:
+    """Crawl to the end, with a kill on the way; return what came of it, and what is missing."""
     began = time.monotonic()
-    _start_projects(scene)
-    pace = Completion(time.monotonic())
-    while not _over(scene, pace):
-        _tick(scene)
-        _look_at_crawl(scene, pace)
-        _look_at_takeover(scene)
-    return pace.last_change - began
+    expected, asked = scene.site.expected, scene.site.asked
+    _follow(scene, KILL_AT_UNKNOWN if expected is None else max(1, int(len(expected) * KILL_AT)))
+    before = scene.directory.read()
+    takeover = _kill_one(scene, before)
+    ended = _follow(scene)
+    pages = scene.crawl.pages()
+    missing = None if expected is None else sorted(expected - pages)
+    outcome = DemoOutcome(
+        expected=None if expected is None else len(expected),
+        crawled=len(pages),
+        missing=None if missing is None else len(missing),
+        schedulers=SCHEDULERS,
+        killed=0 if takeover is None else 1,
+        moved_slots=len(list(scene.directory.read().moves_since(before))),
+        takeover_s=takeover,
+        duplicate_fetches=None if asked is None else len(asked) - len(set(asked)),
+        seconds=round(ended - began, 1),
+    )
+    return outcome, missing or []
 
 
-def _over(scene: _Scene, pace: Completion) -> bool:
-    taken_over = scene.kill is None or scene.takeover is not None
-    return taken_over and pace.ended(time.monotonic())
-
-
-def _tick(scene: _Scene) -> None:
-    """Look after the processes and let a moment pass.
-
-    Raises:
-        ClusterError: somebody wants the demo to end.
-    """
-    if scene.asked.any:
-        raise ClusterError("interrupted")
-    scene.cluster.tick()
-    time.sleep(TICK)
-
-
-def _until(scene: _Scene, done: Callable[[], bool], patience: float, what: str) -> None:
-    deadline = time.monotonic() + patience
-    while not done():
-        _tick(scene)
-        if time.monotonic() > deadline:
-            raise ClusterError(f"{patience:g} s were not enough until {what}")
-
-
-def _look(scene: _Scene) -> Cluster | None:
-    """Return the cluster; None while there is none to see."""
-    try:
-        return scene.directory.read()
-    except ClusterError:
-        return None
-
-
-def _all_joined(scene: _Scene) -> bool:
-    cluster = _look(scene)
-    if cluster is None or len(cluster.members) < SCHEDULERS:
-        return False
-    return {slot.owner for slot in cluster.assignment.slots} == set(cluster.members)
-
-
-def _start_projects(scene: _Scene) -> None:
-    scene.crawl.create(script(scene.target.parts))
-    scene.router.update_project()
-    for project in scene.target.parts.names:
-        _until(scene, partial(_accepts, scene, project), START_PATIENCE, f"{project} has started")
-
-
-def _accepts(scene: _Scene, project: str) -> bool:
-    try:
-        return scene.router.newtask(on_start(project))
-    except OSError:
-        return False
-
-
-def _look_at_crawl(scene: _Scene, pace: Completion) -> None:
-    """Show how far it is, and kill a scheduler in the middle.
+def _follow(scene: _Scene, enough: float = math.inf) -> float:
+    """Show how far the crawl is until so many pages are done, or until its end, and when it was.
 
     Raises:
         ClusterError: nothing has changed for too long.
     """
-    done, ahead, held = scene.crawl.done(), scene.crawl.ahead(), _held(scene)
-    now = time.monotonic()
-    pace.note((done, ahead), ahead.nothing and held == 0, now)
-    scene.show(done, _caption(scene))
-    if pace.stalled(now):
-        raise ClusterError(
-            f"the crawl makes no progress: {done} pages done, {ahead.tasks} tasks active,"
-            f" {held} held by schedulers, {ahead.messages} messages in queues"
-        )
-    if scene.kill is None and done >= _middle(scene.target):
-        _kill_one(scene)
+    last, changed = None, time.monotonic()
+    while True:
+        seen, now = scene.crawl.look(), time.monotonic()
+        if seen != last:
+            last, changed = seen, now
+        scene.bar.update(scene.bar.task_ids[0], completed=seen.done)
+        is_quiet = seen.tasks == seen.messages == 0 and now - changed >= QUIET
+        if seen.done >= enough or is_quiet:
+            return changed
+        if now - changed >= STALL:
+            raise ClusterError(f"the crawl makes no progress: {seen}")
+        scene.tick()
 
 
-def _held(scene: _Scene) -> int | None:
-    """Return how many tasks the schedulers hold; None if they cannot be asked just now."""
-    try:
-        return scene.router.size()
-    except OSError:
-        return None
+def _kill_one(scene: _Scene, before: Cluster) -> float | None:
+    """Kill the scheduler of the busiest project; another, with a new name, takes its place.
 
-
-def _middle(target: DemoTarget) -> int:
-    return KILL_AT_UNKNOWN if target.total is None else max(1, int(target.total * KILL_AT))
-
-
-def _caption(scene: _Scene) -> str:
-    if scene.kill is None:
-        return "crawling"
-    return "a scheduler was killed" if scene.takeover is None else "its slots are taken over"
-
-
-def _kill_one(scene: _Scene) -> None:
-    """Kill the scheduler with the most to do; another one, with a new name, takes its place."""
-    before = _look(scene)
-    if before is None:
-        return
-    own = {scene.cluster.pid(number): number for number in scene.cluster.schedulers}
-    members = {id_: member.pid for id_, member in before.members.items() if member.pid in own}
-    if not members:
-        return
-    victim = max(members, key=lambda id_: _busy(scene, before, id_))
-    os.kill(members[victim], signal.SIGKILL)
-    scene.kill = _Kill(victim, before, time.monotonic())
-    scene.cluster.replace(own[members[victim]])
-
-
-def _busy(scene: _Scene, cluster: Cluster, member: MemberId) -> int:
-    """Return how many active tasks the projects of a member have."""
-    record = cluster.members[member]
-    projects = [name for name in scene.target.parts.names if cluster.owner_of(name) == record]
-    return sum(scene.crawl.active(project) for project in projects)
-
-
-def _look_at_takeover(scene: _Scene) -> None:
-    """Note when the killed member owns nothing any more.
-
-    Raises:
-        ClusterError: it takes too long.
+    Returns:
+        The seconds until the killed one owned nothing; None if nobody could be killed.
     """
-    if scene.kill is None or scene.takeover is not None:
-        return
-    cluster, passed = _look(scene), time.monotonic() - scene.kill.at
-    if cluster is not None and not owns_slots(cluster, scene.kill.victim):
-        scene.takeover = passed
-    elif passed > TAKEOVER_PATIENCE:
-        raise ClusterError(f"after {passed:.0f} s the killed scheduler still owns slots")
-
-
-def owns_slots(cluster: Cluster, member: MemberId) -> bool:
-    """Tell whether a member has slots; a dead one's node may stand long after it lost them."""
-    return any(slot.owner == member for slot in cluster.assignment.slots)
-
-
-def _outcome(scene: _Scene, pages: set[str], seconds: float) -> DemoOutcome:
-    missing = scene.target.missing(pages)
-    return DemoOutcome(
-        expected=scene.target.total,
-        crawled=len(pages),
-        missing=None if missing is None else len(missing),
-        schedulers=SCHEDULERS,
-        killed=0 if scene.kill is None else 1,
-        moved_slots=_moved(scene),
-        takeover_s=None if scene.takeover is None else round(scene.takeover, 2),
-        duplicate_fetches=scene.target.duplicate_fetches(),
-        seconds=round(seconds, 1),
+    numbers = {scene.cluster.pid(number): number for number in scene.cluster.schedulers}
+    owner = before.owner_of(max(scene.crawl.projects, key=scene.crawl.active))
+    if owner is None or owner.pid not in numbers:
+        return None
+    (victim,) = (member for member, each in before.members.items() if each == owner)
+    os.kill(owner.pid, signal.SIGKILL)
+    scene.cluster.replace(numbers[owner.pid])
+    scene.say(f"Scheduler {victim.number} was killed; a new one takes its place")
+    seconds = scene.until(
+        lambda: not scene.directory.read().slot_counts().get(victim),
+        "the slots of the killed scheduler are taken over",
     )
-
-
-def _moved(scene: _Scene) -> int:
-    if scene.kill is None:
-        return 0
-    return len(list(scene.directory.read().moves_since(scene.kill.before)))
-
-
-def _name_missing(target: DemoTarget, pages: set[str], console: Console) -> None:
-    for url in sorted(target.missing(pages) or ())[:SAMPLE]:
-        console.print(f"missing: {url}", markup=False, soft_wrap=True)
+    scene.say(f"Its slots are taken over, {seconds:.1f} s later")
+    return round(seconds, 2)

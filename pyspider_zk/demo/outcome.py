@@ -18,7 +18,7 @@ class DemoOutcome:
         crawled: pages that the crawl found.
         missing: expected pages that were not crawled.
         schedulers: how many ran at the same time.
-        killed: how many were killed; 0 if the crawl ended before its middle was seen.
+        killed: how many were killed; 0 if nobody had the busiest project just then.
         moved_slots: slots whose owner changed from before the kill to the end.
         takeover_s: seconds from the kill until the killed one owned nothing.
         duplicate_fetches: requests that were not the first for their page.
@@ -46,20 +46,7 @@ class DemoOutcome:
 
     def as_table(self) -> Table:
         """Return it as a table."""
-        table = Table("", "", title="Demo", show_header=False)
-        for label, value in self._rows():
-            table.add_row(label, "unknown" if value is None else f"{value}")
+        table = Table(title="Demo", show_header=False)
+        for name, value in asdict(self).items():
+            table.add_row(name.replace("_", " "), "unknown" if value is None else str(value))
         return table
-
-    def _rows(self) -> list[tuple[str, object]]:
-        return [
-            ("pages that an independent walk finds", self.expected),
-            ("pages crawled", self.crawled),
-            ("pages missing", self.missing),
-            ("schedulers", self.schedulers),
-            ("schedulers killed (SIGKILL)", self.killed),
-            ("slots that changed their owner", self.moved_slots),
-            ("seconds until the killed one owned nothing", self.takeover_s),
-            ("pages fetched again", self.duplicate_fetches),
-            ("seconds for the crawl", self.seconds),
-        ]

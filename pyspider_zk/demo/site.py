@@ -1,91 +1,111 @@
-"""A folder as a web site on a loopback port that counts what is asked for."""
+"""Site that the demo crawls: a folder that we serve, or one that runs already."""
 
-from collections import Counter
-from collections.abc import Callable
+import re
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Lock, Thread
-from types import TracebackType
-from typing import Any, Self
+from threading import Thread
+from typing import Any
 
+from pyspider_zk.demo.walk import START, pages
+from pyspider_zk.errors import ClusterError, MissingService
 from pyspider_zk.local.ports import LOOPBACK
 
+DOCUMENTATION = Path("/usr/share/doc")
+PATIENCE = 10.0  # seconds for the start page
 
-class Site:
-    """Serves a folder, one thread per connection, from ``start`` to ``stop``.
+_DOCUMENTATION = re.compile(r"python3\.\d+")  # not python3.11-venv, which links to the same
+_NO_SITE = (
+    "Python's documentation is missing; Debian/Ubuntu: apt install python3-doc;"
+    " elsewhere give a folder of HTML, SITE=folder, or an address, START_URL=http://..."
+)
 
-    Threads: any.
 
-    Args:
-        folder: the files to serve.
-        port: the port; 0 for any free one.
+@dataclass(frozen=True)
+class DemoSite:
+    """A site to crawl.
+
+    Attributes:
+        start: URL of the page where the crawl starts.
+        page: the HTML of that page.
+        expected: the pages that must be found; None if the site is not ours to walk.
+        asked: the paths that our server was asked for so far; None if it is not ours.
     """
 
-    def __init__(self, folder: Path, port: int = 0) -> None:
-        self._requests: Counter[str] = Counter()
-        self._lock = Lock()
-        handler = partial(_SiteHandler, directory=str(folder), count=self._count)
-        self._server = ThreadingHTTPServer((LOOPBACK, port), handler)
-        self._thread = Thread(target=self._server.serve_forever, name="site", daemon=True)
-
-    @property
-    def url(self) -> str:
-        """The address of the folder itself, with a slash at the end."""
-        return f"http://{LOOPBACK}:{self._server.server_address[1]}/"
-
-    def start(self) -> None:
-        """Begin to answer; returns at once."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End; blocks until the server's own thread has ended."""
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-    def requests(self) -> Counter[str]:
-        """Return how often each path was asked for."""
-        with self._lock:
-            return self._requests.copy()
-
-    def forget(self) -> None:
-        """Count from zero again."""
-        with self._lock:
-            self._requests.clear()
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()
-
-    def _count(self, path: str) -> None:
-        with self._lock:
-            self._requests[path] += 1
+    start: str
+    page: str
+    expected: frozenset[str] | None = None
+    asked: list[str] | None = None
 
 
-def repeats(requests: Counter[str]) -> int:
-    """Return how many requests asked for something that was asked for before."""
-    return requests.total() - len(requests)
+@contextmanager
+def ours(folder: Path) -> Iterator[DemoSite]:
+    """Serve a folder on a loopback port. Blocks for seconds while it walks over the files.
+
+    Raises:
+        ClusterError: the folder has no start page.
+    """
+    folder = folder.resolve()
+    if not (folder / START).is_file():
+        raise ClusterError(f"there is no {START} in {folder}")
+    page = (folder / START).read_text(encoding="utf-8", errors="replace")
+    asked: list[str] = []
+    handler = partial(_Handler, asked, directory=str(folder))
+    with ThreadingHTTPServer((LOOPBACK, 0), handler) as server:
+        thread = Thread(target=server.serve_forever, name="site", daemon=True)
+        thread.start()
+        url = f"http://{LOOPBACK}:{server.server_address[1]}/"
+        try:
+            yield DemoSite(url + START, page, frozenset(pages(folder, url)), asked)
+        finally:
+            server.shutdown()
+            thread.join()
 
 
-class _SiteHandler(SimpleHTTPRequestHandler):
+def foreign(start: str) -> DemoSite:
+    """Look at the start page of a site that runs already; blocks for its answer.
+
+    Raises:
+        ClusterError: it does not answer.
+    """
+    if not start.startswith(("http://", "https://")):
+        raise ClusterError(f"the start must be an http address, not {start!r}")
+    try:
+        with urllib.request.urlopen(start, timeout=PATIENCE) as answer:  # noqa: S310 - checked
+            return DemoSite(start, answer.read().decode("utf-8", "replace"))
+    except OSError as error:
+        raise ClusterError(f"{start} does not answer: {error}") from error
+
+
+def documentation(where: Path = DOCUMENTATION) -> Path:
+    """Return the newest of Python's documentations on this machine.
+
+    Raises:
+        MissingService: there is none.
+    """
+    starts = where.glob("python3.*/html/index.html")
+    found = [page.parent for page in starts if _DOCUMENTATION.fullmatch(page.parts[-3])]
+    if not found:
+        raise MissingService(_NO_SITE)
+    return max(found, key=lambda html: int(html.parts[-2].removeprefix("python3.")))
+
+
+class _Handler(SimpleHTTPRequestHandler):
+    """Serves files and notes what it is asked for."""
+
     protocol_version = "HTTP/1.1"  # keeps connections open
     disable_nagle_algorithm = True  # else head and body, sent apart, wait for each other
 
-    def __init__(self, *args: Any, count: Callable[[str], None], **options: Any) -> None:
-        self._count = count
+    def __init__(self, asked: list[str], *args: Any, **options: Any) -> None:
+        self._asked = asked
         super().__init__(*args, **options)
 
     def do_GET(self) -> None:
-        self._count(self.path)
+        self._asked.append(self.path)
         super().do_GET()
 
     def log_message(self, *_: object) -> None:

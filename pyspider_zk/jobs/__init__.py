@@ -5,7 +5,7 @@
 
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import BadMessage, BatchTaken, JobLost, SessionLost, Unavailable
-from pyspider_zk.jobs.claimants import Registration
+from pyspider_zk.jobs.claims import Registration
 from pyspider_zk.jobs.model import (
     Batch,
     BatchRecord,

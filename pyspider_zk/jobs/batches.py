@@ -11,10 +11,12 @@ from pyspider_zk.jobs.model import (
     Batch,
     BatchRecord,
     Claim,
+    Found,
     Job,
     JobName,
     JobRules,
     JobState,
+    Junk,
     Outcome,
     check_batch_id,
     check_priority,
@@ -22,7 +24,7 @@ from pyspider_zk.jobs.model import (
     name_prefix,
 )
 from pyspider_zk.jobs.rules import digest_of, ended, forgettable
-from pyspider_zk.jobs.store import Found, JobStore, Junk
+from pyspider_zk.jobs.store import JobStore
 from pyspider_zk.jobs.transactions import (
     cancel_pending_steps,
     cancel_record_steps,
@@ -66,7 +68,7 @@ class Batches:
             dict(note),
             self._clock(),
             len(jobs),
-            digest=digest_of(entries),
+            digest=digest_of([[project, dict(work)] for project, work in entries]),
             to_close=event is not None,
         )
         check_size(f"the note of batch {batch!r}", fresh, NOTE_LIMIT)
@@ -130,11 +132,6 @@ class Batches:
                 return
             if self._store.do_if_current(close_steps(self._tree, batch, *found, event)):
                 return
-
-    def end_cancelled(self, found: Found) -> None:
-        """End a pending job whose batch was cancelled."""
-        steps = cancel_pending_steps(self._tree, *_split(found), self._clock())
-        self._store.move_if_current(JobState.PENDING, found.name, steps)
 
     def trim(self) -> int:
         """Forget the oldest batches that ended; see ``JobQueue.trim``.
@@ -219,7 +216,7 @@ class Batches:
     def _end_some(self, names: Sequence[JobName]) -> int:
         found, now = self._store.read(JobState.PENDING, names), self._clock()
         ending = [one for one in found if not one.job.needs_cleanup]
-        moves = [cancel_pending_steps(self._tree, *_split(one), now) for one in ending]
+        moves = [cancel_pending_steps(self._tree, one, now) for one in ending]
         return sum(map(self._do_together, together(moves)))
 
     def _discard(self, batch: str) -> int:
@@ -237,7 +234,7 @@ class Batches:
         now = self._clock()
         job = ended(Job({}, now, cancelled=True), Outcome.CANCELLED, now, junk.reason)
         below = self._store.below(state, junk.name)
-        steps = discard_steps(self._tree, state, junk.name, junk.version, below, job)
+        steps = discard_steps(self._tree, state, junk, below, job)
         return self._store.do_if_current(steps)
 
     def _do_together(self, moves: Sequence[Sequence[Step]]) -> int:
@@ -268,10 +265,6 @@ def _by_group(names: Iterable[JobName]) -> dict[str, list[JobName]]:
     for name in names:
         jobs.setdefault(name.group, []).append(name)
     return jobs
-
-
-def _split(found: Found) -> tuple[JobName, tuple[Job, int]]:
-    return found.name, (found.job, found.version)
 
 
 def _parts(names: Sequence[JobName], size: int) -> list[Sequence[JobName]]:

@@ -1,11 +1,13 @@
-"""Claims that a process works on."""
+"""Claims that a process works on, and the znode in whose name it makes them."""
 
 import threading
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, Self
 
-from pyspider_zk.jobs.model import Claim, Claimant, Job, JobName
+from pyspider_zk.jobs.model import Claim, Claimant, JobName
+from pyspider_zk.zookeeper.connection import Connection
+from pyspider_zk.zookeeper.ephemeral import Ephemeral
 
 
 class ClaimId(NamedTuple):
@@ -19,11 +21,6 @@ class ClaimId(NamedTuple):
     def of(cls, claim: Claim) -> Self:
         """Return the id of a claim."""
         return cls(claim.job.claimant, claim.name, claim.job.claims)
-
-    @classmethod
-    def next(cls, claimant: Claimant, name: JobName, pending: Job) -> Self:
-        """Return the id of the claim that a claimant makes if it claims a pending job."""
-        return cls(claimant.path, name, pending.claims + 1)
 
 
 class ClaimRegister:
@@ -42,6 +39,7 @@ class ClaimRegister:
         self._held: set[ClaimId] = set()
         self._doubtful: set[ClaimId] = set()
         self._looks: list[set[ClaimId]] = []
+        self._behind: dict[JobName, None] = {}
 
     @contextmanager
     def looking(self) -> Iterator[Collection[ClaimId]]:
@@ -99,3 +97,43 @@ class ClaimRegister:
                 for claim_id in self._held
                 if claim_id.claimant in standing or Claimant(claim_id.claimant).parent != parent
             }
+
+    def put_behind(self, name: JobName) -> None:
+        """Have this job claimed again only after all others."""
+        with self._lock:
+            self._behind.pop(name, None)
+            self._behind[name] = None
+
+    def in_turn(self, pending: Sequence[JobName]) -> list[JobName]:
+        """Return all pending jobs in the order to claim them: those put behind last."""
+        there = set(pending)
+        with self._lock:
+            self._behind = {name: None for name in self._behind if name in there}
+            return [name for name in pending if name not in self._behind] + list(self._behind)
+
+
+class Registration:
+    """Registers a process as a claimant of jobs, anew in every session.
+
+    A claimant is never made again: when its session ended, others may have its jobs.
+
+    Threads: any; calls block for some seconds at most and raise ``Unavailable``.
+
+    Args:
+        parent: the znode below which the claimants of one queue stand.
+    """
+
+    def __init__(self, connection: Connection, parent: str) -> None:
+        self._node = Ephemeral(connection, parent)
+
+    def claimant(self) -> Claimant:
+        """Return the claimant of the present session, registered.
+
+        Raises:
+            SessionLost: the session ended meanwhile; ask again.
+        """
+        return Claimant(self._node.stand())
+
+    def leave(self) -> None:
+        """Give up all jobs of the claimant: others may have them at once."""
+        self._node.leave()

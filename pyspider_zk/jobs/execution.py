@@ -7,13 +7,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
-from pyspider_zk.errors import BadMessage, BadRequest, FenceClosed, Unavailable
+from pyspider_zk.errors import BadMessage, BadRequest, FenceClosed, Unavailable, brief
 from pyspider_zk.jobs.model import Claim, Outcome
-from pyspider_zk.jobs.progress import Progress, brief, done
-from pyspider_zk.jobs.requests import Work
+from pyspider_zk.jobs.operations import Work
+from pyspider_zk.jobs.progress import Progress, done
 from pyspider_zk.jobs.stages import OperationRefused, Operations, ProjectTarget, Stage
 
-logger = logging.getLogger("scheduler")
+logger = logging.getLogger(__name__)
 
 WAITS = ""
 """The reason of a project that is put off without having failed."""

@@ -8,14 +8,13 @@ from typing import Any
 from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.fence import Fence
 from pyspider_zk.errors import SessionLost, Unavailable
-from pyspider_zk.jobs import batch_events
 from pyspider_zk.jobs.model import Batch, JobState
-from pyspider_zk.jobs.progress import outcome_dict
 from pyspider_zk.jobs.queue import JobQueue
+from pyspider_zk.jobs.reports import ended_event, outcome_dict
 from pyspider_zk.loop import Loop
 from pyspider_zk.outage import Outage
 
-logger = logging.getLogger("pyspider_zk.jobs")
+logger = logging.getLogger(__name__)
 
 ARCHIVE = "pyspider_zk_jobs"
 """The project under which the outcomes of jobs are kept in the result database."""
@@ -104,7 +103,7 @@ class Finalizer:
 
     def _close(self, batch: Batch) -> None:
         if self._keep(batch):
-            event = batch_events.ended(batch, self._clock())
+            event = ended_event(batch, self._clock())
             self._queue.close(batch.id, self._events.step(event))
 
     def _keep(self, batch: Batch) -> bool:

@@ -6,14 +6,13 @@ import time
 from collections.abc import Callable
 
 from pyspider_zk.cluster.fence import Fence
-from pyspider_zk.errors import DatabaseAway, FenceClosed, Unavailable
+from pyspider_zk.errors import DatabaseAway, FenceClosed, Unavailable, brief
 from pyspider_zk.jobs.execution import JobWork
 from pyspider_zk.jobs.model import Claim
-from pyspider_zk.jobs.progress import brief
 from pyspider_zk.jobs.rules import is_at
 from pyspider_zk.jobs.stages import Operations
 
-logger = logging.getLogger("scheduler")
+logger = logging.getLogger(__name__)
 
 SHARE = 0.1
 """Seconds of a round that jobs may take; crawling goes on in between."""

@@ -358,6 +358,22 @@ class Claimant:
         return _PATH.fullmatch(self.path) is not None
 
 
+class Found(NamedTuple):
+    """A job as it was read, and the version of its znode."""
+
+    name: JobName
+    job: Job
+    version: int
+
+
+class Junk(NamedTuple):
+    """A job's znode that cannot be read, why, and its version."""
+
+    name: JobName
+    reason: str
+    version: int
+
+
 @dataclass(frozen=True)
 class Claim:
     """A running job in its claimant's hands.

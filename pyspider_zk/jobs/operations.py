@@ -1,14 +1,21 @@
-"""Operations on projects, and the arguments of each."""
+"""Operations on projects, the arguments of each, and how batches and jobs ask for them.
+
+The job queue itself does not look inside.
+"""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
-from pyspider_zk.errors import BadRequest
+from pyspider_zk.errors import BadMessage, BadRequest
 from pyspider_zk.projects.rows import STATUSES, split_group
+from pyspider_zk.zookeeper.codec import checked
 
 GROUP_LIMIT = 1000  # characters of all groups of a project
+PROJECTS_LIMIT = 10_000
+"""Projects that a job may name; what is put for the cluster names fewer."""
 
 
 class Operation(StrEnum):
@@ -26,6 +33,60 @@ class Operation(StrEnum):
 
 STARTING = (Operation.START, Operation.RUN, Operation.RESTART)
 """What dispatches ``on_start``."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a job is to do, as it stands there; anybody may have written it.
+
+    Attributes:
+        operation: one of ``Operation``, or what a newer version knows.
+        arguments: the operation's.
+        projects: the job's; all of one slot.
+    """
+
+    operation: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    projects: Sequence[str] = ()
+
+    @classmethod
+    def parse(cls, work: object) -> Self:
+        """Read the form that stands in a job; unknown keys of a newer version are ignored.
+
+        Raises:
+            BadMessage: it is no such work.
+        """
+        parsed = checked(cls, work)
+        if len(parsed.projects) > PROJECTS_LIMIT:
+            raise BadMessage(f"{len(parsed.projects)} projects are more than {PROJECTS_LIMIT}")
+        return parsed
+
+
+@dataclass(frozen=True)
+class Note:
+    """What was asked for in one go, as it stands in a batch; anybody may have written it.
+
+    Attributes:
+        selection: how the projects were chosen.
+        user: who asked.
+        total: how many projects are meant.
+        asked: what tells this request from others.
+    """
+
+    operation: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    selection: Mapping[str, Any] = field(default_factory=dict)
+    user: str = ""
+    total: int = 0
+    asked: str = ""
+
+    @classmethod
+    def parse(cls, note: object) -> Self:
+        """Read the form that stands in a batch; what is no such note tells nothing."""
+        try:
+            return checked(cls, note)
+        except BadMessage:
+            return cls()
 
 
 def check_operation(name: object) -> Operation:

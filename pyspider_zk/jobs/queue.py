@@ -1,19 +1,22 @@
 """The job queue: durable jobs with priorities, each in exactly one of three places."""
 
+import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
-from pyspider_zk.errors import JobLost
+from pyspider_zk.errors import JobLost, SessionLost, brief
 from pyspider_zk.jobs.batches import Batches, Entries
-from pyspider_zk.jobs.claiming import Claiming, Mine
+from pyspider_zk.jobs.claims import ClaimId, ClaimRegister
 from pyspider_zk.jobs.model import (
     MOVED_LIMIT,
     Batch,
     BatchRecord,
     Claim,
     Claimant,
+    Found,
     Job,
     JobName,
     JobRules,
@@ -21,20 +24,41 @@ from pyspider_zk.jobs.model import (
     Outcome,
     check_size,
 )
-from pyspider_zk.jobs.progress import brief
 from pyspider_zk.jobs.rules import (
+    Concern,
+    after_death,
     after_failure,
     after_refusal,
     after_return,
+    claimed,
+    concern_of,
     ended,
+    is_due,
     place_of,
 )
-from pyspider_zk.jobs.store import JobStore
-from pyspider_zk.jobs.transactions import JobTree, finish_steps, report_steps, return_steps
+from pyspider_zk.jobs.store import JobStore, Versioned
+from pyspider_zk.jobs.transactions import (
+    JobTree,
+    cancel_pending_steps,
+    claim_steps,
+    finish_steps,
+    report_steps,
+    return_steps,
+)
 from pyspider_zk.zookeeper.connection import Connection, Watch
 from pyspider_zk.zookeeper.steps import Create, Step
 
+logger = logging.getLogger(__name__)
+
 NORMAL = 500
+LOOKED_AT = 64  # pending jobs that are read in one go
+
+Mine = Callable[[str], int]
+"""The slot epoch at which who asks may take a project's jobs, as their slot's epoch; 0: not at all.
+
+Who has a higher one takes over the running jobs of who has a lower one. Where owners do not
+change, ``True`` and ``False`` serve: then jobs are taken over from the dead only.
+"""
 
 
 class JobQueue:
@@ -62,10 +86,11 @@ class JobQueue:
     ) -> None:
         self._store = JobStore(connection, JobTree(root))
         self._batches = Batches(self._store, rules, clock)
-        self._claiming = Claiming(self._store, self._batches, rules, clock)
+        self._hands = ClaimRegister()
         self._tree = self._store.tree
         self._rules = rules
         self._clock = clock
+        self._on_change: Watch | None = None
 
     def put(
         self,
@@ -180,7 +205,7 @@ class JobQueue:
         That is when jobs were put or given back, or a claimant came or went. A watch is only a
         hint, so call ``take`` now and then without it too; pauses after failures end silently.
         """
-        self._claiming.on_change = callback
+        self._on_change = callback
 
     def take(self, claimant: Claimant, mine: Mine, room: int) -> list[Claim]:
         """Claim jobs, after giving back those whose claimants are gone.
@@ -198,14 +223,26 @@ class JobQueue:
         Raises:
             SessionLost: the claimant's znode is gone.
         """
-        return self._claiming.take(claimant, mine, room)
+        self._store.ensure()
+        doubtful = self._hands.doubtful()
+        claims: list[Claim] = []
+        try:
+            for claim in self._adopt(claimant, mine, doubtful):
+                claims.append(claim)
+            for claim in self._claim_pending(claimant, mine, room - len(claims)):
+                claims.append(claim)
+        except BaseException:
+            self.put_down(claims)
+            raise
+        self._hands.settle(doubtful)
+        return claims
 
     def put_down(self, claims: Iterable[Claim]) -> None:
         """Tell that nobody began these claims: the next ``take`` returns them again.
 
         Asks nothing of ZooKeeper.
         """
-        self._claiming.put_down(claims)
+        self._hands.doubt(map(ClaimId.of, claims))
 
     def report(
         self, claim: Claim, progress: Mapping[str, Any], needs_cleanup: bool = False
@@ -275,7 +312,9 @@ class JobQueue:
 
         self._part_with(claim, after, return_steps)
         if behind:
-            self._claiming.put_behind(claim.name)
+            self._hands.put_behind(claim.name)
+
+    # --- parting ---
 
     def _part_with(
         self,
@@ -293,12 +332,119 @@ class JobQueue:
                 break
             arrived = self._store.find(place_of(job), claim.name)
             trying = self._after_refusal(trying, job, arrived and arrived.job)
-        self._claiming.let_go(claim)
+        self._let_go(claim)
 
     def _after_refusal(self, claim: Claim, wanted: Job, arrived: Job | None) -> Claim | None:
         running = self._store.find(JobState.RUNNING, claim.name)
         try:
-            return after_refusal(claim, wanted, arrived, running and (running.job, running.version))
+            return after_refusal(claim, wanted, arrived, running)
         except JobLost:
-            self._claiming.let_go(claim)
+            self._let_go(claim)
             raise
+
+    # --- taking ---
+
+    def _adopt(
+        self, claimant: Claimant, mine: Mine, doubtful: Collection[ClaimId]
+    ) -> Iterator[Claim]:
+        """Give back the jobs of the dead; yield those that I hold without knowing it."""
+        with self._hands.looking() as known:
+            running = self._running(mine, doubtful)
+            standing = self._standing(claimant, [claim for claim, _ in running])
+            for claim, slot_epoch in running:
+                is_held = ClaimId.of(claim) in known
+                concern = concern_of(claim, claimant, is_held, standing, slot_epoch)
+                if concern is Concern.ADOPTED and self._hands.take(ClaimId.of(claim), known):
+                    yield claim
+                elif concern in (Concern.ORPHAN, Concern.OUTRUN):
+                    self._give_back_for(claim, concern)
+
+    def _running(self, mine: Mine, doubtful: Collection[ClaimId]) -> list[tuple[Claim, int]]:
+        """Return the running jobs that may concern me, each with the slot epoch I have for it."""
+        if doubtful:
+            self._store.catch_up()
+        in_doubt = {claim_id.name for claim_id in doubtful}
+        names = self._store.names(JobState.RUNNING)
+        slot_epochs = {name: int(mine(name.project)) for name in names}
+        wanted = [name for name in names if slot_epochs[name] or name in in_doubt]
+        found = self._store.read(JobState.RUNNING, wanted)
+        return [(Claim(*one), slot_epochs[one.name]) for one in found]
+
+    def _standing(self, claimant: Claimant, claims: Collection[Claim]) -> set[str]:
+        """Return which claimants stand, mine among them."""
+        holders = [Claimant(claim.job.claimant) for claim in claims]
+        parents = {claimant.parent, *(each.parent for each in holders if each.is_path)}
+        standing = self._store.standing(parents, self._on_change)
+        if claimant.path not in standing:
+            self._require(claimant)
+            standing.add(claimant.path)
+        self._hands.forget_the_gone(claimant.parent, standing)
+        return standing
+
+    def _give_back_for(self, claim: Claim, concern: Concern) -> None:
+        job = after_death(claim.job, self._clock(), self._rules)
+        steps = return_steps(self._tree, claim, job)
+        if self._store.move_if_current(JobState.RUNNING, claim.name, steps):
+            logger.info("job %s is %s: %s", claim.name, place_of(job), concern)
+
+    def _claim_pending(self, claimant: Claimant, mine: Mine, room: int) -> Iterator[Claim]:
+        names = self._store.names(JobState.PENDING, self._on_change)
+        wanted = [name for name in self._hands.in_turn(names) if mine(name.project)]
+        tried = (self._claim(claimant, mine, *each) for each in self._due(wanted))
+        return islice(filter(None, tried), max(0, room))
+
+    def _due(self, names: Sequence[JobName]) -> Iterator[tuple[Found, Versioned | None]]:
+        """Yield those of these pending jobs that may be claimed by now, with their batches."""
+        for start in range(0, len(names), LOOKED_AT):
+            part, now = names[start : start + LOOKED_AT], self._clock()
+            batches = self._store.batches({name.group for name in part})
+            for found in self._store.read(JobState.PENDING, part):
+                if is_due(found.job, now):
+                    yield found, batches.get(found.name.group)
+
+    def _claim(
+        self, claimant: Claimant, mine: Mine, found: Found, batch: Versioned | None
+    ) -> Claim | None:
+        """Claim a job unless another was quicker, or it was cancelled with its batch."""
+        record, version = batch or (None, None)
+        cancelled = record is not None and record.cancelled
+        if cancelled and not found.job.needs_cleanup:
+            self._end_cancelled(found)
+            return None
+        slot_epoch = int(mine(found.name.project))
+        job = claimed(found.job, claimant, slot_epoch, cancelled)
+        claim = Claim(found.name, job, 0)
+        if not slot_epoch or not self._hands.take(ClaimId.of(claim)):
+            return None
+        if self._ask_for(claim, claim_steps(self._tree, found, job, version)):
+            return claim
+        self._require(claimant)
+        return None
+
+    def _end_cancelled(self, found: Found) -> None:
+        steps = cancel_pending_steps(self._tree, found, self._clock())
+        self._store.move_if_current(JobState.PENDING, found.name, steps)
+
+    def _ask_for(self, claim: Claim, steps: list[Step]) -> bool:
+        """Claim a job that is in hand already; who does not get it has it in hand no longer."""
+        try:
+            has_claimed = self._store.move_if_current(JobState.PENDING, claim.name, steps)
+        except BaseException:
+            self.put_down([claim])
+            raise
+        if not has_claimed:
+            self._let_go(claim)
+        return has_claimed
+
+    def _require(self, claimant: Claimant) -> None:
+        """Make sure that the claimant stands.
+
+        Raises:
+            SessionLost: it does not.
+        """
+        self._store.catch_up()
+        if not self._store.stands(claimant.path):
+            raise SessionLost(f"claimant {claimant.path} is gone")
+
+    def _let_go(self, claim: Claim) -> None:
+        self._hands.let_go(ClaimId.of(claim))

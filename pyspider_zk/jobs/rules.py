@@ -1,11 +1,10 @@
 """Rules of jobs: where one goes next, who may have it, and how long it is kept."""
 
 import json
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from enum import StrEnum
 from hashlib import sha256
-from typing import Any
 
 from pyspider_zk.errors import JobLost
 from pyspider_zk.jobs.model import (
@@ -13,6 +12,7 @@ from pyspider_zk.jobs.model import (
     BatchRecord,
     Claim,
     Claimant,
+    Found,
     Job,
     JobRules,
     JobState,
@@ -54,7 +54,7 @@ def is_same_step(job: Job, other: Job) -> bool:
 
 
 def after_refusal(
-    claim: Claim, wanted: Job, arrived: Job | None, running: tuple[Job, int] | None
+    claim: Claim, wanted: Job, arrived: Job | None, running: Found | None
 ) -> Claim | None:
     """Return the claim to try a refused step again with; None if it was done before.
 
@@ -62,15 +62,15 @@ def after_refusal(
         wanted: the job as the step was to leave it.
         arrived: the job in the place where the step was to bring it. It is there if the step was
             done and the reply lost.
-        running: the running job and its version.
+        running: the job as it runs.
 
     Raises:
         JobLost: the claim stands no more, or its claimant does not.
     """
     if arrived and is_same_step(arrived, wanted):
         return None
-    if running and is_same_claim(running[0], claim) and running[1] != claim.version:
-        return Claim(claim.name, *running)
+    if running and is_same_claim(running.job, claim) and running.version != claim.version:
+        return Claim(*running)
     raise JobLost(f"job {claim.name} is not held by {claim.job.claimant} any more")
 
 
@@ -198,7 +198,10 @@ def fitting(jobs: Iterable[tuple[str, bytes]], room: int) -> list[tuple[str, byt
     return part
 
 
-def digest_of(entries: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
-    """Return what tells the jobs of one request from those of another."""
-    text = json.dumps([[project, dict(work)] for project, work in entries], sort_keys=True)
-    return sha256(text.encode()).hexdigest()[:16]
+def digest_of(value: object) -> str:
+    """Return what tells one request, or one choice of projects, from another.
+
+    Args:
+        value: as JSON knows it.
+    """
+    return sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]

@@ -6,16 +6,15 @@ from collections import deque
 from collections.abc import Callable
 
 from pyspider_zk.cluster.fence import Fence
-from pyspider_zk.errors import JobLost, SessionLost, Unavailable
+from pyspider_zk.errors import JobLost, SessionLost, Unavailable, brief
 from pyspider_zk.jobs.execution import JobWork
 from pyspider_zk.jobs.local_jobs import LocalJobs
 from pyspider_zk.jobs.model import Claim, Claimant, Outcome
-from pyspider_zk.jobs.progress import brief
 from pyspider_zk.jobs.queue import JobQueue
 from pyspider_zk.loop import Loop
 from pyspider_zk.outage import Outage
 
-logger = logging.getLogger("pyspider_zk.jobs")
+logger = logging.getLogger(__name__)
 
 ROOM = 32
 """Jobs that a member has at work at once."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from pyspider_zk.errors import ClusterError
-from pyspider_zk.jobs.requests import Work
+from pyspider_zk.jobs.operations import Work
 
 
 class OperationRefused(ClusterError):

@@ -1,11 +1,11 @@
 """Store of jobs: reads them, and carries out the transactions that move them."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.jobs import transactions
-from pyspider_zk.jobs.model import BatchRecord, Job, JobName, JobState, unquoted
+from pyspider_zk.jobs.model import BatchRecord, Found, Job, JobName, JobState, Junk, unquoted
 from pyspider_zk.jobs.transactions import JobTree
 from pyspider_zk.zookeeper.connection import Connection, Watch
 from pyspider_zk.zookeeper.errors import (
@@ -17,25 +17,11 @@ from pyspider_zk.zookeeper.errors import (
 from pyspider_zk.zookeeper.steps import Create, Delete, Step
 
 Name = TypeVar("Name")
+Versioned = tuple[BatchRecord, int]
+"""A batch's record and the version of its znode."""
 
 REFUSED = (BadVersionError, NoNodeError, NodeExistsError, NotEmptyError)
 """What ZooKeeper says to a move that was decided on an older state."""
-
-
-class Found(NamedTuple):
-    """A job as it was read."""
-
-    name: JobName
-    job: Job
-    version: int
-
-
-class Junk(NamedTuple):
-    """A job's znode that cannot be read, and why."""
-
-    name: JobName
-    reason: str
-    version: int
 
 
 class JobStore:
@@ -106,7 +92,7 @@ class JobStore:
         found = self.find(state, name)
         if found is None:
             return False
-        steps = transactions.tidy_steps(self.tree, state, name, (found.job, found.version), below)
+        steps = transactions.tidy_steps(self.tree, state, found, below)
         for step in steps:
             if isinstance(step, Delete):
                 self.unreadable.note(step.path, "it does not belong below a job and is deleted")
@@ -170,7 +156,7 @@ class JobStore:
         self.unreadable.forget(path)
         return found
 
-    def batch(self, batch: str) -> tuple[BatchRecord, int] | None:
+    def batch(self, batch: str) -> Versioned | None:
         """Return a batch's record and version.
 
         Raises:
@@ -188,12 +174,12 @@ class JobStore:
         parent = self.tree.batches
         return self._parsed(parent, self._connection.children(parent), unquoted)
 
-    def batches(self, batches: Iterable[str]) -> dict[str, tuple[BatchRecord, int]]:
+    def batches(self, batches: Iterable[str]) -> dict[str, Versioned]:
         """Return those of these batches that stand, with their versions."""
         wanted = list(batches)
         paths = list(map(self.tree.batch, wanted))
         found = self._connection.find_all(paths)
-        known: dict[str, tuple[BatchRecord, int]] = {}
+        known: dict[str, Versioned] = {}
         for batch, path, record in zip(wanted, paths, found, strict=True):
             if record is None:
                 continue

@@ -18,9 +18,11 @@ from pyspider_zk.jobs.model import (
     TRANSACTION_LIMIT,
     BatchRecord,
     Claim,
+    Found,
     Job,
     JobName,
     JobState,
+    Junk,
     Outcome,
     quoted_whole,
 )
@@ -100,11 +102,7 @@ def put_steps(
 
 
 def claim_steps(
-    tree: JobTree,
-    name: JobName,
-    pending: tuple[Job, int],
-    running: Job,
-    batch_version: int | None,
+    tree: JobTree, pending: Found, running: Job, batch_version: int | None
 ) -> list[Step]:
     """Make a pending job a claimant's.
 
@@ -116,12 +114,14 @@ def claim_steps(
         running: the job as ``job_rules.claimed`` returns it.
         batch_version: None if there is no batch.
     """
-    checked = [] if batch_version is None else [Check(tree.batch(name.group), batch_version)]
+    checked = (
+        [] if batch_version is None else [Check(tree.batch(pending.name.group), batch_version)]
+    )
     return [
         Check(running.claimant),
         *checked,
-        *_leave(tree, JobState.PENDING, name, pending),
-        *_arrive(tree, name, running),
+        *_leave(tree, JobState.PENDING, pending),
+        *_arrive(tree, pending.name, running),
     ]
 
 
@@ -137,9 +137,7 @@ def finish_steps(tree: JobTree, claim: Claim, job: Job) -> list[Step]:
 
 def return_steps(tree: JobTree, claim: Claim, job: Job) -> list[Step]:
     """Move a running job to where its record says that it belongs now."""
-    running = (claim.job, claim.version)
-    leave = _leave(tree, JobState.RUNNING, claim.name, running)
-    return [*leave, *_arrive(tree, claim.name, job)]
+    return [*_leave(tree, JobState.RUNNING, claim), *_arrive(tree, claim.name, job)]
 
 
 def cancel_record_steps(
@@ -157,45 +155,40 @@ def close_steps(
     return [Write(tree.batch(batch), replace(record, to_close=False).encode(), version), event]
 
 
-def cancel_pending_steps(
-    tree: JobTree, name: JobName, pending: tuple[Job, int], now: float
-) -> list[Step]:
+def cancel_pending_steps(tree: JobTree, pending: Found, now: float) -> list[Step]:
     """End a job that nobody claimed, and that nobody must tidy up."""
-    job = replace(pending[0], cancelled=True)
+    job = replace(pending.job, cancelled=True)
     job = ended(job, Outcome.CANCELLED, now, job.reason)
-    return [*_leave(tree, JobState.PENDING, name, pending), *_arrive(tree, name, job)]
+    return [*_leave(tree, JobState.PENDING, pending), *_arrive(tree, pending.name, job)]
 
 
 def discard_steps(
-    tree: JobTree, state: JobState, name: JobName, version: int, below: Iterable[str], job: Job
+    tree: JobTree, state: JobState, junk: Junk, below: Iterable[str], job: Job
 ) -> list[Step]:
     """End a job whose record nobody can read, with another record.
 
     Args:
-        version: of the znode that cannot be read.
         below: the names of its children.
         job: how it ended.
     """
-    path = tree.job(state, name)
+    path = tree.job(state, junk.name)
     strays = [Delete(f"{path}/{child}", ANY_VERSION) for child in below]
-    return [*strays, Delete(path, version), *_arrive(tree, name, job)]
+    return [*strays, Delete(path, junk.version), *_arrive(tree, junk.name, job)]
 
 
-def tidy_steps(
-    tree: JobTree, state: JobState, name: JobName, found: tuple[Job, int], below: Iterable[str]
-) -> list[Step]:
+def tidy_steps(tree: JobTree, state: JobState, found: Found, below: Iterable[str]) -> list[Step]:
     """Delete what stands below a job and does not belong there: no move would succeed.
 
     Args:
-        found: the job and its version, as they were read *after* its children.
+        found: the job as it was read *after* its children.
         below: the names of its children. One that was there before the job was read as it is now
             is its fencing token, or a stranger.
     """
-    job, version = found
-    path, token = tree.job(state, name), str(job.claims) if job.claims else ""
+    path, claims = tree.job(state, found.name), found.job.claims
+    token = str(claims) if claims else ""
     strays = [Delete(f"{path}/{child}", ANY_VERSION) for child in below if child != token]
     tokens = [Check(f"{path}/{token}")] if token else []
-    return [Check(path, version), *tokens, *strays] if strays else []
+    return [Check(path, found.version), *tokens, *strays] if strays else []
 
 
 def cancel_running_steps(tree: JobTree, claim: Claim) -> list[Step]:
@@ -233,10 +226,10 @@ def _size_of(step: Step) -> int:
     return STEP_SIZE + len(step.path.encode()) + len(data)
 
 
-def _leave(tree: JobTree, state: JobState, name: JobName, found: tuple[Job, int]) -> list[Step]:
-    job, version = found
+def _leave(tree: JobTree, state: JobState, found: Found | Claim) -> list[Step]:
+    name, job = found.name, found.job
     token = [Delete(tree.token(state, name, job), ANY_VERSION)] if job.claims else []
-    return [*token, Delete(tree.job(state, name), version)]
+    return [*token, Delete(tree.job(state, name), found.version)]
 
 
 def _arrive(tree: JobTree, name: JobName, job: Job) -> list[Step]:

@@ -4,11 +4,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pyspider_zk.errors import BadMessage
+from pyspider_zk.errors import BadMessage, brief
 from pyspider_zk.projects.names import check_project_name
 from pyspider_zk.queues.tasks import DEEPEST, NUMBER_LIMIT, REQUIRED, is_deeper
 
-QUOTED = 200  # characters of an error that are told
 NO_ANSWER = 599  # pyspider's status of a page that was not fetched
 
 
@@ -108,12 +107,6 @@ def who(body: object) -> str:
     if not isinstance(task, dict):
         return "of nobody"
     return f"of {task.get('project')!r:.80} task {task.get('taskid')!r:.80}"
-
-
-def brief(error: object) -> str:
-    """Return an error in few words, which may quote what somebody put into a message."""
-    text = f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else str(error)
-    return text.encode(errors="replace").decode()[:QUOTED]
 
 
 def _is_number(task: Mapping[str, Any]) -> bool:

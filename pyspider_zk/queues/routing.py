@@ -5,13 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyspider_zk.errors import BadMessage
+from pyspider_zk.errors import BadMessage, brief
 from pyspider_zk.projects.names import check_project_name
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.codec import decode_message, encode
 from pyspider_zk.queues.names import QueueKind
-
-REASON_LIMIT = 200  # characters; a reason may quote what somebody put into a message
 
 
 @dataclass(frozen=True)
@@ -31,11 +29,6 @@ def route(kind: QueueKind, raw: bytes, slots: int) -> RoutedMessage:
         return RoutedMessage({_slot_of_task(body, slots): raw})
     except BadMessage as error:
         return RoutedMessage({}, ((brief(error), raw),))
-
-
-def brief(reason: object) -> str:
-    """Return a reason short enough for a log line."""
-    return f"{reason!s:.{REASON_LIMIT}}"
 
 
 def _split(tasks: list[Any], slots: int) -> RoutedMessage:

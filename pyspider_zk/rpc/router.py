@@ -21,7 +21,7 @@ from pyspider_zk.errors import ClusterError
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.rpc.client import Credentials, call
 
-logger = logging.getLogger("pyspider_zk.router")
+logger = logging.getLogger(__name__)
 
 Counters = dict[str, dict[str, Any]]
 
@@ -56,7 +56,7 @@ class Router:
         self._pool = ThreadPoolExecutor(max_workers=16, thread_name_prefix="router")
 
     def close(self) -> None:
-        """Let the threads go."""
+        """Stop the threads."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def size(self) -> int:

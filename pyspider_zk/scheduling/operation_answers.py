@@ -123,7 +123,7 @@ class OperationAnswers:
     ) -> dict[str, Any]:
         """Return the projects that are meant; by default all."""
         chosen = Selection.parse(selection or {})
-        return self._batch_service().projects(chosen, sort, offset, limit).as_dict()
+        return self._batch_service().projects.page(chosen, sort, offset, limit).as_dict()
 
     def list_events(self, after: int | None = None, limit: int = PAGE) -> list[dict[str, Any]]:
         """Return events, the oldest first: those after a number, or the newest."""
@@ -143,7 +143,7 @@ class OperationAnswers:
             raise LockedProjects(locked, LOCK_REMEDY)
 
     def _locked(self, selection: Selection) -> list[str]:
-        return [] if current_caller().proven else self._batch_service().locked(selection)
+        return [] if current_caller().proven else self._batch_service().projects.locked(selection)
 
 
 def _answering(function: Callable[..., Any]) -> Callable[..., Any]:

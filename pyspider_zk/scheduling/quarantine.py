@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspider_zk.jobs.progress import brief
+from pyspider_zk.errors import brief
 from pyspider_zk.pauses import pause_after
 
 logger = logging.getLogger("scheduler")
@@ -65,7 +65,7 @@ class Quarantine:
     def put(self, project: str, error: BaseException | str) -> None:
         """Put a project into quarantine; one that is there already waits longer."""
         known = self._faults.get(project) or self._tried(project)
-        reason = brief(error if isinstance(error, str | AtFault) else repr(error))
+        reason = brief(str(error) if isinstance(error, str | AtFault) else repr(error))
         failures = known.failures + 1 if known else 1
         pause = pause_after(failures, PAUSES)
         since = known.since if known else time.time()

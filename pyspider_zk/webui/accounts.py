@@ -13,7 +13,7 @@ from pyspider_zk.errors import ConfigError
 from pyspider_zk.webui.roles import Role
 from pyspider_zk.webui.users import read_users
 
-logger = logging.getLogger("pyspider_zk.webui")
+logger = logging.getLogger(__name__)
 
 _SETTINGS = (("webui", Role.ADMIN), ("viewer", Role.VIEWER))
 

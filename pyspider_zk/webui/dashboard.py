@@ -8,7 +8,7 @@ from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.projects.slots import slot_of
 
-logger = logging.getLogger("pyspider_zk.webui")
+logger = logging.getLogger(__name__)
 
 
 class Dashboard:

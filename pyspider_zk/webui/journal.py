@@ -7,7 +7,7 @@ from typing import Any
 from pyspider_zk.cluster.events import Event
 from pyspider_zk.errors import ClusterError
 
-logger = logging.getLogger("pyspider_zk.webui")
+logger = logging.getLogger(__name__)
 
 Append = Callable[[Event], Any]
 """Writes an event; may raise ``ClusterError``."""

@@ -20,7 +20,7 @@ from pyspider_zk.webui.throttle import Key, Throttle, peer_key
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
 
-logger = logging.getLogger("pyspider_zk.webui")
+logger = logging.getLogger(__name__)
 
 LOGIN = "pyspider_zk.login"
 """Where a request has its login, once it was looked at; no header can have this name."""

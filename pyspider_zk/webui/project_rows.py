@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspider_zk.projects.rows import shown
 
-logger = logging.getLogger("pyspider_zk.webui")
+logger = logging.getLogger(__name__)
 
 
 class ShownProjects:

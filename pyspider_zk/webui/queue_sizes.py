@@ -9,7 +9,7 @@ from pyspider_zk.queues.back_off import BackOff
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.queues.resilient import ResilientQueue
 
-logger = logging.getLogger("pyspider_zk.webui")
+logger = logging.getLogger(__name__)
 
 DEAD_LETTERS = "dead_letters"
 

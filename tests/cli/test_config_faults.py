@@ -34,6 +34,22 @@ def test_all_faults_are_reported_at_once(
         assert name in result.stderr
 
 
+@pytest.mark.parametrize("command", ["scheduler", "all", "up"])
+def test_databases_that_cannot_work_are_named(
+    run: Run, config: Config, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RESULTDB", "mysql+resultdb://crawl:S3CRET@h/x")
+    path = config(
+        f"""{{{QUEUE}, "taskdb": "mongodb+taskdb://crawl:S3CRET@h/x",
+             "projectdb": "mysql+projectdb://crawl:S3CRET@h/x"}}"""
+    )
+    result = run("-c", path, command)
+    assert result.exit_code == 2
+    assert "taskdb: MongoDB is not supported: use sqlite, PostgreSQL or MariaDB" in result.stderr
+    assert "projectdb, resultdb: give each a database of its own" in result.stderr
+    assert "S3CRET" not in result.output
+
+
 def test_an_unknown_top_level_key_is_only_warned_of(run: Run, config: Config) -> None:
     result = run("-c", config('{"mesage_queue": "x"}'), "scheduler", "--help")
     assert result.exit_code == 0

@@ -13,8 +13,10 @@ from pyspider.libs.utils import Get, ObjectDict
 
 from pyspider_zk.cli.stock import adopt
 from pyspider_zk.databases.breaker import Breaker
-from pyspider_zk.databases.connecting import patiently
+from pyspider_zk.databases.connecting import connect_patiently
+from pyspider_zk.errors import Refused
 from tests.scheduling.test_databases_away import locked
+from tests.support.database_servers import DatabaseServer
 from tests.support.stand_ins import running
 
 
@@ -28,7 +30,9 @@ def test_it_waits_while_another_process_has_locked_the_file(
     tried: list[float] = []
 
     def connect() -> Any:
-        return patiently(lambda: connect_database(f"sqlite+projectdb:///{file}"), breaker, wait)
+        return connect_patiently(
+            lambda: connect_database(f"sqlite+projectdb:///{file}"), breaker, wait
+        )
 
     def wait(seconds: float) -> None:
         tried.append(seconds)
@@ -47,7 +51,27 @@ def test_it_waits_while_another_process_has_locked_the_file(
 @pytest.mark.parametrize("url", ["nonsense://x", "sqlite+nodb:///x.db"])
 def test_what_is_no_outage_is_raised(url: str) -> None:
     with pytest.raises(Exception, match=r"nonsense|unknown database|unknown engine"):
-        patiently(lambda: connect_database(url), Breaker("taskdb"), lambda _: None)
+        connect_patiently(lambda: connect_database(url), Breaker("taskdb"), lambda _: None)
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        pytest.param("postgresql", marks=pytest.mark.postgresql),
+        pytest.param("mariadb", marks=pytest.mark.mariadb),
+    ],
+)
+@pytest.mark.parametrize("login", ["crawl:wrong-S3CRET", "nobody:S3CRET"])
+def test_a_login_that_is_refused_is_no_outage(
+    server: str, login: str, request: pytest.FixtureRequest
+) -> None:
+    running: DatabaseServer = request.getfixturevalue(server)
+    url = f"sqlalchemy+{running.scheme}+taskdb://{login}@{running.address}/x"
+    breaker = Breaker("taskdb")
+    with pytest.raises(Refused, match=r"taskdb refuses the login: .*; put the right user") as told:
+        connect_patiently(lambda: connect_database(url), breaker, lambda _: pytest.fail("it waits"))
+    assert "S3CRET" not in f"{told.value} {told.value.__cause__!r}"
+    assert not breaker.is_open
 
 
 def test_adopted_commands_connect_patiently() -> None:

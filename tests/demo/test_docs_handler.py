@@ -4,7 +4,9 @@ import pytest
 from pyspider.libs.response import rebuild_response
 from pyspider.processor.project_module import ProjectManager
 
-from pyspider_zk.demo.parts import HOME, script, split
+from pyspider_zk.demo.crawl import projects_of, script
+from pyspider_zk.demo.handlers.docs import HOME
+from pyspider_zk.demo.site import DemoSite
 from pyspider_zk.demo.walk import pages
 
 SITE = "http://127.0.0.1:8000/"
@@ -17,7 +19,8 @@ START_PAGE = """
 
 
 def built(project):
-    text = script(split(SITE + "index.html", START_PAGE))
+    start = SITE + "index.html"
+    text = script(start, projects_of(DemoSite(start, START_PAGE)))
     return ProjectManager.build_module(
         {"name": project, "group": "demo", "status": "RUNNING", "script": text, "updatetime": 0}
     )
@@ -85,12 +88,6 @@ def test_a_page_of_another_host_is_left_alone(host):
 
     assert result.exception is None
     assert followed(result) == set()
-
-
-def test_a_host_that_is_spelled_otherwise_is_the_same():
-    result = run(HOME, "page", '<a href="HTTP://127.0.0.1:08000/library/a.html">x</a>')
-
-    assert handed_over(result) == {"docs_library": [SITE + "library/a.html"]}
 
 
 def test_what_was_handed_over_is_crawled():

@@ -87,13 +87,6 @@ def test_a_page_outside_of_the_folder_is_none_of_the_site(tmp_path):
     assert pages(tmp_path / "site", SITE) == {f"{SITE}index.html"}
 
 
-def test_a_page_has_one_address_however_its_host_is_spelled(folder):
-    folder("index.html", "HTTP://127.0.0.1:8000/a.html", f"{SITE}a.html")
-    folder("a.html")
-
-    assert found(folder) == {"index.html", "a.html"}
-
-
 def test_fragments_do_not_make_pages(folder):
     folder("index.html", "a.html#one", "a.html#two", "#three")
     folder("a.html")
@@ -120,4 +113,4 @@ def test_only_links_that_a_reader_can_click_count():
         <a href>nothing</a>
     """
 
-    assert links(page) == {"a.html", "f.html"}
+    assert links(SITE, page) == {f"{SITE}a.html", f"{SITE}f.html"}

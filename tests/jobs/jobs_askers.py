@@ -3,14 +3,14 @@
 from collections.abc import Callable, Iterator
 
 from pyspider_zk.jobs import transactions
-from pyspider_zk.jobs.model import BatchRecord, Claim, Job, JobName, JobState
+from pyspider_zk.jobs.model import BatchRecord, Claim, Found, Job, JobName, JobState
 from tests.jobs.jobs_broken import spoilt
 from tests.jobs.jobs_states import (
     BATCH,
     NOW,
     TREE,
     Asker,
-    Plan,
+    Decision,
     State,
     batch_of,
     below,
@@ -57,7 +57,7 @@ def put_more(state: State, place: int, asker: Asker) -> State:
     moves = transactions.put_steps(TREE, BATCH, fresh, batch_of(state), entries(state.jobs), room=0)
     if not moves:
         return set_asker(state, place, asker._replace(stage="done"))
-    plan = Plan("put", None, tuple(moves))
+    plan = Decision("put", None, tuple(moves))
     return set_asker(state, place, asker._replace(plan=plan))
 
 
@@ -67,7 +67,7 @@ def mark_batch(state: State, place: int, asker: Asker) -> State:
         return state
     if batch[0].cancelled:
         return set_asker(state, place, asker._replace(stage="list first"))
-    plan = Plan("mark", None, tuple(transactions.cancel_record_steps(TREE, BATCH, *batch)))
+    plan = Decision("mark", None, tuple(transactions.cancel_record_steps(TREE, BATCH, *batch)))
     return set_asker(state, place, asker._replace(plan=plan))
 
 
@@ -99,13 +99,12 @@ def go_on(state: State, place: int, asker: Asker, stage: str) -> State:
     return state._replace(is_cancelled=True) if stage == "done" else state
 
 
-def end_plan(where: JobState, name: JobName, job: Job, version: int) -> Plan:
+def end_plan(where: JobState, name: JobName, job: Job, version: int) -> Decision:
     if where is JobState.RUNNING:
         moves = transactions.cancel_running_steps(TREE, Claim(name, job, version))
-        return Plan("mark", name, tuple(moves))
-    return Plan(
-        "end", name, tuple(transactions.cancel_pending_steps(TREE, name, (job, version), NOW))
-    )
+        return Decision("mark", name, tuple(moves))
+    moves = transactions.cancel_pending_steps(TREE, Found(name, job, version), NOW)
+    return Decision("end", name, tuple(moves))
 
 
 PUTTING = {"begin": put_more}

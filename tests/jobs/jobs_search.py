@@ -8,7 +8,7 @@ from tests.cluster.protocol_search import Violated
 from tests.jobs.jobs_askers import asker_steps
 from tests.jobs.jobs_states import (
     Asker,
-    Hold,
+    HeldClaim,
     State,
     Worker,
     batch_of,
@@ -107,13 +107,13 @@ def fault_of_holds(state: State) -> str | None:
     return None
 
 
-def may_act(state: State, place: int, worker: Worker, hold: Hold) -> bool:
+def may_act(state: State, place: int, worker: Worker, hold: HeldClaim) -> bool:
     """Tell whether the fence, or without slots the claimant's znode, lets a claim have effects."""
     let = state.owner == place or (state.owner == -1 and worker.path in standing(state))
     return let and not worker.hangs and not hold.leaving
 
 
-def is_running_by(state: State, worker: Worker, hold: Hold) -> bool:
+def is_running_by(state: State, worker: Worker, hold: HeldClaim) -> bool:
     running = [job_of(data) for name, data, _ in below(state, JobState.RUNNING) if name == hold[0]]
     claims = job_of(hold.data).claims
     return [(job.claimant, job.claims) for job in running] == [(worker.path, claims)]

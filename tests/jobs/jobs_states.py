@@ -28,7 +28,7 @@ Node = tuple[str, bytes, int]  # path, data, version
 Seen = tuple[JobName, bytes, int]  # a job as it was read
 
 
-class Hold(NamedTuple):
+class HeldClaim(NamedTuple):
     """A claim in a worker's hands; ``leaving``: how it parts with it, empty while it acts."""
 
     name: JobName
@@ -37,14 +37,14 @@ class Hold(NamedTuple):
     leaving: str = ""
 
 
-class Plan(NamedTuple):
+class Decision(NamedTuple):
     """A transaction that was decided on; ``sent``: it was done, the reply is under way."""
 
     kind: str
     name: JobName | None
     steps: tuple[Step, ...]
     after: bytes = b""
-    hold: Hold | None = None
+    hold: HeldClaim | None = None
     sent: bool = False
 
 
@@ -56,8 +56,8 @@ class Worker(NamedTuple):
     """
 
     path: str
-    holds: tuple[Hold, ...] = ()
-    plan: Plan | None = None
+    holds: tuple[HeldClaim, ...] = ()
+    plan: Decision | None = None
     looked: Seen | None = None
     stood: tuple[str, ...] | None = None
     hangs: bool = False
@@ -72,7 +72,7 @@ class Asker(NamedTuple):
     wants: str
     stage: str = "begin"
     todo: tuple[JobName, ...] = ()
-    plan: Plan | None = None
+    plan: Decision | None = None
 
 
 class State(NamedTuple):

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from pyspider_zk.errors import JobLost
 from pyspider_zk.jobs import rules, transactions
-from pyspider_zk.jobs.model import Claim, Claimant, Job, JobState, Outcome
+from pyspider_zk.jobs.model import Claim, Claimant, Found, Job, JobState, Outcome
 from pyspider_zk.jobs.rules import Concern
 from tests.jobs.jobs_askers import asker_steps
 from tests.jobs.jobs_broken import spoilt
@@ -18,8 +18,8 @@ from tests.jobs.jobs_states import (
     NOW,
     RULES,
     TREE,
-    Hold,
-    Plan,
+    Decision,
+    HeldClaim,
     Seen,
     State,
     Worker,
@@ -179,29 +179,29 @@ def judge(state: State, place: int, worker: Worker, broken: str) -> State:
     concern = rules.concern_of(claim, Claimant(worker.path), held, there, slot_epoch)
     if concern is Concern.ADOPTED:
         leaving = leaving_at(state, place, claim.job)
-        worker = worker._replace(holds=(*worker.holds, Hold(name, data, version, leaving)))
+        worker = worker._replace(holds=(*worker.holds, HeldClaim(name, data, version, leaving)))
     elif concern in (Concern.ORPHAN, Concern.OUTRUN):
         job = rules.after_death(claim.job, NOW, RULES)
         moves = transactions.return_steps(TREE, claim, job)
-        worker = worker._replace(plan=Plan("give back for", name, tuple(moves), job.encode()))
+        worker = worker._replace(plan=Decision("give back for", name, tuple(moves), job.encode()))
     return set_worker(state, place, worker)
 
 
 def want(state: State, place: int, worker: Worker, seen: Seen) -> State:
     """Decide to claim a pending job, or to end it because its batch was cancelled."""
     name, data, version = seen
-    pending, batch = (job_of(data), version), batch_of(state)
+    pending, batch = Found(name, job_of(data), version), batch_of(state)
     if batch and batch[0].cancelled:
-        moves = transactions.cancel_pending_steps(TREE, name, pending, NOW)
-        plan = Plan("end", name, tuple(moves))
+        moves = transactions.cancel_pending_steps(TREE, pending, NOW)
+        plan = Decision("end", name, tuple(moves))
     else:
-        after = rules.claimed(pending[0], Claimant(worker.path), slot_epoch_of(state, place))
-        moves = transactions.claim_steps(TREE, name, pending, after, batch and batch[1])
-        plan = Plan("claim", name, tuple(moves), after.encode())
+        after = rules.claimed(pending.job, Claimant(worker.path), slot_epoch_of(state, place))
+        moves = transactions.claim_steps(TREE, pending, after, batch and batch[1])
+        plan = Decision("claim", name, tuple(moves), after.encode())
     return set_worker(state, place, worker._replace(plan=plan))
 
 
-def what_next(state: State, hold: Hold) -> list[str]:
+def what_next(state: State, hold: HeldClaim) -> list[str]:
     """Return what may be done with a claim."""
     if hold.leaving:
         return [hold.leaving]
@@ -214,7 +214,7 @@ def what_next(state: State, hold: Hold) -> list[str]:
     ]
 
 
-def plan_with(hold: Hold, kind: str) -> Plan:
+def plan_with(hold: HeldClaim, kind: str) -> Decision:
     job = job_of(hold.data)
     claim = Claim(hold.name, job, hold.version)
     if kind == "report":
@@ -226,7 +226,7 @@ def plan_with(hold: Hold, kind: str) -> Plan:
     else:
         after = AFTER[kind](job)
         moves = transactions.return_steps(TREE, claim, after)
-    return Plan(kind, hold.name, tuple(moves), after.encode(), hold)
+    return Decision(kind, hold.name, tuple(moves), after.encode(), hold)
 
 
 AFTER: dict[str, Callable[[Job], Job]] = {
@@ -235,7 +235,7 @@ AFTER: dict[str, Callable[[Job], Job]] = {
 }
 
 
-def begin(state: State, place: int, plan: Plan) -> State:
+def begin(state: State, place: int, plan: Decision) -> State:
     """Have something in mind with a claim; who parts with it has stopped acting."""
     worker = state.workers[place]
     assert worker is not None
@@ -269,12 +269,12 @@ def plan_steps(state: State, place: int, worker: Worker, broken: str) -> Iterato
         yield f"{what}: done", set_worker(after, place, sent)
 
 
-def reply(state: State, place: int, worker: Worker, plan: Plan) -> State:
+def reply(state: State, place: int, worker: Worker, plan: Decision) -> State:
     holds = worker.holds
     if plan.kind == "claim":
         assert plan.name is not None
         leaving = leaving_at(state, place, job_of(plan.after))
-        holds = (*holds, Hold(plan.name, plan.after, 0, leaving))
+        holds = (*holds, HeldClaim(plan.name, plan.after, 0, leaving))
     elif plan.kind == "report":
         assert plan.hold is not None
         at = index_of(holds, plan.hold)
@@ -285,7 +285,7 @@ def reply(state: State, place: int, worker: Worker, plan: Plan) -> State:
     return set_worker(state, place, worker._replace(plan=None, holds=holds))
 
 
-def refusal(state: State, place: int, worker: Worker, plan: Plan) -> State:
+def refusal(state: State, place: int, worker: Worker, plan: Decision) -> State:
     """Look again after a refusal: go on, or know that the job is done with or lost."""
     holds = worker.holds
     if plan.hold is not None:
@@ -301,7 +301,7 @@ def refusal(state: State, place: int, worker: Worker, plan: Plan) -> State:
     return set_worker(state, place, worker._replace(plan=None, holds=holds))
 
 
-def look_again(state: State, plan: Plan) -> Claim | None:
+def look_again(state: State, plan: Decision) -> Claim | None:
     assert plan.hold is not None
     assert plan.name is not None
     claim = Claim(plan.name, job_of(plan.hold.data), plan.hold.version)
@@ -315,17 +315,17 @@ def look_again(state: State, plan: Plan) -> Claim | None:
             claim,
             wanted,
             arrived and job_of(arrived[1]),
-            running and (job_of(running[1]), running[2]),
+            running and Found(plan.name, job_of(running[1]), running[2]),
         )
     except JobLost:
         return None
 
 
-def index_of(holds: tuple[Hold, ...], hold: Hold) -> int:
+def index_of(holds: tuple[HeldClaim, ...], hold: HeldClaim) -> int:
     """Find a claim that may have lost its slot meanwhile."""
     return next(at for at, one in enumerate(holds) if one[:3] == hold[:3])
 
 
-def without_hold(holds: tuple[Hold, ...], hold: Hold) -> tuple[Hold, ...]:
+def without_hold(holds: tuple[HeldClaim, ...], hold: HeldClaim) -> tuple[HeldClaim, ...]:
     at = index_of(holds, hold)
     return (*holds[:at], *holds[at + 1 :])

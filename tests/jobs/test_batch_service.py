@@ -26,7 +26,7 @@ from pyspider_zk.jobs.queue import JobQueue
 from pyspider_zk.projects.selection import Selection
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.zookeeper.connection import Connection
-from pyspider_zk.zookeeper.steps import Step
+from tests.support.zk_faults import Lossy
 
 pytestmark = pytest.mark.zk
 
@@ -111,7 +111,7 @@ def name_in_slot(start: str, slot: int) -> str:
 
 
 def test_projects_have_their_slot_and_owner_and_no_script(batch_service: BatchService) -> None:
-    page = batch_service.projects(Selection(names=("p3",)))
+    page = batch_service.projects.page(Selection(names=("p3",)))
 
     (row,) = page.items
     slot = slot_of("p3", SLOTS)
@@ -129,7 +129,7 @@ def test_projects_have_their_slot_and_owner_and_no_script(batch_service: BatchSe
 
 
 def test_projects_come_in_pages(batch_service: BatchService) -> None:
-    page = batch_service.projects(Selection(), sort="-rate", offset=2, limit=3)
+    page = batch_service.projects.page(Selection(), sort="-rate", offset=2, limit=3)
     assert [row["name"] for row in page.items] == ["p17", "p16", "p15"]
     assert (page.total, page.offset) == (20, 2)
 
@@ -139,32 +139,34 @@ def test_projects_come_in_pages(batch_service: BatchService) -> None:
 )
 def test_projects_come_in_any_order(batch_service: BatchService, projectdb: Any, sort: str) -> None:
     projectdb.update("p1", {"group": None})
-    names = [row["name"] for row in batch_service.projects(ALL, sort=sort).items]
+    names = [row["name"] for row in batch_service.projects.page(ALL, sort=sort).items]
     assert sorted(names) == sorted(NAMES)
-    values = [row[sort.removeprefix("-")] for row in batch_service.projects(ALL, sort=sort).items]
+    values = [
+        row[sort.removeprefix("-")] for row in batch_service.projects.page(ALL, sort=sort).items
+    ]
     known = [value for value in values if value is not None]
     assert known == sorted(known, reverse=sort.startswith("-"))
 
 
 def test_there_is_no_other_order(batch_service: BatchService) -> None:
     with pytest.raises(BadRequest, match="no order 'script'; known are name"):
-        batch_service.projects(ALL, sort="script")
+        batch_service.projects.page(ALL, sort="script")
 
 
 def test_a_slot_whose_owner_is_gone_has_none(batch_service: BatchService) -> None:
     gone = {name for name in NAMES if slot_of(name, SLOTS) == SLOTS - 1}
     assert gone
-    owned = {row["name"] for row in batch_service.projects(Selection(owner=0)).items}
+    owned = {row["name"] for row in batch_service.projects.page(Selection(owner=0)).items}
     assert owned == set(NAMES) - gone
-    assert batch_service.projects(Selection(owner=1)).items == []
+    assert batch_service.projects.page(Selection(owner=1)).items == []
 
 
 def test_a_database_that_is_away_is_said_so(jobs: JobQueue, events: EventLog) -> None:
-    class Away:
+    class SilentProjects:
         def copy(self) -> Any:
             raise OSError("connection refused")
 
-    batch_service = BatchService(Away(), jobs, events, cluster, SLOTS)
+    batch_service = BatchService(SilentProjects(), jobs, events, cluster, SLOTS)
     with pytest.raises(Unavailable, match="project database"):
         batch_service.submit("stop", ALL)
 
@@ -369,18 +371,9 @@ def test_two_who_ask_for_the_same_at_the_same_time_make_one_batch(
 def test_a_batch_whose_reply_was_lost_stands_in_the_event_log(
     projectdb: Any, cluster_settings: Settings, tree: Tree
 ) -> None:
-    class Lossy(Connection):
-        lost = False
-
-        def multi(self, *steps: Step) -> list[Any]:
-            results = super().multi(*steps)
-            if not self.lost:
-                self.lost = True
-                raise Unavailable("the reply was lost")
-            return results
-
     connection = Lossy(cluster_settings)
     connection.start()
+    connection.lose = 1
     try:
         jobs, events = JobQueue(connection, tree.jobs), EventLog(connection, tree)
         batch_service = BatchService(projectdb, jobs, events, cluster, SLOTS)

@@ -10,15 +10,15 @@ from pyspider_zk.cluster.fence import Fence
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Unavailable
-from pyspider_zk.jobs import batch_events
 from pyspider_zk.jobs.finalizer import ARCHIVE, PATIENCE, Finalizer
 from pyspider_zk.jobs.model import Claim, Claimant, JobRules, JobState, Outcome
+from pyspider_zk.jobs.operations import Note
 from pyspider_zk.jobs.progress import Progress
 from pyspider_zk.jobs.queue import JobQueue
+from pyspider_zk.jobs.reports import asked_event
 from pyspider_zk.testing import SoleOwner
-from pyspider_zk.zookeeper.connection import Connection
-from pyspider_zk.zookeeper.steps import Step
 from tests.support.world import SLOTS, World
+from tests.support.zk_faults import Lossy
 
 pytestmark = pytest.mark.zk
 
@@ -26,30 +26,17 @@ NOTE = {"operation": "stop", "arguments": {}, "total": 3, "user": "ann"}
 NOW = 1000.0
 
 
-class Lossy(Connection):
-    """Loses the replies to the next ``lose`` transactions."""
-
-    lose = 0
-
-    def multi(self, *steps: Step) -> list[Any]:
-        results = super().multi(*steps)
-        if self.lose:
-            self.lose -= 1
-            raise Unavailable("the reply was lost")
-        return results
-
-
-class Away:
+class SilentResults:
     """A result database that does not answer."""
 
-    def copy(self) -> "Away":
+    def copy(self) -> "SilentResults":
         return self
 
     def save(self, *_: Any) -> None:
         raise OSError("away")
 
 
-class Leader:
+class LeadingSide:
     """What a test has: a queue with one claimant, and those who close its batches."""
 
     def __init__(self, world: World, settings: Settings) -> None:
@@ -74,7 +61,7 @@ class Leader:
         """Put a batch of three jobs for one project each."""
         work = {"operation": "stop", "arguments": {}}
         entries = [(name, {**work, "projects": [name]}) for name in "abc"]
-        event = self.events.step(batch_events.asked(batch, NOTE, NOW))
+        event = self.events.step(asked_event(batch, Note.parse(NOTE), NOW))
         self.jobs.put(batch, entries, note=NOTE, event=event)
 
     def take(self, room: int = 9) -> list[Claim]:
@@ -99,13 +86,13 @@ class Leader:
 
 
 @pytest.fixture
-def leader(world: World, cluster_settings: Settings) -> Iterator[Leader]:
-    made = Leader(world, cluster_settings)
+def leader(world: World, cluster_settings: Settings) -> Iterator[LeadingSide]:
+    made = LeadingSide(world, cluster_settings)
     yield made
     made.connection.stop()
 
 
-def test_the_end_of_a_batch_is_told_once_with_its_counts(leader: Leader) -> None:
+def test_the_end_of_a_batch_is_told_once_with_its_counts(leader: LeadingSide) -> None:
     leader.put()
     (first,) = leader.take(1)
     errors = {"a": "it is locked"}
@@ -124,7 +111,7 @@ def test_the_end_of_a_batch_is_told_once_with_its_counts(leader: Leader) -> None
     assert event.data == data
 
 
-def test_the_outcome_of_every_job_is_kept_however_it_ended(leader: Leader) -> None:
+def test_the_outcome_of_every_job_is_kept_however_it_ended(leader: LeadingSide) -> None:
     leader.put()
     failed, finished = leader.take(2)
     leader.jobs.give_back(failed, {}, "no luck")
@@ -138,7 +125,7 @@ def test_the_outcome_of_every_job_is_kept_however_it_ended(leader: Leader) -> No
     assert leader.told()[-1][2] == "stop of 3 projects was cancelled: 1 done, 1 failed, 1 cancelled"
 
 
-def test_the_job_that_killed_its_claimants_is_kept(leader: Leader) -> None:
+def test_the_job_that_killed_its_claimants_is_kept(leader: LeadingSide) -> None:
     leader.put()
     leader.take(1)
     leader.connection.delete(leader.me.path)
@@ -150,7 +137,7 @@ def test_the_job_that_killed_its_claimants_is_kept(leader: Leader) -> None:
     assert leader.kept() == {"a": "failed", "b": "done", "c": "done"}
 
 
-def test_an_end_whose_reply_was_lost_is_told_once(leader: Leader) -> None:
+def test_an_end_whose_reply_was_lost_is_told_once(leader: LeadingSide) -> None:
     leader.put()
     leader.finish()
     finalizer = leader.finalizer()
@@ -164,7 +151,7 @@ def test_an_end_whose_reply_was_lost_is_told_once(leader: Leader) -> None:
     assert len(leader.kept()) == 3
 
 
-def test_only_the_leader_tells(leader: Leader) -> None:
+def test_only_the_leader_tells(leader: LeadingSide) -> None:
     leader.put()
     leader.finish()
     finalizer = leader.finalizer()
@@ -178,11 +165,11 @@ def test_only_the_leader_tells(leader: Leader) -> None:
 
 
 def test_a_result_database_that_is_away_is_waited_for_but_not_for_ever(
-    leader: Leader, caplog: pytest.LogCaptureFixture
+    leader: LeadingSide, caplog: pytest.LogCaptureFixture
 ) -> None:
     leader.put()
     leader.finish()
-    finalizer = leader.finalizer(Away())
+    finalizer = leader.finalizer(SilentResults())
     for _ in range(3):
         finalizer.look()
     assert leader.told() == []
@@ -194,14 +181,16 @@ def test_a_result_database_that_is_away_is_waited_for_but_not_for_ever(
     assert [kind for kind, *_ in leader.told()] == ["ended"]
 
 
-def test_without_a_result_database_the_end_is_told_all_the_same(leader: Leader) -> None:
+def test_without_a_result_database_the_end_is_told_all_the_same(leader: LeadingSide) -> None:
     leader.put()
     leader.finish()
     leader.finalizer(None).look()
     assert [kind for kind, *_ in leader.told()] == ["ended"]
 
 
-def test_what_was_closed_is_not_read_again(leader: Leader, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_closed_is_not_read_again(
+    leader: LeadingSide, monkeypatch: pytest.MonkeyPatch
+) -> None:
     leader.put()
     leader.finish()
     finalizer = leader.finalizer()
@@ -216,7 +205,9 @@ def test_what_was_closed_is_not_read_again(leader: Leader, monkeypatch: pytest.M
     assert read == []
 
 
-def test_the_leader_forgets_old_batches_but_none_before_its_end_is_told(leader: Leader) -> None:
+def test_the_leader_forgets_old_batches_but_none_before_its_end_is_told(
+    leader: LeadingSide,
+) -> None:
     leader.jobs._batches._rules = JobRules(keep_batches=1)
     for batch in ("old", "new"):
         leader.put(batch)
@@ -230,7 +221,7 @@ def test_the_leader_forgets_old_batches_but_none_before_its_end_is_told(leader: 
 
 
 def test_a_thread_of_its_own_looks_now_and_then(
-    leader: Leader, eventually: Callable[..., None]
+    leader: LeadingSide, eventually: Callable[..., None]
 ) -> None:
     leader.put()
     finalizer = leader.finalizer()

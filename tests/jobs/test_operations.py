@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspider_zk.errors import BadRequest
-from pyspider_zk.jobs import batch_events
+from pyspider_zk.errors import CUT, REASON_LIMIT, BadRequest
 from pyspider_zk.jobs.model import (
     TRANSACTION_LIMIT,
     Batch,
@@ -29,17 +28,13 @@ from pyspider_zk.jobs.operations import (
     with_delete,
     within_limits,
 )
-from pyspider_zk.jobs.progress import (
-    CUT,
+from pyspider_zk.jobs.progress import Progress, done, progress_of
+from pyspider_zk.jobs.reports import (
     ERRORS_SHOWN,
-    REASON_LIMIT,
-    Progress,
     batch_dict,
-    brief,
-    done,
+    ended_event,
     failures,
     outcome_dict,
-    progress_of,
 )
 from pyspider_zk.projects.rows import split_group
 from pyspider_zk.projects.selection import Selection
@@ -240,11 +235,6 @@ def test_a_job_that_failed_as_a_whole_failed_for_all_that_it_had_not_done() -> N
     }
 
 
-def test_a_reason_is_one_short_line() -> None:
-    assert brief(" a\n b ") == "a b"
-    assert len(brief("x" * 999)) == REASON_LIMIT
-
-
 @pytest.mark.parametrize("letter", ["x", "\U0001f577", "\x00"])
 def test_any_report_fits_a_transaction_and_what_was_cut_says_so(letter: str) -> None:
     rng = random.Random(1)  # noqa: S311 - no secret
@@ -273,11 +263,6 @@ def test_short_reasons_are_kept_beside_long_ones() -> None:
     assert Progress(errors={"p": "x" * 200}).as_dict()["errors"] == {"p": "x" * 200}
 
 
-def test_a_reason_that_was_cut_or_that_is_no_text_can_be_told() -> None:
-    assert brief("x" * 999).endswith(CUT)
-    assert brief("a\ud800b") == "a?b"
-
-
 @pytest.mark.parametrize(
     "note", [{}, {"total": "many"}, {"total": 2, "arguments": None}, {"user": 7}, {"asked": []}]
 )
@@ -293,7 +278,7 @@ def test_a_batch_whose_note_or_jobs_are_none_is_told_all_the_same(note: dict[str
     batch = Batch("b", BatchRecord(note, 5.0, len(jobs), len(jobs)), places)
 
     assert batch_dict(batch)["id"] == "b"
-    assert batch_events.ended(batch, 1.0).encode()
+    assert ended_event(batch, 1.0).encode()
     for name, job in places[JobState.DONE].items():
         assert outcome_dict(name, job)["batch"] == "b"
 

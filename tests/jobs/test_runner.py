@@ -39,7 +39,7 @@ DEADLINE = 30.0  # seconds that no test needs
 RULES = JobRules(tries=3, pauses=(0.0,))
 
 
-class Away(JobQueue):
+class FlakyQueue(JobQueue):
     """A job queue whose ZooKeeper can go away."""
 
     away = False
@@ -80,7 +80,7 @@ def refusing(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-class Worker:
+class JobMember:
     """A scheduler with its job thread; the test's thread is its loop."""
 
     def __init__(self, world: World, settings: Settings, epoch: int = 1, **databases: Any) -> None:
@@ -93,7 +93,7 @@ class Worker:
         tree = Tree(settings.root)
         path = self.connection.create(f"{tree.members}/{epoch}-{id(self):x}", ephemeral=True)
         self.claimant: Claimant | None = Claimant(path)
-        self.jobs = Away(self.connection, tree.jobs, RULES)
+        self.jobs = FlakyQueue(self.connection, tree.jobs, RULES)
         self.runner = JobRunner(
             self.jobs,
             self.scheduler.local_jobs,
@@ -128,7 +128,7 @@ class Worker:
         self.connection.stop()
 
 
-class Cluster:
+class JobCluster:
     """What a test has."""
 
     def __init__(self, world: World, settings: Settings, stack: ExitStack) -> None:
@@ -145,8 +145,8 @@ class Cluster:
         projectdb = world.database("project")
         self.batch_service = BatchService(projectdb, self.jobs, events, directory.read, SLOTS)
 
-    def worker(self, epoch: int = 1, **databases: Any) -> Worker:
-        made = Worker(self.world, self._settings, epoch, **databases)
+    def worker(self, epoch: int = 1, **databases: Any) -> JobMember:
+        made = JobMember(self.world, self._settings, epoch, **databases)
         self._stack.callback(made.stop)
         return made
 
@@ -158,9 +158,9 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster(world: World, cluster_settings: Settings) -> Iterator[Cluster]:
+def cluster(world: World, cluster_settings: Settings) -> Iterator[JobCluster]:
     with ExitStack() as stack:
-        yield Cluster(world, replace(cluster_settings, slots=SLOTS), stack)
+        yield JobCluster(world, replace(cluster_settings, slots=SLOTS), stack)
 
 
 def names(world: World, count: int) -> list[str]:
@@ -174,7 +174,7 @@ def stopped(world: World) -> set[str]:
     return {row["name"] for row in world.projectdb.get_all() if row["status"] == "STOP"}
 
 
-def test_what_is_asked_for_is_done_and_told(cluster: Cluster, world: World) -> None:
+def test_what_is_asked_for_is_done_and_told(cluster: JobCluster, world: World) -> None:
     made = names(world, 20)
     worker = cluster.worker()
 
@@ -187,7 +187,7 @@ def test_what_is_asked_for_is_done_and_told(cluster: Cluster, world: World) -> N
     assert worker.scheduler.local_jobs.works() == []
 
 
-def test_progress_is_told_while_it_goes_on(cluster: Cluster, world: World) -> None:
+def test_progress_is_told_while_it_goes_on(cluster: JobCluster, world: World) -> None:
     names(world, 20)
     worker = cluster.worker()
     worker.scheduler.local_jobs._share = 0
@@ -204,7 +204,7 @@ def test_progress_is_told_while_it_goes_on(cluster: Cluster, world: World) -> No
     assert cluster.batch()["remaining"] == 20 - done
 
 
-def test_each_failure_is_told_by_project(cluster: Cluster, world: World) -> None:
+def test_each_failure_is_told_by_project(cluster: JobCluster, world: World) -> None:
     names(world, 3)
     cluster.batch_service.submit("run", ALL, batch="mine")
     world.projectdb.update("p0", {"status": "STOP"})
@@ -221,7 +221,7 @@ def test_each_failure_is_told_by_project(cluster: Cluster, world: World) -> None
 
 
 def test_the_job_of_a_dead_member_is_completed_and_nothing_is_started_twice(
-    cluster: Cluster, world: World
+    cluster: JobCluster, world: World
 ) -> None:
     made = names(world, 40)
     for name in made:
@@ -248,7 +248,7 @@ def test_the_job_of_a_dead_member_is_completed_and_nothing_is_started_twice(
     assert cluster.batch()["done"] == 40
 
 
-def test_a_member_that_ends_gives_back_with_what_is_done(cluster: Cluster, world: World) -> None:
+def test_a_member_that_ends_gives_back_with_what_is_done(cluster: JobCluster, world: World) -> None:
     names(world, 20)
     worker = cluster.worker()
     worker.scheduler.local_jobs._share = 0
@@ -261,7 +261,7 @@ def test_a_member_that_ends_gives_back_with_what_is_done(cluster: Cluster, world
     assert told["done"] == len(stopped(world)) >= 5
 
 
-def test_a_slot_that_moves_takes_its_job_along(cluster: Cluster, world: World) -> None:
+def test_a_slot_that_moves_takes_its_job_along(cluster: JobCluster, world: World) -> None:
     names(world, 20)
     worker = cluster.worker()
     worker.scheduler.local_jobs._share = 0
@@ -275,7 +275,7 @@ def test_a_slot_that_moves_takes_its_job_along(cluster: Cluster, world: World) -
     after.until(lambda: cluster.state() == "done")
 
 
-def test_a_cancelled_batch_stops_where_it_is(cluster: Cluster, world: World) -> None:
+def test_a_cancelled_batch_stops_where_it_is(cluster: JobCluster, world: World) -> None:
     names(world, 40)
     worker = cluster.worker()
     worker.scheduler.local_jobs._share = 0
@@ -296,7 +296,7 @@ def test_a_cancelled_batch_stops_where_it_is(cluster: Cluster, world: World) -> 
     assert cluster.batch()["done"] == done
 
 
-def test_a_job_whose_claimant_is_gone_is_laid_aside(cluster: Cluster, world: World) -> None:
+def test_a_job_whose_claimant_is_gone_is_laid_aside(cluster: JobCluster, world: World) -> None:
     names(world, 20)
     worker = cluster.worker()
     worker.scheduler.local_jobs._share = 0
@@ -312,8 +312,10 @@ def test_a_job_whose_claimant_is_gone_is_laid_aside(cluster: Cluster, world: Wor
     assert cluster.batch()["jobs"]["running"] > 0, "it is not ours to give back"
 
 
-def test_a_database_that_fails_is_tried_again_and_then_told(cluster: Cluster, world: World) -> None:
-    class Failing:
+def test_a_database_that_fails_is_tried_again_and_then_told(
+    cluster: JobCluster, world: World
+) -> None:
+    class FullDisk:
         def __init__(self, inner: Any) -> None:
             self._inner = inner
             self.tried = 0
@@ -328,7 +330,7 @@ def test_a_database_that_fails_is_tried_again_and_then_told(cluster: Cluster, wo
             return self._inner.update(name, *args, **kwargs)
 
     made = names(world, 10)
-    failing = Failing(world.database("project"))
+    failing = FullDisk(world.database("project"))
     worker = cluster.worker(projectdb=failing)
     cluster.batch_service.submit("stop", ALL, batch="mine")
     worker.until(lambda: cluster.state() == "failed")
@@ -339,7 +341,7 @@ def test_a_database_that_fails_is_tried_again_and_then_told(cluster: Cluster, wo
 
 
 def test_work_goes_on_while_zookeeper_is_away_and_that_is_said_once(
-    cluster: Cluster, world: World, caplog: pytest.LogCaptureFixture
+    cluster: JobCluster, world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "pyspider_zk.jobs")
     made = names(world, 20)
@@ -358,7 +360,7 @@ def test_work_goes_on_while_zookeeper_is_away_and_that_is_said_once(
 
 
 def test_jobs_outlast_ten_minutes_without_zookeeper(
-    cluster: Cluster, world: World, monkeypatch: pytest.MonkeyPatch
+    cluster: JobCluster, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = names(world, 20)
     worker = cluster.worker()
@@ -381,13 +383,13 @@ def test_jobs_outlast_ten_minutes_without_zookeeper(
 
 
 def test_a_job_waits_for_a_database_and_is_reported_meanwhile(
-    cluster: Cluster, world: World, monkeypatch: pytest.MonkeyPatch
+    cluster: JobCluster, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner, "CANCEL", 0.05)
     made = names(world, 20)
     worker = cluster.worker()
     worker.until(lambda: len(worker.scheduler.fence.held) == SLOTS)
-    update = worker.scheduler.projectdb.update
+    update = worker.scheduler.fenced.projectdb.update
     away = [True]
 
     def refuse(*args: Any, **kwargs: Any) -> Any:
@@ -395,7 +397,7 @@ def test_a_job_waits_for_a_database_and_is_reported_meanwhile(
             raise DatabaseAway("projectdb does not answer")
         return update(*args, **kwargs)
 
-    monkeypatch.setattr(worker.scheduler.projectdb, "update", refuse)
+    monkeypatch.setattr(worker.scheduler.fenced.projectdb, "update", refuse)
     cluster.batch_service.submit("stop", ALL, batch="mine")
     worker.until(lambda: worker.scheduler.local_jobs.works())
     work = worker.scheduler.local_jobs.works()[0]
@@ -411,7 +413,7 @@ def test_a_job_waits_for_a_database_and_is_reported_meanwhile(
 
 
 def test_a_job_that_waits_for_a_database_keeps_no_other_from_being_done(
-    cluster: Cluster, world: World, monkeypatch: pytest.MonkeyPatch
+    cluster: JobCluster, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waiting, other = names(world, 2)
     worker = cluster.worker()
@@ -419,7 +421,7 @@ def test_a_job_that_waits_for_a_database_keeps_no_other_from_being_done(
     def refuse(_name: str) -> None:
         raise DatabaseAway("projectdb does not answer")
 
-    monkeypatch.setattr(worker.scheduler.projectdb, "drop", refuse)
+    monkeypatch.setattr(worker.scheduler.fenced.projectdb, "drop", refuse)
     cluster.batch_service.submit("delete", Selection(names=(waiting,)), batch="first", priority=999)
     worker.until(lambda: worker.scheduler.local_jobs.works())
     cluster.batch_service.submit("stop", Selection(names=(other,)), batch="mine")
@@ -429,11 +431,11 @@ def test_a_job_that_waits_for_a_database_keeps_no_other_from_being_done(
     assert cluster.batch_service.batch("first")["state"] == "running"
 
 
-def test_a_delete_is_marked_before_it_deletes(cluster: Cluster, world: World) -> None:
+def test_a_delete_is_marked_before_it_deletes(cluster: JobCluster, world: World) -> None:
     names(world, 10)
     worker = cluster.worker()
     marked: list[bool] = []
-    drop = worker.scheduler.projectdb.drop
+    drop = worker.scheduler.fenced.projectdb.drop
 
     def look(name: str) -> Any:
         batch = cluster.jobs.batch("mine")
@@ -442,7 +444,7 @@ def test_a_delete_is_marked_before_it_deletes(cluster: Cluster, world: World) ->
         marked.append(any(name in job.progress.get("versions", {}) for job in running))
         return drop(name)
 
-    worker.scheduler.projectdb.drop = look
+    worker.scheduler.fenced.projectdb.drop = look
     cluster.batch_service.submit("delete", ALL, batch="mine")
     worker.until(lambda: cluster.state() == "done")
 
@@ -451,7 +453,7 @@ def test_a_delete_is_marked_before_it_deletes(cluster: Cluster, world: World) ->
 
 
 def test_a_cancelled_delete_is_swept_by_who_comes_after_its_claimant(
-    cluster: Cluster, world: World
+    cluster: JobCluster, world: World
 ) -> None:
     world.project("p")
     worker = cluster.worker()
@@ -468,7 +470,7 @@ def test_a_cancelled_delete_is_swept_by_who_comes_after_its_claimant(
 
 
 def test_a_job_that_cannot_be_laid_down_holds_up_no_other_and_fails(
-    cluster: Cluster, world: World, monkeypatch: pytest.MonkeyPatch
+    cluster: JobCluster, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody may end up holding what nobody works on."""
     made = names(world, 20)
@@ -491,7 +493,7 @@ def test_a_job_that_cannot_be_laid_down_holds_up_no_other_and_fails(
 
 
 def test_what_was_claimed_when_the_job_thread_stumbled_is_begun_at_its_next_look(
-    cluster: Cluster, world: World, monkeypatch: pytest.MonkeyPatch
+    cluster: JobCluster, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = names(world, 20)
     worker = cluster.worker()
@@ -512,7 +514,7 @@ def test_what_was_claimed_when_the_job_thread_stumbled_is_begun_at_its_next_look
     assert stopped(world) == set(made)
 
 
-def test_a_hung_loop_loses_its_jobs_with_its_slots(cluster: Cluster, world: World) -> None:
+def test_a_hung_loop_loses_its_jobs_with_its_slots(cluster: JobCluster, world: World) -> None:
     """Its process lives and so does its session; only its lease has ended."""
     made = names(world, 20)
     hung = cluster.worker(epoch=1)
@@ -533,7 +535,7 @@ def test_a_hung_loop_loses_its_jobs_with_its_slots(cluster: Cluster, world: Worl
 
 
 def test_who_gets_its_slot_back_does_not_go_on_where_another_has_been(
-    cluster: Cluster, world: World
+    cluster: JobCluster, world: World
 ) -> None:
     names(world, 20)
     worker = cluster.worker(epoch=1)
@@ -553,7 +555,9 @@ def test_who_gets_its_slot_back_does_not_go_on_where_another_has_been(
 # --- jobs that wait -----------------------------------------------------------------------------
 
 
-def on_starts_that_never_end(cluster: Cluster, world: World, worker: Worker, count: int) -> None:
+def on_starts_that_never_end(
+    cluster: JobCluster, world: World, worker: JobMember, count: int
+) -> None:
     """Have all projects started, and asked to start again so often; no fetcher answers."""
     cluster.batch_service.submit("start", ALL, batch="first")
     worker.until(lambda: cluster.batch_service.batch("first")["state"] == "done")
@@ -564,7 +568,7 @@ def on_starts_that_never_end(cluster: Cluster, world: World, worker: Worker, cou
         cluster.batch_service.submit("start", ALL, batch=f"again{number}")
 
 
-def test_jobs_that_wait_take_no_places(cluster: Cluster, world: World) -> None:
+def test_jobs_that_wait_take_no_places(cluster: JobCluster, world: World) -> None:
     made = names(world, 20)
     worker = cluster.worker()
     on_starts_that_never_end(cluster, world, worker, ROOM // SLOTS + 2)
@@ -577,7 +581,7 @@ def test_jobs_that_wait_take_no_places(cluster: Cluster, world: World) -> None:
 
 
 def test_more_jobs_wait_than_a_member_holds(
-    cluster: Cluster, world: World, monkeypatch: pytest.MonkeyPatch
+    cluster: JobCluster, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner, "ROOM", 4)
     monkeypatch.setattr(runner, "HELD", 6)

@@ -43,6 +43,8 @@ class CrawlingCluster:
         times: settings that shall differ from the product's defaults, such as ``{"lease": 2}``.
         relayed: whether there is a relay before Redis, whose wire can be cut.
         preload: a folder whose ``sitecustomize.py`` all processes run at their start.
+        databases: URLs of databases that are not files of ``up``'s, by ``task``, ``project`` and
+            ``result``.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class CrawlingCluster:
         *,
         relayed: bool = False,
         preload: Path | None = None,
+        databases: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = folder.resolve()
         self.data = self.folder / "data"
@@ -60,6 +63,7 @@ class CrawlingCluster:
         self.site = ChainSite()
         self.projects: list[str] = []
         self._times = dict(times or {})
+        self._databases = dict(databases or {})
         self._path = os.pathsep.join(str(each) for each in (preload, ROOT) if each)
         self._relayed = relayed
         self._relay: Relay | None = None
@@ -145,7 +149,8 @@ class CrawlingCluster:
 
     def database(self, kind: str) -> Any:
         """Return a connection of pyspider's own to a database."""
-        return connect_database(getattr(self.running, f"{kind}db"))
+        url = self._databases.get(kind) or getattr(self.running, f"{kind}db")
+        return connect_database(url)
 
     def file(self, kind: str) -> Path:
         """Return the sqlite file of a database."""
@@ -158,7 +163,9 @@ class CrawlingCluster:
         try:
             yield database
         finally:
-            if database.conn is not None:  # it connects when it is first asked
+            if hasattr(database, "close"):
+                database.close()
+            elif database.conn is not None:  # it connects when it is first asked
                 database.conn.close()
 
     def addresses(self) -> list[str]:
@@ -240,7 +247,8 @@ class CrawlingCluster:
     def _environ(self) -> dict[str, str]:
         own = {key: value for key, value in os.environ.items() if "PYSPIDER_ZK_" not in key}
         times = {f"PYSPIDER_ZK_{key.upper()}": str(value) for key, value in self._times.items()}
-        return own | times | {"PYTHONPATH": self._path, "PYTHONUNBUFFERED": "1"}
+        databases = {f"{kind.upper()}DB": url for kind, url in self._databases.items()}
+        return own | times | databases | {"PYTHONPATH": self._path, "PYTHONUNBUFFERED": "1"}
 
     def _settled(self) -> bool:
         assert self._up is not None

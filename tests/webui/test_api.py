@@ -9,7 +9,7 @@ from pyspider.webui.app import app as stock_app
 
 from pyspider_zk.client import Client
 from pyspider_zk.config import Settings
-from pyspider_zk.jobs.batch_service import SORTS
+from pyspider_zk.jobs.project_list import SORTS
 from pyspider_zk.local.services import ZooKeeperServer
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.api import Message

@@ -19,7 +19,7 @@ from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.controller import Locks, WorkerController
 from pyspider_zk.errors import ConfigError, Refused, Unavailable
-from pyspider_zk.jobs.claimants import Registration
+from pyspider_zk.jobs.claims import Registration
 from pyspider_zk.jobs.model import Outcome
 from pyspider_zk.jobs.queue import JobQueue
 from pyspider_zk.local.services import ZooKeeperServer

@@ -1,43 +1,38 @@
-"""The demo's handler script: every project crawls one part of a site.
+"""The demo's handler script: every project crawls one folder of a site.
 
-A page of another part is handed to that part's project as a message, so the projects together
+A page of another folder is handed to that folder's project as a message, so the projects together
 find what links lead to from the one start page, and no page is fetched by two of them.
 """
 
+import re
 from typing import Any
-from urllib.parse import SplitResult, urldefrag, urlsplit
+from urllib.parse import urljoin
 
 from pyspider.libs.base_handler import BaseHandler, catch_status_code_error
 
-# The demo replaces the lines from here ...
-START = "http://127.0.0.1:8000/index.html"  # where the whole crawl starts
-SITE = "http://127.0.0.1:8000/"  # what every page's URL begins with
-HOME = "docs"  # the project of all pages in no other part
-PARTS = {"http://127.0.0.1:8000/library/": "docs_library"}  # how a part's URLs begin: its project
-# ... to here.
-
+HOME = "docs"  # the project of all pages in no folder that has a project
+LONGEST = 64  # characters of a project's name
 GONE = 404
-PORTS = {"http": 80, "https": 443}  # where nobody says another
+# The demo sets these anew at the end of the script.
+START = "http://127.0.0.1:8000/index.html"  # where the whole crawl starts
+PROJECTS = (HOME,)
+
+
+def site() -> str:
+    """Return what every page's URL begins with."""
+    return urljoin(START, ".")
+
+
+def folder_project(path: str) -> str:
+    """Return the project that the page's folder would have; its path is that below the site."""
+    folder, slash, _ = path.partition("/")
+    return f"{HOME}_{re.sub('[^A-Za-z0-9]', '_', folder)}"[:LONGEST] if slash else HOME
 
 
 def project_of(url: str) -> str:
-    """Return the project whose part a page is in."""
-    return next((name for part, name in PARTS.items() if within(url, part)), HOME)
-
-
-def within(url: str, site: str) -> str:
-    """Return a URL in the site's spelling; empty if it is of another host, or not below it."""
-    try:
-        page, home = urlsplit(urldefrag(url).url), urlsplit(site)
-        is_ours = origin(page) == origin(home) and page.path.startswith(home.path)
-    except ValueError:  # no address, such as http://[
-        return ""
-    return page._replace(scheme=home.scheme, netloc=home.netloc).geturl() if is_ours else ""
-
-
-def origin(url: SplitResult) -> tuple[str, str | None, int | None]:
-    """Return scheme, host and port."""
-    return url.scheme, url.hostname, url.port or PORTS.get(url.scheme)
+    """Return the project of a page of the site."""
+    project = folder_project(url.removeprefix(site()))
+    return project if project in PROJECTS else HOME
 
 
 class Handler(BaseHandler):  # type: ignore[misc]  # pyspider ships no types
@@ -49,7 +44,7 @@ class Handler(BaseHandler):  # type: ignore[misc]  # pyspider ships no types
             self.crawl(START, callback=self.page)
 
     def on_message(self, _project: str, urls: list[str]) -> None:
-        """Crawl what another project came across in our part."""
+        """Crawl what another project came across in our folder."""
         for url in urls:
             self.crawl(url, callback=self.page)
 
@@ -70,7 +65,7 @@ class Handler(BaseHandler):  # type: ignore[misc]  # pyspider ships no types
         """Return the pages of the site that a page links to, by project."""
         links = response.doc("a[href]").items()
         found: dict[str, list[str]] = {}
-        for url in sorted({within(link.attr.href, SITE) for link in links}):
-            if url.endswith(".html"):
+        for url in sorted({link.attr.href.partition("#")[0] for link in links}):
+            if url.startswith(site()) and url.endswith(".html"):
                 found.setdefault(project_of(url), []).append(url)
         return found

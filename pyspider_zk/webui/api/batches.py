@@ -6,8 +6,8 @@ from flask import Response, jsonify, url_for
 from flask_login import current_user
 
 from pyspider_zk.errors import LockedProjects
-from pyspider_zk.jobs.batch_service import ResultPage
 from pyspider_zk.jobs.operations import within_limits
+from pyspider_zk.jobs.project_list import ResultPage
 from pyspider_zk.projects.selection import Selection
 from pyspider_zk.webui.api.backend import backend, user
 from pyspider_zk.webui.api.blueprint import Part, in_path
@@ -108,7 +108,7 @@ def _locked(selection: Selection) -> list[str]:
     """Return those of the projects that whoever asks may not change."""
     if current_user.is_active:
         return []
-    return backend().batch_service.locked(selection)
+    return backend().batch_service.projects.locked(selection)
 
 
 def _limits() -> dict[str, float]:

@@ -75,7 +75,7 @@ def _member(cluster: Cluster, number: int) -> tuple[MemberId, Member]:
 
 def _weights() -> dict[int, int]:
     """Return the active projects of the slots that have any."""
-    rows = backend().batch_service.projects(Selection(all=True), with_owners=False).items
+    rows = backend().batch_service.projects.page(Selection(all=True), with_owners=False).items
     return dict(Counter(row["slot"] for row in rows if row["status"] in ACTIVE))
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from pyspider_zk.errors import NotFound, SessionLost, Unavailable
 from pyspider_zk.groups.ids import MemberId
-from pyspider_zk.jobs.batch_service import ResultPage
+from pyspider_zk.jobs.project_list import ResultPage
 from pyspider_zk.projects.selection import Selection
 from pyspider_zk.webui.api.backend import backend
 from pyspider_zk.webui.api.blueprint import Part, in_path
@@ -27,7 +27,7 @@ def list_projects(query: dict[str, Any]) -> dict[str, Any]:
 @blueprint.tells(RouteSchema, errors=(400, 404))
 def get_project(name: str) -> dict[str, Any]:
     """Tell of one project and who schedules it."""
-    found = backend().batch_service.projects(Selection(names=(name,)), with_owners=False).items
+    found = backend().batch_service.projects.page(Selection(names=(name,)), with_owners=False).items
     if not found:
         raise NotFound(f"there is no project {name!r}")
     cluster, slot = backend().cluster(), found[0]["slot"]
@@ -47,13 +47,13 @@ def find(selection: Selection, sort: str, **paging: Any) -> tuple[ResultPage, li
     Raises:
         Unavailable: the question is about owners, or the project database is away.
     """
-    projects = backend().batch_service.projects
+    page = backend().batch_service.projects.page
     try:
-        return projects(selection, sort, **paging), []
+        return page(selection, sort, **paging), []
     except (Unavailable, SessionLost) as error:
         if selection.owner is not None or sort.removeprefix("-") == "owner":
             raise
-        return projects(selection, sort, **paging, with_owners=False), [f"owners: {error}"]
+        return page(selection, sort, **paging, with_owners=False), [f"owners: {error}"]
 
 
 def number(member: MemberId | None) -> int | None:

@@ -4,42 +4,45 @@ from typing import Any
 
 from marshmallow import Schema, fields, validate
 
-from pyspider_zk.cluster.alerts import AlertKind, Severity
+from pyspider_zk.cluster.alerts import Alert
+from pyspider_zk.cluster.events import Event
 from pyspider_zk.cluster.phases import Phase
-from pyspider_zk.jobs.batch_service import SORTS
-from pyspider_zk.jobs.model import GROUP_LIMIT, PRIORITIES
+from pyspider_zk.cluster.preview import SlotMove
+from pyspider_zk.cluster.records import Component, Load, Member, Slot
+from pyspider_zk.groups.ids import MemberId
+from pyspider_zk.jobs.answers import BATCH_STATES, BatchStatus, Plan, Project
+from pyspider_zk.jobs.model import GROUP_LIMIT, PRIORITIES, JobState
 from pyspider_zk.jobs.operations import Operation
+from pyspider_zk.jobs.project_list import SORTS
 from pyspider_zk.projects.rows import STATUSES
+from pyspider_zk.queues.api import DeadLetter
+from pyspider_zk.webui.api.mirrors import about, mirrors
 
 MOST_ITEMS = 1000
 MOST_NAMES = 100_000
+SINCE_EPOCH = "seconds since the epoch"
 
 _ORDERS = [*SORTS, *(f"-{key}" for key in SORTS)]
-_BATCH_STATES = ["pending", "running", "done", "failed", "cancelled"]
 
 
-def _about(text: str) -> dict[str, str]:
-    return {"description": text} if text else {}
+def _text(text: str = "") -> fields.String:
+    return fields.String(required=True, metadata=about(text))
 
 
-def _text(about: str = "") -> fields.String:
-    return fields.String(required=True, metadata=_about(about))
+def _number(text: str = "", **more: Any) -> fields.Integer:
+    return fields.Integer(required=True, strict=True, metadata=about(text), **more)
 
 
-def _number(about: str = "", **more: Any) -> fields.Integer:
-    return fields.Integer(required=True, strict=True, metadata=_about(about), **more)
+def _time(text: str = SINCE_EPOCH) -> fields.Float:
+    return fields.Float(required=True, metadata=about(text))
 
 
-def _time(about: str = "seconds since the epoch") -> fields.Float:
-    return fields.Float(required=True, metadata=_about(about))
+def _measure(text: str, **more: Any) -> fields.Float:
+    return fields.Float(required=True, metadata=about(text), **more)
 
 
-def _measure(about: str, **more: Any) -> fields.Float:
-    return fields.Float(required=True, metadata=_about(about), **more)
-
-
-def _owner(about: str = "number of the member that schedules it", null: str = "") -> fields.Integer:
-    return _number(f"{about}; null: nobody just now{null}", allow_none=True)
+def _owner(text: str = "number of the member that schedules it", null: str = "") -> fields.Integer:
+    return _number(f"{text}; null: nobody just now{null}", allow_none=True)
 
 
 # --- errors ---
@@ -53,9 +56,9 @@ class ProblemSchema(Schema):
     status = _number("the HTTP status")
     detail = _text("what is wrong with which part, and the remedy")
     errors = fields.Dict(
-        keys=fields.String(), metadata=_about("what is wrong, by part and field of the request")
+        keys=fields.String(), metadata=about("what is wrong, by part and field of the request")
     )
-    projects = fields.List(fields.String(), metadata=_about("the projects that it is about"))
+    projects = fields.List(fields.String(), metadata=about("the projects that it is about"))
 
 
 # --- paging ---
@@ -65,12 +68,12 @@ class PageQuerySchema(Schema):
     """Some of many."""
 
     offset = fields.Integer(
-        load_default=0, validate=validate.Range(0), metadata=_about("how many to leave out")
+        load_default=0, validate=validate.Range(0), metadata=about("how many to leave out")
     )
     limit = fields.Integer(
         load_default=100,
         validate=validate.Range(1, MOST_ITEMS),
-        metadata=_about("how many at most"),
+        metadata=about("how many at most"),
     )
 
 
@@ -84,30 +87,36 @@ class PageOfSchema(Schema):
 # --- projects ---
 
 
-class ProjectQuerySchema(PageQuerySchema):
+class WhichSchema(Schema):
+    """Projects by what their rows say."""
+
+    pattern = fields.String(metadata=about("a shell pattern for the whole name, such as news_*"))
+    group = fields.String(metadata=about("one of the project's groups"))
+    status = fields.String(validate=validate.OneOf(STATUSES))
+
+
+class ProjectQuerySchema(WhichSchema, PageQuerySchema):
     """Which projects; all that is given must hold."""
 
-    pattern = fields.String(metadata=_about("a shell pattern for the whole name, such as news_*"))
-    group = fields.String(metadata=_about("one of the project's groups"))
-    status = fields.String(validate=validate.OneOf(STATUSES))
-    owner = fields.Integer(validate=validate.Range(0), metadata=_about("number of a member"))
+    owner = fields.Integer(validate=validate.Range(0), metadata=about("number of a member"))
     sort = fields.String(
         load_default="name",
         validate=validate.OneOf(_ORDERS),
-        metadata=_about("with - before it the other way round"),
+        metadata=about("with - before it the other way round"),
     )
 
 
+@mirrors(
+    Project,
+    status="TODO, STOP, CHECKING, DEBUG or RUNNING",
+    rate="tasks per second; null: none, or infinite",
+    burst="tasks at once; null: none, or infinite",
+    updatetime="last change",
+    slot="the slot that it belongs to",
+)
 class ProjectSchema(Schema):
     """A project without its script."""
 
-    name = _text()
-    group = fields.String(required=True, allow_none=True)
-    status = _text("TODO, STOP, CHECKING, DEBUG or RUNNING")
-    rate = _measure("tasks per second; null: none, or infinite", allow_none=True)
-    burst = _measure("tasks at once; null: none, or infinite", allow_none=True)
-    updatetime = fields.Float(required=True, allow_none=True, metadata=_about("last change"))
-    slot = _number("the slot that it belongs to")
     owner = _owner(null=", or it is `missing`")
 
 
@@ -115,14 +124,14 @@ class ProjectPageSchema(PageOfSchema):
     """Projects, those from `offset` on."""
 
     items = fields.List(fields.Nested(ProjectSchema), required=True)
-    missing = fields.List(fields.String(), required=True, metadata=_about("what does not answer"))
+    missing = fields.List(fields.String(), required=True, metadata=about("what does not answer"))
 
 
 class RouteSchema(ProjectSchema):
     """A project and who schedules it."""
 
     address = fields.String(
-        required=True, allow_none=True, metadata=_about("host:port of the owner's XML-RPC")
+        required=True, allow_none=True, metadata=about("host:port of the owner's XML-RPC")
     )
     phase = fields.Enum(Phase, by_value=True, required=True)
     next = _owner("number of the member that gets the slot once it is released")
@@ -131,29 +140,29 @@ class RouteSchema(ProjectSchema):
 # --- the cluster ---
 
 
+@mirrors(
+    MemberId,
+    Member,
+    Load,
+    number="small and stable",
+    incarnation="its life within one ZooKeeper session",
+    address="host:port of its XML-RPC; with https:// before it if it speaks TLS",
+    started=SINCE_EPOCH,
+    name="its identity, if it was given one",
+    draining="its slots are moving away",
+    projects="how many projects it has in memory",
+    pending="how many tasks it has in memory",
+    tasks_per_s="tasks that ended per second, over the last seconds",
+    cpu="share of one processor that its process used meanwhile",
+    quarantined="how many of its projects are in quarantine",
+    away="databases that do not answer it",
+)
 class MemberSchema(Schema):
     """A scheduler that runs."""
 
-    number = _number("small and stable")
-    incarnation = _text("its life within one ZooKeeper session")
-    address = _text("host:port of its XML-RPC; with https:// before it if it speaks TLS")
-    host = _text()
-    pid = _number()
-    version = _text()
-    started = _time()
-    name = _text("its identity, if it was given one")
-    draining = fields.Boolean(required=True, metadata=_about("its slots are moving away"))
     leader = fields.Boolean(required=True)
     slots = _number("how many slots it owns")
-    projects = _number("how many projects it has in memory")
-    pending = _number("how many tasks it has in memory")
-    tasks_per_s = _measure("tasks that ended per second, over the last seconds")
-    cpu = _measure("share of one processor that its process used meanwhile")
     lease = _measure("seconds that its lease lasts from one renewal", allow_none=True)
-    quarantined = _number("how many of its projects are in quarantine")
-    away = fields.List(
-        fields.String(), required=True, metadata=_about("databases that do not answer it")
-    )
 
 
 class MembersSchema(Schema):
@@ -163,15 +172,11 @@ class MembersSchema(Schema):
     items = fields.List(fields.Nested(MemberSchema), required=True)
 
 
+@mirrors(Component, started=SINCE_EPOCH, address="host:port, if it serves")
 class ComponentSchema(Schema):
     """A processor, fetcher, result worker or web UI that runs."""
 
     id = _text()
-    host = _text()
-    pid = _number()
-    version = _text()
-    started = _time()
-    address = _text("host:port, if it serves")
 
 
 class ComponentsSchema(Schema):
@@ -182,12 +187,12 @@ class ComponentsSchema(Schema):
     )
 
 
+@mirrors(Slot, epoch="grows by one with every grant")
 class SlotSchema(Schema):
     """One row of the assignment."""
 
     slot = _number("its number")
     owner = _owner("number of the member that owns it, even if it has just died")
-    epoch = _number("grows by one with every grant")
     next = _owner("number of the member that gets it once it is released")
     phase = fields.Enum(Phase, by_value=True, required=True)
 
@@ -212,10 +217,10 @@ class PreviewQuerySchema(Schema):
     """What would happen."""
 
     joins = fields.Integer(
-        load_default=0, validate=validate.Range(0, 100), metadata=_about("so many new members")
+        load_default=0, validate=validate.Range(0, 100), metadata=about("so many new members")
     )
     leaves = fields.Integer(
-        validate=validate.Range(0), metadata=_about("number of a member that would drain")
+        validate=validate.Range(0), metadata=about("number of a member that would drain")
     )
 
 
@@ -227,10 +232,10 @@ class PreviewPairSchema(Schema):
     slots = _number("how many")
 
 
+@mirrors(SlotMove, slot="its number")
 class PreviewMoveSchema(Schema):
     """A slot that would move."""
 
-    slot = _number("its number")
     source = _owner("number of the present owner")
     target = _owner("number of the next owner; of one that would join, a free one")
 
@@ -246,7 +251,7 @@ class PreviewSchema(Schema):
 class DrainSchema(Schema):
     """Which process is meant; a number may have gone to another."""
 
-    incarnation = fields.String(metadata=_about("as `/members` tells; 409 if it is another by now"))
+    incarnation = fields.String(metadata=about("as `/members` tells; 409 if it is another by now"))
 
 
 class DrainedSchema(Schema):
@@ -259,12 +264,9 @@ class DrainedSchema(Schema):
 # --- everything at one look ---
 
 
+@mirrors(Alert, text="a sentence for people")
 class AlertSchema(Schema):
     """Something to look at."""
-
-    kind = fields.Enum(AlertKind, by_value=True, required=True)
-    severity = fields.Enum(Severity, by_value=True, required=True)
-    text = _text("a sentence for people")
 
 
 class WatchedMemberSchema(MemberSchema):
@@ -274,7 +276,7 @@ class WatchedMemberSchema(MemberSchema):
         "seconds since this web UI first saw the present renewal; it is at least as old"
     )
     suspect = fields.Boolean(
-        required=True, metadata=_about("no renewal for more than half of the lease")
+        required=True, metadata=about("no renewal for more than half of the lease")
     )
 
 
@@ -320,7 +322,7 @@ class OverviewSchema(Schema):
     """The whole cluster; null: unknown, `missing` says why."""
 
     at = _time()
-    missing = fields.List(fields.String(), required=True, metadata=_about("what does not answer"))
+    missing = fields.List(fields.String(), required=True, metadata=about("what does not answer"))
     alerts = fields.List(fields.Nested(AlertSchema), required=True)
     leader = _owner("number of the member that decides the assignment")
     epoch = _number("of the assignment", allow_none=True)
@@ -337,10 +339,10 @@ class OverviewSchema(Schema):
     queues = fields.List(fields.Nested(QueueSchema), required=True, allow_none=True)
     dead_letters = _number("messages that nobody could use", allow_none=True)
     quarantine = fields.List(
-        fields.Nested(QuarantinedSchema), required=True, metadata=_about("the first of them")
+        fields.Nested(QuarantinedSchema), required=True, metadata=about("the first of them")
     )
     unreadable = fields.List(
-        fields.Nested(UnreadableSchema), required=True, metadata=_about("the first of them")
+        fields.Nested(UnreadableSchema), required=True, metadata=about("the first of them")
     )
     throughput = fields.Nested(ThroughputSchema, required=True, allow_none=True)
 
@@ -356,7 +358,7 @@ class WorkloadQuerySchema(ProjectQuerySchema):
     sort = fields.String(
         load_default="name",
         validate=validate.OneOf([*_ORDERS, *NUMBER_SORTS, *(f"-{key}" for key in NUMBER_SORTS)]),
-        metadata=_about("with - before it the other way round; unknown numbers come last"),
+        metadata=about("with - before it the other way round; unknown numbers come last"),
     )
 
 
@@ -377,18 +379,20 @@ class NumbersSchema(Schema):
     due_since = fields.Float(
         required=True,
         allow_none=True,
-        metadata=_about("since when the oldest due task waits in its owner's memory"),
+        metadata=about("since when the oldest due task waits in its owner's memory"),
     )
     next_due = fields.Float(
-        required=True, allow_none=True, metadata=_about("when the next of the others is due")
+        required=True, allow_none=True, metadata=about("when the next of the others is due")
     )
-    paused = fields.Boolean(required=True, metadata=_about("after too many failures"))
+    paused = fields.Boolean(required=True, metadata=about("after too many failures"))
     success = _number("tasks in the database")
     failed = _number("tasks in the database")
     hour = fields.Nested(HourSchema, required=True)
     rate_now = _measure("tries that ended per second, over five minutes")
     quarantined = fields.String(
-        required=True, allow_none=True, metadata=_about("why it is in quarantine; null: it is not")
+        required=True,
+        allow_none=True,
+        metadata=about("why it is in quarantine; null: it is not"),
     )
 
 
@@ -400,7 +404,7 @@ class WorkloadSchema(ProjectSchema):
         fields.Integer(strict=True),
         required=True,
         allow_none=True,
-        metadata=_about("tries that ended in each of the last 60 minutes; null: none, or unknown"),
+        metadata=about("tries that ended in each of the last 60 minutes; null: none, or unknown"),
     )
 
 
@@ -409,24 +413,28 @@ class WorkloadPageSchema(PageOfSchema):
 
     at = _time("when this was told, seconds since the epoch")
     items = fields.List(fields.Nested(WorkloadSchema), required=True)
-    missing = fields.List(fields.String(), required=True, metadata=_about("what does not answer"))
+    missing = fields.List(fields.String(), required=True, metadata=about("what does not answer"))
 
 
 # --- dead letters ---
 
 
+@mirrors(
+    DeadLetter,
+    without=("kind", "slot", "body"),
+    tag="its name among them",
+    reason="what is wrong with it",
+    time="when it was found, seconds since the epoch",
+)
 class DeadLetterSchema(Schema):
     """A message that nobody could use."""
 
-    tag = _text("its name among them")
     queue = _text("where it was found")
-    time = _time("when it was found, seconds since the epoch")
-    reason = _text("what is wrong with it")
-    message = fields.Raw(required=True, allow_none=True, metadata=_about("as JSON can hold it"))
+    message = fields.Raw(required=True, allow_none=True, metadata=about("as JSON can hold it"))
     bytes = _number("how long it is")
     cut = fields.Boolean(
         required=True,
-        metadata=_about("whether only the first bytes are told; it is replayed whole"),
+        metadata=about("whether only the first bytes are told; it is replayed whole"),
     )
 
 
@@ -441,10 +449,13 @@ class LettersSchema(Schema):
 
     tags = fields.List(fields.String(), validate=validate.Length(1, MOST_NAMES))
     all = fields.Boolean(
-        truthy={True}, falsy={False}, load_default=False, metadata=_about("all that there are now")
+        truthy={True},
+        falsy={False},
+        load_default=False,
+        metadata=about("all that there are now"),
     )
     count = fields.Integer(
-        strict=True, metadata=_about("how many these were when you looked; 409 if no more")
+        strict=True, metadata=about("how many these were when you looked; 409 if no more")
     )
 
 
@@ -457,17 +468,14 @@ class SettledSchema(Schema):
 # --- batches ---
 
 
-class FilterSchema(Schema):
+class FilterSchema(WhichSchema):
     """Projects by what they are; all that is given must hold."""
 
-    pattern = fields.String(metadata=_about("a shell pattern for the whole name, such as news_*"))
-    group = fields.String(metadata=_about("one of the project's groups"))
-    status = fields.String(validate=validate.OneOf(STATUSES))
     owner = fields.Integer(
-        strict=True, validate=validate.Range(0), metadata=_about("number of a member")
+        strict=True, validate=validate.Range(0), metadata=about("number of a member")
     )
     all = fields.Boolean(
-        truthy={True}, falsy={False}, metadata=_about("really all, if nothing else is given")
+        truthy={True}, falsy={False}, metadata=about("really all, if nothing else is given")
     )
 
 
@@ -478,69 +486,61 @@ class RequestSchema(Schema):
     names = fields.List(
         fields.String(),
         validate=validate.Length(1, MOST_NAMES),
-        metadata=_about("these projects; with a filter, those of them that it lets through"),
+        metadata=about("these projects; with a filter, those of them that it lets through"),
     )
     filter = fields.Nested(FilterSchema)
     arguments = fields.Dict(
         keys=fields.String(),
         load_default=dict,
-        metadata=_about(
+        metadata=about(
             "delete: wait (for pyspider's 24 hours); rate: rate and burst;"
             " group: group; status: status"
         ),
     )
     dry_run = fields.Boolean(
-        truthy={True}, falsy={False}, load_default=False, metadata=_about("only tell what it means")
+        truthy={True},
+        falsy={False},
+        load_default=False,
+        metadata=about("only tell what it means"),
     )
     id = fields.String(
         validate=[
             validate.Length(1, GROUP_LIMIT),
             validate.Regexp(r"[A-Za-z0-9_][A-Za-z0-9_.~+:-]*\Z"),
         ],
-        metadata=_about("the batch's id, so that it may be sent again when the answer was lost"),
+        metadata=about("the batch's id, so that it may be sent again when the answer was lost"),
     )
     plan = fields.String(
-        metadata=_about("a plan's digest: 409 if other projects are meant by now"),
+        metadata=about("a plan's digest: 409 if other projects are meant by now"),
     )
     priority = fields.Integer(
         strict=True,
         validate=validate.Range(PRIORITIES.start, PRIORITIES.stop - 1),
-        metadata=_about("the highest comes first"),
+        metadata=about("the highest comes first"),
     )
 
 
-class JobCountsSchema(Schema):
-    """How many jobs a batch has in each place."""
-
-    pending = _number()
-    running = _number()
-    done = _number()
+JobCountsSchema = Schema.from_dict(
+    {state.value: _number() for state in JobState}, name="JobCountsSchema"
+)
+"""How many jobs a batch has in each place."""
 
 
+@mirrors(
+    BatchStatus,
+    selection="the filter; empty if names were given",
+    user="who asked; empty: nobody was logged in",
+    created=SINCE_EPOCH,
+    total="projects",
+    done="projects",
+    failed="projects",
+    remaining="projects",
+    errors="the first projects that failed, with the reasons",
+)
 class BatchSchema(Schema):
     """What was asked for in one go; jobs of up to 2,000 projects of a slot carry it out."""
 
-    id = _text()
-    operation = _text()
-    arguments = fields.Dict(keys=fields.String(), required=True)
-    selection = fields.Dict(
-        keys=fields.String(),
-        required=True,
-        metadata=_about("the filter; empty if names were given"),
-    )
-    user = _text("who asked; empty: nobody was logged in")
-    created = _time()
-    state = fields.String(required=True, validate=validate.OneOf(_BATCH_STATES))
-    total = _number("projects")
-    done = _number("projects")
-    failed = _number("projects")
-    remaining = _number("projects")
-    errors = fields.Dict(
-        keys=fields.String(),
-        values=fields.String(),
-        required=True,
-        metadata=_about("the first projects that failed, with the reasons"),
-    )
+    state = fields.String(required=True, validate=validate.OneOf(BATCH_STATES))
     jobs = fields.Nested(JobCountsSchema, required=True)
 
 
@@ -550,16 +550,15 @@ class BatchPageSchema(PageOfSchema):
     items = fields.List(fields.Nested(BatchSchema), required=True)
 
 
+@mirrors(
+    Plan,
+    count="projects",
+    names="the first of them",
+    jobs="how many jobs it would become",
+    digest="stands for all the names; send it as `plan` to have exactly these done",
+)
 class PlanSchema(Schema):
     """What a request means, and what would be refused or fail."""
-
-    operation = _text()
-    arguments = fields.Dict(keys=fields.String(), required=True)
-    count = _number("projects")
-    names = fields.List(fields.String(), required=True, metadata=_about("the first of them"))
-    jobs = _number("how many jobs it would become")
-    faults = fields.List(fields.String(), required=True)
-    digest = _text("stands for all the names; send it as `plan` to have exactly these done")
 
 
 # --- events ---
@@ -570,24 +569,25 @@ class EventQuerySchema(Schema):
 
     after = fields.Integer(
         validate=validate.Range(-(2**31), 2**31 - 1),
-        metadata=_about("the `last` of the answer before; without it the newest events"),
+        metadata=about("the `last` of the answer before; without it the newest events"),
     )
     limit = fields.Integer(
         load_default=100,
         validate=validate.Range(1, MOST_ITEMS),
-        metadata=_about("how many at most"),
+        metadata=about("how many at most"),
     )
 
 
+@mirrors(
+    Event,
+    kind="such as joined, left, died, leader, moved, batch, cancel, ended",
+    text="a sentence for people",
+    at=SINCE_EPOCH,
+)
 class EventSchema(Schema):
     """Who did what, when, with what result."""
 
     sequence = _number("its place in the log; it runs over to negative after 2147483647")
-    kind = _text("such as joined, left, died, leader, moved, batch, cancel, ended")
-    text = _text("a sentence for people")
-    at = _time()
-    who = _text()
-    data = fields.Dict(keys=fields.String(), required=True)
 
 
 class EventsSchema(Schema):

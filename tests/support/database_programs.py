@@ -1,0 +1,39 @@
+"""Programs of the database servers that tests start, and what to install when they are missing.
+
+Needs nothing but Python: `.ci/missing.py` asks before there is a virtual environment.
+"""
+
+import shutil
+from pathlib import Path
+
+from pyspider_zk.errors import MissingService
+
+POSTGRESQL_MISSING = "PostgreSQL is missing; Debian/Ubuntu: apt install postgresql"
+MARIADB_MISSING = "MariaDB is missing; Debian/Ubuntu: apt install mariadb-server"
+DEBIAN_POSTGRESQL = Path("/usr/lib/postgresql")
+
+
+def postgresql(name: str, system: Path = DEBIAN_POSTGRESQL) -> str:
+    """Return a program of the newest PostgreSQL here; Debian keeps them off PATH.
+
+    Raises:
+        MissingService: there is none.
+    """
+    versions = sorted(system.glob("*/bin"), key=lambda folder: float(folder.parent.name))
+    found = [shutil.which(name, path=str(folder)) for folder in reversed(versions)]
+    program = next(filter(None, [*found, shutil.which(name)]), None)
+    if program is None:
+        raise MissingService(POSTGRESQL_MISSING)
+    return program
+
+
+def mariadb(name: str) -> str:
+    """Return a program of MariaDB; the server's own may not be on everybody's PATH.
+
+    Raises:
+        MissingService: there is none.
+    """
+    program = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
+    if program is None:
+        raise MissingService(MARIADB_MISSING)
+    return program
