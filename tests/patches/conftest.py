@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.patches.spiders import SCRIPT, Site, Spider
+from tests.patches.spiders import SCRIPT, Spider, SpiderSite
 
 PATCHES = Path(__file__).resolve().parents[2] / "patches"
 sys.path.insert(0, str(PATCHES))  # for the engine; the installed pyspider needs nothing of it
@@ -33,7 +33,7 @@ def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
 
 @pytest.fixture
 def site() -> Iterator[str]:
-    with serving(Site) as url:
+    with serving(SpiderSite) as url:
         yield url
 
 
