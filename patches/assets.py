@@ -65,7 +65,7 @@ def _plain(*names: str) -> dict[str, str]:
 
 
 # Where a version is not the one in the path, npm has no package of that version; see
-# docs/adr/0014. Sortable is in no package at all: `added/` has a small one of our own.
+# docs/adr/0014.
 PACKAGES = (
     Package(
         "bootstrap",

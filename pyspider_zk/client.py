@@ -1,4 +1,4 @@
-"""The cluster from a program: have things done to projects, see how far they came.
+"""Client of a cluster for Python programs: operations on projects, and their progress.
 
 ::
 
@@ -6,8 +6,8 @@
         batch = client.start(pattern="news_*")
         client.wait(batch.id)
 
-It finds a scheduler through ZooKeeper and asks it by XML-RPC; if one does not answer, another is
-asked. What was asked for once is done once, whoever answers.
+It finds a scheduler through ZooKeeper and calls it by XML-RPC; if one does not answer, another is
+tried. A repeated request is done once, whichever scheduler answers.
 """
 
 import os
@@ -40,32 +40,32 @@ from pyspider_zk.rpc.caller import Caller, calling
 from pyspider_zk.rpc.client import call, credentials_of
 
 __all__ = [
-    "Asked",
     "BatchStatus",
     "Client",
     "Logged",
     "Plan",
     "Project",
     "Projects",
+    "RequestOptions",
     "Route",
-    "Which",
+    "SelectionOptions",
 ]
 
-PAGE = 1000  # projects that are asked for in one go
-POLL = 0.5  # seconds between two looks at what goes on
+PAGE = 1000  # projects per request
+POLL = 0.5  # seconds between two requests for progress
 
 _KINDS = (BadRequest, NotFound, Conflict, Unavailable)
 _ERRORS: Mapping[int, type[ClusterError]] = {
-    HTTPStatus.BAD_REQUEST: BadRequest,  # what the server itself refuses
+    HTTPStatus.BAD_REQUEST: BadRequest,  # the server refuses more
     **{kind.status: kind for kind in _KINDS},
 }
 
 
-class Which(TypedDict, total=False):
-    """Which projects; all that is given must hold.
+class SelectionOptions(TypedDict, total=False):
+    """The selection of projects; a project must match all that is given.
 
     ``pattern`` is a shell pattern for the whole name, ``owner`` the number of a member. Without
-    anything ``all`` must be true.
+    any, ``all`` must be true.
     """
 
     names: Iterable[str]
@@ -76,11 +76,11 @@ class Which(TypedDict, total=False):
     all: bool
 
 
-class Asked(Which, total=False):
-    """Which projects, and how it is asked for.
+class RequestOptions(SelectionOptions, total=False):
+    """The selection of projects, and the options of a request.
 
     ``batch`` is an id of your own: whoever asks again with it, in another process even, asks for
-    the same thing. ``user`` stands in the event log, if the cluster has a secret. Of
+    the same thing. ``user`` is recorded in the event log, if the cluster has a secret. Of
     ``priority``, 0 to 999, the highest comes first. ``plan`` is
     the digest of a plan: if other projects are meant by now, nothing is done.
     """
@@ -103,7 +103,7 @@ class Route:
     """Who schedules a project.
 
     Attributes:
-        owner: number of the member; None: nobody just now.
+        owner: number of the member; None: nobody at the moment.
         address: of its XML-RPC.
         next: number of the member that gets the slot once it is released.
     """
@@ -125,11 +125,11 @@ class Logged(NamedTuple):
 
 
 class Client:
-    """Speaks to a cluster; a context manager.
+    """Client of a cluster; a context manager.
 
     Threads: any. Calls block until a scheduler answers, ``timeout`` seconds each at most. All
     raise ``Unavailable`` if ZooKeeper or no scheduler answers, and ``BadRequest``, with the
-    culprit and the remedy, if what is asked for cannot be done.
+    cause and the remedy, if a request is invalid.
 
     Args:
         cluster: ZooKeeper's addresses with the root behind them, or settings; by addresses, the
@@ -158,62 +158,62 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self._directory.stop()
 
-    # --- asking ---
+    # --- operations ---
 
-    def start(self, **asked: Unpack[Asked]) -> BatchStatus:
-        """Make projects RUNNING and call their ``on_start`` once."""
-        return self.submit("start", **asked)
+    def start(self, **options: Unpack[RequestOptions]) -> BatchStatus:
+        """Set projects to RUNNING and call their ``on_start`` once."""
+        return self.submit("start", **options)
 
-    def stop(self, **asked: Unpack[Asked]) -> BatchStatus:
-        """Make projects STOP."""
-        return self.submit("stop", **asked)
+    def stop(self, **options: Unpack[RequestOptions]) -> BatchStatus:
+        """Set projects to STOP."""
+        return self.submit("stop", **options)
 
-    def restart(self, **asked: Unpack[Asked]) -> BatchStatus:
-        """Forget projects' tasks, reload their scripts and start them anew."""
-        return self.submit("restart", **asked)
+    def restart(self, **options: Unpack[RequestOptions]) -> BatchStatus:
+        """Drop projects' tasks, reload their scripts and start them again."""
+        return self.submit("restart", **options)
 
-    def run(self, **asked: Unpack[Asked]) -> BatchStatus:
-        """Call ``on_start`` of projects that run."""
-        return self.submit("run", **asked)
+    def run(self, **options: Unpack[RequestOptions]) -> BatchStatus:
+        """Call ``on_start`` of running projects."""
+        return self.submit("run", **options)
 
-    def delete(self, *, wait: bool = False, **asked: Unpack[Asked]) -> BatchStatus:
-        """Delete projects with all that belongs to them.
+    def delete(self, *, wait: bool = False, **options: Unpack[RequestOptions]) -> BatchStatus:
+        """Delete projects with all their data.
 
         Args:
             wait: stop them now and delete them 24 hours later, as pyspider does.
-            asked: which, and how.
+            options: which, and how.
         """
-        return self.submit("delete", {"wait": wait}, **asked)
+        return self.submit("delete", {"wait": wait}, **options)
 
-    def rate(self, rate: float, burst: float, /, **asked: Unpack[Asked]) -> BatchStatus:
-        """Give projects a rate, tasks per second, and a burst, tasks at once."""
-        return self.submit("rate", {"rate": rate, "burst": burst}, **asked)
+    def rate(self, rate: float, burst: float, /, **options: Unpack[RequestOptions]) -> BatchStatus:
+        """Set the rate of projects, tasks per second, and their burst, tasks at once."""
+        return self.submit("rate", {"rate": rate, "burst": burst}, **options)
 
-    def group(self, group: str, /, **asked: Unpack[Asked]) -> BatchStatus:
-        """Put projects into a group; the one in ``asked`` chooses them."""
-        return self.submit("group", {"group": group}, **asked)
+    def group(self, group: str, /, **options: Unpack[RequestOptions]) -> BatchStatus:
+        """Put projects into a group; the one in ``options`` chooses them."""
+        return self.submit("group", {"group": group}, **options)
 
-    def status(self, status: str, /, **asked: Unpack[Asked]) -> BatchStatus:
-        """Give projects a status; the one in ``asked`` chooses them."""
-        return self.submit("status", {"status": status}, **asked)
+    def status(self, status: str, /, **options: Unpack[RequestOptions]) -> BatchStatus:
+        """Give projects a status; the one in ``options`` chooses them."""
+        return self.submit("status", {"status": status}, **options)
 
     def submit(
         self,
         operation: str,
         arguments: Mapping[str, Any] | None = None,
         /,
-        **asked: Unpack[Asked],
+        **options: Unpack[RequestOptions],
     ) -> BatchStatus:
-        """Have an operation carried out; it is durable when this returns.
+        """Request an operation; the request is durable when this returns.
 
         Raises:
-            Conflict: the batch's id stands for something else, or other projects are meant than
-                in the plan.
+            Conflict: the batch's id belongs to another request, or the selection matches other
+                projects than the plan.
         """
-        batch = asked.pop("batch", "") or uuid.uuid4().hex
-        user, priority = asked.pop("user", ""), asked.pop("priority", NORMAL)
-        plan = asked.pop("plan", "")
-        chosen, given = _selection(asked), dict(arguments or {})
+        batch = options.pop("batch", "") or uuid.uuid4().hex
+        user, priority = options.pop("user", ""), options.pop("priority", NORMAL)
+        plan = options.pop("plan", "")
+        chosen, given = _selection(options), dict(arguments or {})
         with calling(Caller(user)):
             answer = self._ask(
                 "submit_operation", operation, chosen, given, "", batch, priority, plan
@@ -225,14 +225,14 @@ class Client:
         operation: str,
         arguments: Mapping[str, Any] | None = None,
         /,
-        **which: Unpack[Which],
+        **which: Unpack[SelectionOptions],
     ) -> Plan:
-        """Return what would be done, and do nothing."""
+        """Return what an operation would do, without doing it."""
         answer = self._ask("plan_operation", operation, _selection(which), dict(arguments or {}))
         return Plan.parse(answer)
 
     def cancel(self, batch: str, user: str = "") -> BatchStatus:
-        """Stop a batch before its next project; ``user`` stands in the event log.
+        """Stop a batch before its next project; ``user`` is recorded in the event log.
 
         Raises:
             NotFound: there is none of this id (any more).
@@ -241,7 +241,7 @@ class Client:
             return BatchStatus.parse(self._ask("cancel_batch", batch))
 
     def retry(self, batch: str, user: str = "") -> BatchStatus:
-        """Ask again for the projects that a batch failed for; return the new batch.
+        """Request the projects that failed in a batch again; return the new batch.
 
         Raises:
             NotFound: there is none of this id (any more).
@@ -249,10 +249,10 @@ class Client:
         with calling(Caller(user)):
             return BatchStatus.parse(self._ask("retry_batch", batch))
 
-    # --- telling ---
+    # --- queries ---
 
     def batch(self, batch: str) -> BatchStatus:
-        """Return how far a batch came.
+        """Return a batch with its progress.
 
         Raises:
             NotFound: there is none of this id (any more).
@@ -267,14 +267,14 @@ class Client:
         """Return a batch when it has ended.
 
         Raises:
-            TimedOut: it had not after so many seconds; it goes on.
+            TimedOut: it had not ended in time; it goes on.
         """
         for found in self.follow(batch, timeout):
             last = found
         return last
 
     def follow(self, batch: str, timeout: float | None = None) -> Iterator[BatchStatus]:
-        """Yield a batch each time it has come further, until it has ended; raises as ``wait``."""
+        """Yield a batch each time it has progressed, until it has ended; raises as ``wait``."""
         until = None if timeout is None else time.monotonic() + timeout
         known = None
         while known is None or not known.ended:
@@ -286,15 +286,19 @@ class Client:
             known = found
 
     def projects(
-        self, sort: str = "name", offset: int = 0, limit: int | None = None, **which: Unpack[Which]
+        self,
+        sort: str = "name",
+        offset: int = 0,
+        limit: int | None = None,
+        **which: Unpack[SelectionOptions],
     ) -> Projects:
         """Return projects; by default all.
 
         Args:
-            sort: by this attribute; with ``-`` before it the other way round.
-            offset: how many to leave out.
+            sort: by this attribute; with ``-`` before it in descending order.
+            offset: how many to skip.
             limit: how many at most.
-            which: those that are meant.
+            which: the selection.
         """
         selection = _selection({**which, "all": True})
         items: list[Project] = []
@@ -329,7 +333,7 @@ class Client:
         Args:
             after: those after this sequence number; None: the newest.
             limit: how many at most, unless followed.
-            follow: go on for ever with those to come.
+            follow: continue forever with new events.
         """
         while True:
             found = self._ask("list_events", after, limit)
@@ -341,10 +345,10 @@ class Client:
             if not found:
                 time.sleep(POLL)
 
-    # --- how ---
+    # --- internals ---
 
     def _ask(self, method: str, *args: Any) -> Any:
-        """Ask one scheduler, and the next one if it does not answer."""
+        """Call one scheduler, and the next one if it does not answer."""
         members = self._directory.members()
         failed = ""
         for _, member in sorted(members.items()):
@@ -382,7 +386,7 @@ def _event(answer: Mapping[str, Any]) -> Event:
 
 
 def _rest(batch: BatchStatus, until: float | None) -> None:
-    """Wait for the next look.
+    """Wait before the next request.
 
     Raises:
         TimedOut: it would be too late.

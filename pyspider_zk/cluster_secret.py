@@ -1,4 +1,4 @@
-"""The file of the cluster's secret: one line that hardly anybody may read."""
+"""The file of the cluster's secret: one line, readable by its user only."""
 
 import os
 import secrets
@@ -8,12 +8,12 @@ from pathlib import Path
 from pyspider_zk.errors import ConfigError
 from pyspider_zk.secret_files import read_secret
 
-SHORTEST = 16  # characters; who listens to a call may guess the secret without asking anybody
+SHORTEST = 16  # characters; an eavesdropper can test guesses of the secret offline
 LONGEST = 1000  # characters
 
 
 def read_cluster_secret(file: Path) -> str:
-    """Return the secret in a file; who may read it, `read_secret` says.
+    """Return the secret in a file; `read_secret` says who may read that.
 
     Raises:
         ConfigError: it cannot be read, holds no secret, belongs to somebody else, or others may
@@ -30,12 +30,12 @@ def read_cluster_secret(file: Path) -> str:
 
 
 def make_cluster_secret(file: Path) -> Path:
-    """Make a file with a new secret, unless it is there; return its absolute path.
+    """Create a file with a new secret, unless it exists; return its absolute path.
 
-    It appears at once and complete, or not at all, and whoever is second keeps the first one's.
+    It appears complete or not at all; of two processes, the second keeps the secret of the first.
 
     Raises:
-        ConfigError: it cannot be made, or the one that is there is of no use.
+        ConfigError: it cannot be created, or the existing one is unusable.
     """
     file = file.resolve()
     try:
@@ -48,10 +48,10 @@ def make_cluster_secret(file: Path) -> Path:
 
 
 def check_cluster_secret(secret: str) -> str:
-    """Return a secret that can be one.
+    """Return the secret if it is valid.
 
     Raises:
-        ValueError: it cannot; it is not repeated.
+        ValueError: it is not; the message does not repeat it.
     """
     if not SHORTEST <= len(secret) <= LONGEST:
         raise ValueError(f"a secret must have from {SHORTEST} to {LONGEST} characters")

@@ -3,24 +3,24 @@
 ::
 
     ClusterError                 every error of this package; exit code 1
-    ├── ConfigError              settings that cannot work, all of them at once; exit code 2
+    ├── ConfigError              invalid settings, all of them at once; exit code 2
     ├── Unavailable              ZooKeeper or the message queue does not answer; exit code 3
     │   ├── DatabaseAway         a database does not answer; its breaker is open
-    │   └── Refused              it answers, but not to our login; exit code 6
-    ├── Mismatch                 the cluster was born with other values; exit code 4
+    │   └── Refused              it refuses our login; exit code 6
+    ├── Mismatch                 the cluster was created with other values; exit code 4
     ├── MissingService           a program that must be installed first; exit code 5
-    ├── BadMessage               a queue message that is no task
-    ├── BadRequest               what is asked for cannot be done; names the culprit and the remedy
-    │   ├── NotFound             it is about something that there is not
-    │   └── Conflict             its id stands for something else already
-    ├── LockedProjects           projects that only who is logged in may change
-    ├── FenceClosed               an effect was stopped: the lease or the slot is gone
-    ├── SessionLost              the ZooKeeper session ended; what it held is not ours any more
-    ├── NameTaken                a name that only one may hold, and another holds
-    ├── TimedOut                 what was waited for did not happen in time
-    │   └── Missing              because some did not come; it names them
-    ├── JobLost                  a job that another holds now
-    └── BatchTaken               a batch that was begun with other jobs
+    ├── BadMessage               a queue message that is not a task
+    ├── BadRequest               an invalid request; names the cause and the remedy
+    │   ├── NotFound             it is about something that does not exist
+    │   └── Conflict             its id belongs to another request
+    ├── LockedProjects           projects that only logged-in users may change
+    ├── FenceClosed              an effect was stopped: the lease or the slot is gone
+    ├── SessionLost              the ZooKeeper session ended; what it held is no longer ours
+    ├── NameTaken                a name that only one may hold is held by another
+    ├── TimedOut                 an event did not happen in time
+    │   └── Missing              some did not come; it names them
+    ├── JobLost                  another claimant has the job now
+    └── BatchTaken               the batch was begun with other jobs
 """
 
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ class ClusterError(Exception):
 
     Attributes:
         exit_code: of a command that ends with it.
-        status: of an answer by HTTP, and the fault code of one by XML-RPC.
+        status: of the HTTP response, and the fault code by XML-RPC.
     """
 
     exit_code = 1
@@ -55,7 +55,7 @@ class ClusterError(Exception):
 
 
 class ConfigError(ClusterError):
-    """Settings that cannot work.
+    """Invalid settings.
 
     Attributes:
         faults: one sentence per fault, each naming the setting and the remedy.
@@ -76,20 +76,20 @@ class Unavailable(ClusterError):
 
 
 class DatabaseAway(Unavailable):
-    """A database does not answer; what needs it waits, and nothing is at fault for that."""
+    """A database does not answer; whatever needs it waits, and is not at fault."""
 
 
 class Refused(Unavailable):
     """ZooKeeper or the message queue refuses our login, or we its certificate.
 
-    To what runs it is as if nobody answered, and may mend itself; what starts ends.
+    A running process treats it like an outage; a starting one ends.
     """
 
     exit_code = 6
 
 
 class Mismatch(ClusterError):
-    """The cluster was born with another protocol or slot count than this process has."""
+    """The cluster was created with another protocol or slot count than this process has."""
 
     exit_code = 4
     status = HTTPStatus.SERVICE_UNAVAILABLE
@@ -102,32 +102,32 @@ class MissingService(ClusterError):
 
 
 class BadMessage(ClusterError):
-    """A queue message that is no task; it goes to the dead letters with this reason."""
+    """A queue message that is not a task; it goes to the dead letters with this reason."""
 
     status = HTTPStatus.UNPROCESSABLE_ENTITY
 
 
 class BadRequest(ClusterError):
-    """What is asked for cannot be done; the message names the culprit and the remedy."""
+    """An invalid request; the message names the cause and the remedy."""
 
     exit_code = 2
     status = HTTPStatus.UNPROCESSABLE_ENTITY
 
 
 class NotFound(BadRequest):
-    """A request about something that there is not."""
+    """A request about something that does not exist."""
 
     status = HTTPStatus.NOT_FOUND
 
 
 class Conflict(BadRequest):
-    """A request under an id that stands for something else already."""
+    """A request with an id that belongs to another request."""
 
     status = HTTPStatus.CONFLICT
 
 
 class LockedProjects(ClusterError):
-    """Projects that only who is logged in may change.
+    """Projects that only logged-in users may change.
 
     Attributes:
         names: all of them.
@@ -148,27 +148,27 @@ class FenceClosed(ClusterError):
 
 
 class SessionLost(ClusterError):
-    """The ZooKeeper session ended: everything held under it belongs to nobody now."""
+    """The ZooKeeper session ended: whatever it held is no longer ours."""
 
     status = HTTPStatus.SERVICE_UNAVAILABLE  # another one begins
 
 
 class JobLost(ClusterError):
-    """A job is not ours any more: another holds it, it is done, or our claimant is gone."""
+    """A job is no longer ours: another has it, it is done, or our claimant is gone."""
 
 
 class BatchTaken(ClusterError):
-    """A batch of this id was put in part, with other jobs; it cannot be completed with these."""
+    """A batch with this id was put in part, with other jobs; these cannot complete it."""
 
     status = HTTPStatus.CONFLICT
 
 
 class NameTaken(ClusterError):
-    """A name that only one may hold at a time is held by another that lives."""
+    """A name that only one may hold at a time is held by another, which is alive."""
 
 
 class TimedOut(ClusterError):
-    """What was waited for did not happen in time."""
+    """An event did not happen in time."""
 
 
 class Missing(TimedOut):

@@ -1,4 +1,4 @@
-"""pyspider's components, subclassed at its own seams."""
+"""The classes that pyspider is configured with: its components as parts of a cluster."""
 
 from pyspider_zk.scheduling.member import ClusterScheduler
 from pyspider_zk.workers.fetcher import ClusterFetcher

@@ -4,4 +4,4 @@ DEFAULT_SLOTS = 256
 MOST_SLOTS = 16384
 
 LONGEST_LEASE = 600.0
-"""Seconds; no member may have a longer lease, so one of unknown length has ended after that."""
+"""Seconds; no lease may be longer, so a lease of unknown length has ended after that."""

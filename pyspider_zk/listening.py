@@ -1,4 +1,4 @@
-"""Listening addresses: loopback, or behind a guard, or because somebody insists."""
+"""Listening addresses: loopback, guarded, or explicitly insecure."""
 
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
@@ -9,15 +9,15 @@ LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True)
-class Door:
-    """Something that listens, in the words of its message.
+class Listener:
+    """A port that a process listens on, as its error message describes it.
 
     Attributes:
-        name: what it is.
-        option: what says where it listens.
-        opens: what whoever reaches it may do if nothing guards it.
-        guard: what has to be set to guard it.
-        insist: the option that lets it stand open.
+        name: of the service.
+        option: the command line option for its address.
+        opens: what anybody who reaches it can do if nothing guards it.
+        guard: what must be set to guard it.
+        insist: the option that opens it anyway.
     """
 
     name: str
@@ -28,9 +28,9 @@ class Door:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether only this machine reaches what listens on a host; an empty one is everything.
+    """Return whether only this machine reaches what listens on a host; an empty one is everything.
 
-    Of names only localhost counts, for nobody here knows where others lead.
+    Of names only localhost counts, because other names may lead anywhere.
     """
     try:
         address = ip_address(host.strip("[]"))
@@ -40,18 +40,20 @@ def is_loopback(host: str) -> bool:
     return (mapped or address).is_loopback
 
 
-def check_listening(door: Door, host: str, *, guarded: bool, insecure: bool = False) -> None:
-    """Allow a door to listen on a host.
+def check_listening(
+    listener: Listener, host: str, *, guarded: bool, insecure: bool = False
+) -> None:
+    """Check that a service may listen on a host.
 
     Raises:
-        ConfigError: others would reach it and nothing guards it.
+        ConfigError: others could reach it and nothing guards it.
     """
     if is_loopback(host) or guarded or insecure:
         return
     raise ConfigError(
         [
-            f"{door.option} {host or '(everything)'}: whoever reaches {door.name} there may"
-            f" {door.opens}; set {door.guard}, or listen on {LOOPBACK},"
-            f" or say {door.insist} to open it to everybody"
+            f"{listener.option} {host or '(everything)'}: whoever reaches {listener.name} there may"
+            f" {listener.opens}; set {listener.guard}, or listen on {LOOPBACK},"
+            f" or say {listener.insist} to open it to everybody"
         ]
     )

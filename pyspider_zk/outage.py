@@ -4,7 +4,7 @@ import logging
 
 
 class Outage:
-    """Knows whether a service is away. Threads: any, one at a time.
+    """Remembers whether a service is unavailable. Threads: any, one at a time.
 
     Args:
         logger: where it is logged.
@@ -19,13 +19,13 @@ class Outage:
         self.lasts = False
 
     def failed(self, error: BaseException) -> None:
-        """Note that the service did not answer."""
+        """Record that the service did not answer."""
         if not self.lasts:
             self._logger.warning(self._begins, error, stacklevel=2)
         self.lasts = True
 
     def answered(self) -> None:
-        """Note that the service answered."""
+        """Record that the service answered."""
         if self.lasts:
             self._logger.info(self._ends, stacklevel=2)
         self.lasts = False

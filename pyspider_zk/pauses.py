@@ -1,4 +1,4 @@
-"""Back-off: how long to wait after each failure."""
+"""Back-off: the pause after each failure."""
 
 from collections.abc import Sequence
 from itertools import takewhile
@@ -11,8 +11,8 @@ def doubling(first: float, longest: float) -> tuple[float, ...]:
 
 
 def pause_after(failures: int, pauses: Sequence[float]) -> float:
-    """Return the pause after so many failures in a row, one at least.
+    """Return the pause after that many failures in a row, one at least.
 
-    The last of the pauses serves again and again.
+    The last pause is repeated.
     """
     return pauses[min(failures, len(pauses)) - 1]

@@ -1,4 +1,4 @@
-"""Secrets that stand in files and URLs: a variable or setting ``X_FILE`` names the file of X.
+"""Secrets in files and URLs: a variable or setting ``X_FILE`` names the file of X.
 
 A command line can be read by every user of a machine, a file or an environment cannot.
 """
@@ -9,11 +9,11 @@ from collections.abc import Iterable, MutableMapping
 
 from pyspider_zk.errors import ConfigError
 
-LONGEST = 64 * 1024  # bytes; more is no secret but the wrong file
+LONGEST = 64 * 1024  # bytes; a larger file is the wrong one
 
 _ROOT = 0
 _NOT_THE_OWNER = 0o077
-_NOT_ROOTS_GROUP = 0o037  # whom root lets read is root's affair; systemd's ACLs look like it, too
+_NOT_ROOTS_GROUP = 0o037  # root decides who may read its files; systemd's ACLs look like that, too
 
 URL_VARIABLES = ("TASKDB", "PROJECTDB", "RESULTDB", "AMQP_URL")
 """pyspider's variables of its databases and its message queue; such a URL may hold a password."""
@@ -22,12 +22,12 @@ URL_VARIABLES = ("TASKDB", "PROJECTDB", "RESULTDB", "AMQP_URL")
 def read_secret(path: object) -> str:
     """Return what the file holds, without the end of its last line; a pipe does not block it.
 
-    The file is ours and nobody else can touch it, or it is root's and at most its group may read
-    it: that is how services are handed secrets that they must not change.
+    The file is ours and nobody else can access it, or it is root's and at most its group may read
+    it: that is how services get secrets that they must not change.
 
     Raises:
         ValueError: it cannot be read, holds no secret, belongs to somebody else, or others may
-            read it; says why with the path, and nothing of what it holds.
+            read it; the message has the path and the reason, and nothing of the content.
     """
     if not isinstance(path, str) or not path:
         raise ValueError("must be the path of a file")
@@ -38,10 +38,10 @@ def read_secret(path: object) -> str:
 
 
 def take_from_files(environ: MutableMapping[str, str], variables: Iterable[str]) -> None:
-    """Set those variables whose values stand in files, in place of the files' own.
+    """Set the variables whose values are in files, and remove those that name the files.
 
     Raises:
-        ConfigError: with every file that cannot be used, and every value that is given twice.
+        ConfigError: names every unusable file, and every value that is given twice.
     """
     faults: list[str] = []
     for name in variables:
@@ -65,7 +65,7 @@ def without_password(url: str) -> str:
     character.
     """
     scheme, separator, rest = url.partition("://")
-    if not separator or rest.startswith("/"):  # a file's path, which has no login
+    if not separator or rest.startswith("/"):  # a path, which has no login
         return url
     rest, _, options = rest.partition("?") if "@" not in rest.partition("?")[2] else (rest, "", "")
     login, at, place = rest.rpartition("@")
@@ -74,7 +74,7 @@ def without_password(url: str) -> str:
 
 
 def _content(path: str) -> bytes:
-    """Read what was checked: the open file, whatever the path leads to meanwhile."""
+    """Read the open file that was checked, whatever the path leads to by now."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         _check(path, os.fstat(handle))
@@ -84,7 +84,7 @@ def _content(path: str) -> bytes:
 
 
 def _check(path: str, found: os.stat_result) -> None:
-    """Refuse what others could have written, or may read.
+    """Refuse a file that others can write or read.
 
     Raises:
         ValueError: naming the remedy.

@@ -12,7 +12,7 @@ FOREVER = float("inf")
 
 
 class SoleOwner:
-    """An ownership that is decided by the test instead of a cluster.
+    """Ownership that the test decides, instead of a cluster.
 
     It satisfies ``cluster.ownership.Ownership``. A slot gets a higher epoch with every grant. There
     is no job queue: give claims to ``SlotScheduler.local_jobs``.
@@ -30,18 +30,18 @@ class SoleOwner:
     path = None
 
     def grant(self, slots: Iterable[int], epoch: int) -> None:
-        """Give slots, as the leader does."""
+        """Grant slots, as the leader does."""
         owned = {**self.view.owned, **dict.fromkeys(slots, epoch)}
         self.view = View(owned, self.view.releasing, self.view.lease_until)
 
     def ask_back(self, slots: Iterable[int]) -> None:
-        """Ask for slots to be released in a planned move."""
+        """Request the release of slots in a planned move."""
         asked = {slot: self.view.owned[slot] for slot in slots}
         owned = {slot: epoch for slot, epoch in self.view.owned.items() if slot not in asked}
         self.view = View(owned, asked, self.view.lease_until)
 
     def lose_lease(self) -> None:
-        """Shut the fence."""
+        """Close the fence."""
         self.view = self.view.renewed(-FOREVER)
 
     def renew_lease(self) -> None:
@@ -49,18 +49,18 @@ class SoleOwner:
         self.view = self.view.renewed(FOREVER)
 
     def start(self) -> None:
-        """Nothing is needed."""
+        """Do nothing."""
 
     def stop(self) -> None:
-        """Own nothing any more."""
+        """Give up all slots."""
         self.view = View({}, {})
 
     def open(self, slot: int, epoch: int) -> bool:
-        """Tell whether the test lets effects on a slot happen."""
+        """Return whether the test allows effects on a slot."""
         return self.view.open(slot, epoch, now=0.0)
 
     def beat(self) -> None:
-        """Nothing waits for it."""
+        """Do nothing: nobody waits for it."""
 
     def released(self, slots: Mapping[int, int]) -> None:
         """Remember what was given up."""
@@ -69,7 +69,7 @@ class SoleOwner:
         self.view = View(self.view.owned, releasing, self.view.lease_until)
 
     def drain(self) -> None:
-        """Nobody is there to take the slots."""
+        """Do nothing: there is nobody to take the slots."""
 
     def cluster(self) -> Cluster:
         """Return a cluster without members."""

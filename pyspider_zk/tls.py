@@ -1,4 +1,4 @@
-"""TLS contexts: which authorities are believed, and which certificate is shown."""
+"""TLS contexts: trusted authorities, and our own certificate."""
 
 import ssl
 
@@ -6,11 +6,11 @@ from pyspider_zk.errors import ConfigError
 
 
 def client_context(ca: str, setting: str) -> ssl.SSLContext:
-    """Return a context that believes servers whose certificate is valid for the name asked for.
+    """Return a context that trusts servers whose certificate is valid for the requested name.
 
     Args:
         ca: file of the authorities; empty: the system's.
-        setting: what names the file.
+        setting: the setting that names the file.
 
     Raises:
         ConfigError: it cannot be used.
@@ -24,7 +24,7 @@ def client_context(ca: str, setting: str) -> ssl.SSLContext:
 
 
 def server_context(certificate: str, key: str, settings: str) -> ssl.SSLContext:
-    """Return a context that shows a certificate and asks for none.
+    """Return a context that presents a certificate and requires none.
 
     Raises:
         ConfigError: the files cannot be used.
@@ -36,11 +36,11 @@ def server_context(certificate: str, key: str, settings: str) -> ssl.SSLContext:
 
 
 def show(context: ssl.SSLContext, certificate: str, key: str, settings: str) -> None:
-    """Let a context show the certificate in a file.
+    """Load the certificate in a file into a context.
 
     Args:
         key: file of its private key, not encrypted.
-        settings: what names the files.
+        settings: the settings that name the files.
 
     Raises:
         ConfigError: they cannot be used.
@@ -52,12 +52,12 @@ def show(context: ssl.SSLContext, certificate: str, key: str, settings: str) -> 
 
 
 def reason(error: Exception) -> str:
-    """Return in a few words why there is no TLS."""
+    """Return a short reason why TLS failed."""
     return getattr(error, "verify_message", "") or getattr(error, "reason", "") or str(error)
 
 
 def _no_password() -> str:
-    """Refuse an encrypted key; without this OpenSSL would ask at the terminal."""
+    """Refuse an encrypted key; otherwise OpenSSL would prompt at the terminal."""
     raise ValueError("the key is encrypted, and must not be")
 
 

@@ -4,7 +4,10 @@ from edits.edit import Edit, Span
 
 _FILE = "pyspider/fetcher/tornado_fetcher.py"
 _ASYNC = "async is a keyword since Python 3.7; upstream's later name is async_mode"
-_LOOP = "Tornado 6 has no io_loop argument: clients and timers take the loop they start in"
+_LOOP = (
+    "Tornado 6 has no io_loop argument: clients and timers take the loop they start in;"
+    " a subclass that knows when there are tasks has a take_tasks of its own"
+)
 _QUIT = "quit() has to end every thread and free the ports, whoever calls it"
 
 EDITS = (
@@ -120,7 +123,8 @@ EDITS = (
         "        tornado.ioloop.PeriodicCallback(queue_loop, 100, io_loop=self.ioloop).start()\n",
         "        self._running = True\n",
         "        for callback, milliseconds in (\n"
-        "                (queue_loop, 100), (self.clear_robot_txt_cache, 10000)):\n"
+        "                (getattr(self, 'take_tasks', queue_loop), 100),\n"
+        "                (self.clear_robot_txt_cache, 10000)):\n"
         "            timer = tornado.ioloop.PeriodicCallback(callback, milliseconds)\n"
         "            self.ioloop.add_callback(timer.start)\n",
         _LOOP,

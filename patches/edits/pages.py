@@ -10,6 +10,7 @@ _EDITOR = "pyspider/webui/templates/debug.html"
 _INDEX = "pyspider/webui/templates/index.html"
 _DASHBOARD = "pyspider/webui/static/index.min.js"
 _FORM = "nobody maintains x-editable any more; what it did here is a small form of our own"
+_SORTING = "HubSpot's Sortable is in no package; a small script of our own sorts the tables"
 _DATA = "code within a page is forbidden by its content security policy; data is not"
 _LOADED = """    <script src="{{ url_for('static', filename='page_data.js') }}"></script>\n"""
 _CLUSTER = "a web UI of a cluster has `cluster` in its config; any other shows what it always did"
@@ -169,6 +170,18 @@ EDITS: tuple[Edit | Span, ...] = (
         '<span tabindex="0" role="button"'
         " :class=\"{'cell-is-empty': !project.group}\">{{ project.group || '[group]' }}</span>",
         _FORM,
+    ),
+    *(
+        Edit(
+            _INDEX,
+            f"{{{{ url_for('cdn', path='sortable/0.6.0/{theirs}') }}}}",
+            f"{{{{ url_for('static', filename='sort_tables.{kind}') }}}}",
+            _SORTING,
+        )
+        for kind, theirs in (
+            ("css", "css/sortable-theme-bootstrap.css"),
+            ("js", "js/sortable.min.js"),
+        )
     ),
     *(
         Edit(

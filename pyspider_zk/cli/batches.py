@@ -1,4 +1,4 @@
-"""Commands ``batches`` and ``batch``: what was asked for, and how far it came."""
+"""Commands ``batches`` and ``batch``: operations that were requested, and their progress."""
 
 import json
 import os
@@ -14,55 +14,55 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from pyspider_zk.cli.target import also_here, target
+from pyspider_zk.cli.target import target, with_global_options
 from pyspider_zk.client import BatchStatus, Client
 
 WHERE = {
     "zookeeper_option": "the cluster's ZooKeeper",
-    "data_path": "the folder of the `up` to look for",
+    "data_path": "the data folder of `up`",
 }
 FAILURES_SHOWN = 20
 
 _STYLES = {"failed": "red", "cancelled": "yellow", "running": "bold"}
 
 
-@also_here(**WHERE)
+@with_global_options(**WHERE)
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="print one JSON document")
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1))
-@click.option("--offset", default=0, type=click.IntRange(0), help="how many to leave out")
+@click.option("--offset", default=0, type=click.IntRange(0), help="how many to skip")
 @click.pass_obj
-def batches(asked: dict[str, Any], as_json: bool, limit: int, offset: int) -> None:
-    """Show what was asked for projects, newest first."""
-    with client_of(asked) as client:
+def batches(options: dict[str, Any], as_json: bool, limit: int, offset: int) -> None:
+    """Show the operations that were requested, newest first."""
+    with client_of(options) as client:
         found = client.batches(offset, limit)
     if as_json:
         click.echo(json.dumps([asdict(batch) for batch in found]))
     else:
-        console().print(_table(found) if found else "nothing was asked for")
+        console().print(_table(found) if found else "no batches")
 
 
-@also_here(**WHERE)
+@with_global_options(**WHERE)
 @click.command("batch")
 @click.argument("id")
-@click.option("--follow", is_flag=True, help="stay until it has ended")
+@click.option("--follow", is_flag=True, help="wait until it has ended")
 @click.option("--cancel", is_flag=True, help="stop it before its next project")
-@click.option("--retry", is_flag=True, help="ask again for the projects that failed")
+@click.option("--retry", is_flag=True, help="start a new batch for the projects that failed")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON document")
 @click.pass_obj
 def one_batch(
-    asked: dict[str, Any],
+    options: dict[str, Any],
     id: str,  # noqa: A002 - what the user reads
     follow: bool,
     cancel: bool,
     retry: bool,
     as_json: bool,
 ) -> None:
-    """Show, follow, cancel or retry what was asked for."""
+    """Show, follow, cancel or retry one batch."""
     if cancel and retry:
         raise click.UsageError("--cancel and --retry exclude each other")
-    with client_of(asked) as client:
-        batch = _ask(client, id, cancel, retry)
+    with client_of(options) as client:
+        batch = _request(client, id, cancel, retry)
         if follow:
             batch = follow_batch(client, batch, quiet=as_json)
     show_batch(batch, as_json)
@@ -70,24 +70,24 @@ def one_batch(
         exit_by(batch)
 
 
-def _ask(client: Client, batch: str, cancel: bool, retry: bool) -> BatchStatus:
+def _request(client: Client, batch: str, cancel: bool, retry: bool) -> BatchStatus:
     if cancel:
         return client.cancel(batch, user())
     return client.retry(batch, user()) if retry else client.batch(batch)
 
 
 def user() -> str:
-    """Return who gives the command, for the event log."""
+    """Return the name of the user, for the event log."""
     return os.environ.get("LOGNAME") or os.environ.get("USER") or ""
 
 
-def client_of(asked: dict[str, Any]) -> Client:
-    """Return a client, not connected yet, of the cluster that the command is about."""
-    return Client(target(asked).settings)
+def client_of(options: dict[str, Any]) -> Client:
+    """Return a client of the command's cluster, not connected yet."""
+    return Client(target(options).settings)
 
 
 def console(**more: Any) -> Console:
-    """Return where people read; what is no terminal gets no narrower for that."""
+    """Return the console; output that is not a terminal is 160 columns wide."""
     return Console(width=None if sys.stdout.isatty() else 160, **more)
 
 
@@ -104,7 +104,7 @@ def show_batch(batch: BatchStatus, as_json: bool) -> None:
 
 
 def exit_by(batch: BatchStatus) -> None:
-    """End with 1 if not all that was asked for was done, though it has ended."""
+    """Exit with 1 if the batch has ended and not all of it was done."""
     if batch.ended and batch.done < batch.total:
         raise SystemExit(1)
 
@@ -115,7 +115,7 @@ def sentence(batch: BatchStatus) -> str:
     failed = f", {batch.failed} failed" if batch.failed else ""
     return (
         f"{batch.operation} {batch.state}: {batch.done} of {counted(batch.total)}"
-        f"{failed}{rest} (job {batch.id})"
+        f"{failed}{rest} (batch {batch.id})"
     )
 
 
@@ -130,7 +130,7 @@ def follow_batch(
     """Wait until a batch has ended, with a progress bar on a terminal; return it.
 
     Raises:
-        TimedOut: it had not after so many seconds; it goes on.
+        TimedOut: it had not ended in time; it goes on.
     """
     if quiet or not sys.stderr.isatty():
         return client.wait(batch.id, timeout)

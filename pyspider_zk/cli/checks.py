@@ -36,7 +36,7 @@ def section_of(command: str) -> str:
 
 
 def inspect_config(config: Mapping[str, Any], file: str, ctx: click.Context) -> Findings:
-    """Look at everything but the section "zookeeper", which settings are made of.
+    """Check everything except the section "zookeeper", which the settings check.
 
     Args:
         config: what the file holds.

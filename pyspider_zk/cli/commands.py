@@ -22,7 +22,13 @@ from pyspider_zk.cli.overview import Observer, Overview
 from pyspider_zk.cli.projects import projects, route
 from pyspider_zk.cli.protect import protect
 from pyspider_zk.cli.status import headline, render
-from pyspider_zk.cli.target import ClusterTarget, also_here, names_zookeeper, settings_of, target
+from pyspider_zk.cli.target import (
+    ClusterTarget,
+    names_zookeeper,
+    settings_of,
+    target,
+    with_global_options,
+)
 from pyspider_zk.cli.users import user
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.scale import ScaleNode
@@ -30,28 +36,28 @@ from pyspider_zk.config import SASL, Settings
 from pyspider_zk.errors import ConfigError, Unavailable
 from pyspider_zk.local.plan import ProcessPlan
 
-REFRESH = 1.0  # seconds between two looks of --watch
-POLL = 0.3  # seconds between two looks of scale
+REFRESH = 1.0  # seconds between two updates of --watch
+POLL = 0.3  # seconds between two checks of scale
 
 _DATABASES = ("taskdb", "projectdb", "resultdb")
 _PORT = click.IntRange(1, 65535)
 
 
-@also_here(
+@with_global_options(
     zookeeper_option="the cluster's ZooKeeper",
     message_queue="the cluster's message queue",
-    data_path="the folder of the `up` to look for",
+    data_path="the data folder of `up`",
 )
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="print one JSON document")
-@click.option("--watch", is_flag=True, help="go on every second, until Ctrl-C")
+@click.option("--watch", is_flag=True, help="update every second, until Ctrl-C")
 @click.pass_obj
-def status(asked: dict[str, Any], as_json: bool, watch: bool) -> None:
+def status(options: dict[str, Any], as_json: bool, watch: bool) -> None:
     """Show members, components and queues.
 
     Without --zookeeper it shows the cluster that `pyspider-zk up` runs in this folder.
     """
-    with Observer(target(asked)) as observer:
+    with Observer(target(options)) as observer:
         show = _print_json if as_json else _print_tables
         if watch:
             _watch(observer, show if as_json or not sys.stdout.isatty() else None)
@@ -59,9 +65,9 @@ def status(asked: dict[str, Any], as_json: bool, watch: bool) -> None:
             show(observer.read())
 
 
-@also_here(
-    zookeeper_option="a ZooKeeper that runs; default: start one",
-    message_queue="a Redis that runs; default: start one",
+@with_global_options(
+    zookeeper_option="a running ZooKeeper; default: start one",
+    message_queue="a running Redis; default: start one",
     taskdb="database URL; default: a file",
     projectdb="database URL; default: a file",
     resultdb="database URL; default: a file",
@@ -80,7 +86,7 @@ def status(asked: dict[str, Any], as_json: bool, watch: bool) -> None:
 def up(ctx: click.Context, /, webui_port: int | None, **numbers: int) -> None:
     """Run a whole cluster on this machine, until Ctrl-C.
 
-    What is not given by URL is started: ZooKeeper, Redis, databases. A second `up` in the same
+    Starts ZooKeeper, Redis and databases unless you name them by URL. A second `up` in the same
     folder continues where the first stopped.
     """
     from pyspider_zk.local.up import up as run_up
@@ -90,19 +96,19 @@ def up(ctx: click.Context, /, webui_port: int | None, **numbers: int) -> None:
     run_up(plan, _live_view, Console())
 
 
-@also_here(
+@with_global_options(
     zookeeper_option="the cluster's ZooKeeper",
-    data_path="the folder of the `up` to look for",
+    data_path="the data folder of `up`",
 )
 @click.command()
 @click.argument("schedulers", type=click.IntRange(1))
-@click.option("--wait/--no-wait", default=True, show_default=True, help="return when they run")
+@click.option("--wait/--no-wait", default=True, show_default=True, help="wait until they run")
 @click.option("--timeout", default=60.0, show_default=True, help="seconds to wait at most")
 @click.pass_obj
-def scale(asked: dict[str, Any], schedulers: int, wait: bool, timeout: float) -> None:
+def scale(options: dict[str, Any], schedulers: int, wait: bool, timeout: float) -> None:
     """Change how many schedulers a running `up` has."""
-    where = target(asked)
-    _ask_for(where, schedulers)
+    where = target(options)
+    _request_scale(where, schedulers)
     if wait:
         _await_members(where, schedulers, timeout)
         click.echo(f"{schedulers} schedulers run")
@@ -114,7 +120,7 @@ def scale(asked: dict[str, Any], schedulers: int, wait: bool, timeout: float) ->
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="a folder of HTML pages to crawl; default: Python's documentation",
 )
-@click.option("--start-url", help="a site that runs already, to crawl from this page on")
+@click.option("--start-url", help="the first page of a running site to crawl")
 def demo(site: Path | None, start_url: str | None) -> None:
     """Crawl a real site; kill one of three schedulers."""
     from pyspider_zk.demo.demo import demo as run_demo
@@ -191,31 +197,31 @@ def _live_view(settings: Settings, message_queue: str) -> Iterator[_View]:
 
 
 def _plan(ctx: click.Context, **given: Any) -> ProcessPlan:
-    asked = ctx.obj
-    settings = settings_of(asked)
+    options = ctx.obj
+    settings = settings_of(options)
     config = ctx.meta.get(CONFIG_FILE)
     if config == "<stdin>":
         raise ConfigError(["--config: `up` needs a file, because its processes read it again"])
-    _check_own_zookeeper(asked, settings)
+    _check_own_zookeeper(options, settings)
     return ProcessPlan(
-        folder=Path(asked["data_path"]),
-        zookeeper=f"{settings.hosts}{settings.root}" if names_zookeeper(asked) else None,
-        message_queue=asked["message_queue"],
+        folder=Path(options["data_path"]),
+        zookeeper=f"{settings.hosts}{settings.root}" if names_zookeeper(options) else None,
+        message_queue=options["message_queue"],
         config=Path(config) if config else None,
         drain=settings.drain,
         settings=settings,
-        **{name: asked[name] for name in _DATABASES},
+        **{name: options[name] for name in _DATABASES},
         **given,
     )
 
 
-def _check_own_zookeeper(asked: dict[str, Any], settings: Settings) -> None:
-    """Refuse to start a ZooKeeper that could not do what the settings ask of it.
+def _check_own_zookeeper(options: dict[str, Any], settings: Settings) -> None:
+    """Refuse to start a ZooKeeper if the settings require what it does not have.
 
     Raises:
         ConfigError: naming the setting.
     """
-    if not names_zookeeper(asked) and (settings.tls or settings.scheme == SASL):
+    if not names_zookeeper(options) and (settings.tls or settings.scheme == SASL):
         raise ConfigError(
             [
                 "tls, scheme: the ZooKeeper that `up` starts has neither TLS nor SASL; leave them"
@@ -224,7 +230,7 @@ def _check_own_zookeeper(asked: dict[str, Any], settings: Settings) -> None:
         )
 
 
-def _ask_for(where: ClusterTarget, schedulers: int) -> None:
+def _request_scale(where: ClusterTarget, schedulers: int) -> None:
     node = ScaleNode(where.settings)
     node.start()
     try:
@@ -239,7 +245,7 @@ def _await_members(where: ClusterTarget, schedulers: int, timeout: float) -> Non
         while (running := len(directory.members())) != schedulers:
             if time.monotonic() > deadline:
                 raise Unavailable(
-                    f"{running} schedulers run after {timeout:g} s, {schedulers} were asked for:"
+                    f"{running} schedulers run after {timeout:g} s, not {schedulers}:"
                     " is there an `up` that runs this cluster? See its logs"
                 )
             time.sleep(POLL)

@@ -1,4 +1,4 @@
-"""The command ``dead-letters``: what nobody could use, to be looked at, tried again or deleted."""
+"""The command ``dead-letters``: messages that could not be processed, to list, replay or drop."""
 
 import json
 import sys
@@ -12,37 +12,37 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pyspider_zk.cli.target import also_here, find_target
+from pyspider_zk.cli.target import find_target, with_global_options
 from pyspider_zk.errors import ClusterError, ConfigError
 from pyspider_zk.queues.api import DeadLetter, SlotQueues
 from pyspider_zk.queues.connect import connect
 from pyspider_zk.queues.dead_letters import letter_dict, readable, where
 
-_ANY_SLOTS = 1  # dead letters are where they are however many slots there are
-_PREVIEW = 300  # characters of a message that people are shown
+_ANY_SLOTS = 1  # dead letters do not depend on the number of slots
+_PREVIEW = 300  # characters of a message in the table
 
 _WHERE = {
     "message_queue": "the cluster's message queue",
-    "data_path": "the folder of the `up` to look for",
+    "data_path": "the data folder of `up`",
 }
 
 
 @click.group("dead-letters")
 def dead_letters() -> None:
-    """Show, replay or drop messages that nobody could use.
+    """Show, replay or drop messages that could not be processed.
 
-    Without --message-queue it is about the cluster that `pyspider-zk up` runs in this folder.
+    Without --message-queue it uses the cluster that `pyspider-zk up` runs in this folder.
     """
 
 
-@also_here(**_WHERE)
+@with_global_options(**_WHERE)
 @dead_letters.command("list")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON document")
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1))
 @click.pass_obj
-def show(asked: dict[str, Any], as_json: bool, limit: int) -> None:
+def show(options: dict[str, Any], as_json: bool, limit: int) -> None:
     """Show the latest dead letters, newest first."""
-    with _slot_queues(asked) as queues:
+    with _slot_queues(options) as queues:
         letters, total = queues.dead_letters(limit), queues.dead()
     if as_json:
         click.echo(json.dumps({"total": total, "letters": [letter_dict(each) for each in letters]}))
@@ -51,44 +51,44 @@ def show(asked: dict[str, Any], as_json: bool, limit: int) -> None:
 
 
 def _chosen(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the choice of letters: tags, or all."""
-    every = click.option("--all", "every", is_flag=True, help="all that there are now")
+    """Add the arguments that select letters: tags, or --all."""
+    every = click.option("--all", "every", is_flag=True, help="all dead letters")
     return click.argument("tags", nargs=-1)(every(command))
 
 
-@also_here(**_WHERE)
+@with_global_options(**_WHERE)
 @dead_letters.command()
 @_chosen
 @click.pass_obj
-def replay(asked: dict[str, Any], tags: tuple[str, ...], every: bool) -> None:
-    """Put dead letters back into the queues they were found in."""
-    _apply(asked, tags, every, lambda queues, chosen: queues.replay(chosen), "put back")
+def replay(options: dict[str, Any], tags: tuple[str, ...], every: bool) -> None:
+    """Put dead letters back into the queues that they were found in."""
+    _apply(options, tags, every, lambda queues, chosen: queues.replay(chosen), "put back")
 
 
-@also_here(**_WHERE)
+@with_global_options(**_WHERE)
 @dead_letters.command()
 @_chosen
 @click.pass_obj
-def drop(asked: dict[str, Any], tags: tuple[str, ...], every: bool) -> None:
-    """Delete dead letters for good."""
-    _apply(asked, tags, every, lambda queues, chosen: queues.discard(chosen), "dropped")
+def drop(options: dict[str, Any], tags: tuple[str, ...], every: bool) -> None:
+    """Delete dead letters permanently."""
+    _apply(options, tags, every, lambda queues, chosen: queues.discard(chosen), "dropped")
 
 
 def _apply(
-    asked: dict[str, Any],
+    options: dict[str, Any],
     tags: tuple[str, ...],
     every: bool,
     act: Callable[[SlotQueues, list[str]], int],
     done: str,
 ) -> None:
-    """Do it to the letters that were named, or to all of them, oldest first.
+    """Apply a function to the named letters, or to all of them, oldest first.
 
     Raises:
         ClusterError: some of those named are not there; the others are done.
     """
     if bool(tags) == every:
-        raise click.UsageError("name the tags that `dead-letters list` shows, or --all")
-    with _slot_queues(asked) as queues:
+        raise click.UsageError("name tags from `dead-letters list`, or use --all")
+    with _slot_queues(options) as queues:
         chosen = list(tags) or [each.tag for each in reversed(queues.dead_letters(queues.dead()))]
         count = act(queues, chosen)
     click.echo(f"{count} dead letter{'' if count == 1 else 's'} {done}")
@@ -98,20 +98,20 @@ def _apply(
 
 
 @contextmanager
-def _slot_queues(asked: dict[str, Any]) -> Iterator[SlotQueues]:
-    """Open the slot queues that the command is about.
+def _slot_queues(options: dict[str, Any]) -> Iterator[SlotQueues]:
+    """Open the slot queues of the command's cluster.
 
     Raises:
-        ConfigError: nobody told which, or it is none that a cluster can use.
+        ConfigError: no message queue is configured, or a cluster cannot use it.
     """
-    url = asked["message_queue"] or asked["amqp_url"]
+    url = options["message_queue"] or options["amqp_url"]
     if not url:
-        found = find_target(asked)
+        found = find_target(options)
         url = found and found.message_queue
     if not url:
         raise ConfigError(
             [
-                f"message queue: none is given, and no cluster runs in {asked['data_path']};"
+                f"message queue: none is given, and no cluster runs in {options['data_path']};"
                 " name one with --message-queue redis://host:6379/0"
             ]
         )

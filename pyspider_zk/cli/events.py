@@ -1,4 +1,4 @@
-"""The command events: who did what."""
+"""The command ``events``: who did what."""
 
 import json
 import signal
@@ -10,25 +10,25 @@ from typing import Any
 import click
 
 from pyspider_zk.cli.batches import WHERE, client_of
-from pyspider_zk.cli.target import also_here
+from pyspider_zk.cli.target import with_global_options
 from pyspider_zk.client import POLL, Logged
 from pyspider_zk.components.signals import on_signals
 
 
-@also_here(**WHERE)
+@with_global_options(**WHERE)
 @click.command()
-@click.option("--follow", is_flag=True, help="go on with those to come, until Ctrl-C")
+@click.option("--follow", is_flag=True, help="keep showing new events, until Ctrl-C")
 @click.option("--after", type=int, help="only those after this number")
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1))
 @click.option("--json", "as_json", is_flag=True, help="print one JSON document per event")
 @click.pass_obj
 def events(
-    asked: dict[str, Any], follow: bool, after: int | None, limit: int, as_json: bool
+    options: dict[str, Any], follow: bool, after: int | None, limit: int, as_json: bool
 ) -> None:
     """Show what happened, oldest first."""
     ends = threading.Event()
-    # kazoo takes an interruption in the middle of a request for a lost session.
-    with client_of(asked) as client, on_signals({signal.SIGINT: ends.set}):
+    # kazoo mistakes an interruption in the middle of a request for a lost session.
+    with client_of(options) as client, on_signals({signal.SIGINT: ends.set}):
         while True:
             for logged in client.events(after, limit):
                 click.echo(_as_json(logged) if as_json else _line(logged))

@@ -1,4 +1,4 @@
-"""The command ``pyspider-zk`` before any of its commands: options, config.json, help."""
+"""The command group ``pyspider-zk``: global options, config.json, help."""
 
 import copy
 import json
@@ -14,6 +14,7 @@ from pyspider import run
 from pyspider_zk import __version__
 from pyspider_zk.cli.checks import Findings, inspect_config, section_of
 from pyspider_zk.cli.failure import Failure
+from pyspider_zk.cli.log_lines import keep_lines_apart
 from pyspider_zk.cli.stock import ALONE, CLUSTER_CLASSES, ClusterContext, set_apart
 from pyspider_zk.components.wiring import ZOOKEEPER_OPTION
 from pyspider_zk.config import SECTION, settings_from
@@ -62,7 +63,7 @@ class ClusterGroup(click.Group):
         return command.name if command else None, command, rest
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; what goes wrong on purpose ends in a message and an exit code."""
+        """Run the command; a ClusterError becomes a message and an exit code."""
         try:
             return super().invoke(ctx)
         except ClusterError as error:
@@ -123,7 +124,7 @@ def _remember(callback: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _read_config(ctx: click.Context, param: click.Parameter, value: Any) -> dict[str, Any]:
-    """Read config.json as pyspider does, and look for faults."""
+    """Read config.json as pyspider does, and check it."""
     if value is None:
         return {}
     config = _parsed(ctx, param, value)
@@ -157,21 +158,24 @@ def _group(ctx: click.Context) -> ClusterGroup:
 
 @click.pass_context
 def prepare(ctx: click.Context, /, **params: Any) -> Any:
-    """Check what was asked for, then do what pyspider does before a command."""
+    """Check the options, then do what pyspider does before a command."""
     _report(ctx, params)
     command = ctx.invoked_subcommand
     if command in _group(ctx).own:
         level = logging.DEBUG if params["debug"] else logging.ERROR
         logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s")
+        keep_lines_apart()
         ctx.obj = params | ctx.meta.get(URLS, {})
         return None
     if command in ALONE:
         set_apart(str(command), params["config"])
-    return run.cli.callback(**params)
+    prepared = run.cli.callback(**params)
+    keep_lines_apart()
+    return prepared
 
 
 def _report(ctx: click.Context, params: Mapping[str, Any]) -> None:
-    """Say everything that is wrong, at once.
+    """Report everything that is wrong, at once.
 
     Raises:
         ConfigError: with every fault.
@@ -208,19 +212,19 @@ def _queue_faults(params: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _needs_queue(ctx: click.Context, config: Mapping[str, Any]) -> bool:
-    """Tell whether a class of the cluster is about to run."""
+    """Return whether the command runs a class of the cluster."""
     command = ctx.invoked_subcommand or "all"
-    asked = [command] if command in CLUSTER_CLASSES else list(CLUSTER_CLASSES)
+    names = [command] if command in CLUSTER_CLASSES else list(CLUSTER_CLASSES)
     if command not in CLUSTER_CLASSES and command != "all":
         return False
-    return any(_runs_ours(name, config, ctx.meta.get(_ARGUMENTS, [])) for name in asked)
+    return any(_runs_ours(name, config, ctx.meta.get(_ARGUMENTS, [])) for name in names)
 
 
 def _runs_ours(command: str, config: Mapping[str, Any], arguments: list[str]) -> bool:
     option, ours = CLUSTER_CLASSES[command]
     flag = f"--{option.replace('_', '-')}"
     if "--help" in arguments or any(argument.startswith(flag) for argument in arguments):
-        return False  # it may be any class; a cluster's will ask for the queue itself
+        return False  # it may be any class; a cluster's class checks the queue itself
     section = config.get(section_of(command))
     chosen = section.get(option, ours) if isinstance(section, Mapping) else ours
     return str(chosen).startswith("pyspider_zk.")

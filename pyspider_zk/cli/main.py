@@ -1,4 +1,4 @@
-"""The command ``pyspider-zk``: pyspider's own commands on the cluster's classes, and our own."""
+"""The command ``pyspider-zk``: pyspider's own commands with the cluster's classes, and ours."""
 
 import os
 
@@ -7,7 +7,7 @@ import click
 from pyspider_zk.cli.commands import OWN
 from pyspider_zk.cli.failure import Failure
 from pyspider_zk.cli.group import ClusterGroup, options, prepare
-from pyspider_zk.cli.message import addressed
+from pyspider_zk.cli.send_message import addressed
 from pyspider_zk.cli.stock import adopted
 from pyspider_zk.errors import ConfigError
 from pyspider_zk.secret_files import URL_VARIABLES, take_from_files
@@ -30,7 +30,7 @@ cli = ClusterGroup(
     commands=commands(),
     invoke_without_command=True,
     help="pyspider with a cluster of schedulers, joined through ZooKeeper.",
-    epilog="A first look: `pyspider-zk demo`. A cluster on this machine: `pyspider-zk up`."
+    epilog="Try it: `pyspider-zk demo`. A cluster on this machine: `pyspider-zk up`."
     " Without a command, all components run as with `pyspider-zk all`.",
 )
 

@@ -16,18 +16,22 @@ from pyspider_zk.cli.batches import (
     show_batch,
     user,
 )
-from pyspider_zk.cli.selecting import selecting, which
-from pyspider_zk.cli.target import also_here
-from pyspider_zk.client import Client, Plan, Which
+from pyspider_zk.cli.selecting import selection_of, selects_projects
+from pyspider_zk.cli.target import with_global_options
+from pyspider_zk.client import Client, Plan, SelectionOptions
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.projects.rows import STATUSES
 
 _OPTIONS = [
-    click.option("--dry-run", is_flag=True, help="only tell what would be done"),
-    click.option("--wait/--no-wait", default=True, show_default=True, help="return when it ended"),
+    click.option("--dry-run", is_flag=True, help="only show what would be done"),
+    click.option(
+        "--wait/--no-wait", default=True, show_default=True, help="wait until it has ended"
+    ),
     click.option("--timeout", type=click.FloatRange(0), help="seconds to wait at most"),
-    click.option("--id", help="an id of your own: asking again with it is asking once"),
-    click.option("--priority", type=click.IntRange(0, 999), help="the highest comes first"),
+    click.option(
+        "--id", help="an id of your own: repeating the command with it has no further effect"
+    ),
+    click.option("--priority", type=click.IntRange(0, 999), help="the highest runs first"),
     click.option("--json", "as_json", is_flag=True, help="print one JSON document"),
 ]
 
@@ -35,104 +39,104 @@ Command = Callable[..., None]
 
 
 def _operation(command: Command) -> Command:
-    """Add what all operations are told."""
+    """Add the options that all operations have."""
     for option in reversed(_OPTIONS):
         command = option(command)
-    return selecting(command)
+    return selects_projects(command)
 
 
-@also_here(**WHERE)
+@with_global_options(**WHERE)
 @click.command()
 @_operation
 @click.pass_obj
-def start(asked: dict[str, Any], /, **how: Any) -> None:
-    """Make projects RUNNING and call on_start once."""
-    _ask(asked, "start", {}, how)
+def start(options: dict[str, Any], /, **how: Any) -> None:
+    """Set projects to RUNNING and call on_start once."""
+    _request(options, "start", {}, how)
 
 
-@also_here(**WHERE)
+@with_global_options(**WHERE)
 @click.command()
 @_operation
 @click.pass_obj
-def stop(asked: dict[str, Any], /, **how: Any) -> None:
-    """Make projects STOP."""
-    _ask(asked, "stop", {}, how)
+def stop(options: dict[str, Any], /, **how: Any) -> None:
+    """Set projects to STOP."""
+    _request(options, "stop", {}, how)
 
 
-@also_here(**WHERE)
+@with_global_options(**WHERE)
 @click.command()
 @_operation
 @click.pass_obj
-def restart(asked: dict[str, Any], /, **how: Any) -> None:
-    """Forget projects' tasks and start them anew."""
-    _ask(asked, "restart", {}, how)
+def restart(options: dict[str, Any], /, **how: Any) -> None:
+    """Drop projects' tasks and start them again."""
+    _request(options, "restart", {}, how)
 
 
-@also_here(**WHERE)
+@with_global_options(**WHERE)
 @click.command()
 @_operation
 @click.pass_obj
-def run(asked: dict[str, Any], /, **how: Any) -> None:
-    """Call on_start of projects that run."""
-    _ask(asked, "run", {}, how)
+def run(options: dict[str, Any], /, **how: Any) -> None:
+    """Call on_start of running projects."""
+    _request(options, "run", {}, how)
 
 
-@also_here(**WHERE)
+@with_global_options(**WHERE)
 @click.command()
-@click.option("--yes", is_flag=True, help="do not ask")
+@click.option("--yes", is_flag=True, help="do not ask for confirmation")
 @click.option("--in-24h", "later", is_flag=True, help="stop now, delete tomorrow, as pyspider does")
 @_operation
 @click.pass_obj
-def delete(asked: dict[str, Any], /, yes: bool, later: bool, **how: Any) -> None:
+def delete(options: dict[str, Any], /, yes: bool, later: bool, **how: Any) -> None:
     """Delete projects with their tasks and results."""
     confirm = None if yes else _confirm_deletion
-    _ask(asked, "delete", {"wait": later}, how, confirm)
+    _request(options, "delete", {"wait": later}, how, confirm)
 
 
-@also_here(**WHERE)
+@with_global_options(**WHERE)
 @click.command()
 @click.argument("rate", type=click.FloatRange(0))
 @click.argument("burst", type=click.FloatRange(0))
 @_operation
 @click.pass_obj
-def rate(asked: dict[str, Any], /, rate: float, burst: float, **how: Any) -> None:
-    """Set tasks per second and tasks at once."""
-    _ask(asked, "rate", {"rate": rate, "burst": burst}, how)
+def rate(options: dict[str, Any], /, rate: float, burst: float, **how: Any) -> None:
+    """Set tasks per second, and tasks at once."""
+    _request(options, "rate", {"rate": rate, "burst": burst}, how)
 
 
-@also_here(**WHERE)
+@with_global_options(**WHERE)
 @click.command()
 @click.argument("to_group", metavar="GROUP")
 @_operation
 @click.pass_obj
-def group(asked: dict[str, Any], /, to_group: str, **how: Any) -> None:
+def group(options: dict[str, Any], /, to_group: str, **how: Any) -> None:
     """Put projects into a group; '' for none."""
-    _ask(asked, "group", {"group": to_group}, how)
+    _request(options, "group", {"group": to_group}, how)
 
 
-@also_here(**WHERE)
+@with_global_options(**WHERE)
 @click.command("set-status")
 @click.argument("to_status", metavar="STATUS", type=click.Choice(STATUSES, case_sensitive=False))
 @_operation
 @click.pass_obj
-def set_status(asked: dict[str, Any], /, to_status: str, **how: Any) -> None:
-    """Give projects a status, without on_start."""
-    _ask(asked, "status", {"status": to_status}, how)
+def set_status(options: dict[str, Any], /, to_status: str, **how: Any) -> None:
+    """Set the status of projects, without calling on_start."""
+    _request(options, "status", {"status": to_status}, how)
 
 
 Confirm = Callable[[Plan], None]
 
 
-def _ask(
-    asked: dict[str, Any],
+def _request(
+    options: dict[str, Any],
     operation: str,
     arguments: Mapping[str, Any],
     how: dict[str, Any],
     confirm: Confirm | None = None,
 ) -> None:
-    """Do what a command was told."""
-    chosen = which(how)
-    with client_of(asked) as client:
+    """Carry out a command: a dry run, or a batch."""
+    chosen = selection_of(how)
+    with client_of(options) as client:
         if how["dry_run"]:
             _show_plan(client.plan(operation, arguments, **chosen), how["as_json"])
             return
@@ -148,7 +152,7 @@ def _submit(
     client: Client,
     operation: str,
     arguments: Mapping[str, Any],
-    chosen: Which,
+    chosen: SelectionOptions,
     how: Mapping[str, Any],
 ) -> None:
     more = {"batch": how["id"], "priority": how["priority"], "plan": how["plan"]}
@@ -156,7 +160,7 @@ def _submit(
     batch = client.submit(operation, arguments, user=user(), **chosen, **given)
     if how["wait"]:
         if not how["as_json"]:
-            click.echo(f"job {batch.id}: {operation} {counted(batch.total)}", err=True)
+            click.echo(f"batch {batch.id}: {operation} {counted(batch.total)}", err=True)
         batch = follow_batch(client, batch, how["timeout"], quiet=how["as_json"])
     show_batch(batch, how["as_json"])
     exit_by(batch)
@@ -175,10 +179,10 @@ def _show_plan(plan: Plan, as_json: bool) -> None:
 
 
 def _confirm_deletion(plan: Plan) -> None:
-    """Let the user type the name of a single project, or how many there are.
+    """Make the user type the name of a single project, or their number.
 
     Raises:
-        ClusterError: it was something else.
+        ClusterError: the user typed something else.
     """
     if plan.count == 0:
         return  # it will be refused with the reason
@@ -186,9 +190,11 @@ def _confirm_deletion(plan: Plan) -> None:
     what, expected = ("their number", str(plan.count))
     if plan.count == 1:
         what, expected = ("its name", plan.names[0])
-    typed = click.prompt(f"Type {what} to go on", err=True, default="", show_default=False)
+    typed = click.prompt(f"Type {what} to continue", err=True, default="", show_default=False)
     if typed != expected:
-        raise ClusterError(f"nothing was deleted: {typed!r} is not {what}; --yes does not ask")
+        raise ClusterError(
+            f"nothing was deleted: {typed!r} is not {what}; --yes skips the question"
+        )
 
 
 def _named(plan: Plan) -> str:

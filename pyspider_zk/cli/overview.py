@@ -17,7 +17,7 @@ from pyspider_zk.queues.resilient import ResilientQueue
 
 logger = logging.getLogger(__name__)
 
-PATIENCE = 5.0  # seconds for ZooKeeper's first answer
+PATIENCE = 5.0  # seconds for ZooKeeper's first response
 DEAD_LETTERS = "dead_letters"
 STOCK_QUEUES = ("scheduler2fetcher", "fetcher2processor", "processor2result")
 """The queues that stay pyspider's own."""
@@ -28,7 +28,7 @@ class Overview:
     """The cluster and its queues at one moment.
 
     Attributes:
-        cluster: what stands in ZooKeeper.
+        cluster: the state in ZooKeeper.
         queues: messages per queue, a kind of slot queue counting as one; empty if unknown.
         fault: why the queues are unknown.
     """
@@ -43,10 +43,10 @@ class Overview:
 
 
 class Observer:
-    """Reads a cluster again and again, over connections that stay open. One thread.
+    """Reads a cluster repeatedly, over connections that stay open. One thread.
 
     Raises:
-        ConfigError: the message queue is none that a cluster can use.
+        ConfigError: a cluster cannot use this message queue.
     """
 
     def __init__(self, target: ClusterTarget) -> None:
@@ -69,7 +69,7 @@ class Observer:
             self._lengths.close()
 
     def read(self) -> Overview:
-        """Return what there is; a message queue that is away does not hide the cluster.
+        """Return the cluster, also while the message queue is unavailable.
 
         Raises:
             Unavailable: ZooKeeper does not answer.
@@ -88,7 +88,7 @@ class QueueCounts:
     """Counts the messages behind a message queue.
 
     Raises:
-        ConfigError: it is none that a cluster can use.
+        ConfigError: a cluster cannot use it.
     """
 
     def __init__(self, url: str, slots: int) -> None:
@@ -119,5 +119,5 @@ class QueueCounts:
         return {name: queue.qsize() for name, queue in self._stock.items()}
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._ours.close()

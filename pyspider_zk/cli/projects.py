@@ -1,4 +1,4 @@
-"""The commands that look at projects: projects and route."""
+"""Commands ``projects`` and ``route``: which projects exist, and who schedules them."""
 
 import json
 from dataclasses import asdict
@@ -9,8 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from pyspider_zk.cli.batches import WHERE, client_of, console
-from pyspider_zk.cli.selecting import filtered, filters
-from pyspider_zk.cli.target import also_here
+from pyspider_zk.cli.selecting import filter_of, filters
+from pyspider_zk.cli.target import with_global_options
 from pyspider_zk.client import Project
 from pyspider_zk.jobs.project_list import SORTS
 
@@ -18,7 +18,7 @@ _COLUMNS = ("name", "group", "status", "rate", "burst", "slot", "owner")
 _NUMBERS = ("rate", "burst", "slot", "owner")
 
 
-@also_here(**WHERE)
+@with_global_options(**WHERE)
 @click.command()
 @filters
 @click.option(
@@ -30,11 +30,11 @@ _NUMBERS = ("rate", "burst", "slot", "owner")
     help=f"one of {', '.join(SORTS)}",
 )
 @click.option("--limit", type=click.IntRange(1), help="how many at most")
-@click.option("--offset", default=0, type=click.IntRange(0), help="how many to leave out")
+@click.option("--offset", default=0, type=click.IntRange(0), help="how many to skip")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON document")
 @click.pass_obj
 def projects(
-    asked: dict[str, Any],
+    options: dict[str, Any],
     /,
     sort: str,
     limit: int | None,
@@ -43,8 +43,8 @@ def projects(
     **chosen: Any,
 ) -> None:
     """Show projects and who schedules them."""
-    with client_of(asked) as client:
-        found = client.projects(sort, offset, limit, **filtered(chosen))
+    with client_of(options) as client:
+        found = client.projects(sort, offset, limit, **filter_of(chosen))
     if as_json:
         items = [asdict(project) for project in found.items]
         click.echo(json.dumps({"total": found.total, "projects": items}))
@@ -52,14 +52,14 @@ def projects(
         console().print(_table(found.items, found.total) if found.items else "no projects")
 
 
-@also_here(**WHERE)
+@with_global_options(**WHERE)
 @click.command()
 @click.argument("project")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON document")
 @click.pass_obj
-def route(asked: dict[str, Any], project: str, as_json: bool) -> None:
+def route(options: dict[str, Any], project: str, as_json: bool) -> None:
     """Show who schedules a project."""
-    with client_of(asked) as client:
+    with client_of(options) as client:
         found = client.route(project)
     if as_json:
         click.echo(json.dumps(asdict(found)))

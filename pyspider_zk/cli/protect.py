@@ -1,10 +1,10 @@
-"""The command ``protect``: close a cluster's znodes to all but its login."""
+"""The command ``protect``: gives a cluster's znodes to its login alone."""
 
 from typing import Any
 
 import click
 
-from pyspider_zk.cli.target import also_here, target
+from pyspider_zk.cli.target import target, with_global_options
 from pyspider_zk.errors import ConfigError
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.protection import protect as protect_tree
@@ -15,19 +15,19 @@ NO_LOGIN = (
 )
 
 
-@also_here(
+@with_global_options(
     zookeeper_option="the cluster's ZooKeeper",
-    data_path="the folder of the `up` to look for",
+    data_path="the data folder of `up`",
 )
 @click.command()
 @click.pass_obj
-def protect(asked: dict[str, Any]) -> None:
-    """Close the cluster's znodes to all but its login.
+def protect(options: dict[str, Any]) -> None:
+    """Give the cluster's znodes to its login alone.
 
-    For a cluster that ran without one. Processes that do not have the login wait from then on,
-    until they are started again with it.
+    For a cluster that ran without a login. Processes without it wait from then on, until they
+    are restarted with it.
     """
-    settings = target(asked).settings
+    settings = target(options).settings
     if not settings.username:
         raise ConfigError([NO_LOGIN])
     connection = Connection(settings)

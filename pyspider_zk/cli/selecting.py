@@ -1,11 +1,11 @@
-"""Options that say which projects a command is for."""
+"""Options that select the projects of a command."""
 
 from collections.abc import Callable
 from typing import Any, cast
 
 import click
 
-from pyspider_zk.client import Which
+from pyspider_zk.client import SelectionOptions
 from pyspider_zk.projects.rows import STATUSES
 
 _OPTIONS = [
@@ -25,29 +25,31 @@ def filters(command: Command) -> Command:
     return command
 
 
-def selecting(command: Command) -> Command:
+def selects_projects(command: Command) -> Command:
     """Add names, the options, and --all."""
     every = click.option("--all", "every", is_flag=True, help="really all projects")
     names = click.argument("names", nargs=-1, metavar="[NAMES]...")
     return names(filters(every(command)))
 
 
-def which(asked: dict[str, Any]) -> Which:
-    """Take out of a command's parameters those that say which projects are meant.
+def selection_of(options: dict[str, Any]) -> SelectionOptions:
+    """Remove the parameters that select projects, and return the selection.
 
     Raises:
-        UsageError: they say nothing, or two things.
+        UsageError: nothing is selected, or --all together with something else.
     """
-    every = asked.pop("every", False)
-    given = {name: asked.pop(name) for name in ("names", "pattern", "group", "status", "owner")}
+    every = options.pop("every", False)
+    given = {name: options.pop(name) for name in ("names", "pattern", "group", "status", "owner")}
     chosen = {name: value for name, value in given.items() if value not in ((), None)}
     if every == bool(chosen):
         raise click.UsageError(
-            "name projects, or choose them by --pattern, --group, --status or --owner, or say --all"
+            "name projects, or select them with --pattern, --group, --status, --owner or --all"
         )
-    return cast(Which, {**chosen, "all": every})
+    return cast(SelectionOptions, {**chosen, "all": every})
 
 
-def filtered(asked: dict[str, Any]) -> Which:
-    """Return what the options alone choose; without any, all."""
-    return cast(Which, {name: value for name, value in asked.items() if value is not None})
+def filter_of(options: dict[str, Any]) -> SelectionOptions:
+    """Return the selection by options alone; without any, all projects."""
+    return cast(
+        SelectionOptions, {name: value for name, value in options.items() if value is not None}
+    )

@@ -1,4 +1,4 @@
-"""The picture of a cluster for people."""
+"""Tables that show a cluster on a terminal."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,22 +17,22 @@ from pyspider_zk.groups.ids import MemberId
 
 WIDE = 110  # columns of a terminal that shows everything
 
-_SHORT = 8  # digits of an incarnation that tell two apart
+_SHORT = 8  # digits that distinguish two incarnations
 
 
 def render(cluster: Cluster, queues: Mapping[str, int], now: float | None = None) -> RenderableType:
     """Return the cluster as tables; a narrow terminal gets fewer columns.
 
     Args:
-        cluster: what stands in ZooKeeper.
+        cluster: the state in ZooKeeper.
         queues: messages per queue; empty if unknown.
         now: seconds since the epoch; None: the clock's.
     """
-    return _Picture(cluster, queues, time.time() if now is None else now)
+    return _ClusterTables(cluster, queues, time.time() if now is None else now)
 
 
 @dataclass(frozen=True)
-class _Picture:
+class _ClusterTables:
     cluster: Cluster
     queues: Mapping[str, int]
     now: float

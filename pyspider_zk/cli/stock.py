@@ -15,15 +15,15 @@ import click
 from pyspider import run
 
 from pyspider_zk.cli.checks import section_of
-from pyspider_zk.cli.doors import INSECURE_HELP, check_stock, insecure_option
 from pyspider_zk.cli.failure import Failure
+from pyspider_zk.cli.insecure import INSECURE_HELP, check_stock, insecure_option
 from pyspider_zk.components.wiring import (
     check_login,
     check_services,
     current_message_queue,
     current_settings,
 )
-from pyspider_zk.databases.connecting import make_patient
+from pyspider_zk.databases.connecting import wait_for_databases
 from pyspider_zk.errors import ClusterError, ConfigError
 from pyspider_zk.listening import LOOPBACK
 
@@ -102,10 +102,10 @@ def adopted() -> list[click.Command]:
 
 
 def set_apart(command: str, config: Mapping[str, dict[str, Any]]) -> None:
-    """Take out of the sections what would break ``one`` or ``bench``, or open them to others.
+    """Remove from the sections what would break ``one`` or ``bench``, or open them to others.
 
-    ``one`` cannot run cluster classes; ``bench`` fails on any class that is configured. What they
-    run asks nobody who calls, so it listens on loopback wherever the cluster's does.
+    ``one`` cannot run cluster classes; ``bench`` fails on any configured class. What they
+    run authenticates nobody, so it listens on loopback, wherever the cluster's does.
     """
     for component in ("scheduler", "fetcher"):
         config.get(component, {}).pop("xmlrpc_host", None)
@@ -120,7 +120,7 @@ def set_apart(command: str, config: Mapping[str, dict[str, Any]]) -> None:
 
 
 def is_of_cluster(part: object) -> bool:
-    """Tell whether something is a class of ours, one derived from it, or made by it.
+    """Return whether something is a class of ours, one derived from it, or made by it.
 
     Args:
         part: it, or the import path that leads to it.
@@ -166,7 +166,7 @@ def _loaded(path: object) -> object:
 
 
 def _closed(name: str, function: Function) -> Function:
-    """Keep parts of pyspider's own from listening for others; ours look after themselves."""
+    """Keep pyspider's own classes from listening for others; ours check that themselves."""
 
     @functools.wraps(function)
     def component(*args: Any, **kwargs: Any) -> Any:
@@ -179,7 +179,7 @@ def _closed(name: str, function: Function) -> Function:
 
 
 def _checked(function: Function) -> Function:
-    """Let ``all`` find out once what would stop each of its components."""
+    """Make ``all`` check once what would stop each of its components."""
 
     @functools.wraps(function)
     def every(*args: Any, **kwargs: Any) -> Any:
@@ -212,11 +212,11 @@ def _classes(config: Mapping[str, Any]) -> list[str]:
 
 
 def _connected(function: Function) -> Function:
-    """Let a component wait for databases that are away, and end if the queue refuses it."""
+    """Make a component wait for unavailable databases, and end if the queue refuses its login."""
 
     @functools.wraps(function)
     def component(*args: Any, **kwargs: Any) -> Any:
-        make_patient(click.get_current_context().obj or {})
+        wait_for_databases(click.get_current_context().obj or {})
         if current_message_queue():
             check_login(current_message_queue())
         return function(*args, **kwargs)
@@ -225,11 +225,11 @@ def _connected(function: Function) -> Function:
 
 
 def _visible(name: str, function: Function) -> Function:
-    """Let what fails in a subprocess or thread of ``all`` say why, once."""
+    """Report once why a subprocess or thread of ``all`` failed."""
 
     @functools.wraps(function)
     def component(*args: Any, **kwargs: Any) -> Any:
-        _unmute()
+        _enable_loggers()
         try:
             return function(*args, **kwargs)
         except ClusterError as error:
@@ -242,14 +242,14 @@ def _visible(name: str, function: Function) -> Function:
     return component
 
 
-def _unmute() -> None:
-    """Undo what pyspider's logging set-up does to loggers that exist already: it mutes them."""
+def _enable_loggers() -> None:
+    """Enable the loggers that pyspider's logging set-up disabled because they existed already."""
     for name, logger in logging.root.manager.loggerDict.items():
         if name.startswith(_LOGGERS) and isinstance(logger, logging.Logger):
             logger.disabled = False
 
 
 def _is_aside() -> bool:
-    """Tell whether nobody above us in the stack will report an error."""
+    """Return whether nobody above us on the stack will report an error."""
     in_thread = threading.current_thread() is not threading.main_thread()
     return in_thread or multiprocessing.parent_process() is not None

@@ -1,4 +1,4 @@
-"""Target of a command: the cluster it is for, and the global options also given after its name."""
+"""Target of a command: its cluster, and the global options that may follow its name."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -15,25 +15,25 @@ from pyspider_zk.errors import Unavailable
 from pyspider_zk.local.folder import Running, running_in
 from pyspider_zk.local.logins import with_password, zookeeper_environ
 
-Asked = Mapping[str, Any]
+GlobalOptions = Mapping[str, Any]
 """The global options by name, with the databases as the URLs they were given as."""
 
 
 @dataclass(frozen=True)
 class ClusterTarget:
-    """A cluster to look at.
+    """A cluster to read or change.
 
     Attributes:
-        settings: where it stands in ZooKeeper.
-        message_queue: URL of its message queue; None if nobody told.
+        settings: where it is in ZooKeeper.
+        message_queue: URL of its message queue; None if unknown.
     """
 
     settings: Settings
     message_queue: str | None
 
 
-def also_here(**helps: str) -> Callable[[click.Command], click.Command]:
-    """Let a command take some of the global options after its name, too.
+def with_global_options(**helps: str) -> Callable[[click.Command], click.Command]:
+    """Decorate a command to accept some of the global options after its name, too.
 
     Args:
         helps: what each of these options means to the command.
@@ -47,38 +47,40 @@ def also_here(**helps: str) -> Callable[[click.Command], click.Command]:
     return extend
 
 
-def target(asked: Asked) -> ClusterTarget:
-    """Return the cluster that was named, or else the one that ``up`` runs in this folder.
+def target(options: GlobalOptions) -> ClusterTarget:
+    """Return the named cluster, or else the one that ``up`` runs in this folder.
 
     Raises:
         Unavailable: neither.
     """
-    found = find_target(asked)
+    found = find_target(options)
     if found is None:
         raise Unavailable(
-            f"no cluster runs in {asked['data_path']}: start one with `pyspider-zk up`,"
+            f"no cluster runs in {options['data_path']}: start one with `pyspider-zk up`,"
             " or name its ZooKeeper with --zookeeper"
         )
     return found
 
 
-def find_target(asked: Asked) -> ClusterTarget | None:
+def find_target(options: GlobalOptions) -> ClusterTarget | None:
     """Return what `target` returns, or None."""
-    running = running_in(Path(asked["data_path"]))
-    message_queue = _message_queue(asked, running)
-    if names_zookeeper(asked):
-        named = settings_of(asked)
+    running = running_in(Path(options["data_path"]))
+    message_queue = _message_queue(options, running)
+    if names_zookeeper(options):
+        named = settings_of(options)
         is_it = running is not None and running.zookeeper == f"{named.hosts}{named.root}"
-        return ClusterTarget(settings_of(asked, running=running if is_it else None), message_queue)
+        return ClusterTarget(
+            settings_of(options, running=running if is_it else None), message_queue
+        )
     if running is None:
         return None
-    settings = settings_of(asked, running.zookeeper, running)
+    settings = settings_of(options, running.zookeeper, running)
     return ClusterTarget(settings, message_queue or _its_own(running))
 
 
-def _message_queue(asked: Asked, running: Running | None) -> str | None:
+def _message_queue(options: GlobalOptions, running: Running | None) -> str | None:
     """Return the URL that was given; if it is `up`'s own, then with the password made for it."""
-    given: str | None = asked["message_queue"] or asked["amqp_url"]
+    given: str | None = options["message_queue"] or options["amqp_url"]
     is_its_own = given and running and _bare(given) == _bare(running.message_queue)
     return _its_own(running) if running and is_its_own else given
 
@@ -92,14 +94,16 @@ def _bare(url: str) -> str:
     return url.replace("://@", "://")
 
 
-def settings_of(asked: Asked, hosts: str | None = None, running: Running | None = None) -> Settings:
+def settings_of(
+    options: GlobalOptions, hosts: str | None = None, running: Running | None = None
+) -> Settings:
     """Return the settings.
 
     Args:
-        hosts: stand for the option ``--zookeeper``.
-        running: the cluster whose secret and login serve if none is configured.
+        hosts: instead of the option ``--zookeeper``.
+        running: the cluster whose secret and login are used if none is configured.
     """
-    section, zookeeper = asked["config"].get(SECTION), hosts or asked[ZOOKEEPER_OPTION]
+    section, zookeeper = options["config"].get(SECTION), hosts or options[ZOOKEEPER_OPTION]
     settings = settings_from(section, os.environ, zookeeper)
     if running is None:
         return settings
@@ -109,11 +113,11 @@ def settings_of(asked: Asked, hosts: str | None = None, running: Running | None 
     return settings_from(section, {**os.environ, **made}, zookeeper)
 
 
-def names_zookeeper(asked: Asked) -> bool:
-    """Tell whether the option, the environment or config.json names a ZooKeeper."""
-    section = asked["config"].get(SECTION)
+def names_zookeeper(options: GlobalOptions) -> bool:
+    """Return whether the option, the environment or config.json names a ZooKeeper."""
+    section = options["config"].get(SECTION)
     in_section = isinstance(section, str) or (isinstance(section, Mapping) and "hosts" in section)
-    return bool(asked[ZOOKEEPER_OPTION] or in_section or os.environ.get(f"{ENV_PREFIX}HOSTS"))
+    return bool(options[ZOOKEEPER_OPTION] or in_section or os.environ.get(f"{ENV_PREFIX}HOSTS"))
 
 
 def _again(option: click.Parameter, text: str) -> click.Option:

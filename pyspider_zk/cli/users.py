@@ -1,4 +1,4 @@
-"""The commands of ``user``: who may log in to the web UI."""
+"""Commands of ``user``: who may log in to the web UI."""
 
 import sys
 from pathlib import Path
@@ -20,7 +20,7 @@ _FILE = click.option(
 
 @click.group()
 def user() -> None:
-    """Say who may log in to the web UI, and as what."""
+    """Manage the users of the web UI and their roles."""
 
 
 @user.command("set")
@@ -30,16 +30,16 @@ def user() -> None:
 @_FILE
 @click.pass_obj
 def set_user(
-    asked: dict[str, Any], name: str, role: str, keep_password: bool, given: Path | None
+    options: dict[str, Any], name: str, role: str, keep_password: bool, given: Path | None
 ) -> None:
-    """Add a user, or change one. The password is asked for, or read from stdin.
+    """Add a user, or change one. Prompts for the password, or reads it from stdin.
 
-    A viewer looks at everything, an operator also starts, stops and deletes projects, an admin also
-    edits and runs scripts.
+    A viewer can read everything, an operator can also start, stop and delete projects, an admin
+    can also edit and run scripts.
     """
     from pyspider_zk.webui.users import change_users, check_name
 
-    path = _path(asked, given)
+    path = _path(options, given)
     check_name(name)
     change_users(path, Role(role), name, None if keep_password else _password(name))
     click.echo(f"{name} is {role} in {path}")
@@ -49,11 +49,11 @@ def set_user(
 @click.argument("name")
 @_FILE
 @click.pass_obj
-def remove(asked: dict[str, Any], name: str, given: Path | None) -> None:
-    """Remove a user, whose sessions end."""
+def remove(options: dict[str, Any], name: str, given: Path | None) -> None:
+    """Remove a user and end their sessions."""
     from pyspider_zk.webui.users import remove_user
 
-    path = _path(asked, given)
+    path = _path(options, given)
     remove_user(path, name)
     click.echo(f"{name} is removed from {path}")
 
@@ -61,23 +61,23 @@ def remove(asked: dict[str, Any], name: str, given: Path | None) -> None:
 @user.command("list")
 @_FILE
 @click.pass_obj
-def list_users(asked: dict[str, Any], given: Path | None) -> None:
+def list_users(options: dict[str, Any], given: Path | None) -> None:
     """List the users and their roles."""
     from pyspider_zk.webui.users import read_users
 
-    for name, each in sorted(read_users(_path(asked, given)).users.items()):
+    for name, each in sorted(read_users(_path(options, given)).users.items()):
         click.echo(f"{name}\t{each.role}")
 
 
-def _path(asked: dict[str, Any], given: Path | None) -> Path:
-    path = str(given or settings_of(asked).users)
+def _path(options: dict[str, Any], given: Path | None) -> Path:
+    path = str(given or settings_of(options).users)
     if not path:
         raise ConfigError(["users: no file is named: give --file, or the setting users"])
     return Path(path)
 
 
 def _password(name: str) -> str:
-    """Ask a person twice; a program writes one line."""
+    """Prompt a person twice; read one line from a program."""
     if sys.stdin.isatty():
         prompted: str = click.prompt(
             f"Password of {name}", hide_input=True, confirmation_prompt=True

@@ -1,4 +1,4 @@
-"""Alerts for operators, found in what is known of a cluster at one moment."""
+"""Alerts for operators, derived from the state of a cluster at one moment."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,14 +18,14 @@ _NAMED = 5  # things of one kind in a sentence
 
 
 class Severity(StrEnum):
-    """How bad it is."""
+    """Severity of an alert."""
 
-    SERIOUS = "serious"  # work stands still
-    WARNING = "warning"  # it may soon, or something was put aside
+    SERIOUS = "serious"  # work has stopped
+    WARNING = "warning"  # work may stop soon, or something was set aside
 
 
 class AlertKind(StrEnum):
-    """What is wrong."""
+    """Kind of an alert."""
 
     NO_LEADER = "no-leader"
     NO_MEMBER = "no-member"
@@ -43,7 +43,7 @@ class AlertKind(StrEnum):
 
 @dataclass(frozen=True)
 class Alert:
-    """One thing to look at.
+    """A problem that an operator should look at.
 
     Attributes:
         text: a sentence for people.
@@ -56,12 +56,12 @@ class Alert:
 
 @dataclass(frozen=True)
 class Observation:
-    """What is known; None stands for what could not be asked.
+    """The known state; None for a source that did not answer.
 
     Attributes:
-        cluster: what stands in ZooKeeper.
-        lease_ages: seconds since somebody first saw the present renewal of each member.
-        lease: how long a renewal lasts if its member does not tell, in seconds.
+        cluster: its state in ZooKeeper.
+        lease_ages: seconds since the current renewal of each member was first seen.
+        lease: seconds that a renewal lasts if its member does not report it.
         backlog: slot queues that are not empty.
         dead_letters: how many there are.
         unreachable: numbers of members that did not answer by XML-RPC.
@@ -82,7 +82,7 @@ class Observation:
 
 
 def alerts(sight: Observation) -> list[Alert]:
-    """Return what should be looked at, the worst first."""
+    """Return the alerts, the most serious first."""
     found = [
         *_of_cluster(sight),
         *_of_members(sight),
@@ -127,7 +127,7 @@ def _of_members(sight: Observation) -> Iterator[Alert]:
 
 
 def _of_databases(sight: Observation) -> Iterator[Alert]:
-    """Tell of each database that does not answer; what is meant to wait stands still."""
+    """Return an alert for each database that does not answer."""
     loads = sight.cluster.loads if sight.cluster else {}
     for name in sorted({name for load in loads.values() for name in load.away}):
         members = sorted(member.number for member, load in loads.items() if name in load.away)
@@ -187,7 +187,7 @@ def _serious(kind: AlertKind, text: str) -> Alert:
 
 
 def _some(found: Sequence[object], between: str = ", ") -> str:
-    """Return the first of these in words, and that there are more."""
+    """Return a phrase with the first of these, and how many more there are."""
     more = [] if len(found) <= _NAMED else ["..."]
     return between.join([*map(str, found[:_NAMED]), *more])
 

@@ -26,21 +26,21 @@ from pyspider_zk.zookeeper.waiting import Waiter
 
 logger = logging.getLogger(__name__)
 
-RETRY_PAUSE = 0.05  # seconds, after something changed under our hands
+RETRY_PAUSE = 0.05  # seconds, after a conflicting change
 AFTER = 0.001  # seconds after the last moment of a lease
 FOUNDING = 60.0  # seconds that a ZooKeeper may be away which answered at the start
-JITTER = 0.1  # of the renewal: else members that started at once would renew at once for ever
+JITTER = 0.1  # of the renewal: else members that started at once would renew at once forever
 
 
 class Coordinator:
-    """Keeps one member's place in the cluster.
+    """The thread that keeps one member in the cluster.
 
     Threads: ``start`` and ``stop`` belong to the thread that owns the scheduler; ``view``,
     ``open``, ``beat``, ``released`` and ``drain`` may be called from any thread and never block.
     Everything that talks to ZooKeeper happens on the coordinator's own thread.
 
     Args:
-        record: what the member tells about itself.
+        record: the member's description of itself.
         weights: returns the active projects of the slots that have any; called while leading.
         load: returns what the member carries; called with each renewal. Both are called on the
             coordinator's thread, so they must be quick and must not raise.
@@ -48,8 +48,8 @@ class Coordinator:
         chance: a number from 0 to 1; spreads the renewals of many members.
 
     Attributes:
-        connection: its connection, for what else the member keeps in ZooKeeper; calls block, not
-            like those of the coordinator.
+        connection: its connection, for the member's other data in ZooKeeper; its calls block,
+            unlike those of the coordinator.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Coordinator:
         self._clock = clock
         self._chance = chance
         tree = self._tree = Tree(settings.root)
-        self.connection = Connection(settings, resumes=True)  # leases bound what it holds
+        self.connection = Connection(settings, resumes=True)  # leases bound its ownership
         unreadable = self.connection.unreadable
         self._reader = Reader(tree, unreadable)
         self._directory = Directory(settings, self.connection)
@@ -99,8 +99,8 @@ class Coordinator:
     def start(self, patience: float = 10.0) -> None:
         """Connect, found or join the cluster.
 
-        Blocks up to ``patience`` seconds until ZooKeeper answers; there may be none. If it did and
-        stops again, it is worth a minute.
+        Blocks up to ``patience`` seconds until ZooKeeper answers. If it answered once and
+        stops again, blocks up to a minute.
 
         Raises:
             Unavailable: no ZooKeeper at the addresses.
@@ -142,7 +142,7 @@ class Coordinator:
 
     @property
     def member(self) -> MemberId | None:
-        """The number and incarnation, None before joining and while joining anew."""
+        """The number and incarnation, None before joining and while rejoining."""
         return self._membership.id
 
     @property
@@ -157,12 +157,12 @@ class Coordinator:
 
     @property
     def path(self) -> str | None:
-        """The member's ephemeral znode, None before joining and while joining anew."""
+        """The member's ephemeral znode, None before joining and while rejoining."""
         member = self._membership.id
         return None if member is None else self._tree.member(member)
 
     def open(self, slot: int, epoch: int) -> bool:
-        """The fence: tell whether an effect on a slot is allowed at this moment."""
+        """Return whether an effect on a slot is allowed at this moment: the fence."""
         return self._membership.view.open(slot, epoch, self._clock())
 
     def beat(self) -> None:
@@ -180,13 +180,13 @@ class Coordinator:
             raise ClusterError("the coordinator failed") from self._failure
 
     def released(self, slots: Mapping[int, int]) -> None:
-        """Tell that slots were given up, with the epochs they were held at."""
+        """Report slots that were given up, with the epochs at which they were owned."""
         with self._lock:
             self._given_up.update(slots)
         self._loop.wake()
 
     def drain(self) -> None:
-        """Ask for all slots to be moved to other members."""
+        """Request that all slots are moved to other members."""
         self._draining.set()
         self._loop.wake()
 
@@ -213,11 +213,11 @@ class Coordinator:
             return 0.0
 
     def _turn(self) -> float:
-        """Take a step; return for how long to sleep, unless something wakes us."""
+        """Do one step; return how long to sleep, unless something wakes the thread."""
         try:
             self._step()
         except OUTDATED:
-            return RETRY_PAUSE  # decided on an older state: look again
+            return RETRY_PAUSE  # decided on an older state: try again
         except SessionLost as error:
             self._drop_all(error)
             return RETRY_PAUSE
@@ -230,7 +230,7 @@ class Coordinator:
     def _pause(self, now: float) -> float:
         """Return the time until the next renewal, or until a member must be dead if that is sooner.
 
-        The projects of a dead member would rest up to a renewal longer.
+        Otherwise the projects of a dead member would pause up to a renewal longer.
         """
         death = self._leadership.next_death(now) + AFTER
         return max(0.0, min(self._next_renewal, death) - now)
@@ -253,17 +253,17 @@ class Coordinator:
         self._leadership.lead(member, self._weights, self._membership.hold)
 
     def _join(self) -> MemberId | None:
-        """Join, unless our former self is still registered; then look again soon."""
+        """Join, unless our previous incarnation is still registered; then try again soon."""
         ensure_cluster(self.connection, self._tree, Meta(self._settings.slots))
         self._clear_up()
-        if self._membership.awaits_former_self(self._record.name):
+        if self._membership.awaits_previous_session(self._record.name):
             self._next_renewal = self._clock() + self._settings.renewal
             return None
         self._next_renewal = float("-inf")
         return self._membership.join(replace(self._record, draining=self._draining.is_set()))
 
     def _clear_up(self) -> None:
-        """Delete what the incarnation before would leave as a ghost if its session lived on."""
+        """Delete what the previous incarnation leaves behind if its session still exists."""
         self._leadership.withdraw()
         if self._former is not None:
             self.connection.delete(self._tree.member(self._former))

@@ -1,4 +1,4 @@
-"""Directory of the cluster for those that take no part in it: web UI, commands, processors."""
+"""Directory of the cluster for processes that own nothing: web UI, commands, processors."""
 
 from collections.abc import Mapping
 from typing import Self
@@ -23,7 +23,7 @@ from pyspider_zk.zookeeper.connection import Connection
 
 
 class Directory:
-    """Reads what stands in ZooKeeper about a cluster.
+    """Reader of a cluster's state in ZooKeeper.
 
     Threads: any; calls block for some seconds at most and raise ``Unavailable``.
     """
@@ -60,9 +60,9 @@ class Directory:
         return read_members(self._connection, self._tree, self._reader)
 
     def read(self) -> Cluster:
-        """Return the whole cluster; what nobody can read is passed over, and named in it.
+        """Return the whole cluster; it names the znodes that were unreadable and skipped.
 
-        In place of an assignment that cannot be read the last one stands that could.
+        In place of an unreadable assignment it has the last readable one.
 
         Raises:
             Mismatch: no cluster was ever founded at this root, or by another protocol.

@@ -13,7 +13,7 @@ TRIMMED_AT_ONCE = 500
 
 
 class EventLog:
-    """What happened in a cluster, the last of it.
+    """The latest events of a cluster.
 
     Threads: any; calls block for some seconds at most and raise ``Unavailable``.
     """
@@ -26,14 +26,14 @@ class EventLog:
     def append(self, event: Event) -> int:
         """Write an event; return its sequence number.
 
-        After ``Unavailable`` it may be written or not: who repeats it may have it twice.
+        After ``Unavailable`` it may be written or not: a repetition may write it twice.
         """
         step = self.step(event)
         created = self._connection.create(step.path, step.data, sequence=True)
         return in_order([created.rpartition("/")[2]])[0]
 
     def step(self, event: Event) -> Create:
-        """Return the step that writes an event, for a transaction with what it tells of."""
+        """Return the step that writes an event, for the transaction that it reports."""
         return Create(f"{self._path}/{PREFIX}", event.encode(), sequence=True)
 
     def read(
@@ -42,7 +42,7 @@ class EventLog:
         """Return the next events after a sequence number, the oldest first.
 
         Args:
-            after: None: the newest ones, so many.
+            after: None: the newest ones.
             watch: called once when there are more or fewer; see ``Watch``.
         """
         if watch is not None:
@@ -57,19 +57,19 @@ class EventLog:
         return self._found(wanted)
 
     def trim(self, keep: int = 1000) -> int:
-        """Delete the oldest beyond so many, some hundreds at once; return how many."""
+        """Delete the oldest events beyond a number, some hundreds at once; return how many."""
         numbers = in_order(self._connection.children(self._path))
         excess = numbers[: max(0, len(numbers) - keep)][:TRIMMED_AT_ONCE]
         try:
             self._connection.multi(*(Delete(self._event(each)) for each in excess))
         except NoNodeError:
-            return 0  # another trims too
+            return 0  # another process trims too
         return len(excess)
 
     def _found(self, numbers: list[int]) -> list[tuple[int, Event]]:
         found = self._connection.find_all(list(map(self._event, numbers)))
-        told = zip(numbers, map(self._decoded, numbers, found), strict=True)
-        return [(number, event) for number, event in told if event is not None]
+        events = zip(numbers, map(self._decoded, numbers, found), strict=True)
+        return [(number, event) for number, event in events if event is not None]
 
     def _decoded(self, number: int, record: tuple[bytes, int] | None) -> Event | None:
         path = self._event(number)
@@ -82,7 +82,7 @@ class EventLog:
         return event
 
     def _note_strays(self, names: Collection[str], numbers: Collection[int]) -> None:
-        """Note the children that are no events; forget those that are gone."""
+        """Record the children that are not events; forget those that are gone."""
         strays = frozenset(names) - frozenset(map(event_name, numbers))
         for name in strays:
             self._connection.unreadable.note(f"{self._path}/{name}", "it is no event's name")

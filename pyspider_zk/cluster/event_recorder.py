@@ -1,9 +1,16 @@
-"""Event recorder: writes what happened to the cluster into its event log, once, whoever leads."""
+"""Event recorder: writes each change of the cluster to the event log once, whoever leads."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from pyspider_zk.cluster.events import PREFIX, Checkpoint, LeaderObservation, Moves, gone, news
+from pyspider_zk.cluster.events import (
+    PREFIX,
+    Checkpoint,
+    LeaderObservation,
+    Moves,
+    gone,
+    new_events,
+)
 from pyspider_zk.cluster.records import Member
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.errors import BadMessage
@@ -13,11 +20,11 @@ from pyspider_zk.zookeeper.steps import Create, Write
 
 
 class EventRecorder:
-    """Tells what changed in the cluster since whoever led told something last.
+    """Recorder of the changes since the last checkpoint, whichever leader wrote that.
 
-    What was told stands in the data of the events' parent and is written in one transaction with
-    the events. So a reply that was lost, or another leader, makes no event twice, and a leader
-    that dies leaves what it had not told to the next; only its last moves may be missing then.
+    The checkpoint is the data of the events' parent znode, and is written in one transaction with
+    the events. So neither a lost reply nor another leader duplicates an event, and when a leader
+    dies the next one writes the events that it had not written; only its last moves may be missing.
 
     Threads: one thread calls the methods.
     """
@@ -29,37 +36,37 @@ class EventRecorder:
         self._tree = tree
         self._path = tree.events
         self._clock = clock
-        self._roll: tuple[Checkpoint, int] | None = None
+        self._checkpoint: tuple[Checkpoint, int] | None = None
         self._moves: list[Moves] = []
 
     def note(self, moves: Moves) -> None:
-        """Remember moves until they are told."""
+        """Remember moves until their events are written."""
         self._moves.append(moves)
 
     def forget(self) -> None:
-        """Forget what was told: another may tell it from now on."""
-        self._roll = None
+        """Forget the checkpoint: another leader may write events from now on."""
+        self._checkpoint = None
         self._moves = []
 
-    def tell(self, leader: MemberId, members: Mapping[MemberId, Member]) -> None:
-        """Write what changed, if anything did.
+    def record(self, leader: MemberId, members: Mapping[MemberId, Member]) -> None:
+        """Write the events of what has changed, if anything has.
 
         Raises:
-            BadVersionError: another leader has told something meanwhile.
+            BadVersionError: another leader has written events meanwhile.
         """
-        roll, version = self._roll or self._read()
-        leases = self._leases(gone(roll, members))
-        sight = LeaderObservation(leader, members, leases, self._moves)
-        after, events = news(roll, sight, self._clock())
+        checkpoint, version = self._checkpoint or self._read()
+        leases = self._leases(gone(checkpoint, members))
+        observation = LeaderObservation(leader, members, leases, self._moves)
+        after, events = new_events(checkpoint, observation, self._clock())
         if events:
             steps = [Create(f"{self._path}/{PREFIX}", e.encode(), sequence=True) for e in events]
-            self._roll = None  # until there is a reply
+            self._checkpoint = None  # until there is a reply
             self._connection.multi(Write(self._path, after.encode(), version), *steps)
-            self._roll = (after, version + 1)
+            self._checkpoint = (after, version + 1)
         self._moves = []
 
     def _leases(self, members: Sequence[str]) -> list[str]:
-        """Return who of these has a lease; a lease is swept only after its end was told."""
+        """Return those members that have a lease; it is swept only after the event of their end."""
         found = self._connection.find_all(list(map(self._tree.lease, members)))
         return [member for member, lease in zip(members, found, strict=True) if lease]
 
@@ -67,7 +74,7 @@ class EventRecorder:
         self._connection.ensure([self._path])
         data, version = self._connection.get(self._path)
         try:
-            self._roll = (Checkpoint.decode(data), version)
+            self._checkpoint = (Checkpoint.decode(data), version)
         except BadMessage:
-            self._roll = (Checkpoint(), version)  # nothing was told yet
-        return self._roll
+            self._checkpoint = (Checkpoint(), version)  # no event was written yet
+        return self._checkpoint

@@ -11,8 +11,8 @@ from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.codec import decode, encode, plain
 
 PREFIX = "event-"
-LARGEST = 16 * 1024  # bytes of an event when it is written; what is more is cut
-MOST = 64 * 1024  # bytes of an event when it is read, inflated; hundreds are read in one go
+LARGEST = 16 * 1024  # bytes of an event when it is written; a larger one is cut
+MOST = 64 * 1024  # bytes of an event when it is read, inflated; hundreds are read at once
 TEXT_LIMIT = 1000  # characters of the sentence, and of the name, in an event that is cut
 
 
@@ -40,11 +40,11 @@ class Event:
     """An entry of the event log.
 
     Attributes:
-        kind: one of ``EventKind``, or what a newer version knows.
+        kind: one of ``EventKind``, or one of a newer version.
         text: one sentence.
         at: seconds since the epoch, on the clock of whoever wrote it.
         who: a member, or a user.
-        data: what programs may want to read.
+        data: details for programs.
     """
 
     kind: str
@@ -58,7 +58,7 @@ class Event:
         return encode(self if len(plain(self)) <= LARGEST else self._cut())
 
     def _cut(self) -> Self:
-        """Return the event without the largest of what programs read, and with shorter texts."""
+        """Return the event without its largest details, and with shorter texts."""
         text, who = self.text[:TEXT_LIMIT], self.who[:TEXT_LIMIT]
         kept: dict[str, Any] = {"cut": True}
         room = LARGEST - len(plain((self.kind, text, who))) - len(plain(kept)) - TEXT_LIMIT
@@ -73,16 +73,16 @@ class Event:
         """Read the bytes of the znode.
 
         Raises:
-            BadMessage: they are no event.
+            BadMessage: they are not an event.
         """
         return decode(cls, data, MOST)
 
 
 def sequence_of(name: str) -> int:
-    """Return the number in the name of an event's znode; it runs over to negative.
+    """Return the number in the name of an event's znode; it overflows to negative.
 
     Raises:
-        BadMessage: it is no event's name.
+        BadMessage: it is not an event's name.
     """
     prefix, dash, number = name.partition("-")
     digits = number.removeprefix("-")
@@ -102,7 +102,7 @@ def age_order(sequence: int) -> int:
 
 
 def in_order(names: Collection[str]) -> list[int]:
-    """Return the numbers of these events, the oldest first; what is no event is left out."""
+    """Return the numbers of these events, the oldest first; other names are skipped."""
     numbers = []
     for name in names:
         try:
@@ -112,7 +112,7 @@ def in_order(names: Collection[str]) -> list[int]:
     return sorted(numbers, key=age_order)
 
 
-# --- what the leader tells ----------------------------------------------------------------------
+# --- the events that the leader writes -----------------------------------------------------------
 
 
 class Moves(NamedTuple):
@@ -134,12 +134,12 @@ def moves_between(before: Assignment, after: Assignment) -> Moves:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What has been told of the cluster, kept with the events by whoever leads.
+    """State of the cluster up to the last event; the leader stores it with the events.
 
     Attributes:
-        leader: who was told to lead.
-        members: who was told to have joined, and not to be gone.
-        epoch: of the assignment; its moves, and those before, were told.
+        leader: the last one with an event.
+        members: those whose joining has an event, and whose end has none.
+        epoch: of the assignment; all moves up to it have events.
     """
 
     leader: str = ""
@@ -155,12 +155,12 @@ class Checkpoint:
         """Read the bytes of the znode.
 
         Raises:
-            BadMessage: they are no roll.
+            BadMessage: they are not a checkpoint.
         """
-        roll = decode(cls, data)
-        for member in roll.members:
+        checkpoint = decode(cls, data)
+        for member in checkpoint.members:
             MemberId.parse(member)
-        return roll
+        return checkpoint
 
 
 @dataclass(frozen=True)
@@ -169,9 +169,9 @@ class LeaderObservation:
 
     Attributes:
         leader: itself.
-        members: whose ephemeral node stands.
-        leases: who of those that are gone has a lease still: one that left has deleted it.
-        moves: what it moved and is not known to be told.
+        members: those whose ephemeral node exists.
+        leases: those that are gone and still have a lease: one that left has deleted it.
+        moves: moves of slots that may have no event yet.
     """
 
     leader: MemberId
@@ -180,24 +180,31 @@ class LeaderObservation:
     moves: Sequence[Moves] = ()
 
 
-def gone(roll: Checkpoint, members: Collection[MemberId]) -> list[str]:
-    """Return the members that were told to have joined and do not stand any more."""
-    return sorted(set(roll.members).difference(map(str, members)))
+def gone(checkpoint: Checkpoint, members: Collection[MemberId]) -> list[str]:
+    """Return the members of the checkpoint that are not registered any more."""
+    return sorted(set(checkpoint.members).difference(map(str, members)))
 
 
-def news(roll: Checkpoint, sight: LeaderObservation, now: float) -> tuple[Checkpoint, list[Event]]:
-    """Return what is to be told, and the roll after that; no events if nothing has changed."""
-    arrived = [member for member in sorted(sight.members) if str(member) not in roll.members]
-    untold = [moves for moves in sight.moves if moves.epoch > roll.epoch]
-    leader = str(sight.leader)
-    events = [
-        *(_joined(member, sight.members[member], now) for member in arrived),
-        *(_gone(member, member in sight.leases, now) for member in gone(roll, sight.members)),
-        *([] if roll.leader == leader else [_leads(leader, now)]),
-        *(_moved(moves, pair, now) for moves in untold for pair in moves.counts),
+def new_events(
+    checkpoint: Checkpoint, observation: LeaderObservation, now: float
+) -> tuple[Checkpoint, list[Event]]:
+    """Return the checkpoint after the events since this one, and these events."""
+    arrived = [
+        member for member in sorted(observation.members) if str(member) not in checkpoint.members
     ]
-    epoch = max([roll.epoch, *(moves.epoch for moves in untold)])
-    return Checkpoint(leader, tuple(sorted(map(str, sight.members))), epoch), events
+    unreported = [moves for moves in observation.moves if moves.epoch > checkpoint.epoch]
+    leader = str(observation.leader)
+    events = [
+        *(_joined(member, observation.members[member], now) for member in arrived),
+        *(
+            _gone(member, member in observation.leases, now)
+            for member in gone(checkpoint, observation.members)
+        ),
+        *([] if checkpoint.leader == leader else [_leads(leader, now)]),
+        *(_moved(moves, pair, now) for moves in unreported for pair in moves.counts),
+    ]
+    epoch = max([checkpoint.epoch, *(moves.epoch for moves in unreported)])
+    return Checkpoint(leader, tuple(sorted(map(str, observation.members))), epoch), events
 
 
 def _joined(member: MemberId, record: Member, now: float) -> Event:

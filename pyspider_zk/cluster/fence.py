@@ -6,13 +6,13 @@ from pyspider_zk.projects.slots import slot_of
 
 
 class Fence:
-    """Knows which slots a scheduler has in memory and whether it may act on them now.
+    """The slots that a scheduler has in memory, and whether it may act on them now.
 
-    Threads: the scheduler loop changes ``held``; any thread may ask.
+    Threads: the scheduler loop changes ``held``; any thread may call the rest.
 
     Attributes:
-        held: slots that are in memory, with the epoch they were taken at.
-        ownership: who decides; None before the scheduler has joined, then nothing is open.
+        held: slots that are in memory, with the epoch at which they were loaded.
+        ownership: decides; None before the scheduler has joined, when nothing is open.
     """
 
     def __init__(self, slots: int) -> None:
@@ -25,11 +25,11 @@ class Fence:
         return slot_of(project, self._slots)
 
     def holds(self, project: str) -> bool:
-        """Tell whether a project's slot is in memory."""
+        """Return whether a project's slot is in memory."""
         return self.slot(project) in self.held
 
     def is_open(self, project: str) -> bool:
-        """Tell whether this member may act on a project at this moment."""
+        """Return whether this member may act on a project at this moment."""
         return self.epoch(project) > 0
 
     def epoch(self, project: str) -> int:
@@ -40,14 +40,14 @@ class Fence:
         return epoch if is_open else 0
 
     def all_open(self) -> bool:
-        """Tell whether this member may act on all that it holds at this moment."""
+        """Return whether this member may act on all that it holds at this moment."""
         ownership = self.ownership
         return ownership is not None and all(
             ownership.open(slot, epoch) for slot, epoch in list(self.held.items())
         )
 
     def check(self, project: str) -> None:
-        """Stop an effect that is not allowed.
+        """Raise an error if an effect is not allowed.
 
         Raises:
             FenceClosed: the lease ended, or the slot is another member's now.

@@ -35,13 +35,13 @@ from pyspider_zk.zookeeper.errors import BadVersionError, NoNodeError
 
 logger = logging.getLogger(__name__)
 
-WATCHED = 3  # how many before them candidates watch: a leader and two next in line may die at once
+WATCHED = 3  # candidates before it that each one watches: that many may die at once
 UNKNOWN = Member("", "", 0, "", 0.0)
-TIDYING = 60.0  # seconds between two looks at what need not be kept any longer
+TIDYING = 60.0  # seconds between two deletions of old events
 
 
 class _Names(NamedTuple):
-    """What one look brought: the assignment, and who has candidacies, leases and nodes."""
+    """The result of one read: the assignment, and the names of candidacies, leases and nodes."""
 
     table: Found | None
     candidates: list[str]
@@ -52,8 +52,8 @@ class _Names(NamedTuple):
 class Leadership:
     """One member's candidacy, and what it does while it leads.
 
-    A turn costs two round trips, however many members there are: one for the names, one for what
-    stands behind them.
+    A turn costs two round trips, however many members there are: one for the names, one for the
+    contents.
 
     Threads: one thread calls the methods.
     """
@@ -83,7 +83,7 @@ class Leadership:
         self.leading = False
 
     def withdraw(self) -> None:
-        """Give the candidacy up, so that the next in line leads at once."""
+        """Withdraw the candidacy, so that the next in the queue leads at once."""
         if self._candidacy is not None:
             self._connection.delete(self._tree.candidacy(self._candidacy))
         self._candidacy, self._stamps, self.leading = None, {}, False
@@ -92,9 +92,9 @@ class Leadership:
     def lead(self, member: MemberId, weights: Callable[[], Mapping[int, int]], hold: Hold) -> None:
         """Stand for election; if this member leads, bring the assignment one step further.
 
-        Those in line keep stamps too, so that they can go on at once. Who has no lease that holds
-        neither stands nor deposes: two of them would depose each other for ever. But if nobody can
-        read the assignment nobody can renew, and somebody has to write it anew.
+        Candidates keep stamps too, so that they can take over at once. A member whose lease has
+        ended neither stands nor deposes: two of them would depose each other forever. But while
+        the assignment cannot be read nobody can renew, and somebody has to rewrite it.
 
         Args:
             hold: of this member's own lease.
@@ -106,19 +106,19 @@ class Leadership:
         self._say_whether_leading(place == 0)
         if self.leading:
             self._assign(member, weights(), names if names.table else self._look(), hold)
-            self._tidy()
+            self._trim_events()
         elif place and holds:
             self._watch_over(line[:place], names.leases, hold)
 
     def next_death(self, now: float) -> float:
-        """Return the moment to look again at the latest, to find a member dead that goes silent."""
+        """Return when the next turn is due, so that the death of a silent member is noticed."""
         return next_death(self._stamps.values(), now, self._rules)
 
     def _look(self) -> _Names:
-        """Ask for all names at once; a leader needs more of them.
+        """Read all names at once; a leader needs more of them.
 
-        The assignment comes first: who got a slot in it joined before, so its lease is listed
-        unless it left.
+        The assignment comes first: a member that got a slot in it joined before, so its lease is
+        listed unless it left.
         """
         tree, watch = self._tree, self._on_change
         parents: list[Ask] = [(tree.election, watch), (tree.leases, None)]
@@ -137,7 +137,7 @@ class Leadership:
         self, member: MemberId, weights: Mapping[int, int], names: _Names, hold: Hold
     ) -> None:
         if names.table is None:
-            return  # somebody deleted it; whoever joins founds it anew
+            return  # somebody deleted it; the next member that joins creates it
         version = names.table[1]
         assignment = self._table.take(*names.table)
         snapshot = self._snapshot(assignment, weights, names, hold)
@@ -150,11 +150,11 @@ class Leadership:
             moves = moves_between(snapshot.assignment, decision.assignment)
             _log(moves)
             self._recorder.note(moves)
-        self._recorder.tell(member, snapshot.members)
+        self._recorder.record(member, snapshot.members)
         self._sweep(leftovers(snapshot, self._rules))
 
     def _repair(self, version: int, now: float) -> None:
-        """Write the assignment over one that nobody can read, as soon as that is safe."""
+        """Write the assignment over one that cannot be read, as soon as that is safe."""
         table = self._table
         stamps = self._stamps.values()
         after = repaired(table.known, table.slots, version, stamps, now, self._rules)
@@ -165,18 +165,18 @@ class Leadership:
             "the assignment could not be read: it is written anew at epoch %d", after.epoch
         )
 
-    def _tidy(self) -> None:
-        """Forget old events, now and then."""
+    def _trim_events(self) -> None:
+        """Delete old events, now and then."""
         now = self._clock()
         if now - self._tidied >= TIDYING:
             self._tidied = now
             self._events.trim()
 
     def _watch_over(self, before: list[str], leases: list[MemberId], hold: Hold) -> None:
-        """Depose those next before me that are dead or left, the leader or who would be leader.
+        """Depose those just before me that died or left: the leader, or the next leaders.
 
-        Several may die at once, so each watches several. The first in line look at all leases,
-        as the leader does, for they may have to lead at once; the others only at those watched.
+        Several may die at once, so each watches several. The first in the queue look at all leases,
+        as the leader does, because they may have to lead at once; the others only at those watched.
         """
         watched = before[-WATCHED:]
         near = len(before) <= WATCHED
@@ -185,7 +185,7 @@ class Leadership:
             self._depose_if_dead(name, now)
 
     def _depose_if_dead(self, name: str, now: float) -> None:
-        """Take a candidacy away; the check finds one that renewed meanwhile."""
+        """Delete a candidacy; the transaction fails if its member renewed meanwhile."""
         member = candidate_of(name)
         stamp = self._stamps.get(member)
         if standing_of(stamp, now, self._rules) is Liveness.ALIVE:
@@ -200,7 +200,7 @@ class Leadership:
         self.leading = leading
 
     def _line(self, member: MemberId, names: list[str], may_stand: bool) -> list[str]:
-        """Return all candidacies in line, with mine; one that was deposed may stand again."""
+        """Return all candidacies in the queue, with mine; one that was deposed may stand again."""
         self._candidacy = self._standing(member, names)
         if self._candidacy is None and may_stand:
             self._candidacy = self._stand(member)
@@ -209,8 +209,8 @@ class Leadership:
     def _standing(self, member: MemberId, names: Iterable[str]) -> str | None:
         """Return my candidacy, known or found; a request whose reply was lost may have made it.
 
-        A server that had not heard of it yet let me stand twice. The place in front is mine: from
-        the one behind I would wait for myself, and nobody would lead.
+        A server that had not seen it yet let me stand twice. The first of the two is mine: in the
+        second I would wait for myself, and nobody would lead.
         """
         mine = [name for name in line_of(names) if candidate_of(name) == member]
         for name in mine[1:]:
@@ -229,7 +229,7 @@ class Leadership:
         names: _Names,
         hold: Hold,
     ) -> Snapshot:
-        """Read what stands behind the names; releases only of those asked to release."""
+        """Read the contents of the names; releases only of members that must release."""
         tree, members = self._tree, names.members
         table = assignment or Assignment(0, ())
         asked = sorted({slot.owner for slot in table.slots if slot.next and slot.owner})
@@ -248,33 +248,33 @@ class Leadership:
         asks: Sequence[Ask] = (),
         extra: list[Found | None] | None = None,
     ) -> float:
-        """Look at these leases; return the time that their versions were seen at.
+        """Stamp these leases; return the time at which their versions were seen.
 
         The clock is read after the leases: read before, a version could seem older than its
         renewal is.
 
         Args:
-            asks: what else to read with them, in the same round trip.
-            extra: gets the answers to that.
+            asks: what else to read, in the same round trip.
+            extra: gets the results of that.
         """
         leases: list[Ask] = [(self._tree.lease(member), None) for member in members]
         data = self._connection.look([*leases, *asks]).data
         now = self._clock()
         found = {member: lease for member, lease in zip(members, data, strict=False) if lease}
         versions = {member: version for member, (_, version) in found.items()}
-        told = {member: load.lease for member, load in self._reader.loads(found).items()}
-        self._stamps = observe(self._counted(now, hold), versions, now, told)
+        lengths = {member: load.lease for member, load in self._reader.loads(found).items()}
+        self._stamps = observe(self._counted(now, hold), versions, now, lengths)
         self._looked = now
         if extra is not None:
             extra.extend(data[len(members) :])
         return now
 
     def _counted(self, now: float, hold: Hold) -> Mapping[MemberId, Stamp]:
-        """Return the stamps without the time in which nobody could have shown me a renewal.
+        """Return the stamps without the time in which no renewal could have been seen.
 
-        If my own lease did not hold all the time since I looked last (ZooKeeper was away, the
-        machine slept) others could not renew either, so all ages start anew. If it did, a long
-        pause between two looks counts half a lease. But while nobody can read the assignment
+        If my own lease did not hold all the time since I looked last (ZooKeeper was unavailable,
+        the machine slept) others could not renew either, so all ages start again. If it did, a long
+        pause between two looks counts half a lease. But while the assignment cannot be read
         nobody can renew, and ages are all that is looked at.
         """
         if not self._table.is_readable:
@@ -284,13 +284,13 @@ class Leadership:
         return later(self._stamps, max(0.0, now - self._looked - self._rules.lease / 2))
 
     def _write(self, decision: Decision, version: int) -> None:
-        """Write the assignment if I still lead and what it was judged by still holds."""
+        """Write the assignment if I still lead and the leases it was decided on are unchanged."""
         assert self._candidacy is not None  # noqa: S101 - for mypy: only a leader writes
         self._connection.multi(*assign_steps(self._tree, self._candidacy, decision, version))
         self._table.wrote(decision.assignment, version + 1)
 
     def _sweep(self, leases: Mapping[MemberId, int]) -> None:
-        """Delete what nobody needs; a lease only if it still has the version that was judged."""
+        """Delete leftovers; a lease only if it still has the version that was judged."""
         for member, version in leases.items():
             for steps in sweep_moves(self._tree, member, version):
                 with suppress(NoNodeError):
@@ -298,13 +298,13 @@ class Leadership:
 
 
 OUTDATED = (BadVersionError, NoNodeError)
-"""What the world says to a leader's write that was decided on an older state of it."""
+"""Errors of a leader's write that was decided on an older state."""
 
 
 def _registered(
     members: Iterable[MemberId], records: Mapping[MemberId, Member]
 ) -> dict[MemberId, Member]:
-    """Return all members whose node stands; what one tells may have been overwritten by anybody."""
+    """Return all members whose node exists; its content may have been overwritten by anybody."""
     return {member: records.get(member, UNKNOWN) for member in members}
 
 

@@ -33,7 +33,7 @@ class Membership:
 
     Attributes:
         view: what it owns, as far as it knows.
-        hold: from when to when its lease holds.
+        hold: the period in which its lease holds.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Membership:
         self._assignment: tuple[Assignment, int] | None = None
         self._incarnation = uuid.uuid4().hex[:12]
         self._released: dict[int, int] = {}
-        self._told: Mapping[int, int] = {}
+        self._acknowledged: Mapping[int, int] = {}
         self._record: Member | None = None
         self.id: MemberId | None = None
         self.view: View = NOTHING
@@ -68,11 +68,11 @@ class Membership:
         """Whether the session that this incarnation belongs to has ended."""
         return self._session is not None and self._connection.session != self._session
 
-    def awaits_former_self(self, name: str) -> bool:
-        """Tell whether to wait for the number of that name before joining.
+    def awaits_previous_session(self, name: str) -> bool:
+        """Return whether to wait for the number of that name before joining.
 
-        One that was killed is registered until its session ends. If it is started again at once it
-        waits for that, and gets its number back. It waits no longer: another may bear its name.
+        A member that was killed stays registered until its session ends. If it is restarted at once
+        it waits for that, and gets its number back. It waits no longer: another may have its name.
         """
         if not name or self._standing() is not None:
             return False
@@ -89,7 +89,7 @@ class Membership:
         """
         self._session = self._connection.session
         member = self._standing() or self._take_number(record)
-        if self.lost:  # the node may stand in the next session, where it would be a ghost
+        if self.lost:  # the node may exist in the next session, where it would be stale
             self._connection.delete(self._tree.member(member))
             raise SessionLost("the ZooKeeper session ended while joining")
         self._record, self.id = record, member
@@ -100,10 +100,10 @@ class Membership:
     def renew(self, load: Load) -> None:
         """Renew the lease by a quorum write that proves the view of the assignment current.
 
-        The lease counts from before the sending: its reply may have been on its way for long.
+        The lease counts from before the request was sent, because the reply may take long.
 
-        If nobody can read the assignment nothing is renewed, and the lease runs on to its end too:
-        whoever wrote that may have written over a table that we do not know.
+        If the assignment is unreadable nothing is renewed, and the lease runs on to its end: the
+        unreadable one may have replaced a table that we have not seen.
 
         Raises:
             SessionLost: the member's node is gone; another incarnation must join.
@@ -133,19 +133,19 @@ class Membership:
         self._read_assignment()
 
     def release(self, slots: Mapping[int, int]) -> None:
-        """Remember slots as given up, by epoch, once nothing is done for them any more."""
+        """Remember slots as given up, by epoch, once all work for them has ended."""
         self._released.update(slots)
         self._show()
 
     def acknowledge(self) -> None:
-        """Tell the leader what was given up, if it was not told yet."""
-        if self._released != self._told:
-            told = dict(self._released)
-            self._connection.multi(*acknowledge_steps(self._tree, self._me(), told))
-            self._told = told
+        """Write the releases for the leader, unless they are written already."""
+        if self._released != self._acknowledged:
+            released = dict(self._released)
+            self._connection.multi(*acknowledge_steps(self._tree, self._me(), released))
+            self._acknowledged = released
 
     def drain(self) -> None:
-        """Ask for all slots to be moved away."""
+        """Request that all slots are moved away."""
         if self._record is not None and not self._record.draining:
             self._connection.multi(*drain_steps(self._tree, self._me(), self._record))
             self._record = replace(self._record, draining=True)
@@ -169,11 +169,11 @@ class Membership:
         return self.id
 
     def _standing(self) -> MemberId | None:
-        """Return what an earlier attempt registered whose reply was lost."""
+        """Return the registration of an earlier attempt whose reply was lost."""
         return self._id_allocator.standing(self._incarnation)
 
     def _take_number(self, record: Member) -> MemberId:
-        """Take a number and create the nodes, all or none."""
+        """Take a number and create the nodes, all or nothing."""
         load = Load(lease=self._rules.lease)
 
         def steps(member: MemberId) -> list[Step]:
@@ -182,9 +182,9 @@ class Membership:
         return self._id_allocator.take(record.name, self._incarnation, steps)
 
     def _read_assignment(self) -> tuple[Assignment, int] | None:
-        """Return the assignment that stands there, None if nobody can read it.
+        """Return the current assignment, None if it cannot be read.
 
-        Then we keep to the last one that we could read for as long as our lease holds.
+        Then the last readable one applies as long as our lease holds.
         """
         data, version = self._connection.get(self._tree.assignment, self._on_assignment)
         table = self._table.take(data, version)

@@ -1,4 +1,4 @@
-"""Meta record: what a cluster is born with."""
+"""Meta record: the values that a cluster is created with."""
 
 from pyspider_zk.cluster.records import Assignment, Meta, check_meta
 from pyspider_zk.cluster.tree import Tree
@@ -8,10 +8,10 @@ from pyspider_zk.zookeeper.errors import BadVersionError, NodeExistsError
 
 
 def ensure_cluster(connection: Connection, tree: Tree, mine: Meta) -> None:
-    """Found the cluster if it is not there, or make sure that we belong to it.
+    """Create the cluster if it does not exist, or check that we belong to it.
 
-    A table that somebody deleted is founded as one that nobody can read, for members may hold
-    slots by it; the leader writes it anew when that is safe.
+    A table that somebody deleted is created as an unreadable one, because members may own
+    slots by it; the leader rewrites it when that is safe.
 
     Raises:
         Mismatch: the cluster has another protocol or slot count.
@@ -21,13 +21,13 @@ def ensure_cluster(connection: Connection, tree: Tree, mine: Meta) -> None:
     vacant = Assignment.vacant(mine.slots).encode()
     connection.ensure([tree.assignment], b"" if connection.children(tree.leases) else vacant)
     if tree.meta in connection.unreadable.mapping():
-        _mend_meta(connection, tree, mine)
+        _repair_meta(connection, tree, mine)
 
 
 def ensure_meta(connection: Connection, tree: Tree, mine: Meta) -> Meta:
-    """Found the cluster, or make sure that it was founded with the same values.
+    """Create the cluster, or check that it was created with the same values.
 
-    Values that nobody can read are passed over: a process that runs knows what it runs with.
+    Unreadable values are skipped: a running process knows its own.
 
     Raises:
         Mismatch: the cluster has another protocol or slot count.
@@ -50,8 +50,8 @@ def ensure_meta(connection: Connection, tree: Tree, mine: Meta) -> Meta:
     return mine
 
 
-def _mend_meta(connection: Connection, tree: Tree, mine: Meta) -> None:
-    """Write the values anew that nobody can read, if the assignment proves them to be mine.
+def _repair_meta(connection: Connection, tree: Tree, mine: Meta) -> None:
+    """Rewrite unreadable values, if the assignment proves that they were mine.
 
     Raises:
         Mismatch: the assignment has another number of slots.
@@ -69,4 +69,4 @@ def _mend_meta(connection: Connection, tree: Tree, mine: Meta) -> None:
     try:
         connection.set(tree.meta, mine.encode(), meta[1])
     except BadVersionError:
-        return  # another did
+        return  # another process did

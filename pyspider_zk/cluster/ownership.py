@@ -26,11 +26,11 @@ class Ownership(Protocol):
 
     @property
     def connection(self) -> Connection | None:
-        """The connection to ZooKeeper; None: there is none here."""
+        """The connection to ZooKeeper; None: there is none."""
 
     @property
     def path(self) -> str | None:
-        """The member's ephemeral znode, None while it is no member."""
+        """The member's ephemeral znode, None while it is not a member."""
 
     def start(self) -> None:
         """Join."""
@@ -39,16 +39,16 @@ class Ownership(Protocol):
         """Leave; all slots are free at once."""
 
     def open(self, slot: int, epoch: int) -> bool:
-        """Tell whether an effect on a slot is allowed at this moment."""
+        """Return whether an effect on a slot is allowed at this moment."""
 
     def beat(self) -> None:
         """Show that the scheduling loop runs."""
 
     def released(self, slots: Mapping[int, int]) -> None:
-        """Tell that slots were given up."""
+        """Report slots that were given up."""
 
     def drain(self) -> None:
-        """Ask for all slots to be moved away."""
+        """Request that all slots are moved away."""
 
     def cluster(self) -> Cluster:
         """Read the whole cluster."""

@@ -1,7 +1,7 @@
 """Phases of a slot between two owners, and what moves it on.
 
-``TRANSITIONS`` is the whole of it: the leader's decisions go by this table, and the drawing in
-``docs/internals`` is made from it. What it does not contain cannot happen.
+``TRANSITIONS`` is complete: the leader's decisions follow this table, and the drawing in
+``docs/internals`` is generated from it. A transition that it does not contain cannot happen.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 
 class Phase(StrEnum):
-    """Where a slot stands between two owners."""
+    """Phase of a slot between two owners."""
 
     VACANT = "vacant"
     OWNED = "owned"
@@ -18,7 +18,7 @@ class Phase(StrEnum):
 
 
 class Trigger(StrEnum):
-    """What the leader concludes about a slot; the values are what the drawing says."""
+    """The leader's conclusion about a slot; the values are the labels of the drawing."""
 
     PLACED = "a member is there: grant"
     ASKED = "another should have it: ask to release"

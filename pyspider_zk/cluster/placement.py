@@ -1,9 +1,9 @@
 """Placement of slots on members: sticky and weighted.
 
 What can stay stays. Slots without an owner go to the lightest member, heaviest slot first. Then
-slots move from heavy to light members while a move makes the load more even than the tolerance
-asks. Slots that hold no project weigh nothing; their number is evened out apart from the
-others, so that moving them never costs a busy slot its owner.
+slots move from heavy to light members as long as a move evens out the load by more than the
+tolerance. Slots without projects have no weight; their number is evened out separately, so that
+moving them never costs a busy slot its owner.
 """
 
 from collections import defaultdict
@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from pyspider_zk.groups.ids import MemberId
 
-TOLERANCE = 0.02  # of the mean load; below it a move costs more than it mends
+TOLERANCE = 0.02  # of the mean load; below it a move costs more than it gains
 EMPTY_TOLERANCE = 0.05  # empty slots come and go with every project that starts or stops
 
 
@@ -24,10 +24,10 @@ def place(
     """Return the owner that each slot should have.
 
     Args:
-        owners: the present owner of each slot; one that is not among the members counts as none.
+        owners: the current owner of each slot; one that is not a member counts as none.
         members: who may own slots; at least one.
         weights: active projects of the slots that have any.
-        moves: how many slots may be taken from a present owner at once.
+        moves: how many slots may be taken from their current owners at once.
 
     Raises:
         ValueError: there is no member.
@@ -94,7 +94,7 @@ def _best_move(
     weights: Mapping[int, int],
     allowed: float,
 ) -> tuple[int, MemberId, MemberId] | None:
-    """Return the slot, giver and taker that even the load most, from the heaviest giver able."""
+    """Return slot, giver and taker of the best move, from the heaviest giver that has one."""
     taker = min(load, key=lambda member: load[member])
     for giver in sorted(load, key=lambda member: -load[member]):
         gap = load[giver] - load[taker]

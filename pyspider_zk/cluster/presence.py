@@ -16,12 +16,12 @@ logger = logging.getLogger(__name__)
 
 
 class Presence:
-    """Keeps one component's ephemeral node standing while the ``with`` block runs.
+    """Context manager that keeps one component's ephemeral node in existence.
 
-    Presence is information, nothing depends on it: a component works on while ZooKeeper is away
-    and registers again when the session is another one.
+    Presence is only information: a component works on while ZooKeeper is unavailable, and
+    registers again in the next session.
 
-    Threads: a daemon thread of its own looks after the node.
+    Threads: a daemon thread of its own maintains the node.
     """
 
     def __init__(self, settings: Settings, kind: ComponentKind, record: Component) -> None:
@@ -35,11 +35,11 @@ class Presence:
 
     @property
     def connection(self) -> Connection:
-        """The connection, for whoever else in this process needs to read."""
+        """The connection, for other readers in this process."""
         return self._connection
 
     def __enter__(self) -> Self:
-        """Connect, make sure of the cluster's values, register.
+        """Connect, check the cluster's values, register.
 
         Raises:
             Unavailable: no ZooKeeper at the addresses.

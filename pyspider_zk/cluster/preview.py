@@ -12,7 +12,7 @@ NEWCOMER = "newcomer"  # the incarnation of a member that does not exist
 
 
 class SlotMove(NamedTuple):
-    """A slot that would change hands."""
+    """A slot that would change its owner."""
 
     slot: int
     source: MemberId | None
@@ -22,9 +22,9 @@ class SlotMove(NamedTuple):
 def preview(
     cluster: Cluster, weights: Mapping[int, int], joins: int = 0, leaves: Collection[int] = ()
 ) -> list[SlotMove]:
-    """Return which slots would move; a dry run, and in one go what the leader does in steps.
+    """Return which slots would move: a dry run of all the leader's steps at once.
 
-    What moves at this moment counts as arrived. The members are taken to be alive.
+    Slots that are moving count as moved. All members count as alive.
 
     Args:
         weights: active projects of the slots that have any.

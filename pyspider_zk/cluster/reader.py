@@ -1,4 +1,4 @@
-"""Reader of znodes that anybody may have written: what cannot be read is passed over."""
+"""Reader of znodes that anybody may have written: what cannot be read is skipped."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
@@ -17,7 +17,7 @@ Found = tuple[bytes, int]
 
 
 class Reader:
-    """Parser of what stands in ZooKeeper; notes what is passed over, by path.
+    """Parser of the state in ZooKeeper; records the paths that it skips.
 
     Threads: any; nothing blocks.
     """
@@ -30,7 +30,7 @@ class Reader:
     def value(
         self, path: str, found: Found | None, decode: Callable[[bytes], Value]
     ) -> Value | None:
-        """Return what a znode says, None if it is missing or nobody can read it."""
+        """Return a znode's value, None if it is missing or unreadable."""
         try:
             value = None if found is None else decode(found[0])
         except BadMessage as error:
@@ -40,15 +40,15 @@ class Reader:
         return value
 
     def members(self, parent: str, names: Iterable[str]) -> list[MemberId]:
-        """Return the members that znodes are named after; other names are passed over."""
+        """Return the members that znodes are named after; other names are skipped."""
         return list(self._parsed(parent, names, MemberId.parse).values())
 
     def candidates(self, names: Iterable[str]) -> list[str]:
-        """Return the election nodes that are some; other names are passed over."""
+        """Return the valid election nodes; other names are skipped."""
         return list(self._parsed(self._tree.election, names, candidate_of))
 
     def loads(self, found: Mapping[MemberId, Found | None]) -> dict[MemberId, Load]:
-        """Return what the leases say that can be read."""
+        """Return the loads in the readable leases."""
         loads = {
             member: self.value(self._tree.lease(member), lease, Load.decode)
             for member, lease in found.items()
@@ -56,7 +56,7 @@ class Reader:
         return {member: load for member, load in loads.items() if load is not None}
 
     def records(self, found: Mapping[MemberId, Found | None]) -> dict[MemberId, Member]:
-        """Return what members tell of themselves, where it can be read."""
+        """Return the readable member records."""
         records = {
             member: self.value(self._tree.member(member), data, Member.decode)
             for member, data in found.items()
@@ -64,12 +64,12 @@ class Reader:
         return {member: record for member, record in records.items() if record is not None}
 
     def acks(self, found: Mapping[MemberId, Found | None]) -> dict[MemberId, dict[int, int]]:
-        """Return what members have released, where it can be read."""
+        """Return the readable releases."""
         acks = {
             member: self.value(self._tree.ack(member), data, decode_acks)
             for member, data in found.items()
         }
-        return {member: told for member, told in acks.items() if told is not None}
+        return {member: slots for member, slots in acks.items() if slots is not None}
 
     def _parsed(
         self, parent: str, names: Iterable[str], parse: Callable[[str], Value]
@@ -87,12 +87,12 @@ class Reader:
 
 
 class Table:
-    """The assignment as this process reads it; remembers the last one that could be read.
+    """The assignment as this process reads it; remembers the last readable one.
 
     Attributes:
-        known: that one, and the newest version that is known to stand for it: its own, or that of
-            a write right after it which nobody can read.
-        is_readable: whether the newest can be read.
+        known: that table, and the newest version at which it is known to hold: its own, or that
+            of an unreadable write right after it.
+        is_readable: whether the newest table can be read.
 
     Threads: one thread calls the methods.
     """
@@ -105,7 +105,7 @@ class Table:
         self.is_readable = True
 
     def take(self, data: bytes, version: int) -> Assignment | None:
-        """Return the table that stands there, None if nobody can read it."""
+        """Return the current table, None if it cannot be read."""
         try:
             table = Assignment.decode(data, self.slots)
         except BadMessage as error:
@@ -118,7 +118,7 @@ class Table:
         return table
 
     def wrote(self, table: Assignment, version: int) -> None:
-        """Remember a table that stands at a version."""
+        """Remember a table and its version."""
         self._unreadable.forget(self._path)
         self.known, self.is_readable = (table, version), True
 
@@ -126,7 +126,7 @@ class Table:
 def read_members(
     connection: Connection, tree: Tree, reader: Reader, watch: Watch | None = None
 ) -> dict[MemberId, Member]:
-    """Return the members whose ephemeral node stands and can be read."""
+    """Return the members whose ephemeral node exists and can be read."""
     members = reader.members(tree.members, connection.children(tree.members, watch))
     found = connection.find_all([tree.member(member) for member in members])
     return reader.records(dict(zip(members, found, strict=True)))

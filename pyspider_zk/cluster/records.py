@@ -29,7 +29,7 @@ class ComponentKind(StrEnum):
 
 @dataclass(frozen=True)
 class Meta(Record):
-    """What every process of a cluster must agree on for ever."""
+    """What every process of a cluster must agree on forever."""
 
     slots: int
     protocol: int = PROTOCOL
@@ -39,7 +39,7 @@ class Meta(Record):
         """Read the bytes of the znode.
 
         Raises:
-            BadMessage: they are no such record, or no cluster has so many slots.
+            BadMessage: they are no such record, or no cluster has that many slots.
         """
         found = codec.decode(cls, data)
         if not 1 <= found.slots <= MOST_SLOTS:
@@ -49,10 +49,10 @@ class Meta(Record):
 
 @dataclass(frozen=True)
 class Member(Record):
-    """A scheduler that joined, as its znode tells.
+    """A scheduler that joined, as its znode describes it.
 
     Attributes:
-        address: ``host:port`` of its XML-RPC; if it speaks TLS, with ``https://`` before it.
+        address: ``host:port`` of its XML-RPC, after ``https://`` if it uses TLS.
         started: seconds since the epoch.
         draining: its slots are moving away; it gets none.
     """
@@ -79,7 +79,7 @@ class Component(Record):
 
 @dataclass(frozen=True)
 class Load(Record):
-    """What a member carries, told with each renewal of its lease.
+    """Load of a member, reported with each renewal of its lease.
 
     Attributes:
         projects: how many it has in memory.
@@ -87,9 +87,9 @@ class Load(Record):
         tasks_per_s: status packs that it applied per second, over the last seconds.
         cpu: share of one processor that its process used meanwhile.
         quarantined: how many of its projects are in quarantine.
-        away: names of the databases that do not answer it.
-        lease: how long its lease lasts from the sending of a renewal, in seconds; whoever judges it
-            goes by this. 0: not told.
+        away: names of the databases that do not answer this member.
+        lease: seconds that its lease lasts from the sending of a renewal; others judge the member
+            by this. 0: unknown.
     """
 
     projects: int = 0
@@ -105,9 +105,9 @@ class Slot(NamedTuple):
     """One row of the assignment.
 
     Attributes:
-        owner: who schedules the slot's projects; None only before the first grant.
+        owner: the member that schedules the slot's projects; None only before the first grant.
         epoch: grows by one with every grant.
-        next: who gets the slot once the owner has released it; None while it stays.
+        next: the member that gets the slot once the owner has released it; None while it stays.
     """
 
     owner: MemberId | None = None
@@ -116,7 +116,7 @@ class Slot(NamedTuple):
 
     @property
     def phase(self) -> Phase:
-        """Derive the phase from who is named."""
+        """Derive the phase from owner and next owner."""
         if self.owner is None:
             return Phase.VACANT
         return Phase.OWNED if self.next is None else Phase.RELEASING
@@ -140,7 +140,7 @@ class Assignment:
         return cls(0, (Slot(),) * slots)
 
     def owned_by(self, member: MemberId) -> dict[int, int]:
-        """Return the slots that a member is to serve, with their epochs."""
+        """Return the slots that a member must serve, with their epochs."""
         return {
             number: slot.epoch
             for number, slot in enumerate(self.slots)
@@ -148,7 +148,7 @@ class Assignment:
         }
 
     def releasing_by(self, member: MemberId) -> dict[int, int]:
-        """Return the slots that a member is to give up, with their epochs."""
+        """Return the slots that a member must give up, with their epochs."""
         return {
             number: slot.epoch
             for number, slot in enumerate(self.slots)
@@ -172,7 +172,7 @@ class Assignment:
             slots: how many rows it must have; None: any number that a cluster may have.
 
         Raises:
-            BadMessage: they are no table, or one of another cluster.
+            BadMessage: they are not a table, or one of another cluster.
         """
         table = codec.decode(_Table, data)
         names = [*map(MemberId.parse, table.members), None]
@@ -217,7 +217,7 @@ def decode_acks(data: bytes) -> dict[int, int]:
 
 
 def decode_scale(data: bytes) -> int:
-    """Read the number of schedulers that was asked for.
+    """Read the number of schedulers that was requested.
 
     Raises:
         BadMessage: it is none.
@@ -230,11 +230,11 @@ def decode_scale(data: bytes) -> int:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Everything that stands in ZooKeeper about a cluster at one moment (nearly).
+    """Everything in ZooKeeper about a cluster at one moment (almost).
 
     Attributes:
         renewals: the version of each member's lease, which grows by one with every renewal.
-        unreadable: znodes that were passed over, by path, with what is wrong with each.
+        unreadable: the reason for each skipped znode, by path.
     """
 
     meta: Meta
@@ -247,7 +247,7 @@ class Cluster:
     unreadable: Mapping[str, str] = field(default_factory=dict)
 
     def slot_counts(self) -> dict[MemberId, int]:
-        """Return how many slots each owner has, those that left without a successor included."""
+        """Return how many slots each owner has, including owners that have left."""
         counts = dict.fromkeys(self.members, 0)
         for slot in self.assignment.slots:
             if slot.owner is not None:
@@ -255,21 +255,21 @@ class Cluster:
         return counts
 
     def load(self, member: MemberId) -> Load:
-        """Return what a member told that it carries; nothing if it did not tell yet."""
+        """Return the load that a member reported; an empty one before its first report."""
         return self.loads.get(member, Load())
 
     def owner(self, slot: int) -> MemberId | None:
-        """Return the running member that has a slot, if there is one just now."""
+        """Return the running member that has a slot, if there is one at the moment."""
         owner = self.assignment.slots[slot].owner
         return owner if owner in self.members else None
 
     def lease_of(self, member: MemberId, default: float) -> float:
-        """Return how long a member's lease lasts, in seconds; the default if it does not tell."""
+        """Return how long a member's lease lasts, in seconds; the default if it is unknown."""
         load = self.loads.get(member)
         return load.lease if load is not None and load.lease > 0 else default
 
     def owner_of(self, project: str) -> Member | None:
-        """Return the running member that schedules a project, if there is one just now."""
+        """Return the running member that schedules a project, if there is one at the moment."""
         owner = self.owner(slot_of(project, self.meta.slots))
         return self.members[owner] if owner else None
 
@@ -310,7 +310,7 @@ class Cluster:
 
 
 def check_meta(found: Meta, mine: Meta, root: str) -> str | None:
-    """Return what to tell a process whose values are not the cluster's, or None."""
+    """Return the message for a process whose values are not the cluster's, or None."""
     if found == mine:
         return None
     if found.protocol != mine.protocol:

@@ -1,4 +1,4 @@
-"""Repair of an assignment that nobody can read."""
+"""Repair of an unreadable assignment."""
 
 from collections.abc import Iterable
 
@@ -14,10 +14,10 @@ def repaired(
     now: float,
     rules: Rules,
 ) -> Assignment | None:
-    """Return the table to write over one that cannot be read, None as long as none is safe.
+    """Return the table to replace an unreadable one, None as long as no table is safe.
 
-    If the last table that could be read is known to be the last that was written, it goes on: all
-    fences that are open stand in it. If it is not known, somebody may hold slots by a table that
+    If the last readable table is known to be the last that was written, it continues: all
+    open fences are in it. If it is not known, somebody may hold slots by a table that
     nobody remembers. But no lease can be renewed against a table that its member cannot read. So
     all leases come to their end, and then nobody holds anything. One of version 0 was never
     renewed: its fence was never open.

@@ -2,12 +2,12 @@
 
 The member's side is the lease and the fence. A renewal that is sent at ``t0`` and succeeds proves
 that the member's view of the assignment was current after ``t0``; its lease ends at ``t0 + lease``
-on the member's clock. The fence shuts ``budget`` seconds earlier, for an effect takes time too.
+on the member's clock. The fence closes ``budget`` seconds earlier, since an effect takes time too.
 
 The leader's side is ``decide``. It gives away a slot only if its owner released it, left, or has
 not renewed its lease for longer than that lease can last on any clock within the drift; how long
-it lasts stands in the lease, for members may be set up differently. It is a
-pure function of what stands in ZooKeeper and of the leader's stamps: a new leader just goes on.
+it lasts is part of the lease, because members may have different settings. It is a pure function
+of the state in ZooKeeper and of the leader's stamps: a new leader just continues.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,21 +22,21 @@ from pyspider_zk.errors import BadMessage
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.limits import LONGEST_LEASE
 
-MOST_DIGITS = 10  # of the number that ZooKeeper puts behind a name
+MOST_DIGITS = 10  # of the number that ZooKeeper appends to a name
 
 
 @dataclass(frozen=True)
 class Rules:
-    """The times, in seconds, and bounds of the protocol.
+    """Times, in seconds, and bounds of the protocol.
 
     Attributes:
         lease: how long a renewal lasts on the member's clock; ``LONGEST_LEASE`` at most.
         drift: how much faster the leader's clock may run than a member's, as a fraction.
-        margin: what comes on top for the leader's own reading to be scheduled.
-        budget: how long an effect may take that the fence let through.
-        moves: how many slots may be between two owners at once.
-        await_members: how many eligible members the first grant of a newborn cluster waits for,
-            so that the first to come does not get everything only to release most of it.
+        margin: additional time for the leader's own reading to be scheduled.
+        budget: how long an effect may take that the fence allowed.
+        moves: how many slots may be moving at once.
+        await_members: how many eligible members the first grant of a new cluster waits for,
+            so that the first member does not get everything only to release most of it.
     """
 
     lease: float = 4.0
@@ -57,7 +57,7 @@ class Rules:
         return self.lease * (1 + self.drift) + self.margin
 
     def of(self, lease: float) -> "Rules":
-        """Return the rules to judge a member by whose lease lasts so long; 0: as mine does."""
+        """Return the rules for judging a member with that lease; 0: the same as mine."""
         return self if lease in (0.0, self.lease) else replace(self, lease=lease)
 
 
@@ -65,7 +65,7 @@ class Stamp(NamedTuple):
     """A lease version and when the leader first saw it, on the leader's clock.
 
     Attributes:
-        lease: how long that lease lasts, as its member says; 0: as long as the judge's own.
+        lease: how long that lease lasts, as its member says; 0: as long as the leader's own.
     """
 
     version: int
@@ -74,14 +74,14 @@ class Stamp(NamedTuple):
 
 
 class Hold(NamedTuple):
-    """From when to when a member's own lease holds without a gap, on its clock."""
+    """Period in which a member's own lease holds without a gap, on its clock."""
 
     since: float = float("inf")
     until: float = float("-inf")
 
 
 def later(stamps: Mapping[MemberId, Stamp], seconds: float) -> dict[MemberId, Stamp]:
-    """Return the stamps as if all were taken so much later: time that does not count."""
+    """Return the stamps as if all were taken later, by a time that does not count."""
     return {
         member: stamp._replace(first_seen=stamp.first_seen + seconds)
         for member, stamp in stamps.items()
@@ -92,24 +92,24 @@ def observe(
     stamps: Mapping[MemberId, Stamp],
     versions: Mapping[MemberId, int],
     now: float,
-    told: Mapping[MemberId, float],
+    lengths: Mapping[MemberId, float],
 ) -> dict[MemberId, Stamp]:
-    """Return the stamps after a look at the leases: a version seen before keeps its time.
+    """Return the stamps after a reading of the leases: a version seen before keeps its time.
 
-    A member has one length of lease all its life. If it cannot be read just now, what was known of
-    it counts, or else the longest that there may be.
+    A member has one length of lease all its life. If it cannot be read now, its last known
+    length counts, or else the longest possible one.
 
     Args:
-        told: how long each lease lasts; those that cannot be read are missing, or 0.
+        lengths: how long each lease lasts; unreadable ones are missing, or 0.
     """
     return {
-        member: _stamp(stamps.get(member), version, now, told.get(member, 0.0))
+        member: _stamp(stamps.get(member), version, now, lengths.get(member, 0.0))
         for member, version in versions.items()
     }
 
 
-def _stamp(known: Stamp | None, version: int, now: float, told: float) -> Stamp:
-    length = told if told > 0 else (known.lease if known else 0.0)
+def _stamp(known: Stamp | None, version: int, now: float, lengths: float) -> Stamp:
+    length = lengths if lengths > 0 else (known.lease if known else 0.0)
     lease = min(length or LONGEST_LEASE, LONGEST_LEASE)
     if known is not None and known.version == version:
         return known._replace(lease=lease)
@@ -117,7 +117,7 @@ def _stamp(known: Stamp | None, version: int, now: float, told: float) -> Stamp:
 
 
 class Liveness(StrEnum):
-    """What the leader may conclude about a member from its lease."""
+    """The leader's conclusion about a member from its lease."""
 
     ALIVE = "alive"
     DEAD = "dead"
@@ -140,10 +140,10 @@ def next_death(stamps: Iterable[Stamp], now: float, rules: Rules) -> float:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All that ``decide`` looks at.
+    """Everything that ``decide`` depends on.
 
     Attributes:
-        members: those whose ephemeral node stands.
+        members: those whose ephemeral node exists.
         stamps: the leases; a member without one has left: it closed its fence before it deleted
             its lease.
         acks: slots released, by member, with the epoch they were released at.
@@ -165,7 +165,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Decision:
-    """The next assignment and what the write of it must check.
+    """The next assignment, and what its write must check.
 
     Attributes:
         checks: lease versions of members that were judged dead and lose slots. Without this
@@ -212,7 +212,7 @@ def eligible(snapshot: Snapshot, rules: Rules) -> set[MemberId]:
 
 
 def leftovers(snapshot: Snapshot, rules: Rules) -> dict[MemberId, int]:
-    """Return the members whose lease and acks nobody needs any more, with the lease's version.
+    """Return the members whose lease and acks are no longer needed, with the lease's version.
 
     The deletion must check that version: without a lease, slots are free at once. A leader that
     read the lease long ago may not know that its member renewed since and was granted a slot.
@@ -228,7 +228,7 @@ def leftovers(snapshot: Snapshot, rules: Rules) -> dict[MemberId, int]:
 
 
 def _freed_by(number: int, slot: Slot, snapshot: Snapshot, rules: Rules) -> Trigger | None:
-    """Return why nobody can hold the slot; None while its owner may."""
+    """Return why nobody can hold the slot; None while its owner may hold it."""
     if slot.owner is None:
         return Trigger.PLACED
     if slot.next and snapshot.acks.get(slot.owner, {}).get(number) == slot.epoch:
@@ -240,7 +240,7 @@ _ENDED = {Liveness.ALIVE: None, Liveness.DEAD: Trigger.DIED, Liveness.GONE: Trig
 
 
 def _settled(slot: Slot, freed: Trigger | None) -> MemberId | None:
-    """Return who has, or was promised, the slot."""
+    """Return the member that has the slot or will get it."""
     if slot.next is not None:
         return slot.next
     return None if freed else slot.owner
@@ -249,8 +249,8 @@ def _settled(slot: Slot, freed: Trigger | None) -> MemberId | None:
 def _next_row(slot: Slot, freed: Trigger | None, target: MemberId) -> Slot:
     """Return the row after this decision.
 
-    A release that was asked for is never called back: the owner may have done it already. If the
-    one that was to get the slot is gone, another is named.
+    A release that was requested is never revoked: the owner may have done it already. If the
+    next owner is gone, another is named.
     """
     if freed is None and target == slot.owner:
         return slot
@@ -260,7 +260,7 @@ def _next_row(slot: Slot, freed: Trigger | None, target: MemberId) -> Slot:
 
 
 def line_of(candidates: Iterable[str]) -> list[str]:
-    """Return the election nodes in line: the one with the lowest sequence number leads.
+    """Return the election nodes in the queue: the one with the lowest sequence number leads.
 
     Raises:
         BadMessage: one is no election node.
@@ -277,7 +277,7 @@ def candidate_of(name: str) -> MemberId:
     """Return the member that an election node belongs to.
 
     Raises:
-        BadMessage: it is no election node.
+        BadMessage: it is not an election node.
     """
     _place_of(name)
     return MemberId.parse(name.rpartition("-")[0])
@@ -297,7 +297,7 @@ class View:
     Attributes:
         owned: slots to serve, with their epochs.
         releasing: slots to give up, with their epochs.
-        lease_until: the fence is shut from then on, on the member's clock.
+        lease_until: the fence is closed from then on, on the member's clock.
     """
 
     owned: Mapping[int, int]
@@ -305,7 +305,7 @@ class View:
     lease_until: float = float("-inf")
 
     def open(self, slot: int, epoch: int, now: float) -> bool:
-        """Tell whether an effect on a slot is allowed now."""
+        """Return whether an effect on a slot is allowed now."""
         held = self.owned.get(slot) == epoch or self.releasing.get(slot) == epoch
         return held and now < self.lease_until
 
@@ -320,9 +320,9 @@ NOTHING = View({}, {})
 def still_released(
     assignment: Assignment, member: MemberId, released: Mapping[int, int]
 ) -> dict[int, int]:
-    """Return the releases that are still to be told: those asked for, at the present epoch.
+    """Return the releases to report: the requested ones, at the current epoch.
 
-    A release that nobody asked for is forgotten: the leader would never look for it.
+    A release that nobody requested is forgotten: the leader would never read it.
     """
     return dict(released.items() & assignment.releasing_by(member).items())
 

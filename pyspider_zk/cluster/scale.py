@@ -8,7 +8,7 @@ from pyspider_zk.zookeeper.connection import Connection
 
 
 class ScaleNode:
-    """The znode through which ``pyspider-zk scale`` speaks to a running ``up``.
+    """The znode through which ``pyspider-zk scale`` controls a running ``up``.
 
     Threads: any; calls block for some seconds at most and raise ``Unavailable``.
     """
@@ -30,7 +30,7 @@ class ScaleNode:
         self._connection.stop()
 
     def get(self) -> int | None:
-        """Return the number asked for, None if nobody asked for one that can be read."""
+        """Return the requested number, None without a readable request."""
         found = self._connection.find(self._path)
         try:
             number = None if found is None else decode_scale(found[0])
@@ -41,7 +41,7 @@ class ScaleNode:
         return number
 
     def set(self, schedulers: int) -> None:
-        """Ask for a number of schedulers."""
+        """Request a number of schedulers."""
         data = str(schedulers).encode()
         self._connection.ensure([self._path], data)
         self._connection.set(self._path, data)

@@ -1,7 +1,6 @@
-"""Transactions by which ownership changes, as lists of steps: all are done, or none.
+"""Transactions that change ownership, as lists of steps: all are done, or none.
 
-Each checks what it was decided on. So what was decided long ago, or by one who does not know what
-has happened since, is refused.
+Each checks the state that it was decided on, so a decision on an outdated state is refused.
 """
 
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ from pyspider_zk.zookeeper.steps import Check, Create, Delete, Step, Write
 
 
 def join_steps(tree: Tree, member: MemberId, record: Member, load: Load) -> list[Step]:
-    """Make a member's znodes; it owns nothing until it is granted."""
+    """Create a member's znodes; it owns nothing until slots are granted."""
     return [
         Create(tree.member(member), record.encode(), ephemeral=True),
         Create(tree.lease(member), load.encode()),
@@ -29,43 +28,43 @@ def renew_steps(
     """Renew a lease, if the member is registered and its view of the assignment is current.
 
     Args:
-        version: of the assignment that the member goes by.
-        load: what the member tells; its ``lease`` is how long the lease lasts.
-        released: told again, for anybody may have overwritten it.
+        version: of the assignment that the member knows.
+        load: of the member; its ``lease`` is how long the lease lasts.
+        released: written again, because anybody may have overwritten it.
     """
-    told = acknowledge_steps(tree, member, released) if released else []
+    releases = acknowledge_steps(tree, member, released) if released else []
     return [
         Check(tree.member(member)),
         Check(tree.assignment, version),
         Write(tree.lease(member), load.encode()),
-        *told,
+        *releases,
     ]
 
 
 def acknowledge_steps(tree: Tree, member: MemberId, released: Mapping[int, int]) -> list[Step]:
-    """Tell the leader which slots a member has given up, at which epochs."""
+    """Write for the leader which slots a member has given up, at which epochs."""
     return [Write(tree.ack(member), encode_acks(released))]
 
 
 def drain_steps(tree: Tree, member: MemberId, record: Member) -> list[Step]:
-    """Ask for all slots of a member to be moved away."""
+    """Request that all slots of a member are moved away."""
     return [Write(tree.member(member), replace(record, draining=True).encode())]
 
 
 def leave_steps(tree: Tree, member: MemberId) -> list[Step]:
-    """Delete a member's lease, which frees its slots at once, and all else that it made.
+    """Delete a member's lease, which frees its slots at once, and its other znodes.
 
-    Its fence must have been shut for good before.
+    Its fence must have been closed for good before.
     """
     return [Delete(tree.lease(member)), Delete(tree.ack(member)), Delete(tree.member(member))]
 
 
 def assign_steps(tree: Tree, candidacy: str, decision: Decision, version: int) -> list[Step]:
-    """Write the assignment, if its writer still leads and what it was judged by still holds.
+    """Write the assignment, if its writer still leads and the judged leases are unchanged.
 
     Args:
         candidacy: of the writer.
-        version: of the assignment that was decided on; 0 is a version too.
+        version: of the assignment that was decided on; 0 is a version, too.
     """
     judged = (Check(tree.lease(member), lease) for member, lease in decision.checks.items())
     return [
@@ -76,7 +75,7 @@ def assign_steps(tree: Tree, candidacy: str, decision: Decision, version: int) -
 
 
 def depose_steps(tree: Tree, candidacy: str, member: MemberId, stamp: Stamp | None) -> list[Step]:
-    """Take a candidacy away, unless its member has renewed its lease meanwhile.
+    """Delete a candidacy, unless its member has renewed its lease meanwhile.
 
     Args:
         stamp: of the lease that was judged; None if the member had none.
@@ -86,9 +85,9 @@ def depose_steps(tree: Tree, candidacy: str, member: MemberId, stamp: Stamp | No
 
 
 def sweep_moves(tree: Tree, member: MemberId, version: int) -> list[list[Step]]:
-    """Delete what nobody needs of a member, one by one; either may be gone already.
+    """Delete the leftovers of a member, one by one; either may be gone already.
 
-    The lease comes last, for it is by the lease that leftovers are found.
+    The lease comes last, because leftovers are found by it.
 
     Args:
         version: of the lease that was judged; one that was renewed since stays.

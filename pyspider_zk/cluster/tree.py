@@ -11,7 +11,7 @@ class Tree:
 
     @property
     def meta(self) -> str:
-        """Protocol and slot count, fixed at the cluster's birth."""
+        """Protocol and slot count, fixed when the cluster is created."""
         return f"{self.root}/meta"
 
     @property
@@ -85,5 +85,5 @@ class Tree:
 
     @property
     def events(self) -> str:
-        """Parent of the events; its data is what the leader has told already."""
+        """Parent of the events; its data is the checkpoint of the leader's events."""
         return f"{self.root}/events"

@@ -38,7 +38,7 @@ def reachable(settings: Settings, port: int, bound: str = "") -> str:
 
 
 def is_out_of_reach(settings: Settings, bound: str) -> bool:
-    """Tell whether a process listens on loopback though its ZooKeeper is on another machine."""
+    """Return whether a process listens on loopback though its ZooKeeper is on another machine."""
     if settings.advertise or not is_loopback(bound):
         return False
     return not is_loopback(local_address(settings.hosts))

@@ -75,7 +75,7 @@ def current_queues(settings: Settings) -> Queues:
 def current_projectdb() -> Any:
     """Return pyspider's project database as this process was told; None without a command.
 
-    pyspider connects when it is asked for, and gives it to all components but the result worker.
+    pyspider connects when it is requested, and gives it to all components but the result worker.
     """
     asked = _asked()
     return getattr(asked, "projectdb", None) if "projectdb" in asked else None
@@ -100,7 +100,7 @@ def check_services() -> None:
 
 
 def check_login(url: str | None) -> None:
-    """Ask the message queue whether it lets us in; what is away is waited for later.
+    """Ask the message queue whether it lets us in; what is unavailable is waited for later.
 
     Blocks for some seconds at most.
 

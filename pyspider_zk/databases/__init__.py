@@ -1,1 +1,1 @@
-"""pyspider's databases, and how a process bears that one is away."""
+"""pyspider's databases, and how a process bears that one is unavailable."""

@@ -9,14 +9,14 @@ from pyspider_zk.pauses import doubling, pause_after
 
 logger = logging.getLogger(__name__)
 
-PAUSES = doubling(0.1, 4.0)  # seconds between two questions to one that is away
+PAUSES = doubling(0.1, 4.0)  # seconds between two questions to one that is unavailable
 
 
 class Breaker:
     """Circuit breaker of one database.
 
     Closed, everybody may ask it. Open, nobody does until a pause is over, each twice as long as
-    the last, for ever; then it is probed. The loss and the return are logged once each.
+    the last, forever; then it is probed. The loss and the return are logged once each.
 
     Threads: any; nothing blocks.
 
@@ -35,7 +35,7 @@ class Breaker:
 
     @property
     def is_open(self) -> bool:
-        """Whether the database is away."""
+        """Whether the database is unavailable."""
         return self._failures > 0
 
     @property

@@ -1,4 +1,4 @@
-"""Connecting to pyspider's databases, however long one is away."""
+"""Connecting to pyspider's databases, however long one is unavailable."""
 
 import time
 from collections.abc import Callable, MutableMapping
@@ -16,7 +16,9 @@ AWAY = {"OperationalError", "InterfaceError", "ConnectionError", "ConnectionFail
 """Families of errors that mean, while one connects, that nobody answers; in whichever library."""
 
 
-def patiently(connect: Callable[[], Any], breaker: Breaker, wait: Callable[[float], Any]) -> Any:
+def connect_patiently(
+    connect: Callable[[], Any], breaker: Breaker, wait: Callable[[float], Any]
+) -> Any:
     """Connect; blocks until the database answers. What is no outage is raised."""
     while True:
         try:
@@ -31,14 +33,14 @@ def patiently(connect: Callable[[], Any], breaker: Breaker, wait: Callable[[floa
             return database
 
 
-def make_patient(
+def wait_for_databases(
     options: MutableMapping[str, Any], wait: Callable[[float], Any] = time.sleep
 ) -> None:
     """Let the databases among pyspider's options, which connect when asked for, wait for theirs."""
     for kind in DATABASES:
         lazy = options.get(kind)
         if isinstance(lazy, Get):
-            options[kind] = Get(partial(patiently, lazy.getter, Breaker(kind), wait))
+            options[kind] = Get(partial(connect_patiently, lazy.getter, Breaker(kind), wait))
 
 
 def _means_away(error: Exception) -> bool:

@@ -1,10 +1,10 @@
 """pyspider's databases behind a circuit breaker.
 
-What a database raises may be its own fault, because it is away, or that of what was asked: a row,
-a message, a project. pyspider has no word for the difference, and each client library has errors
-of its own; one text too long may raise what a lost connection raises. So a database that raised
-something doubtful is asked for a read and a write that touches no row: if it does both, it is not
-away.
+What a database raises may be its own fault, because it is unavailable, or that of what was asked:
+a row, a message, a project. pyspider has no word for the difference, and each client library has
+errors of its own; one text too long may raise what a lost connection raises. So a database that
+raised something doubtful is requested a read and a write that touches no row: if it does both, it
+is not away.
 """
 
 import sqlite3
@@ -116,7 +116,7 @@ class Guarded:
         """Ask the database.
 
         Raises:
-            DatabaseAway: it is away.
+            DatabaseAway: it is unavailable.
         """
         with self._lock:
             if self._breaker.is_open:
@@ -131,7 +131,7 @@ class Guarded:
                 raise
 
     def _admit(self) -> None:
-        """Probe a database that was away, if it is time to."""
+        """Probe a database that was unavailable, if it is time to."""
         if self._breaker.left > 0:
             raise DatabaseAway(f"{self._breaker.name} is away")
         error = self._probed()
@@ -194,7 +194,7 @@ def _delete_nothing(database: Any, project: str | None) -> None:
 
 
 def is_certain(error: Exception) -> bool:
-    """Tell whether an error leaves no doubt; sqlite's extended codes have it in the low byte."""
+    """Return whether an error leaves no doubt; sqlite's extended codes have it in the low byte."""
     code = getattr(error, "sqlite_errorcode", None)
     return isinstance(code, int) and code & 0xFF in CERTAIN
 

@@ -35,7 +35,7 @@ def drop_table(database: Any, project: str) -> None:
 class Tables:
     """Which projects have tasks, as far as their owner can know without a look at all tables.
 
-    pyspider's databases look at them all whenever they are asked for a project that has none,
+    pyspider's databases look at them all whenever they are requested a project that has none,
     which takes ten milliseconds if there are ten thousand. But only the owner of a slot makes
     tables of its projects; one look after it was taken is enough.
 
@@ -47,11 +47,11 @@ class Tables:
         self._is_old = True
 
     def look_again(self) -> None:
-        """Look at all tables when one is asked for next that is not known."""
+        """Look at all tables when one is requested next that is not known."""
         self._is_old = True
 
     def may_have(self, project: str) -> bool:
-        """Tell whether a project may have a table; False is certain."""
+        """Return whether a project may have a table; False is certain."""
         look = getattr(self._database, "_list_project", None)
         if look is None or project in self._database.projects:
             return True

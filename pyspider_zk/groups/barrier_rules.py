@@ -9,13 +9,13 @@ from pyspider_zk.zookeeper.codec import Record
 
 @dataclass(frozen=True)
 class BarrierState(Record):
-    """What changes only when a round is complete; everybody who waits watches it.
+    """The state that changes only when a round is complete; all who wait watch it.
 
     Attributes:
         parties: how many a round needs.
         round: counts the complete rounds.
-        passed: the last round that each one passed, of those that ran when it was written.
-            Whoever lost the reply to its arrival finds here whether it was counted.
+        passed: the last round that each participant passed, of those that ran when it was
+            written. After a lost reply a participant finds here whether its arrival counted.
     """
 
     parties: int
@@ -25,7 +25,7 @@ class BarrierState(Record):
 
 @dataclass(frozen=True)
 class Arrivals(Record):
-    """Who has arrived for the present round."""
+    """The arrivals for the current round."""
 
     names: tuple[str, ...] = ()
 
@@ -54,7 +54,7 @@ def next_round(
 
 
 def here(arrivals: Arrivals, running: Collection[MemberId]) -> set[MemberId]:
-    """Return those that have arrived and live."""
+    """Return those that have arrived and are alive."""
     return {member for member in running if str(member) in arrivals.names}
 
 
@@ -72,9 +72,9 @@ def missing(
         running: those that run now.
     """
     absent = sorted(set(holders) - _numbers(present))
-    told = [_phrase(number, holders[number], number in _numbers(running)) for number in absent]
+    phrases = [_phrase(number, holders[number], number in _numbers(running)) for number in absent]
     never = parties - len(present) - len(absent)
-    return (*told, *([f"{never} that never joined"] if never > 0 else []))
+    return (*phrases, *([f"{never} that never joined"] if never > 0 else []))
 
 
 def _numbers(members: Collection[MemberId]) -> set[int]:

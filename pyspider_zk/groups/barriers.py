@@ -24,8 +24,8 @@ from pyspider_zk.zookeeper.waiting import Waiter
 class Barrier:
     """A point that ``parties`` participants pass together, as often as they like.
 
-    A round is complete when so many have arrived that are all registered at that moment: one
-    transaction checks their ephemeral nodes and opens the state. One that died before does not
+    A round is complete when that many have arrived and are all registered at that moment: one
+    transaction checks their ephemeral nodes and writes the state. One that died before does not
     count, and may arrive again when it has joined again. Rounds have numbers, and everybody waits
     for its own to be complete, so the fast cannot run through two while the slow pass one.
 
@@ -56,10 +56,10 @@ class Barrier:
     def wait(self, timeout: float) -> int:
         """Arrive and wait until all have; return the number of the round, from zero. Blocks.
 
-        If it raises, the arrival is taken back, so that others do not pass without this one.
+        If it raises, the arrival is withdrawn, so that others do not pass without this one.
 
         Args:
-            timeout: seconds. There is no waiting without end: somebody may have died.
+            timeout: seconds. There is no endless waiting: somebody may have died.
 
         Raises:
             Missing: some did not arrive in time; it names them.
@@ -75,7 +75,7 @@ class Barrier:
             raise
         except BaseException:
             with suppress(ClusterError):
-                self._take_back()
+                self._withdraw()
             raise
         return self._passed
 
@@ -86,7 +86,7 @@ class Barrier:
         return missing(self._parties, arrived, self._id_allocator.holders(), running)
 
     def _is_passed(self) -> bool:
-        """Arrive, unless done; tell whether the round is complete."""
+        """Arrive, unless done; return whether the round is complete."""
         self._connection.require()
         while True:
             state, arrivals = self._state(), self._arrivals()
@@ -100,7 +100,7 @@ class Barrier:
     def _steps(
         self, state: BarrierState, state_version: int, arrivals: Arrivals, version: int
     ) -> list[Step]:
-        """Return what writes my arrival, and opens the state if it is the last; none if I wait."""
+        """Return the steps of my arrival, and of the state if it is the last; none if I wait."""
         running = self._running()
         now = arrive(arrivals, str(self._me), running)
         after = next_round(state, now, running)
@@ -119,7 +119,7 @@ class Barrier:
         ]
 
     def _has_passed(self, state: BarrierState) -> bool:
-        """Tell whether a round is complete that had not been when this waiting began."""
+        """Return whether a round has been completed since this waiting began."""
         if self._first is None:
             self._first = state.round
         self._passed = state.passed.get(str(self._me), -1)
@@ -127,11 +127,11 @@ class Barrier:
 
     def _give_up(self, timeout: float) -> None:
         absent = self.missing()
-        if not self._take_back():
+        if not self._withdraw():
             raise Missing(f"barrier {self._name!r} was not complete within {timeout:g} s", absent)
 
-    def _take_back(self) -> bool:
-        """Take my arrival back, unless the round was complete just now; tell whether it was."""
+    def _withdraw(self) -> bool:
+        """Withdraw my arrival, unless the round has just been completed; return whether it was."""
         while True:
             state, state_version = self._state()
             arrivals, version = self._arrivals()
@@ -145,7 +145,7 @@ class Barrier:
             )
 
     def _try(self, *steps: Step) -> None:
-        """Do the steps, or nothing if somebody arrived, left or died since we looked."""
+        """Do the steps, or nothing if somebody arrived, left or died since they were computed."""
         with suppress(BadVersionError, NoNodeError):
             self._connection.multi(*steps)
 
@@ -184,7 +184,7 @@ class Barrier:
     def _arrivals(self) -> tuple[Arrivals, int]:
         """Return who has arrived; nobody at a barrier that was never used.
 
-        What cannot be read is nobody too: all that wait look again from time to time, and arrive
+        Unreadable arrivals count as nobody: all that wait check again from time to time, and arrive
         again.
         """
         found = self._connection.find(self._arrived)

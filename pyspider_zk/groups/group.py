@@ -1,4 +1,4 @@
-"""Group in ZooKeeper: who holds its name, who takes part, and nothing left behind it."""
+"""Group in ZooKeeper: who holds its name, who takes part, and how everything is deleted."""
 
 import uuid
 from contextlib import suppress
@@ -22,19 +22,19 @@ from pyspider_zk.zookeeper.errors import NodeExistsError, NoNodeError, NotEmptyE
 from pyspider_zk.zookeeper.steps import Create, Delete, Step, Write
 from pyspider_zk.zookeeper.waiting import Waiter
 
-TOLD = 5  # participants that a message names
+SHOWN = 5  # participants that a message names
 
 
 class Group:
     """One participant's place in a group.
 
-    Below the group's znode stand ``holder``, which says which run holds the name, and that run's
-    home. Two rules keep it sound whoever dies where:
+    Below the group's znode are ``holder``, which names the run that holds the name, and that run's
+    home. Two rules keep them consistent whoever dies when:
 
     - A run holds the name while its home has the node ``members``. That node can be deleted only
-      while nobody is registered below it, and ``holder`` goes in the same transaction. So of any
-      number that leave at once exactly one closes the group, and nobody can join a closed one.
-    - A home is never opened again, so one without ``members`` is rubbish that anybody may sweep.
+      while nobody is registered below it, and ``holder`` goes in the same transaction. So if
+      several leave at once exactly one closes the group, and nobody can join a closed one.
+    - A home is never opened again, so one without ``members`` can be deleted by anybody.
 
     Threads: one thread calls ``join`` and ``leave``; the rest may be called from any.
     """
@@ -75,10 +75,10 @@ class Group:
         return IdAllocator(self._connection, self.home.ids, self.home.members)
 
     def join(self, participant: Participant, patience: float) -> MemberId:
-        """Take a number and register, unless that is done. Blocks.
+        """Take a number and register, unless already joined. Blocks.
 
         Args:
-            participant: what others can read about this one; its number is filled in.
+            participant: its public description; the number is filled in.
             patience: how many seconds to wait for ZooKeeper, and for the sessions of the dead to
                 end.
 
@@ -92,10 +92,10 @@ class Group:
         raise refusals[-1] if refusals else Unavailable(f"no answer within {patience:g} s")
 
     def leave(self) -> None:
-        """Leave; whoever is the last leaves nothing behind. Safe to repeat.
+        """Leave; the last participant deletes everything. Safe to repeat.
 
         Raises:
-            Unavailable: ZooKeeper does not answer; the end of the session does the leaving.
+            Unavailable: ZooKeeper does not answer; the end of the session completes it.
         """
         if self._me is None or self._home is None:
             return
@@ -109,7 +109,7 @@ class Group:
         return self._participants(self.home.members, watch)
 
     def joined(self, watch: Watch | None = None) -> list[Participant]:
-        """Return all that ever took part in this run, by number; those without names once each."""
+        """Return all that ever took part in this run, by number; without a name, once each."""
         return self._participants(self.home.joined, watch)
 
     def _participants(self, path: str, watch: Watch | None) -> list[Participant]:
@@ -142,7 +142,7 @@ class Group:
     def _begin(self) -> Tenure:
         """Begin another incarnation, unless an attempt in this session may have registered one.
 
-        What a former incarnation left is deleted: its session may live on after all.
+        The nodes of an earlier incarnation are deleted: its session may still exist after all.
         """
         former, tenure = self._me, self._tenure
         if former is not None:
@@ -192,7 +192,7 @@ class Group:
         return holder
 
     def _found(self) -> None:
-        """Make a home and take the name for it, all or none."""
+        """Create a home and claim the name for it, all or nothing."""
         holder = Holder(self._run, uuid.uuid4().hex[:12])
         home = f"{self._path}/{holder.home}"
         steps = [Create(f"{home}/{part}", b"") for part in PARTS]
@@ -204,9 +204,9 @@ class Group:
             self._connection.ensure([self._path])
 
     def _register(self, participant: Participant, tenure: Tenure) -> MemberId:
-        """Take a number and register under a name that nobody runs under.
+        """Take a number and register under a name that is not in use.
 
-        That is looked at before the number is chosen: otherwise a former self that dies in
+        That is looked at before the number is chosen: otherwise a previous incarnation that dies in
         between would neither be waited for nor leave its number. Writing who joined, at the
         version that was read then, keeps two of one name apart.
         """
@@ -242,7 +242,7 @@ class Group:
         ]
 
     def _refuse_a_second(self, last: Participant) -> None:
-        """Refuse a name that runs; whoever took it last is the only one who may run under it."""
+        """Refuse a name that is in use; only the last one that took it may run under it."""
         if self.id_allocator.is_held(last.number, last.name, self._waiting.wake):
             raise NameTaken(
                 f"group {self._name!r} has a participant {last.name!r} already, number"
@@ -250,17 +250,19 @@ class Group:
             )
 
     def _refuse_another_run(self, holder: Holder, home: Home) -> None:
-        """Say who holds the name, unless the last of them is gone meanwhile."""
+        """Raise an error that names the holders, unless the last of them is gone meanwhile."""
         running = self._participants(home.members, self._waiting.wake)
         if running:
-            told = "; ".join(map(str, running[:TOLD])) + ("; ..." if len(running) > TOLD else "")
+            others = "; ".join(map(str, running[:SHOWN])) + (
+                "; ..." if len(running) > SHOWN else ""
+            )
             raise NameTaken(
                 f"group {self._name!r} is held by run {holder.run!r} with {len(running)} running"
-                f" ({told}): wait for its end, or take another name"
+                f" ({others}): wait for its end, or take another name"
             )
 
     def _close(self, home: Home) -> bool:
-        """Close a run that nobody takes part in any more; return false if somebody does."""
+        """Close a run that has no participants; return false if it has some."""
         try:
             self._connection.multi(Delete(home.members), Delete(self._holder))
         except NotEmptyError:

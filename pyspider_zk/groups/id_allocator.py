@@ -16,10 +16,10 @@ Steps = Callable[[MemberId], Sequence[Step]]
 
 
 class IdAllocator:
-    """Who holds which number.
+    """Allocator of numbers: who holds which.
 
-    Below ``ids`` stands one znode per number with the name that it was last given to, below
-    ``members`` one ephemeral znode ``<number>-<incarnation>`` per holder that runs.
+    Below ``ids`` is one znode per number with the name that it was last given to, below
+    ``members`` one ephemeral znode ``<number>-<incarnation>`` per running holder.
 
     Threads: any; calls block for some seconds at most and raise ``Unavailable``.
     """
@@ -46,15 +46,15 @@ class IdAllocator:
         }
 
     def standing(self, incarnation: str) -> MemberId | None:
-        """Return what an earlier attempt registered whose reply was lost.
+        """Return the registration of an earlier attempt whose reply was lost.
 
-        The server that we reach now may have to catch up with the one that carried it out.
+        The server that we reach now may lag behind the one that carried it out.
         """
         self._connection.sync(self._members)
         return next((one for one in self.running() if one.incarnation == incarnation), None)
 
     def take(self, name: str, incarnation: str, steps: Steps) -> MemberId:
-        """Take a number and register, all or none."""
+        """Take a number and register, all or nothing."""
         holders = self.holders()
         while True:
             member = self.try_to_take(name, incarnation, holders, steps)
@@ -64,10 +64,10 @@ class IdAllocator:
     def try_to_take(
         self, name: str, incarnation: str, holders: Mapping[int, str], steps: Steps
     ) -> MemberId | None:
-        """Take a number and register, all or none; None if something changed in between.
+        """Take a number and register, all or nothing; None if something changed in between.
 
         Args:
-            holders: may be somewhat old; they say what to prefer, not what is free.
+            holders: may be outdated; they decide what is preferred, not what is free.
         """
         member = MemberId(choose_number(name, holders, self._taken()), incarnation)
         try:
@@ -77,18 +77,18 @@ class IdAllocator:
         return member
 
     def is_named(self, name: str, watch: Watch) -> bool:
-        """Tell whether one that runs has the number of that name."""
+        """Return whether a running holder has the number of that name."""
         running = {member.number for member in self.running(watch)}
         return any(number in running for number, holder in self.holders().items() if holder == name)
 
     def is_held(self, number: int, name: str, watch: Watch) -> bool:
-        """Tell whether one of that name runs under that number."""
+        """Return whether a holder of that name runs under that number."""
         holder = self._connection.find(self._id(number))
         running = {member.number for member in self.running(watch)}
         return holder is not None and holder[0] == name.encode() and number in running
 
     def _read_member(self, name: str) -> MemberId | None:
-        """Return who a znode stands for, None if nobody can bear that name."""
+        """Return the holder that a znode is named after, None if it is not a valid name."""
         try:
             member = MemberId.parse(name)
         except (ValueError, BadMessage):

@@ -8,14 +8,13 @@ from pyspider_zk.errors import BadMessage
 
 
 def choose_number(name: str, holders: Mapping[int, str], running: Collection[int]) -> int:
-    """Return the number for one that joins.
+    """Return the number for a new member.
 
-    One with a name gets the number that its name had, unless somebody runs under it. All others
-    get the lowest number that nobody runs under, one that no name is waiting for if that leaves
-    no gap.
+    One with a name gets the number that its name had, unless that is in use. All others get the
+    lowest number that is not in use, one that no name has a claim to if that leaves no gap.
 
     Args:
-        name: the name of the one that joins; empty if it claims no number.
+        name: of the new member; empty if it has none.
         holders: the name that each number was last given to, empty for none.
         running: numbers of those that run now.
     """
@@ -34,7 +33,7 @@ class MemberId(NamedTuple):
     """A member's number and incarnation.
 
     The incarnation is new in every ZooKeeper session, so a process that comes back under its old
-    number owns nothing: its former self may still be running, paused.
+    number owns nothing: its previous incarnation may still be running, paused.
     """
 
     number: int

@@ -1,25 +1,25 @@
-"""Rules of a lock: entries in line, each waiting for one other only."""
+"""Rules of a lock: a queue of entries, each waiting for at most one other."""
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple, Self
 
-_NUMBERS = 2**32  # ZooKeeper's sequence is a signed 32-bit number, which runs over to negative
+_NUMBERS = 2**32  # ZooKeeper's sequence is a signed 32-bit number, which overflows to negative
 
 
 class LockKind(StrEnum):
-    """What an entry asks for."""
+    """Kind of lock that an entry requests."""
 
     EXCLUSIVE = "exclusive"
     SHARED = "shared"
 
 
 class LockEntry(NamedTuple):
-    """A place in line; ``str`` gives the name of its znode.
+    """A place in the queue; ``str`` gives the name of its znode.
 
     Attributes:
-        guid: by which its owner finds it again when the reply to its creation was lost.
-        sequence: as ZooKeeper gave it.
+        guid: identifies it for its owner if the reply to its creation was lost.
+        sequence: from ZooKeeper.
     """
 
     kind: LockKind
@@ -34,7 +34,7 @@ class LockEntry(NamedTuple):
         """Read a znode's name; the number may be negative.
 
         Raises:
-            ValueError: it is no entry's name.
+            ValueError: it is not an entry's name.
         """
         kind, guid, sequence = name.split("-", 2)
         entry = cls(LockKind(kind), guid, int(sequence))
@@ -49,7 +49,7 @@ def prefix_of(kind: LockKind, guid: str) -> str:
 
 
 def read_line(names: Iterable[str]) -> tuple[list[LockEntry], list[str]]:
-    """Return the entries among the names, and what else stands there."""
+    """Return the entries among the names, and the other names."""
     entries, junk = [], []
     for name in names:
         try:
@@ -65,10 +65,10 @@ def admission_of(entries: Iterable[LockEntry], guid: str) -> LockEntry | None:
 
 
 def line_of(entries: Sequence[LockEntry]) -> list[LockEntry]:
-    """Return the entries in the order in which they came.
+    """Return the entries in order of arrival.
 
-    Numbers that ran over come after those that did not: the entries of a line are never two
-    thousand million numbers apart, so each is near to any other.
+    Numbers that overflowed come after those that did not: the entries of a queue are never two
+    thousand million numbers apart.
     """
     if not entries:
         return []

@@ -25,9 +25,9 @@ from pyspider_zk.zookeeper.waiting import Waiter
 
 
 class Lock:
-    """One place in line for a lock, to be used with ``with``.
+    """A lock, or a place in its queue, to be used with ``with``.
 
-    Whoever waits watches only the one before it, so a release wakes one waiting writer, or the
+    A waiter watches only the one before it, so a release wakes one waiting writer, or the
     readers before the next writer. Nobody overtakes anybody, readers do not overtake writers.
 
     It is not reentrant: acquiring an object that is in use raises ``ClusterError``, and a second
@@ -36,18 +36,18 @@ class Lock:
 
     A lock in ZooKeeper cannot stop a holder that was paused or cut off: its session ends, the
     next one gets the lock, and the former holder may still be running. So ``lost`` is set as soon
-    as the session is known to have ended or must be taken for ended, leaving the ``with`` block
-    raises then, and ``check`` asks ZooKeeper itself, to be called before what must not be done
-    by two.
+    as the session is known to have ended or must be considered ended, leaving the ``with`` block
+    raises then, and ``check`` asks ZooKeeper itself, to be called before actions that
+    two must not do.
 
-    Threads: an object belongs to the thread that uses it; ``lost`` may be looked at from any.
+    Threads: an object belongs to the thread that uses it; ``lost`` may be read from any.
 
     Args:
         path: the lock's znode.
         timeout: seconds that ``acquire`` waits; None for as long as it takes.
-        guard: a znode of this session without which nothing is done; the path's parent must
-            exist then. Without a guard the path is made as needed, and stays.
-        on_lost: called once if the lock is lost while held, as one of the errands.
+        guard: a znode of this session that every step checks; the path's parent must exist then.
+            Without a guard the path is created as needed, and stays.
+        on_lost: called once if the lock is lost while held, on the thread of the errands.
     """
 
     def __init__(
@@ -81,15 +81,15 @@ class Lock:
 
     @property
     def held(self) -> bool:
-        """Whether the lock is held, as far as known here; ``check`` makes sure."""
+        """Whether the lock is held, as far as known locally; ``check`` verifies it."""
         return self._held and not self.lost.is_set() and not self._is_over()
 
     def acquire(self) -> None:
-        """Wait for the lock; blocks. If it raises, the place in line is given up.
+        """Wait for the lock; blocks. If it raises, the place in the queue is given up.
 
         Raises:
             TimedOut: not within the time.
-            SessionLost: the session ended meanwhile, or must be taken for ended.
+            SessionLost: the session ended meanwhile, or must be considered ended.
             ClusterError: this object is in use.
         """
         if not self._in_use.acquire(blocking=False):
@@ -105,9 +105,9 @@ class Lock:
             raise
 
     def release(self) -> None:
-        """Give the lock up. Blocks for some seconds at most.
+        """Release the lock. Blocks for some seconds at most.
 
-        If ZooKeeper does not answer, it is given up as soon as it does, or by the end of the
+        If ZooKeeper does not answer, it is released as soon as it does, or with the end of the
         session.
 
         Raises:
@@ -118,11 +118,11 @@ class Lock:
         self._end()
 
     def check(self) -> None:
-        """Make sure that the lock is held now: a quorum of ZooKeeper's servers says so.
+        """Verify with a quorum of ZooKeeper's servers that the lock is held now.
 
         Raises:
-            SessionLost: it is not held, or not any more.
-            Unavailable: nobody knows.
+            SessionLost: it is not held, or no longer.
+            Unavailable: ZooKeeper does not answer.
         """
         if not self.held or self._entry is None:
             raise SessionLost(f"{self!r} is not held")
@@ -180,7 +180,7 @@ class Lock:
             self._errands.do_until_done(leave)
 
     def _is_my_turn(self) -> bool:
-        """Look whether nobody is before me; if somebody is, watch the last one only."""
+        """Return whether nobody is before me; otherwise watch only the last one."""
         self._refuse_if_lost()
         self._connection.require()
         tenure = self._tenure = self._tenure or begin(self._connection)
@@ -193,10 +193,10 @@ class Lock:
                 return False
 
     def _line(self, guid: str) -> list[LockEntry]:
-        """Return the entries of all in line, with mine.
+        """Return all entries of the queue, with mine.
 
-        A request whose reply was lost may have made mine; it is found by its GUID, once the server
-        that we reach now has heard of it.
+        A request whose reply was lost may have created mine; it is found by its GUID, once the
+        server that we reach now has seen it.
         """
         if self._entry is None and self._has_asked:
             self._connection.sync(self._path)
@@ -208,7 +208,7 @@ class Lock:
         return line
 
     def _read(self) -> list[LockEntry]:
-        """Return the entries of all in line; whatever else stands there holds nobody up."""
+        """Return all entries of the queue; other znodes are ignored."""
         entries, junk = read_line(self._connection.children(self._path))
         for name in junk:
             self._connection.unreadable.note(f"{self._path}/{name}", "it is no place in line")
@@ -244,7 +244,7 @@ class Lock:
 
     def _leave(self, guid: str, was_seen: bool) -> None:
         self._connection.require()
-        if not was_seen:  # the server may not have heard of it
+        if not was_seen:  # the server may not have seen it
             self._connection.sync(self._path)
         for entry in self._read():
             if entry.guid == guid:

@@ -1,4 +1,4 @@
-"""Records and znodes of a group, and what may be its name."""
+"""Records and znodes of a group, and its valid names."""
 
 from dataclasses import dataclass
 from urllib.parse import quote
@@ -12,11 +12,11 @@ PARTS = ("members", "ids", "joined", "barriers", "locks")
 
 @dataclass(frozen=True)
 class Holder(Record):
-    """Who holds a group's name.
+    """Holder of a group's name.
 
     Attributes:
-        run: what all participants of one run were given; another run is refused.
-        home: the znode, below the group's, that everything of this run is kept in.
+        run: the value that all participants of one run share; another run is refused.
+        home: the znode, below the group's, that contains everything of this run.
     """
 
     run: str
@@ -25,10 +25,10 @@ class Holder(Record):
 
 @dataclass(frozen=True)
 class Participant(Record):
-    """One that joined a group.
+    """A process that joined a group.
 
     Attributes:
-        number: from zero; the same for a name that returns.
+        number: from zero; the same when a name returns.
         since: seconds since the epoch.
     """
 
@@ -51,7 +51,7 @@ class Home:
 
     @property
     def members(self) -> str:
-        """Parent of the ephemeral nodes; while it stands the run holds the name."""
+        """Parent of the ephemeral nodes; while it exists the run holds the name."""
         return f"{self.path}/members"
 
     def member(self, member: object) -> str:
@@ -82,7 +82,7 @@ class Home:
 
 
 def check_name(name: str, what: str) -> str:
-    """Return the name if a znode may have it.
+    """Return the name if it is valid for a znode.
 
     Raises:
         ConfigError: naming the fault.

@@ -88,7 +88,7 @@ class Child:
         return None if self._process is None else self._process.poll()
 
     def wait(self, seconds: float) -> bool:
-        """Block until the process ends, for at most so many seconds; tell whether it ended."""
+        """Block until the process ends, for at most that many seconds; return whether it ended."""
         if self._process is None:
             return True
         try:
@@ -98,7 +98,7 @@ class Child:
         return True
 
     def terminate(self) -> None:
-        """Ask the process to end (SIGTERM); returns at once."""
+        """Send SIGTERM; returns at once."""
         if self._process is not None:
             self._process.terminate()
 
@@ -113,7 +113,7 @@ class Child:
         self._process.wait()
 
     def stop(self, patience: float) -> bool:
-        """Ask the process to end, kill it after so many seconds; tell whether it went by itself."""
+        """Terminate the process, then kill it after a time; return whether it ended by itself."""
         self.terminate()
         ended = self.wait(patience)
         self.kill()
@@ -121,7 +121,7 @@ class Child:
 
 
 def rotate(log: Path) -> None:
-    """Make room for a new log: ``x.log`` becomes ``x.log.1``, and so on up to KEPT_LOGS."""
+    """Rotate the logs: ``x.log`` becomes ``x.log.1``, and so on up to KEPT_LOGS."""
     for number in range(KEPT_LOGS, 0, -1):
         older = log if number == 1 else log.with_name(f"{log.name}.{number - 1}")
         if older.exists():

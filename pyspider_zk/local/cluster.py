@@ -99,7 +99,7 @@ class LocalCluster:
         self._want()
 
     def tick(self) -> None:
-        """Look after every process; call it several times a second.
+        """Supervise every process; call it several times a second.
 
         Blocks only while it starts a server that died.
 

@@ -50,7 +50,7 @@ class Running:
 
 @contextmanager
 def claimed(folder: Path) -> Iterator[None]:
-    """Keep the folder to ourselves; the kernel lets go of it however we end.
+    """Keep the folder to ourselves; the kernel releases it however we end.
 
     One that is made here others cannot enter: it holds scripts, results and logs.
 
@@ -75,8 +75,8 @@ def announce(folder: Path, running: Running) -> None:
 
     A reader sees the old one or the new one and nothing between.
     """
-    told = {name: _told(value) for name, value in asdict(running).items()}
-    write_for_us(folder / _NOTE, json.dumps(told, indent=2) + "\n")
+    record = {name: _as_json(value) for name, value in asdict(running).items()}
+    write_for_us(folder / _NOTE, json.dumps(record, indent=2) + "\n")
 
 
 def write_for_us(file: Path, text: str) -> None:
@@ -88,7 +88,7 @@ def write_for_us(file: Path, text: str) -> None:
     draft.replace(file)
 
 
-def _told(value: object) -> object:
+def _as_json(value: object) -> object:
     return without_password(value) if isinstance(value, str) else value
 
 

@@ -28,7 +28,7 @@ def with_login(settings: Settings, password_file: str) -> Settings:
     """Return settings with the login to ZooKeeper; reads the password.
 
     Raises:
-        ConfigError: the file is of no use any more.
+        ConfigError: the file is unusable.
     """
     if not password_file:
         return settings
@@ -40,7 +40,7 @@ def with_password(url: str, password_file: str) -> str:
     """Return the URL of a Redis, which has no password yet, with the one in the file.
 
     Raises:
-        ConfigError: the file is of no use any more.
+        ConfigError: the file is unusable.
     """
     if not password_file:
         return url

@@ -37,7 +37,7 @@ def start_services(plan: ProcessPlan, held: ExitStack, report: Callable[[str], N
 
     Raises:
         ClusterError: a program is missing or does not start.
-        ConfigError: a password that was made before is of no use any more.
+        ConfigError: a password that was made before is unusable.
         Refused: our ZooKeeper belongs to another login.
     """
     found = Services(plan.zookeeper or "", plan.message_queue or "")

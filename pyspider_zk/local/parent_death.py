@@ -5,7 +5,7 @@ kernel to kill this process when its parent ends, however the parent ends, and t
 program: the process id stays the same. Elsewhere it only becomes the program.
 
 A script of its own, because the same request in ``Popen(preexec_fn=...)`` runs Python between
-fork and exec, where a lock that another thread held at the fork stays locked for ever.
+fork and exec, where a lock that another thread held at the fork stays locked forever.
 
 The kernel means the *thread* that started the child: start children from a thread that lives as
 long as they like.

@@ -33,7 +33,7 @@ class ProcessPlan:
     Attributes:
         folder: where data, logs and up.json go.
         schedulers: how many schedulers, until ``pyspider-zk scale`` says otherwise.
-        insist: that number was asked for, so what ``scale`` said to an earlier run is forgotten.
+        insist: that number was requested, so what ``scale`` said to an earlier run is forgotten.
         fetchers: how many fetchers.
         processors: how many processors.
         zookeeper: addresses of a ZooKeeper that runs, with its root; None: start one.
@@ -108,7 +108,7 @@ class Addresses:
         """Return what looks at this cluster and calls its schedulers; reads the secrets' files.
 
         Raises:
-            ConfigError: a file is of no use any more.
+            ConfigError: a file is unusable.
         """
         hosts, _, root = self.zookeeper.partition("/")
         settings = replace(plan.settings, hosts=hosts, root=f"/{root}")

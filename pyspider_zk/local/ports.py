@@ -8,7 +8,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def is_free(port: int) -> bool:
-    """Tell whether a server could listen on the loopback port just now."""
+    """Return whether a server could listen on the loopback port just now."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -21,7 +21,7 @@ POLL = 0.05  # seconds
 HOPELESS = frozenset({ConfigError.exit_code, Mismatch.exit_code})
 
 
-class Hopeless(ClusterError):
+class CrashLoop(ClusterError):
     """A child ended with an error that a restart cannot mend."""
 
 
@@ -73,10 +73,10 @@ class Supervisor:
                 self._dismiss(post, now)
 
     def tick(self, now: float) -> None:
-        """Look after every child: start, restart or kill what is due; does not block.
+        """Supervise every child: start, restart or kill what is due; does not block.
 
         Raises:
-            Hopeless: a child ended with an error that a restart cannot mend.
+            CrashLoop: a child ended with an error that a restart cannot mend.
         """
         for name, post in list(self._posts.items()):
             if post.child.running:
@@ -152,7 +152,7 @@ class Supervisor:
     def _died(self, post: _Post, now: float) -> None:
         code = post.child.code
         if code in HOPELESS:
-            raise Hopeless(f"{post.command.name} cannot run:\n{tail(post.child.log)}")
+            raise CrashLoop(f"{post.command.name} cannot run:\n{tail(post.child.log)}")
         post.deaths = 1 if now - post.started > STEADY else post.deaths + 1
         post.due = now + pause_after(post.deaths, PAUSES)
         self._tell(post, code)

@@ -147,7 +147,7 @@ def _scale(settings: Settings) -> Iterator[ScaleWish]:
 
 @contextmanager
 def _screen(view: LiveView, console: Console) -> Iterator[Callable[[], None]]:
-    """Give the function that shows the view anew: drawn in place, or a line per change."""
+    """Return the function that shows the view again: drawn in place, or a line per change."""
     if not console.is_terminal:
         yield _printer(view, console)
         return

@@ -18,7 +18,7 @@ FRESH = 1.0
 class ProjectCache:
     """Asks the project database, once per project and second at most.
 
-    Only what is known to be gone is passed over: every project exists while the database does not
+    Only what is known to be gone is skipped: every project exists while the database does not
     answer, or never had a single project. Then it is another one than the schedulers have.
 
     Threads: one.
@@ -55,7 +55,7 @@ class ProjectCache:
             found = bool(self._projectdb.get(project, fields=["name"]))
             self._had_any = self._had_any or found or self._has_any()
         except DatabaseAway:
-            return True  # it was said
+            return True  # it was logged
         except Exception as error:  # each database has errors of its own
             self._outage.failed(error)
             return True

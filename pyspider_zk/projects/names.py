@@ -30,7 +30,7 @@ def check_project_name(name: object) -> str:
 
 
 def is_project_name(name: str) -> bool:
-    """Tell whether pyspider allows a name for a project.
+    """Return whether pyspider allows a name for a project.
 
     Rows that were written past pyspider's editor may have any.
     """

@@ -16,7 +16,7 @@ _QUOTED = 40  # characters of a wrong value that are quoted
 
 
 def is_name(name: object) -> bool:
-    """Tell whether a row's name can be one: it must be text with a slot."""
+    """Return whether a row's name can be one: it must be text with a slot."""
     return isinstance(name, str) and bool(name) and name.isprintable() and "\ufffd" not in name
 
 
@@ -38,7 +38,7 @@ def row_faults(row: Mapping[str, Any]) -> list[str]:
 
 
 def is_number(value: object) -> bool:
-    """Tell whether a value can be counted with: NaN and infinity cannot."""
+    """Return whether a value can be counted with: NaN and infinity cannot."""
     if isinstance(value, int):
         return abs(value) < 2**63
     return isinstance(value, float) and math.isfinite(value)
@@ -62,7 +62,7 @@ def shown(row: Mapping[str, Any]) -> dict[str, Any] | None:
     Missing columns stay missing.
 
     Returns:
-        None if the row has no name: then it is no project.
+        None if the row has no name: then it is not a project.
     """
     if "name" in row and not row["name"]:
         return None

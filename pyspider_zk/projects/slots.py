@@ -5,7 +5,7 @@ from zlib import crc32
 
 
 def slot_of(project: str, slots: int) -> int:
-    """Return the slot of a project, the same in every process and for ever.
+    """Return the slot of a project, the same in every process and forever.
 
     Python's ``hash()`` is no choice here: it differs from process to process.
     """

@@ -7,9 +7,9 @@
     owner A --save--> slot record --load--> owner B
     slot queue --park--> parking lot --fetch, remove--> gone
 
-Four things per message queue, bundled as `Queues`: the slot queues, the inbox (the queues of
-pyspider's own names, which only stock components still fill), the slot records and the parking
-lot, where messages wait that would block others in their slot queue. Every
+Five things per message queue, bundled as `Queues`: the slot queues, the inbox (the queues of
+pyspider's own names, which only stock components still fill), the slot records, the parking
+lot, where messages wait that would block others in their slot queue, and the wake-ups. Every
 method that talks raises `Unavailable` when the message queue does not answer, and no foreign
 error ever.
 """
@@ -147,7 +147,7 @@ class SlotQueues(Protocol):
     """
 
     def publish(self, messages: Sequence[Message]) -> None:
-        """Append messages to their queues, in order, all or none, in one round trip.
+        """Append messages to their queues, in order, all or nothing, in one round trip.
 
         Blocks while one of the queues is at its limit, until there is room or `close`. The
         limit is lazy: only a queue whose last known length was at the limit is asked, so
@@ -156,7 +156,7 @@ class SlotQueues(Protocol):
 
         Raises:
             BadMessage: a body that the wire format has no form for; nothing was published.
-            Unavailable: the message queue is away, or was closed while waiting.
+            Unavailable: the message queue is unavailable, or was closed while waiting.
         """
 
     def full(self, kind: QueueKind, slot: int) -> bool:
@@ -190,7 +190,7 @@ class SlotQueues(Protocol):
         """Delete messages that were applied, in one round trip.
 
         Doing it twice, or after the slot was lost, is harmless. What could not be deleted,
-        because the message queue was away, will be with the next call, even an empty one.
+        because the message queue was unavailable, will be with the next call, even an empty one.
         """
 
     def bury(self, delivery: Delivery, reason: str) -> None:
@@ -221,14 +221,14 @@ class SlotQueues(Protocol):
 
         One of a slot queue becomes its newest message; one of the inbox goes there again, to find
         its slot. Each moves in one step, whatever the limit of its queue. Tags that no letter has
-        are passed over.
+        are skipped.
         """
 
     def discard(self, tags: Iterable[str]) -> int:
         """Delete dead letters for good; return how many there were."""
 
     def close(self) -> None:
-        """Let go of all connections and make waiting publishers raise `Unavailable`."""
+        """Close all connections and make waiting publishers raise `Unavailable`."""
 
 
 class Inbox(Protocol):
@@ -275,7 +275,7 @@ class SlotRecords(Protocol):
         """Delete the record of a slot, if there is one."""
 
     def save_many(self, records: Mapping[int, Mapping[str, Any]]) -> None:
-        """Store several records in one round trip, all or none."""
+        """Store several records in one round trip, all or nothing."""
 
     def load_many(self, slots: Iterable[int]) -> dict[int, dict[str, Any]]:
         """Return the records of those of the slots that have one, in one round trip."""
@@ -319,6 +319,24 @@ class ParkingLot(Protocol):
         """Return the slots for which something is parked: how much, and for how long already."""
 
 
+class WakeUps(Protocol):
+    """Waiting for slot queues that are empty.
+
+    Threads: one. It may be another one than that of the slot queues.
+    """
+
+    def wait(self, seconds: float) -> set[int]:
+        """Return the slots that got a message while their queue was empty, as soon as one does.
+
+        What was published since the last call counts. Blocks for so many seconds at most, and for
+        two; then the set is empty. Some may be missing, after a crash or a flood, and from
+        publishers of other kinds: whoever waits must read from time to time as well.
+
+        Raises:
+            Unavailable: the message queue is away.
+        """
+
+
 @dataclass(frozen=True)
 class Queues:
     """All that one message queue offers to one process."""
@@ -327,7 +345,8 @@ class Queues:
     inbox: Inbox
     records: SlotRecords
     parking_lot: ParkingLot
+    wake_ups: WakeUps
 
     def close(self) -> None:
-        """Let go of all connections; wakes waiting publishers."""
+        """Close all connections; wakes waiting publishers."""
         self.slot_queues.close()

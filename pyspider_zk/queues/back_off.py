@@ -1,4 +1,4 @@
-"""Back-off of a process from a message queue that is away or full.
+"""Back-off of a process from a message queue that is unavailable or full.
 
 One `BackOff` serves all queues of a process, since they are one Redis: whoever finds it away
 says so, once, and keeps the others from asking until a pause is over, each longer than the last.
@@ -14,17 +14,17 @@ from pyspider_zk.errors import Unavailable
 from pyspider_zk.outage import Outage
 from pyspider_zk.pauses import doubling, pause_after
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # seconds between two questions to one that is away
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # seconds between two questions to one that is unavailable
 ROOM_PAUSE = 0.1  # seconds between two looks at a full queue
 
 
 class BackOff:
-    """Knows whether the message queue is away, and when to ask it again.
+    """Knows whether the message queue is unavailable, and when to ask it again.
 
     Threads: any; only `rest` and `wait` block.
 
     Args:
-        logger: told when the message queue goes away and when it is back, once each.
+        logger: told when the message queue becomes unavailable and when it is back, once each.
         consequence: what happens meanwhile; the end of the first of these lines.
         grace: how many seconds are waited after `close`.
         pause: the first pause, seconds; each one is twice as long as that before.
@@ -48,7 +48,7 @@ class BackOff:
 
     @property
     def resting(self) -> bool:
-        """Whether the message queue is away and must not be asked yet."""
+        """Whether the message queue is unavailable and must not be asked yet."""
         return self._left() > 0
 
     @property

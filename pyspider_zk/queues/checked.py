@@ -10,17 +10,17 @@ from pyspider_zk.errors import BadMessage
 from pyspider_zk.queues.packs import who
 
 FOREVER = float("inf")
-IN_A_ROW = 1000  # bad messages that one look passes over
+IN_A_ROW = 1000  # bad messages that one look skips
 
 
 class CheckedQueue:
-    """One of pyspider's queues; a message that its reader could do nothing with is passed over.
+    """One of pyspider's queues; a message that its reader could do nothing with is skipped.
 
     Threads: those that the queue itself allows.
 
     Args:
         inner: the queue.
-        check: raises ``BadMessage`` for one of no use.
+        check: raises ``BadMessage`` for one unusable.
         logger: told of each, in one line.
 
     Attributes:
@@ -36,7 +36,7 @@ class CheckedQueue:
         self.passed_over = 0
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
-        """Take the oldest message of use; see ``queue.Queue.get``."""
+        """Take the oldest message usable; see ``queue.Queue.get``."""
         if not block:
             return self.get_nowait()
         until = time.monotonic() + (FOREVER if timeout is None else timeout)
@@ -47,7 +47,7 @@ class CheckedQueue:
         raise queue.Empty
 
     def get_nowait(self) -> Any:
-        """Take the oldest message of use; see ``queue.Queue.get_nowait``."""
+        """Take the oldest message usable; see ``queue.Queue.get_nowait``."""
         for _ in range(IN_A_ROW):
             body = self._inner.get_nowait()
             if self._is_good(body):

@@ -35,7 +35,7 @@ def encode(body: object) -> bytes:
 
 
 def too_large(size: int) -> str:
-    """Return what is wrong with a message of so many bytes."""
+    """Return what is wrong with a message of that many bytes."""
     return f"has {size} bytes, the limit is {caps.MESSAGE}"
 
 
@@ -43,7 +43,7 @@ def decode_message(raw: bytes) -> Any:
     """Return what was published.
 
     Raises:
-        BadMessage: it is no msgpack, too large, too deep, or too many tasks at once.
+        BadMessage: it is not msgpack, too large, too deep, or too many tasks at once.
     """
     if len(raw) > caps.MESSAGE:
         raise BadMessage(too_large(len(raw)))

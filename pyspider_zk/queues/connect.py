@@ -3,12 +3,13 @@
 from pyspider_zk.errors import ConfigError
 from pyspider_zk.queues.api import Queues
 from pyspider_zk.queues.backpressure import Wait
-from pyspider_zk.queues.redis_aside import Aside
+from pyspider_zk.queues.redis_foreign_keys import ForeignKeys
 from pyspider_zk.queues.redis_inbox import RedisInbox
 from pyspider_zk.queues.redis_link import RedisLink
 from pyspider_zk.queues.redis_parking import RedisParkingLot
 from pyspider_zk.queues.redis_records import RedisSlotRecords
 from pyspider_zk.queues.redis_streams import RedisSlotQueues
+from pyspider_zk.queues.redis_wake_ups import RedisSlotWakeUps
 
 _REMEDY = (
     "a cluster needs a message queue that all processes share: --message-queue redis://host:6379/0"
@@ -40,10 +41,11 @@ def connect(url: str | None, limit: int, slots: int, wait: Wait | None = None) -
 
 def redis_queues(link: RedisLink, limit: int, slots: int, wait: Wait | None = None) -> Queues:
     """Return the queues of one Redis, all over one link."""
-    aside = Aside(link)
+    foreign_keys = ForeignKeys(link)
     return Queues(
-        RedisSlotQueues(link, limit, wait, aside),
-        RedisInbox(link, slots, limit, aside),
-        RedisSlotRecords(link, aside),
-        RedisParkingLot(link, aside),
+        RedisSlotQueues(link, limit, wait, foreign_keys),
+        RedisInbox(link, slots, limit, foreign_keys),
+        RedisSlotRecords(link, foreign_keys),
+        RedisParkingLot(link, foreign_keys),
+        RedisSlotWakeUps(foreign_keys),
     )

@@ -12,7 +12,7 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import count, islice
-from threading import RLock
+from threading import Condition, RLock
 from typing import Any
 
 from pyspider_zk.errors import BadMessage, brief
@@ -50,6 +50,8 @@ class MemoryBroker:
         self.dead: dict[str, DeadLetter] = {}
         self.parked: dict[Parked, bytes] = {}
         self.unreadable: dict[str, str] = {}
+        self.woken: list[int] = []
+        self.grown = Condition(self.lock)
         self._tags = count(1)
         self._published: dict[int, float] = {}
         self.now = now
@@ -62,6 +64,7 @@ class MemoryBroker:
             MemoryInbox(self, slots, limit),
             MemorySlotRecords(self),
             MemoryParkingLot(self),
+            MemoryWakeUps(self),
         )
 
     def append(self, queue: SlotQueue, raw: bytes) -> None:
@@ -69,6 +72,9 @@ class MemoryBroker:
         with self.lock:
             tag = next(self._tags)
             self._published[tag] = self.now()
+            if not self.streams[queue]:
+                self.woken.append(queue[1])
+                self.grown.notify_all()
             self.streams[queue][tag] = raw
 
     def published(self, tag: int) -> float:
@@ -98,7 +104,7 @@ class MemoryBroker:
             tag = str(next(self._tags))
             self.dead[tag] = DeadLetter(tag, kind, slot, brief(reason), self.now(), raw)
 
-    def exhume(self, tag: str) -> bool:
+    def restore(self, tag: str) -> bool:
         """Put a dead letter back where it was found, if there is one."""
         with self.lock:
             letter = self.dead.pop(tag, None)
@@ -205,7 +211,7 @@ class MemorySlotQueues:
 
     def replay(self, tags: Iterable[str]) -> int:
         """See `SlotQueues.replay`."""
-        return sum(map(self._broker.exhume, tags))
+        return sum(map(self._broker.restore, tags))
 
     def discard(self, tags: Iterable[str]) -> int:
         """See `SlotQueues.discard`."""
@@ -399,6 +405,27 @@ class MemoryParkingLot:
             return self._broker.parked.get(source)
         queue = (source.kind, source.slot)
         return self._broker.streams.get(queue, {}).get(int(source.tag))
+
+
+class MemoryWakeUps:
+    """`WakeUps` in memory.
+
+    Args:
+        broker: what the simulated processes share.
+    """
+
+    def __init__(self, broker: MemoryBroker) -> None:
+        self._broker = broker
+        self._seen = 0
+
+    def wait(self, seconds: float) -> set[int]:
+        """See `WakeUps.wait`."""
+        woken = self._broker.woken
+        with self._broker.grown:
+            self._broker.grown.wait_for(lambda: len(woken) > self._seen, seconds)
+            new = set(woken[self._seen :])
+            self._seen = len(woken)
+        return new
 
 
 def _has_whole(move: ParkingMove) -> bool:

@@ -11,7 +11,7 @@ from pyspider_zk.limits import MOST_SLOTS
 from pyspider_zk.queues import caps
 from pyspider_zk.queues.api import DeadLetter
 from pyspider_zk.queues.names import QueueKind, slot_queue
-from pyspider_zk.queues.redis_aside import Aside
+from pyspider_zk.queues.redis_foreign_keys import ForeignKeys
 from pyspider_zk.queues.redis_link import DEAD_LETTERS, RedisLink, ready_key
 
 BATCH = 100  # letters per round trip
@@ -58,20 +58,20 @@ class RedisDeadLetters:
 
     Args:
         link: where.
-        aside: moves foreign keys out of the way.
+        foreign_keys: moves foreign keys out of the way.
     """
 
-    def __init__(self, link: RedisLink, aside: Aside | None = None) -> None:
-        self._aside = aside or Aside(link)
+    def __init__(self, link: RedisLink, foreign_keys: ForeignKeys | None = None) -> None:
+        self._foreign_keys = foreign_keys or ForeignKeys(link)
 
     def count(self) -> int:
         """See `SlotQueues.dead`."""
-        length: Any = self._aside.run(_letters, lambda it: it.xlen(DEAD_LETTERS))
+        length: Any = self._foreign_keys.run(_letters, lambda it: it.xlen(DEAD_LETTERS))
         return int(length)
 
     def trim(self) -> None:
         """Drop the oldest while all together are larger than they may be; one round trip."""
-        dropped: Any = self._aside.run(
+        dropped: Any = self._foreign_keys.run(
             _letters, lambda it: it.eval(_TRIM, 1, DEAD_LETTERS, str(caps.DEAD))
         )
         if dropped:
@@ -85,7 +85,9 @@ class RedisDeadLetters:
         """See `SlotQueues.dead_letters`."""
         if limit < 1:
             return []  # for Redis 0 is no limit
-        entries: Any = self._aside.run(_letters, lambda it: it.xrevrange(DEAD_LETTERS, count=limit))
+        entries: Any = self._foreign_keys.run(
+            _letters, lambda it: it.xrevrange(DEAD_LETTERS, count=limit)
+        )
         return [_letter(tag, fields) for tag, fields in entries]
 
     def replay(self, tags: Iterable[str]) -> int:
@@ -97,7 +99,7 @@ class RedisDeadLetters:
         return sum(self._discard(batch) for batch in _batches(tags))
 
     def _discard(self, tags: Sequence[str]) -> int:
-        count: Any = self._aside.run(_letters, lambda it: it.xdel(DEAD_LETTERS, *tags))
+        count: Any = self._foreign_keys.run(_letters, lambda it: it.xdel(DEAD_LETTERS, *tags))
         return int(count)
 
     def _replay(self, tags: Sequence[str]) -> int:
@@ -107,7 +109,7 @@ class RedisDeadLetters:
                 pipe.xrange(DEAD_LETTERS, tag, tag)
             return pipe.execute()
 
-        found = self._aside.run(_letters, look)
+        found = self._foreign_keys.run(_letters, look)
         letters = [_letter(tag, fields) for entries in found for tag, fields in entries]
         return self._put_back([each for each in letters if each.reason != FOREIGN])
 
@@ -118,7 +120,7 @@ class RedisDeadLetters:
             moved: list[int] = pipe.execute()
             return moved
 
-        return sum(self._aside.run(lambda: _targets(letters), put))
+        return sum(self._foreign_keys.run(lambda: _targets(letters), put))
 
 
 def _move(pipe: Any, *letters: DeadLetter) -> None:

@@ -15,13 +15,15 @@ import redis
 
 from pyspider_zk.queues import caps
 from pyspider_zk.queues.names import QueueKind, slot_queue
-from pyspider_zk.queues.redis_aside import Aside
+from pyspider_zk.queues.redis_foreign_keys import ForeignKeys
 from pyspider_zk.queues.redis_link import (
     DEAD_LETTER_LIMIT,
     DEAD_LETTERS,
+    SLOT_WAKE_UPS,
     RedisLink,
     ready_key,
 )
+from pyspider_zk.queues.redis_wake_ups import LATEST
 from pyspider_zk.queues.routing import RoutedMessage, route
 
 BATCH = 100  # messages per round trip
@@ -52,24 +54,28 @@ end
 return found
 """
 
-# KEYS: list, ready, dead letters, stream...
-# ARGV: raw, kind, limit of a stream, of the dead letters, (slot, body) per stream,
-#       (reason, body) per rejected task
+# KEYS: list, ready, dead letters, wake-ups, stream...
+# ARGV: raw, kind, limit of a stream, of the dead letters, wake-ups that are kept,
+#       (slot, body) per stream, (reason, body) per rejected task
 _MOVE = """
-local streams = #KEYS - 3
+local streams, woken = #KEYS - 4, {}
 if redis.call('LINDEX', KEYS[1], 0) ~= ARGV[1] then return 0 end
 local limit = tonumber(ARGV[3])
 redis.call('SCARD', KEYS[2])
 redis.call('XLEN', KEYS[3])
+redis.call('XLEN', KEYS[4])
 for i = 1, streams do
-  local length = redis.call('XLEN', KEYS[3 + i])
+  local length = redis.call('XLEN', KEYS[4 + i])
   if limit > 0 and length >= limit then return 0 end
 end
 for i = 1, streams do
-  redis.call('XADD', KEYS[3 + i], '*', 'body', ARGV[4 + 2 * i])
-  redis.call('SADD', KEYS[2], ARGV[3 + 2 * i])
+  redis.call('XADD', KEYS[4 + i], '*', 'body', ARGV[5 + 2 * i])
+  if redis.call('SADD', KEYS[2], ARGV[4 + 2 * i]) == 1 then woken[#woken + 1] = ARGV[4 + 2 * i] end
 end
-for i = 5 + 2 * streams, #ARGV, 2 do
+if #woken > 0 then
+  redis.call('XADD', KEYS[4], 'MAXLEN', '~', ARGV[5], '*', 'slots', table.concat(woken, ','))
+end
+for i = 6 + 2 * streams, #ARGV, 2 do
   redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[4], '*',
              'reason', ARGV[i], 'kind', ARGV[2], 'body', ARGV[i + 1])
 end
@@ -94,13 +100,13 @@ class RedisInbox:
         link: where.
         slots: how many slots the cluster has.
         limit: the most messages of one slot queue; 0: no limit.
-        aside: moves foreign keys out of the way.
+        foreign_keys: moves foreign keys out of the way.
     """
 
     def __init__(
-        self, link: RedisLink, slots: int, limit: int = 0, aside: Aside | None = None
+        self, link: RedisLink, slots: int, limit: int = 0, foreign_keys: ForeignKeys | None = None
     ) -> None:
-        self._aside = aside or Aside(link)
+        self._foreign_keys = foreign_keys or ForeignKeys(link)
         self._slots = slots
         self._limit = limit
 
@@ -124,7 +130,7 @@ class RedisInbox:
                 pipe.eval(_LOOK, 2, kind.value, DEAD_LETTERS, *about)
             return pipe.execute()
 
-        lists = self._aside.run(lambda: {DEAD_LETTERS: "stream", **_lists()}, look)
+        lists = self._foreign_keys.run(lambda: {DEAD_LETTERS: "stream", **_lists()}, look)
         return [
             Forwarding(kind, raw, route(kind, raw, self._slots))
             for kind, raws in zip(QueueKind, lists, strict=True)
@@ -155,10 +161,10 @@ class RedisInbox:
                 pipe.llen(kind.value)
             return pipe.execute()
 
-        return dict(zip(QueueKind, self._aside.run(_lists, look), strict=True))
+        return dict(zip(QueueKind, self._foreign_keys.run(_lists, look), strict=True))
 
     def _perform(self, batch: Sequence[Forwarding]) -> int:
-        done = self._aside.run(lambda: _keys(batch), lambda it: self._carry_out(it, batch))
+        done = self._foreign_keys.run(lambda: _keys(batch), lambda it: self._carry_out(it, batch))
         for move, moved in zip(batch, done, strict=True):
             for reason, body in move.route.rejected if moved else ():
                 log.warning("rejected %d bytes from %s: %s", len(body), move.kind.value, reason)
@@ -175,8 +181,8 @@ class RedisInbox:
     def _queue(self, pipe: Any, move: Forwarding) -> None:
         parts = move.route.parts
         streams = [slot_queue(move.kind, slot) for slot in parts]
-        keys = [move.kind.value, ready_key(move.kind), DEAD_LETTERS, *streams]
-        arguments = [move.raw, move.kind.value, self._limit, DEAD_LETTER_LIMIT]
+        keys = [move.kind.value, ready_key(move.kind), DEAD_LETTERS, SLOT_WAKE_UPS, *streams]
+        arguments = [move.raw, move.kind.value, self._limit, DEAD_LETTER_LIMIT, LATEST]
         pairs = [*parts.items(), *move.route.rejected]
         pipe.eval(_MOVE, len(keys), *keys, *arguments, *(item for pair in pairs for item in pair))
 
@@ -190,4 +196,5 @@ def _keys(moves: Sequence[Forwarding]) -> dict[str, str]:
     """Return the type of each key that these moves are about."""
     streams = {slot_queue(move.kind, slot): "stream" for move in moves for slot in move.route.parts}
     ready = {ready_key(kind): "set" for kind in QueueKind}
-    return {**_lists(), **ready, DEAD_LETTERS: "stream", **streams}
+    more = {DEAD_LETTERS: "stream", SLOT_WAKE_UPS: "stream"}
+    return {**_lists(), **ready, **more, **streams}

@@ -71,6 +71,15 @@ PARKED_READY = "parked:ready"
 """The set of the slots for which something is parked."""
 
 
+SLOT_WAKE_UPS = "slot_wake_ups"
+"""The stream that says which slot queues got a message while they were empty."""
+
+
+def wake_ups_key(queue: str) -> str:
+    """Return the stream of the wake-ups of a queue between pyspider's components."""
+    return f"{queue}:wake_ups"
+
+
 def slot_number(name: bytes) -> int | None:
     """Return the slot that a member of a ready set stands for, None if for none."""
     if len(name) > len(str(MOST_SLOTS)) or not name.isdigit():
@@ -193,12 +202,12 @@ class RedisLink:
 
 
 def _is_read_only(error: Exception) -> bool:
-    """Tell whether a replica refused to write; scripts of Redis 6.2 only quote the reason."""
+    """Return whether a replica refused to write; scripts of Redis 6.2 only quote the reason."""
     return isinstance(error, redis.exceptions.ReadOnlyError) or "READONLY" in str(error)
 
 
 def _is_of_tls(error: BaseException | None) -> bool:
-    """Tell whether an error came of a certificate, or of a port that speaks no TLS."""
+    """Return whether an error came of a certificate, or of a port that speaks no TLS."""
     while error is not None:
         if isinstance(error, ssl.SSLError):
             return True

@@ -10,7 +10,9 @@ from uuid import uuid4
 
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.queues import caps
-from pyspider_zk.queues.redis_aside import Aside
+from pyspider_zk.queues.redis_foreign_keys import ForeignKeys
+from pyspider_zk.queues.redis_link import wake_ups_key
+from pyspider_zk.queues.redis_wake_ups import LATEST, RedisWakeUps
 
 log = logging.getLogger(__name__)
 
@@ -39,11 +41,13 @@ return raw
 """
 
 # Others may come between a push and its repetition, so each is remembered until it was answered.
-# KEYS: list, caller   ARGV: number of the call, seconds to remember the caller, message, a number
-# to forget
+# KEYS: list, caller, wake-ups   ARGV: number of the call, seconds to remember the caller, message,
+# a number to forget, wake-ups that are kept
 _PUSH = """
 if redis.call('HEXISTS', KEYS[2], ARGV[1]) == 1 then return redis.call('LLEN', KEYS[1]) end
+redis.call('XLEN', KEYS[3])
 local length = redis.call('RPUSH', KEYS[1], ARGV[3])
+if length == 1 then redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[5], '*', 'pushed', 1) end
 redis.call('HSET', KEYS[2], ARGV[1], '')
 redis.call('HDEL', KEYS[2], ARGV[4])
 redis.call('EXPIRE', KEYS[2], ARGV[2])
@@ -52,25 +56,26 @@ return length
 
 
 class RedisList:
-    """The three commands of redis-py that pyspider's queue sends.
+    """The three commands of redis-py that pyspider's queue sends, and waiting for a message.
 
     A message is taken and put once, also when Redis did it and its reply was lost: whoever asks
-    again is known. A key of another type is moved out of the way, see `redis_aside`.
+    again is known. A key of another type is moved out of the way, see `redis_foreign_keys`.
 
     Threads: any; one after the other.
 
     Args:
-        aside: moves foreign keys out of the way.
+        foreign_keys: moves foreign keys out of the way.
     """
 
-    def __init__(self, aside: Aside) -> None:
-        self._aside = aside
+    def __init__(self, foreign_keys: ForeignKeys) -> None:
+        self._foreign_keys = foreign_keys
         self._lock = Lock()
         self._caller = _Caller()
+        self._wake_ups: dict[str, RedisWakeUps] = {}
 
     def llen(self, name: str) -> int:
         """Return the number of messages."""
-        length: Any = self._aside.run(lambda: {name: "list"}, lambda it: it.llen(name))
+        length: Any = self._foreign_keys.run(lambda: {name: "list"}, lambda it: it.llen(name))
         return int(length)
 
     def rpush(self, name: str, raw: bytes) -> int:
@@ -86,7 +91,7 @@ class RedisList:
         with self._lock:
             pushes = self._present_caller().pushes
             number = pushes.number_of(raw)
-            length = self._call(_PUSH, name, number, raw, pushes.spare())
+            length = self._call(_PUSH, name, number, raw, pushes.spare(), LATEST)
             pushes.answered(raw, number)
         return int(length)
 
@@ -105,11 +110,24 @@ class RedisList:
                 return raw  # type: ignore[no-any-return]
             log.error("dropped a message of %s: %d bytes, the limit is %d", name, raw, caps.PAGE)
 
+    def wait(self, name: str, seconds: float) -> None:
+        """Return when a list that was empty got a message, or after so many seconds.
+
+        Nothing is taken. A message that came after the last call to this method, or that a stock
+        component put, may be there already. Threads: one at a time; others may push meanwhile.
+
+        Raises:
+            Unavailable: no answer.
+        """
+        if name not in self._wake_ups:
+            self._wake_ups[name] = RedisWakeUps(self._foreign_keys, wake_ups_key(name))
+        self._wake_ups[name].wait(seconds)
+
     def _call(self, script: str, name: str, number: int, *what: bytes | int) -> Any:
-        key = f"{name}:{self._caller.name}"
-        return self._aside.run(
-            lambda: {name: "list", key: "hash"},
-            lambda it: it.eval(script, 2, name, key, number, KEPT, *what),
+        key, wake_ups = f"{name}:{self._caller.name}", wake_ups_key(name)
+        return self._foreign_keys.run(
+            lambda: {name: "list", key: "hash", wake_ups: "stream"},
+            lambda it: it.eval(script, 3, name, key, wake_ups, number, KEPT, *what),
         )
 
     def _present_caller(self) -> "_Caller":
@@ -148,7 +166,7 @@ class _Pushes:
         return self._open[key]
 
     def answered(self, raw: bytes, number: int) -> None:
-        """Note that a message was put."""
+        """Record that a message was put."""
         del self._open[_digest(raw)]
         self._answered.append(number)
 

@@ -13,7 +13,7 @@ from pyspider_zk.queues.api import Delivery, Parked, ParkingMove, SlotBacklog, p
 from pyspider_zk.queues.codec import decode, encode
 from pyspider_zk.queues.names import slot_queue
 from pyspider_zk.queues.parking_names import in_order, name_of, parked_of
-from pyspider_zk.queues.redis_aside import Aside
+from pyspider_zk.queues.redis_foreign_keys import ForeignKeys
 from pyspider_zk.queues.redis_link import (
     DEAD_LETTER_LIMIT,
     DEAD_LETTERS,
@@ -67,12 +67,12 @@ class RedisParkingLot:
 
     Args:
         link: where.
-        aside: moves foreign keys out of the way.
+        foreign_keys: moves foreign keys out of the way.
     """
 
-    def __init__(self, link: RedisLink, aside: Aside) -> None:
+    def __init__(self, link: RedisLink, foreign_keys: ForeignKeys) -> None:
         self._link = link
-        self._aside = aside
+        self._foreign_keys = foreign_keys
 
     def park(self, moves: Sequence[ParkingMove], limit: int = 0) -> list[bool]:
         """See `ParkingLot.park`."""
@@ -86,7 +86,7 @@ class RedisParkingLot:
                 pipe.eval(_PARK, len(keys), *keys, *arguments)
             return list(map(bool, pipe.execute()))
 
-        return self._aside.run(lambda: _types(keys for keys, _ in calls), work)
+        return self._foreign_keys.run(lambda: _types(keys for keys, _ in calls), work)
 
     def load(self, slots: Iterable[int]) -> list[Parked]:
         """See `ParkingLot.load`; two round trips, however many slots."""
@@ -139,7 +139,7 @@ class RedisParkingLot:
 
     def _ready(self) -> set[int]:
         types = {PARKED_READY: "set"}
-        members: Any = self._aside.run(lambda: types, lambda it: it.smembers(PARKED_READY))
+        members: Any = self._foreign_keys.run(lambda: types, lambda it: it.smembers(PARKED_READY))
         junk = {each for each in members if slot_number(each) is None}
         if junk:
             log.warning("%s: passed over %r, which is no slot", PARKED_READY, min(junk)[:80])
@@ -155,7 +155,7 @@ class RedisParkingLot:
             return list(pipe.execute()) if slots else []
 
         types = {parked_key(slot): "hash" for slot in slots}
-        replies = self._aside.run(lambda: types, work)
+        replies = self._foreign_keys.run(lambda: types, work)
         return {slot: _usable(slot, names) for slot, names in zip(slots, replies, strict=True)}
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.queues.codec import decode_record, encode_record
-from pyspider_zk.queues.redis_aside import Aside
+from pyspider_zk.queues.redis_foreign_keys import ForeignKeys
 from pyspider_zk.queues.redis_link import RedisLink, record_key
 
 
@@ -14,12 +14,12 @@ class RedisSlotRecords:
 
     Args:
         link: where.
-        aside: moves records that cannot be read out of the way.
+        foreign_keys: moves records that cannot be read out of the way.
     """
 
-    def __init__(self, link: RedisLink, aside: Aside | None = None) -> None:
+    def __init__(self, link: RedisLink, foreign_keys: ForeignKeys | None = None) -> None:
         self._link = link
-        self._aside = aside or Aside(link)
+        self._foreign_keys = foreign_keys or ForeignKeys(link)
 
     def save(self, slot: int, record: Mapping[str, Any]) -> None:
         """See `SlotRecords.save`."""
@@ -64,5 +64,5 @@ class RedisSlotRecords:
         try:
             return decode_record(slot, raw)
         except BadMessage as error:
-            self._aside.move(record_key(slot), raw, str(error))
+            self._foreign_keys.move(record_key(slot), raw, str(error))
             return None

@@ -11,8 +11,8 @@ for 16384 slots in the time of a few, and the lengths of all queues are cheap. T
 a slot too many, after a crash, but never one too few; and should somebody take a slot out of it by
 hand, the owner finds it again, for each read looks into a few more of its streams.
 
-What writes to several keys is one script, which looks at all of them before it writes: one of
-another type is found before anything is done, see `redis_aside`. A Redis out of memory refuses to
+A write to several keys is one script, which checks all of them before it writes: a key of another
+type is found before anything is done, see `redis_foreign_keys`. A Redis out of memory refuses to
 publish, and must still be able to delete.
 """
 
@@ -30,15 +30,17 @@ from pyspider_zk.queues.backpressure import Backpressure, SlotQueue, Wait
 from pyspider_zk.queues.codec import encode
 from pyspider_zk.queues.names import QueueKind, slot_queue
 from pyspider_zk.queues.offsets import Offsets, gather, unpack
-from pyspider_zk.queues.redis_aside import Aside
 from pyspider_zk.queues.redis_dead_letters import RedisDeadLetters
+from pyspider_zk.queues.redis_foreign_keys import ForeignKeys
 from pyspider_zk.queues.redis_link import (
     DEAD_LETTER_LIMIT,
     DEAD_LETTERS,
+    SLOT_WAKE_UPS,
     RedisLink,
     ready_key,
     slot_number,
 )
+from pyspider_zk.queues.redis_wake_ups import LATEST
 
 STRAY = 1000  # names that one command takes out of it
 FOUND_AGAIN = 64  # slots of a member that each read looks into whatever the set says
@@ -47,20 +49,28 @@ log = logging.getLogger(__name__)
 
 _KINDS = list(QueueKind)
 
-# KEYS: ready of each kind, stream...
-# ARGV: (number of its ready key, slot) per stream, (number of its stream, body) per message
+# KEYS: ready of each kind, wake-ups, stream...
+# ARGV: wake-ups that are kept, (number of its ready key, slot) per stream,
+#       (number of its stream, body) per message
+# A slot that is ready already needs no wake-up: its owner reads until it finds nothing.
 _PUBLISH = """
-local streams = #KEYS - 2
+local streams = #KEYS - 3
 redis.call('SCARD', KEYS[1])
 redis.call('SCARD', KEYS[2])
-for i = 1, streams do redis.call('XLEN', KEYS[2 + i]) end
-for i = 2 * streams + 1, #ARGV, 2 do
-  redis.call('XADD', KEYS[2 + tonumber(ARGV[i])], '*', 'body', ARGV[i + 1])
+redis.call('XLEN', KEYS[3])
+for i = 1, streams do redis.call('XLEN', KEYS[3 + i]) end
+for i = 2 * streams + 2, #ARGV, 2 do
+  redis.call('XADD', KEYS[3 + tonumber(ARGV[i])], '*', 'body', ARGV[i + 1])
 end
-local lengths = {}
+local lengths, woken = {}, {}
 for i = 1, streams do
-  redis.call('SADD', KEYS[tonumber(ARGV[2 * i - 1])], ARGV[2 * i])
-  lengths[i] = redis.call('XLEN', KEYS[2 + i])
+  if redis.call('SADD', KEYS[tonumber(ARGV[2 * i])], ARGV[2 * i + 1]) == 1 then
+    woken[#woken + 1] = ARGV[2 * i + 1]
+  end
+  lengths[i] = redis.call('XLEN', KEYS[3 + i])
+end
+if #woken > 0 then
+  redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[1], '*', 'slots', table.concat(woken, ','))
 end
 return lengths
 """
@@ -146,18 +156,24 @@ class RedisSlotQueues:
         link: where.
         limit: the most messages of one slot queue; 0: no limit.
         wait: waits that many seconds for room; by default until then or `close`.
-        aside: moves foreign keys out of the way.
+        foreign_keys: moves foreign keys out of the way.
     """
 
     def __init__(
-        self, link: RedisLink, limit: int = 0, wait: Wait | None = None, aside: Aside | None = None
+        self,
+        link: RedisLink,
+        limit: int = 0,
+        wait: Wait | None = None,
+        foreign_keys: ForeignKeys | None = None,
     ) -> None:
         self._link = link
-        self._aside = aside or Aside(link)
+        self._foreign_keys = foreign_keys or ForeignKeys(link)
         self._room = Backpressure(limit, self._measure, wait)
         self._positions = Offsets()
-        self._dead_letters = RedisDeadLetters(link, self._aside)
-        self._owed: list[Delivery] = []  # applied, but Redis was away when it should delete them
+        self._dead_letters = RedisDeadLetters(link, self._foreign_keys)
+        self._owed: list[
+            Delivery
+        ] = []  # applied, but Redis was unavailable when it should delete them
 
     def publish(self, messages: Sequence[Message]) -> None:
         """See `SlotQueues.publish`."""
@@ -166,14 +182,14 @@ class RedisSlotQueues:
         self._room.wait_for(queues)
         if not messages:
             return
-        keys = [*map(ready_key, QueueKind), *(slot_queue(*queue) for queue in queues)]
-        places: list[Any] = [
-            item for kind, slot in queues for item in (_KINDS.index(kind) + 1, slot)
-        ]
+        streams = (slot_queue(*queue) for queue in queues)
+        keys = [*map(ready_key, QueueKind), SLOT_WAKE_UPS, *streams]
+        places: list[Any] = [LATEST]
+        places += [item for kind, slot in queues for item in (_KINDS.index(kind) + 1, slot)]
         number = {queue: index for index, queue in enumerate(queues, 1)}
         for message, body in zip(messages, bodies, strict=True):
             places += [number[message.kind, message.slot], body]
-        lengths: Any = self._aside.run(
+        lengths: Any = self._foreign_keys.run(
             lambda: _types(queues), lambda it: it.eval(_PUBLISH, len(keys), *keys, *places)
         )
         self._room.note(dict(zip(queues, lengths, strict=True)))
@@ -235,7 +251,7 @@ class RedisSlotQueues:
             _tidy(pipe, tags)
             pipe.execute()
 
-        self._aside.run(lambda: _types(tags), delete)
+        self._foreign_keys.run(lambda: _types(tags), delete)
         self._positions.acknowledged(self._owed)
         self._owed = []
 
@@ -251,7 +267,7 @@ class RedisSlotQueues:
             _tidy(pipe, [(kind, slot)])
             pipe.execute()
 
-        self._aside.run(lambda: {DEAD_LETTERS: "stream", **_types([(kind, slot)])}, move)
+        self._foreign_keys.run(lambda: {DEAD_LETTERS: "stream", **_types([(kind, slot)])}, move)
         self._dead_letters.trim()
         self._positions.acknowledged([delivery])
         log.warning("buried message %s of %s: %s", delivery.tag, slot_queue(kind, slot), reason)
@@ -266,7 +282,7 @@ class RedisSlotQueues:
 
     def backlog(self) -> Mapping[SlotQueue, SlotBacklog]:
         """See `SlotQueues.backlog`; the times are those in the names of the entries."""
-        self._aside.look()
+        self._foreign_keys.look()
         queues = [(kind, slot) for kind, slots in self._ready(QueueKind).items() for slot in slots]
 
         def look(client: redis.Redis) -> Any:
@@ -277,7 +293,7 @@ class RedisSlotQueues:
                 pipe.xrange(slot_queue(*queue), count=1)
             return pipe.execute()
 
-        (seconds, micros), *replies = self._aside.run(lambda: _types(queues), look)
+        (seconds, micros), *replies = self._foreign_keys.run(lambda: _types(queues), look)
         looks = zip(queues, replies[::2], replies[1::2], strict=True)
         now = seconds + micros / 1e6
         return {
@@ -288,7 +304,7 @@ class RedisSlotQueues:
 
     def unreadable(self) -> Mapping[str, str]:
         """See `SlotQueues.unreadable`."""
-        return self._aside.told()
+        return self._foreign_keys.reported()
 
     def dead(self) -> int:
         """See `SlotQueues.dead`."""
@@ -320,14 +336,14 @@ class RedisSlotQueues:
                 pipe.smembers(ready_key(kind))
             return pipe.execute()
 
-        replies = self._aside.run(lambda: _types([]), ask)
+        replies = self._foreign_keys.run(lambda: _types([]), ask)
         return {kind: self._slots(kind, names) for kind, names in zip(kinds, replies, strict=True)}
 
     def _find(self, kind: QueueKind) -> set[int]:
         """Return the ready slots, and those that are but that nobody says it of."""
         slots = self._positions.look_into(kind, FOUND_AGAIN)
         keys = [ready_key(kind), *(slot_queue(kind, slot) for slot in slots)]
-        names: Any = self._aside.run(
+        names: Any = self._foreign_keys.run(
             lambda: _types([(kind, slot) for slot in slots]),
             lambda it: it.eval(_FIND, len(keys), *keys, *map(str, slots)),
         )
@@ -357,7 +373,7 @@ class RedisSlotQueues:
         keys = [DEAD_LETTERS, *(slot_queue(kind, slot) for slot in after)]
         places = [str(item) for slot, tag in after.items() for item in (tag, slot)]
         about = [count, room, caps.MESSAGE, caps.KEPT, DEAD_LETTER_LIMIT, kind.value]
-        reply: Any = self._aside.run(
+        reply: Any = self._foreign_keys.run(
             lambda: {DEAD_LETTERS: "stream", **_types([(kind, slot) for slot in after])},
             lambda it: it.eval(_READ, len(keys), *keys, *about, *places),
         )
@@ -378,13 +394,14 @@ class RedisSlotQueues:
                 pipe.xlen(slot_queue(*queue))
             return pipe.execute()
 
-        return dict(zip(queues, self._aside.run(lambda: _types(queues), ask), strict=True))
+        return dict(zip(queues, self._foreign_keys.run(lambda: _types(queues), ask), strict=True))
 
 
 def _types(queues: Iterable[SlotQueue]) -> dict[str, str]:
     """Return what type each of these keys has, and the sets beside them."""
     return {
         **dict.fromkeys(map(ready_key, QueueKind), "set"),
+        SLOT_WAKE_UPS: "stream",
         **{slot_queue(*queue): "stream" for queue in queues},
     }
 

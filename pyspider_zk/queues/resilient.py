@@ -1,8 +1,8 @@
-"""Resilient queues: pyspider's own, made to bear a message queue that goes away.
+"""Resilient queues: pyspider's own, made to bear a message queue that becomes unavailable.
 
 pyspider's components do something sensible when a queue is empty or full, and fall over, or flood
-the log, when it raises what its client library raises. So one that is away looks empty to whoever
-gets and full to whoever puts, and `BackOff` says what it really is.
+the log, when it raises what its client library raises. So one that is unavailable looks empty to
+whoever gets and full to whoever puts, and `BackOff` says what it really is.
 """
 
 import copy
@@ -20,11 +20,12 @@ from pyspider.message_queue.redis_queue import RedisQueue
 
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.queues.back_off import BackOff
-from pyspider_zk.queues.redis_aside import Aside
+from pyspider_zk.queues.redis_foreign_keys import ForeignKeys
 from pyspider_zk.queues.redis_link import RedisLink, target_of
 from pyspider_zk.queues.redis_list import RedisList, check_size
 
-LOOK = 1.0  # seconds that a queue is listened to before the end of this process is looked for
+POLL = 0.1  # seconds until a queue of a kind that wakes nobody is looked into
+LOOK = 0.5  # seconds until a queue that one waits for is looked into, woken or not
 FOREVER = float("inf")
 
 log = logging.getLogger(__name__)
@@ -33,22 +34,23 @@ _UNDECODABLE = (umsgpack.UnpackException, RecursionError, TypeError, ValueError,
 
 Answer = TypeVar("Answer")
 Asking = Callable[[], AbstractContextManager[Any]]
+Listen = Callable[[float], None]
 
 
 class ResilientQueue:
-    """One of pyspider's queues. While the message queue is away it looks empty and full.
+    """One of pyspider's queues. While the message queue is unavailable it looks empty and full.
 
     Threads: those that the queue itself allows.
 
     Args:
         inner: any queue with the methods of `queue.Queue` that pyspider uses.
-        back_off: knows whether the message queue is away.
+        back_off: knows whether the message queue is unavailable.
     """
 
     Empty, Full = queue.Empty, queue.Full
 
     def __init__(self, inner: Any, back_off: BackOff) -> None:
-        self._inner, self._asking = _tamed(inner)
+        self._inner, self._asking, self._listen = _wrapped(inner)
         self._back_off = back_off
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
@@ -62,15 +64,27 @@ class ResilientQueue:
         until = time.monotonic() + (FOREVER if timeout is None else timeout)
         while (left := until - time.monotonic()) > 0 and not self._back_off.over:
             with suppress(queue.Empty):
-                return self._ask(partial(self._inner.get, timeout=min(left, LOOK)), queue.Empty)
+                return self._get(min(left, LOOK))
             self._back_off.rest(left)
         raise queue.Empty
+
+    def wait(self, seconds: float) -> None:
+        """Wait until there may be a message, so many seconds at most, or ``LOOK``.
+
+        Threads: one; others may use the other methods meanwhile.
+        """
+        if self._listen is None:
+            time.sleep(min(seconds, POLL))
+            return
+        with suppress(queue.Empty):
+            self._ask(partial(self._listen, min(seconds, LOOK)), queue.Empty)
+        self._back_off.rest(seconds)
 
     def get_nowait(self) -> Any:
         """Take the oldest message.
 
         Raises:
-            queue.Empty: there is none, or the message queue is away.
+            queue.Empty: there is none, or the message queue is unavailable.
         """
         return self._ask(self._inner.get_nowait, queue.Empty)
 
@@ -95,12 +109,12 @@ class ResilientQueue:
         """Append a message.
 
         Raises:
-            queue.Full: there is no room, or the message queue is away.
+            queue.Full: there is no room, or the message queue is unavailable.
         """
         self._ask(partial(self._inner.put_nowait, body), queue.Full)
 
     def full(self) -> bool:
-        """Return whether there is no room, or the message queue is away."""
+        """Return whether there is no room, or the message queue is unavailable."""
         if self._back_off.resting:
             return True
         try:
@@ -111,7 +125,7 @@ class ResilientQueue:
             return True
 
     def empty(self) -> bool:
-        """Return whether there is no message, or the message queue is away."""
+        """Return whether there is no message, or the message queue is unavailable."""
         with suppress(queue.Empty):
             return bool(self._ask(self._inner.empty, queue.Empty))
         return True
@@ -124,6 +138,14 @@ class ResilientQueue:
         """
         with self._asking():
             return int(self._inner.qsize())
+
+    def _get(self, seconds: float) -> Any:
+        if self._listen is None:
+            return self._ask(partial(self._inner.get, timeout=seconds), queue.Empty)
+        with suppress(queue.Empty):
+            return self.get_nowait()
+        self.wait(seconds)
+        raise queue.Empty
 
     def _ask(self, question: Callable[[], Answer], away: type[Exception]) -> Answer:
         """Return the answer; raise `away` if there is none, or if it is too early to ask again."""
@@ -204,18 +226,18 @@ class SendBuffer:
         return not self._kept
 
 
-def _tamed(inner: Any) -> tuple[Any, Asking]:
-    """Return a queue with time-outs and few retries, and what translates its client's errors.
+def _wrapped(inner: Any) -> tuple[Any, Asking, Listen | None]:
+    """Return a queue with time-outs and few retries, what translates its errors, and how to wait.
 
     pyspider's queue in Redis waits as long, and tries as often, as the client library likes: ten
-    seconds, or for ever, depending on the version. Its caller may be an event loop.
+    seconds, or forever, depending on the version. Its caller may be an event loop.
     """
     if not isinstance(inner, RedisQueue):
-        return inner, _sockets_only
+        return inner, _sockets_only, None
     link = RedisLink(target_of(inner.redis), retries=1)
     ours = copy.copy(inner)
-    ours.redis = RedisList(Aside(link))
-    return ours, link.client
+    ours.redis = RedisList(ForeignKeys(link))
+    return ours, link.client, partial(ours.redis.wait, ours.name)
 
 
 @contextmanager

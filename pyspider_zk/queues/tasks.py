@@ -95,7 +95,7 @@ def with_url(pack: Any) -> Any:
 
 
 def is_deeper(value: object, levels: int) -> bool:
-    """Tell whether lists and mappings are nested deeper than that."""
+    """Return whether lists and mappings are nested deeper than that."""
     within = [value]
     for _ in range(levels + 1):
         within = [
@@ -198,7 +198,7 @@ def usable_schedule(schedule: object) -> dict[str, Any]:
 
 
 def usable_info(info: object) -> tuple[dict[str, Any], list[str]]:
-    """Return what a script tells of itself, and what of it is of no use, in words."""
+    """Return what a script tells of itself, and what of it is unusable, in words."""
     told = info if isinstance(info, Mapping) else {}
     told = {key: value for key, value in told.items() if value is not None}
     good = {key: value for key, value in told.items() if _is_usable(key, value)}

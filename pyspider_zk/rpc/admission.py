@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import BadMessage
-from pyspider_zk.listening import Door, check_listening, is_loopback
+from pyspider_zk.listening import Listener, check_listening, is_loopback
 from pyspider_zk.rpc.caller import NOBODY, Caller
 from pyspider_zk.rpc.proof import ANSWER_HEADER, SCHEME, Call, Prover, check_user
 
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 WINDOW = 300.0  # seconds that the clocks of caller and member may differ by
 
-DOOR = Door(
+LISTENER = Listener(
     name="XML-RPC",
     option="--xmlrpc-host",
     opens="change and delete every project, and end schedulers",
@@ -100,7 +100,7 @@ class CallAdmission:
         secret: str = "",
         names: Collection[str] = (),
         insecure: bool = False,
-        door: Door = DOOR,
+        door: Listener = LISTENER,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._secret = secret.encode()
@@ -157,7 +157,7 @@ class CallAdmission:
         """Return the header ``Host``, and the port in it.
 
         Raises:
-            CallRefused: it is no name of ours; a name that a stranger gave to our address (DNS
+            CallRefused: it is not a name of ours; a name that a stranger gave to our address (DNS
                 rebinding) makes our answers readable to that stranger's pages.
         """
         host = head.headers("host") or ""
@@ -204,7 +204,7 @@ class CallAdmission:
         return CallRefused(HTTPStatus.UNAUTHORIZED, why, headers, body)
 
 
-def admission_of(settings: Settings, door: Door = DOOR) -> CallAdmission:
+def admission_of(settings: Settings, door: Listener = LISTENER) -> CallAdmission:
     """Return the rules of a process with these settings."""
     names = filter(None, (*settings.xmlrpc_names, settings.advertise))
     return CallAdmission(settings.secret, list(names), settings.insecure, door)
@@ -218,7 +218,7 @@ class _Nonces:
         self._until: dict[str, float] = {}
 
     def is_new(self, nonce: str, now: float) -> bool:
-        """Tell whether a call comes for the first time, and remember it."""
+        """Return whether a call comes for the first time, and remember it."""
         with self._lock:
             for old in self._expired(now):
                 del self._until[old]

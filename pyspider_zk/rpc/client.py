@@ -195,9 +195,9 @@ def _proven(link: _Link, credentials: Credentials) -> _Answer:
         call = Call(link.address, at, secrets.token_hex(16), user, digest(link.body))
         answer = link.post(Authorization=prover.header(call))
         if not prover.proves(answer.header(ANSWER_HEADER) or "", call, answer.body):
-            told = f"{answer.status} {answer.reason:.100}"  # by whomever
+            status = f"{answer.status} {answer.reason:.100}"  # by whomever
             raise PermissionError(
-                f"the answer ({told!r}) does not prove the cluster's secret: {_REMEDY}"
+                f"the answer ({status!r}) does not prove the cluster's secret: {_REMEDY}"
             )
         if answer.status != http.HTTPStatus.UNAUTHORIZED or not _TIME.fullmatch(answer.body):
             break

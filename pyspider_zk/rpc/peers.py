@@ -11,7 +11,7 @@ logger = logging.getLogger(__name__)
 READ_LIMIT = 30.0  # seconds that a call may take to arrive
 HOLD_UP = 1.0  # seconds that the answer to a wrong secret waits
 HELD_UP_AT_ONCE = 16  # threads that wait for that
-PEERS_TOLD = 1000  # peers and reasons that are remembered
+PEERS_REPORTED = 1000  # peers and reasons that are remembered
 
 
 class ReceivingCalls:
@@ -22,16 +22,16 @@ class ReceivingCalls:
         self._since: dict[socket.socket, float] = {}
 
     def began(self, connection: socket.socket) -> None:
-        """Note that a call is being received from now on."""
+        """Record that a call is being received from now on."""
         with self._lock:
             self._since[connection] = time.monotonic()
 
     def ended(self, connection: socket.socket) -> None:
-        """Note that it has arrived, or will not."""
+        """Record that it has arrived, or will not."""
         with self._lock:
             self._since.pop(connection, None)
 
-    def hang_up(self) -> None:
+    def disconnect(self) -> None:
         """End those that take too long: bytes that come one by one reset every other time-out."""
         late = time.monotonic() - READ_LIMIT
         with self._lock:
@@ -48,17 +48,17 @@ class Peers:
     def __init__(self, stopped: threading.Event) -> None:
         self._stopped = stopped
         self._lock = threading.Lock()
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
         self._held_up = threading.BoundedSemaphore(HELD_UP_AT_ONCE)
 
     def note(self, peer: str, why: str) -> None:
         """Say that a call was refused, once for each peer and reason."""
         with self._lock:
-            if (peer, why) in self._told:
+            if (peer, why) in self._reported:
                 return
-            if len(self._told) >= PEERS_TOLD:
-                self._told.clear()
-            self._told.add((peer, why))
+            if len(self._reported) >= PEERS_REPORTED:
+                self._reported.clear()
+            self._reported.add((peer, why))
         logger.warning("calls from %s are refused: %s (said once)", peer, why)
 
     def hold_up(self) -> None:

@@ -51,9 +51,9 @@ class Prover:
 
     def header(self, call: Call) -> str:
         """Return the header ``Authorization`` of a call."""
-        told = asdict(call)
-        del told["host"]  # which has a header of its own
-        return f"{SCHEME} {urlencode({**told, 'proof': self._of_call(call)})}"
+        parameters = asdict(call)
+        del parameters["host"]  # which has a header of its own
+        return f"{SCHEME} {urlencode({**parameters, 'proof': self._of_call(call)})}"
 
     def call(self, header: str, host: str) -> Call:
         """Return what the header of a call to a host says.
@@ -61,10 +61,10 @@ class Prover:
         Raises:
             BadMessage: it is none, or does not prove the secret.
         """
-        told = _told(header)
-        proof = told.pop("proof", "")
+        parameters = _parameters(header)
+        proof = parameters.pop("proof", "")
         try:
-            call = Call(host, int(told.pop("time")), **told)
+            call = Call(host, int(parameters.pop("time")), **parameters)
         except (TypeError, ValueError, KeyError):
             raise BadMessage("what the call says of itself cannot be read") from None
         if not hmac.compare_digest(proof.encode(), self._of_call(call).encode()):
@@ -78,7 +78,7 @@ class Prover:
         return self._mac("answer", call.nonce, digest(body))
 
     def proves(self, proof: str, call: Call, body: bytes) -> bool:
-        """Tell whether a proof is that of the answer to a call."""
+        """Return whether a proof is that of the answer to a call."""
         return hmac.compare_digest(proof.encode(), self.answer(call, body).encode())
 
     def _of_call(self, call: Call) -> str:
@@ -106,7 +106,7 @@ def check_user(user: str) -> str:
     return user
 
 
-def _told(header: str) -> dict[str, str]:
+def _parameters(header: str) -> dict[str, str]:
     text = header.removeprefix(f"{SCHEME} ")
     try:
         pairs = parse_qsl(

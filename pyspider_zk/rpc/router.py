@@ -56,7 +56,7 @@ class Router:
         self._pool = ThreadPoolExecutor(max_workers=16, thread_name_prefix="router")
 
     def close(self) -> None:
-        """Let the threads go."""
+        """Stop the threads."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def size(self) -> int:

@@ -53,7 +53,7 @@ class _CallHandler(SimpleXMLRPCRequestHandler):
         super().finish()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
-        """Note what could not even be read; the base prints it, each time and all of it."""
+        """Record what could not even be read; the base prints it, each time and all of it."""
         self.server.peers.note(self.client_address[0], f"{format % args:.100}")
 
     def parse_request(self) -> bool:
@@ -314,7 +314,7 @@ class RpcServer:
                 self._bound.set_result((host, int(server.server_address[1])))
                 while not self._stopped.is_set():
                     server.handle_request()
-                    server.arrivals.hang_up()
+                    server.arrivals.disconnect()
         finally:
             self._closed.set()
 

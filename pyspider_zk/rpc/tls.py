@@ -63,7 +63,9 @@ def accepted(link: socket.socket, context: ssl.SSLContext | None, seconds: float
         link.sendall(b"HTTP/1.0 400 this port speaks no TLS\r\n\r\n")
         raise NoTls("they speak TLS; for that set xmlrpc_tls_certificate and xmlrpc_tls_key")
     try:
-        return _shaken(context.wrap_socket(link, server_side=True, do_handshake_on_connect=False))
+        return _after_handshake(
+            context.wrap_socket(link, server_side=True, do_handshake_on_connect=False)
+        )
     except OSError as error:
         raise NoTls(f"the TLS handshake failed: {reason(error)}") from error
 
@@ -83,7 +85,7 @@ def connect(address: str, context: ssl.SSLContext, seconds: float) -> HTTPConnec
     connection.connect()
     link, name = connection.sock, connection.host
     try:
-        connection.sock = _shaken(
+        connection.sock = _after_handshake(
             context.wrap_socket(link, server_hostname=name, do_handshake_on_connect=False)
         )
     except (OSError, ValueError) as error:  # a host can be none that TLS knows
@@ -92,7 +94,7 @@ def connect(address: str, context: ssl.SSLContext, seconds: float) -> HTTPConnec
     return connection
 
 
-def _shaken(link: ssl.SSLSocket) -> ssl.SSLSocket:
+def _after_handshake(link: ssl.SSLSocket) -> ssl.SSLSocket:
     """Return the link after the handshake, which its time-out bounds as a whole.
 
     Raises:

@@ -8,7 +8,6 @@ import functools
 import heapq
 import itertools
 import logging
-import queue
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -38,9 +37,9 @@ MOST_SHOWN = 100_000  # tasks of one answer
 _DASHBOARD = {"5m_time": "avg", "5m": "sum", "1h": "sum", "1d": "sum", "all": "sum"}
 
 
-def rpc_functions(scheduler: SlotScheduler, router: Router) -> Functions:
+def rpc_functions(slot_scheduler: SlotScheduler, router: Router) -> Functions:
     """Return what a member serves of pyspider's; the router speaks for the cluster."""
-    local = LocalAnswers(scheduler)
+    local = LocalAnswers(slot_scheduler)
     names = (
         "size",
         "counter",
@@ -58,7 +57,7 @@ def rpc_functions(scheduler: SlotScheduler, router: Router) -> Functions:
         functions[f"local_{name}"] = _answering(getattr(local, name))
     for name in ("local_newtask", "local_send_task"):  # where the router asks as well
         functions[name] = local.unlocked(functions[name])
-    numbers = ProjectNumbers(scheduler)
+    numbers = ProjectNumbers(slot_scheduler)
     for name in ("project_numbers", "project_history", "throughput"):
         functions[f"local_{name}"] = _answering(getattr(numbers, name))
     return functions
@@ -96,8 +95,11 @@ class LocalAnswers:
     Threads: any; what is read while projects come and go is read under the project-set lock.
     """
 
-    def __init__(self, scheduler: SlotScheduler) -> None:
-        self._scheduler = scheduler
+    def __init__(self, slot_scheduler: SlotScheduler) -> None:
+        self._scheduler = slot_scheduler.fenced
+        self._rows = slot_scheduler.rows
+        self._queues = slot_scheduler.queues
+        self._quarantine = slot_scheduler.quarantine
         self._projectdb: Any = None
         self._projectdb_lock = threading.Lock()
 
@@ -108,7 +110,7 @@ class LocalAnswers:
 
     def counter(self, window: str, value: str) -> dict[str, dict[str, Any]] | None:
         """Return one window of the counters, None if there is no such window."""
-        manager = self._scheduler._cnt.get(window) if isinstance(window, str) else None
+        manager = self._scheduler.counters.get(window) if isinstance(window, str) else None
         if manager is None or value not in ("sum", "avg"):
             logger.error("there is no counter %.80r %.80r", window, value)
             return None
@@ -154,12 +156,12 @@ class LocalAnswers:
 
     def quarantine(self) -> dict[str, dict[str, Any]]:
         """Return what is wrong with each project that is left alone."""
-        told: dict[str, dict[str, Any]] = xmlrpc_value(self._scheduler.quarantine.told())
+        told: dict[str, dict[str, Any]] = xmlrpc_value(self._quarantine.told())
         return told
 
     def update_project(self) -> None:
         """Look at the project database in the next round."""
-        self._scheduler._force_update_project = True
+        self._rows.look_soon()
 
     def newtask(self, task: Any) -> bool:
         """Put a task on its slot's queue; return False if that cannot be.
@@ -185,15 +187,12 @@ class LocalAnswers:
         """
         check_task(task)
         encode(task)  # one that cannot be sent would fail every round of the scheduler
-        try:
-            self._scheduler.out_queue.put_nowait(task)
-        except queue.Full:
-            self._scheduler._send_buffer.appendleft(task)
+        self._scheduler.send_by_hand(task)
         return True
 
     def _publish(self, task: dict[str, Any]) -> bool:
         slot = self._scheduler.fence.slot(task["project"])
-        queues = self._scheduler.queues.slot_queues
+        queues = self._queues.slot_queues
         try:
             if queues.full(QueueKind.NEWTASK, slot):
                 raise Unavailable(f"the queue of slot {slot} is full")

@@ -1,5 +1,6 @@
 """Clock jumps: a wall clock that is set back, and what pyspider counts by it."""
 
+import logging
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -7,7 +8,10 @@ from typing import Any
 from pyspider.libs.counter import BaseCounter
 from pyspider.scheduler.scheduler import Project
 
+from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
 from pyspider_zk.zookeeper.clock import boottime
+
+logger = logging.getLogger("scheduler")
 
 LEAST = 1.0
 """Seconds that a clock must have been set back; what is less is the clock being trimmed."""
@@ -31,6 +35,19 @@ class ClockJumps:
         self._wall = wall
         self._steady = steady
         self._ahead = wall() - steady()
+
+    def follow(self, scheduler: FencedScheduler) -> bool:
+        """Let nothing in a scheduler's memory lie in the future; return whether anything might."""
+        back = self.back()
+        if not back:
+            return False
+        logger.warning("the clock was set back by %.0f s", back)
+        now = self._wall()
+        for project in scheduler.projects.values():
+            trim_project(project, now)
+        for manager in scheduler.counters.values():
+            trim_counters(list(manager.counters.values()), now)
+        return True
 
     def back(self) -> float:
         """Return by how many seconds the clock was set back since the last call; mostly 0."""

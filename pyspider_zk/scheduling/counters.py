@@ -1,15 +1,27 @@
 """Counters of pyspider's time windows as plain values, so that they survive a change of owner."""
 
-from collections.abc import Mapping
+import heapq
+import logging
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspider.libs.counter import BaseCounter, CounterManager
+
+from pyspider_zk.scheduling.heartbeat import ROWS_PER_BEAT
+
+logger = logging.getLogger("scheduler")
 
 WINDOWS = ("5m_time", "5m", "1h", "1d")
 """The counters that history feeds; ``all`` is counted from the task database instead."""
 
 EVENTS = ("pending", "success", "retry", "failed", "fetch_time", "process_time")
 """All that pyspider's scheduler counts. Knowing them spares a search through all projects."""
+
+LOGGED = ("pending", "success", "retry", "failed")
+"""The counters that are logged each minute."""
+
+LABELS = ("new", "success", "retry", "failed")
+"""What the log calls them."""
 
 # Times first: a counter appends them last, so a reader never finds a time without its value.
 _SERIES = ("times", "events", "values")
@@ -57,6 +69,43 @@ def read_counters(manager: CounterManager, value: str) -> dict[str, dict[str, An
         if not counter.empty():
             result.setdefault(key[0], {})[key[1]] = getattr(counter, value)
     return result
+
+
+def log_counters(managers: Managers, beat: Callable[[], None]) -> None:
+    """Log what happened in five minutes, as pyspider does, in one pass over the counters.
+
+    pyspider searches all counters anew for each project: with a thousand of them that took longer
+    than a lease.
+
+    Args:
+        beat: shows that the loop runs.
+    """
+    sums: dict[str, dict[str, int]] = {}
+    counters = managers["5m"].counters.copy()
+    for count, ((project, event), counter) in enumerate(counters.items()):
+        if count % ROWS_PER_BEAT == 0:
+            beat()
+        sums.setdefault(project, dict.fromkeys(LOGGED, 0))
+        if event in LOGGED:
+            sums[project][event] = counter.sum
+    logger.info(counter_log(sums))
+
+
+def counter_log(sums: Mapping[str, Mapping[str, int]]) -> str:
+    """Return pyspider's line about all projects, two that failed and those that did most."""
+    total = {event: sum(each[event] for each in sums.values()) for event in LOGGED}
+    fails = heapq.nlargest(2, ((each["failed"], name) for name, each in sums.items()))
+    failed = [name for count, name in fails if count]
+    most = heapq.nlargest(
+        5 - len(failed),
+        ((sum(each.values()), name) for name, each in sums.items() if name not in failed),
+    )
+    shown = [name for _, name in most] + failed
+    projects = (f" {name}:{','.join(str(sums[name][event]) for event in LOGGED)}" for name in shown)
+    totals = ",".join(
+        f"{label}:{total[event]}" for label, event in zip(LABELS, LOGGED, strict=True)
+    )
+    return f"in 5m: {totals}{''.join(projects)}"
 
 
 def _dump(counter: BaseCounter) -> dict[str, Any]:

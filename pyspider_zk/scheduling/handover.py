@@ -1,9 +1,9 @@
 """Handover: slots come into a scheduler's memory and leave it."""
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 from pyspider_zk.cluster.fence import Fence
 from pyspider_zk.cluster.ownership import Ownership
@@ -11,6 +11,7 @@ from pyspider_zk.errors import BadMessage
 from pyspider_zk.queues.api import SlotRecords
 from pyspider_zk.scheduling.handoff import Part, read_record, slot_record, writable
 from pyspider_zk.scheduling.intake import Intake
+from pyspider_zk.scheduling.project_set import ProjectSet
 from pyspider_zk.scheduling.transit import Transit
 
 logger = logging.getLogger("scheduler")
@@ -22,40 +23,29 @@ MOST_SAVES = 16
 """How often all projects are gone through to save everything, at most."""
 
 
-class ProjectSet(Protocol):
-    """What the scheduler does with the projects of slots."""
-
-    def load_slot(self, slot: int, parts: Mapping[str, Part]) -> None:
-        """Bring a slot's projects into memory, with what their former owner left."""
-
-    def forget_slots(self, slots: Collection[int]) -> None:
-        """Drop the projects of slots from memory, with what was selected and not sent yet."""
-
-    def parts(self, slots: Collection[int], *, whole: bool) -> dict[str, Part]:
-        """Return what no database holds of the projects of slots, by project.
-
-        Args:
-            whole: for the next owner in a planned move; else for whoever comes after a death.
-        """
-
-    def beat(self) -> None:
-        """Show that the loop runs."""
-
-
 class Handover:
     """Makes what is in memory agree with what is owned.
 
     Threads: the scheduler loop only.
+
+    Args:
+        beat: shows that the loop runs.
     """
 
     def __init__(
-        self, fence: Fence, intake: Intake, records: SlotRecords, projects: ProjectSet
+        self,
+        fence: Fence,
+        intake: Intake,
+        records: SlotRecords,
+        projects: ProjectSet,
+        beat: Callable[[], None],
     ) -> None:
         self._fence = fence
         self._intake = intake
         self._records = records
         self._transit = Transit(records)
         self._projects = projects
+        self._beat = beat
 
     def follow(self, ownership: Ownership) -> None:
         """Give up what is not owned any more, take what is owned newly."""
@@ -126,7 +116,7 @@ class Handover:
         The fence may shut in between. What is not saved then is taken as after a death.
         """
         for some in _groups(slots, max(SLOTS_PER_SAVE, -(-len(slots) // MOST_SAVES))):
-            self._projects.beat()
+            self._beat()
             if not self._fence.all_open():
                 return False
             self._save_some({slot: slots[slot] for slot in some}, clean)

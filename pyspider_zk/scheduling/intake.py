@@ -50,22 +50,32 @@ class Intake:
 
     Args:
         pauses: see ``PAUSES``.
+
+    Attributes:
+        has_found: whether the last read found something; there may be more.
     """
 
     def __init__(
-        self, queues: SlotQueues, parking: Parking, pauses: Sequence[int] = PAUSES
+        self,
+        queues: SlotQueues,
+        parking: Parking,
+        pauses: Sequence[int] = PAUSES,
     ) -> None:
+        self.has_found = False
         self._queues = queues
         self._parking = parking
         self._pauses = pauses
         self._waiting: dict[QueueKind, list[InFlightMessage]] = {kind: [] for kind in QueueKind}
         self._released: list[InFlightMessage] = []
         self._may_be_unread = False
+        self._must_read = True
+        self._is_counting = True
 
     def take(self, slots: Collection[int]) -> None:
         """Read these slots from now on, beginning with what a former owner left behind."""
         self._parking.take(slots)
         self._queues.take(slots)
+        self._must_read = True
 
     def drop(self, slots: Collection[int]) -> None:
         """Read these slots no more; what is not acknowledged is left to the next owner."""
@@ -78,18 +88,29 @@ class Intake:
         """Tell whether new messages of a project must wait behind those that are parked."""
         return self._parking.is_behind(project)
 
-    def read(self, limit: int) -> None:
+    def read(self, limit: int, *, is_due: bool = True, is_extra: bool = False) -> None:
         """Read what is new, so that about ``limit`` messages of each kind are to be applied.
 
         Packs first: so the new tasks that were published with them are known as well.
+
+        Args:
+            is_due: whether there may be something new, as far as the caller knows.
+            is_extra: this round does not count for messages that pause.
         """
         self._parking.look()
         self._released = []
-        for kind in (QueueKind.STATUS, QueueKind.NEWTASK):
-            room = self._room(kind, limit)
+        self._is_counting = not is_extra
+        self.has_found = False
+        if not (is_due or self._must_read):
+            return
+        self._must_read = True  # also if this fails
+        rooms = {kind: self._room(kind, limit) for kind in (QueueKind.STATUS, QueueKind.NEWTASK)}
+        for kind, room in rooms.items():
             found = self._queues.read(kind, room)
             self._waiting[kind] += map(InFlightMessage, found)
             self._may_be_unread = len(found) >= room
+            self.has_found |= bool(found)
+        self._must_read = self.has_found or not all(rooms.values())
 
     def run(self, kind: QueueKind, apply: Apply) -> int:
         """Apply what was read of a kind; return how many are done.
@@ -202,7 +223,7 @@ class Intake:
 
     def _try(self, entry: InFlightMessage, apply: Apply) -> bool:
         if entry.pause:
-            entry.pause -= 1
+            entry.pause -= self._is_counting
             return False
         try:
             return apply(entry)

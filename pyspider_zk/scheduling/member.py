@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -41,6 +42,8 @@ from pyspider_zk.rpc.router import Router
 from pyspider_zk.rpc.server import RpcServer
 from pyspider_zk.rpc.tls import server_tls
 from pyspider_zk.scheduling.answers import rpc_functions
+from pyspider_zk.scheduling.arrivals import Arrivals
+from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
 from pyspider_zk.scheduling.operation_answers import operation_functions
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 
@@ -50,7 +53,7 @@ FAILED_PAUSE = 1.0  # seconds after a failed round; less than a lease, for no be
 SAID_EACH = 60  # failed rounds in a row are told of each so many times
 
 
-class ClusterScheduler(SlotScheduler):
+class ClusterScheduler(FencedScheduler):
     """Joins the cluster, schedules what it owns, and leaves in order.
 
     Threads: ``run`` owns the scheduler; ``quit``, ``drain`` and XML-RPC calls come from any.
@@ -73,14 +76,20 @@ class ClusterScheduler(SlotScheduler):
     ) -> None:
         self.settings = settings or current_settings()
         queues = queues or current_queues(self.settings)
-        super().__init__(*args, slots=self.settings.slots, queues=queues, **kwargs)
+        super().__init__(*args, slots=self.settings.slots, **kwargs)
+        self._wake = threading.Event()
+        self._is_urgent = threading.Event()
+        self._arrivals = Arrivals(queues.wake_ups, self.fence, self._wake.set)
+        self.slot_scheduler = SlotScheduler(
+            self, self.settings.slots, queues, self._arrivals.are_due
+        )
         if threads is not None:
             logger.info("threads has no effect on a cluster's scheduler: start more of them")
         self._credentials = credentials_of(self.settings)
         self._router = Router(self._cluster, credentials=self._credentials)
         self.rpc = RpcServer(
             {
-                **rpc_functions(self, self._router),
+                **rpc_functions(self.slot_scheduler, self._router),
                 **operation_functions(
                     self._asked_batch_service, self._asked_events, current_limits()
                 ),
@@ -95,7 +104,7 @@ class ClusterScheduler(SlotScheduler):
         self._events: EventLog | None = None
         self._finalizer: Finalizer | None = None
         self._runner: JobRunner | None = None
-        self._wake = threading.Event()
+        self._round_due = float("-inf")
         self._drain_until: float | None = None
         self._back_off = BackOff(logger, "scheduling waits")
         self.out_queue = ResilientQueue(self.out_queue, self._back_off)
@@ -117,6 +126,10 @@ class ClusterScheduler(SlotScheduler):
             self._leave(orderly)
             logger.info("scheduler exiting...")
 
+    def run_once(self) -> None:
+        """Do one whole round."""
+        self.slot_scheduler.run_once()
+
     def xmlrpc_run(
         self,
         port: int = 23333,
@@ -130,7 +143,7 @@ class ClusterScheduler(SlotScheduler):
     def quit(self) -> None:
         """End after the present round; all slots are free at once."""
         self._quit = True
-        self._wake.set()
+        self._hurry()
 
     def drain(self) -> None:
         """Move all slots to other members, then end; a second call ends at once."""
@@ -183,10 +196,11 @@ class ClusterScheduler(SlotScheduler):
         ownership = self._coordinate(
             self.settings,
             member_record(self.settings, port, host),
-            lambda: self._index.weights,
-            lambda: self._load,
+            lambda: self.slot_scheduler.weights,
+            lambda: self.slot_scheduler.load,
         )
         ownership.start()
+        self._arrivals.start()
         self._open_jobs(ownership)
         return ownership
 
@@ -203,10 +217,10 @@ class ClusterScheduler(SlotScheduler):
         self._finalizer = Finalizer(jobs, events, self.fence, self.resultdb)
         self._runner = JobRunner(
             jobs,
-            self.local_jobs,
+            self.slot_scheduler.local_jobs,
             self.fence,
             partial(_claimant, ownership),
-            self._wake.set,
+            self._hurry,
             self._finalizer.wake,
         )
         self._runner.start()
@@ -230,7 +244,7 @@ class ClusterScheduler(SlotScheduler):
     def _leave(self, orderly: bool) -> None:
         """Hand over and leave; after a failure memory is not to be trusted, so just leave."""
         try:
-            self._handover.give_up(self.fence.held, planned=orderly)
+            self.slot_scheduler.handover.give_up(self.fence.held, planned=orderly)
         except ClusterError as error:
             logger.warning("nothing could be handed over: %s", error)
         finally:
@@ -240,9 +254,10 @@ class ClusterScheduler(SlotScheduler):
                 self._runner.stop()
             if self.fence.ownership is not None:
                 self.fence.ownership.stop()
+            self._arrivals.stop()
             self.rpc.stop()
             self._router.close()
-            self.queues.close()
+            self.slot_scheduler.queues.close()
 
     def _loop(self) -> None:
         """Run round after round; nothing that a round meets ends this process.
@@ -252,10 +267,8 @@ class ClusterScheduler(SlotScheduler):
         failed ends its member.
         """
         while not self._quit and not self._drained():
-            self._wake.wait(0 if self._is_busy else self.LOOP_INTERVAL)
-            self._wake.clear()
             try:
-                self._round()
+                self._round(self._whole_round if self._wait_for_round() else self._take_arrivals)
             except (FenceClosed, BadMessage) as error:
                 logger.info("round stopped: %s", error)
             except Unavailable:
@@ -265,11 +278,38 @@ class ClusterScheduler(SlotScheduler):
             except Exception as error:
                 self._bear(error)
 
-    def _round(self) -> None:
+    def _hurry(self) -> None:
+        """Have a whole round at once. Threads: any."""
+        self._is_urgent.set()
+        self._wake.set()
+
+    def _wait_for_round(self) -> bool:
+        """Wait until there is something to do; return whether it is time for a whole round."""
+        slots = self.slot_scheduler
+        if not slots.is_busy and not slots.may_find_more:
+            self._wake.wait(max(0.0, self._round_due - time.monotonic()))
+        self._wake.clear()
+        is_due = time.monotonic() >= self._round_due
+        return is_due or slots.is_busy or self._is_urgent.is_set()
+
+    def _whole_round(self) -> None:
+        self._is_urgent.clear()
+        try:
+            self.run_once()
+        finally:
+            self._round_due = time.monotonic() + self.LOOP_INTERVAL
+
+    def _take_arrivals(self) -> None:
+        """Do a round for new messages alone, then rest as long: the whole ones need their share."""
+        began = time.monotonic()
+        self.slot_scheduler.take_arrivals()
+        time.sleep(min(time.monotonic() - began, self.LOOP_INTERVAL))
+
+    def _round(self, work: Callable[[], None]) -> None:
         away: DatabaseAway | None = None
         with self._back_off.watching():
             try:
-                self.run_once()
+                work()
             except DatabaseAway as error:  # that is not the message queue
                 away = error
         if away is not None:
@@ -278,7 +318,7 @@ class ClusterScheduler(SlotScheduler):
 
     def _bear(self, error: Exception) -> None:
         """Tell of a failed round, the first times and now and then, and wait a little."""
-        self._is_busy = False
+        self.slot_scheduler.is_busy = False
         self._exceptions += 1
         if self._exceptions <= self.EXCEPTION_LIMIT or self._exceptions % SAID_EACH == 0:
             logger.error("round failed, %d in a row", self._exceptions, exc_info=error)

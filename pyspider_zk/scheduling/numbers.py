@@ -30,8 +30,9 @@ class ProjectNumbers:
     Threads: any; what is read while projects come and go is read under the project-set lock.
     """
 
-    def __init__(self, scheduler: SlotScheduler) -> None:
-        self._scheduler = scheduler
+    def __init__(self, slot_scheduler: SlotScheduler) -> None:
+        self._scheduler = slot_scheduler.fenced
+        self._quarantine = slot_scheduler.quarantine
 
     def project_numbers(self) -> dict[str, dict[str, Any]]:
         """Return the numbers of each project.
@@ -43,11 +44,11 @@ class ProjectNumbers:
         ``rate_now``: tries that ended per second, over five minutes.
         ``quarantined``: why the project is left alone, None if it is not.
         """
-        quarantine = self._scheduler.quarantine
+        quarantine = self._quarantine
         with self._scheduler.lock:
             numbers = {name: _queued(known) for name, known in self._scheduler.projects.items()}
         numbers |= {name: dict(_NOTHING) for name in quarantine.names() if name not in numbers}
-        counters = self._scheduler._cnt
+        counters = self._scheduler.counters
         total, hour = read_counters(counters["all"], "sum"), read_counters(counters["1h"], "sum")
         rates = read_counters(counters["5m"], "avg")
         for name, found in numbers.items():
@@ -82,7 +83,7 @@ class ProjectNumbers:
         return found
 
     def _minutes(self, names: Collection[str] | None = None) -> dict[str, dict[str, list[int]]]:
-        manager, now = self._scheduler._cnt["1h"], time.time()
+        manager, now = self._scheduler.counters["1h"], time.time()
         found: dict[str, dict[str, list[int]]] = {}
         for project, event in manager.counters.copy():
             if event in _TRIES and (names is None or project in names):

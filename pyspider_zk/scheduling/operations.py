@@ -6,11 +6,8 @@ repeated: what it finds done already, by its batch, it does not do again.
 
 import logging
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
-from pyspider.scheduler.scheduler import Project
-
-from pyspider_zk.cluster.fence import Fence
 from pyspider_zk.databases.tables import drop_table
 from pyspider_zk.jobs.operations import (
     Operation,
@@ -22,7 +19,10 @@ from pyspider_zk.jobs.operations import (
 from pyspider_zk.jobs.stages import OperationRefused, ProjectTarget, Stage
 from pyspider_zk.projects.names import check_project_name
 from pyspider_zk.projects.rows import ACTIVE
-from pyspider_zk.scheduling.quarantine import Quarantine
+from pyspider_zk.scheduling.deletion import Deletion
+from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
+from pyspider_zk.scheduling.message_applier import MessageApplier
+from pyspider_zk.scheduling.project_set import ProjectSet
 
 logger = logging.getLogger("scheduler")
 
@@ -33,34 +33,6 @@ Longer than result workers and processors believe that a project exists; see ``p
 """
 
 ON_START = "on_start"
-
-
-class Scheduling(Protocol):
-    """What operations need of the scheduler that they work in."""
-
-    fence: Fence
-    projects: dict[str, Project]
-    quarantine: Quarantine
-    taskdb: Any
-    projectdb: Any
-
-    def refresh(self, name: str) -> None:
-        """Read a project's row anew."""
-
-    def forget(self, name: str) -> None:
-        """Drop a project's tasks from memory."""
-
-    def delete(self, name: str) -> None:
-        """Delete a project, its row and its tables."""
-
-    def is_full(self, project: Project) -> bool:
-        """Tell whether no more of its tasks may wait to be sent."""
-
-    def find_task(self, project: str, taskid: str, fields: list[str]) -> dict[str, Any] | None:
-        """Return columns of a task's row, None if there is none."""
-
-    def apply_task(self, given: Mapping[str, Any]) -> bool:
-        """Apply a new task; False if it must wait."""
 
 
 class ProjectOperations:
@@ -74,8 +46,17 @@ class ProjectOperations:
     Threads: the scheduling loop.
     """
 
-    def __init__(self, scheduler: Scheduling) -> None:
+    def __init__(
+        self,
+        scheduler: FencedScheduler,
+        projects: ProjectSet,
+        applier: MessageApplier,
+        deletion: Deletion,
+    ) -> None:
         self._scheduler = scheduler
+        self._projects = projects
+        self._applier = applier
+        self._deletion = deletion
 
     def check_slot(self, standing: str, project: str) -> None:
         """Make sure that a project is not of a slot that is somebody else's.
@@ -131,7 +112,7 @@ class ProjectOperations:
         if self._has_begun(target):
             return True
         if target.waited:
-            self._scheduler.refresh(target.project)
+            self._projects.refresh(target.project)
         else:
             self._change(target, {"status": "RUNNING"})
         return self._begin(target)
@@ -142,7 +123,7 @@ class ProjectOperations:
             return False
         if self._has_begun(target):
             return True
-        self._scheduler.refresh(target.project)
+        self._projects.refresh(target.project)
         return self._begin(target)
 
     def _restart(self, target: ProjectTarget) -> bool:
@@ -154,7 +135,7 @@ class ProjectOperations:
         if not target.waited:
             self._row(target)
             self._scheduler.fence.check(target.project)
-            self._scheduler.forget(target.project)
+            self._projects.forget(target.project)
             drop_table(self._scheduler.taskdb, target.project)
             self._change(target, {"status": "RUNNING"})
         return self._begin(target)
@@ -181,7 +162,7 @@ class ProjectOperations:
 
     def _begin(self, target: ProjectTarget) -> bool:
         """Apply ``on_start`` as if its message had been read; False if an older one is at work."""
-        fault = self._scheduler.quarantine.told().get(target.project)
+        fault = self._projects.quarantine.told().get(target.project)
         if fault:
             raise OperationRefused(f"it is in quarantine: {fault['reason']}")
         project = self._scheduler.projects.get(target.project)
@@ -191,7 +172,7 @@ class ProjectOperations:
             raise OperationRefused(f"it is {project.db_status}; it must be {' or '.join(ACTIVE)}")
         if self._scheduler.is_full(project):
             return False
-        return self._scheduler.apply_task(
+        return self._applier.apply_task(
             {
                 "project": target.project,
                 "taskid": ON_START,
@@ -212,7 +193,7 @@ class ProjectOperations:
         self._row(target)
         self._scheduler.fence.check(target.project)
         self._scheduler.projectdb.update(target.project, dict(columns))
-        self._scheduler.refresh(target.project)
+        self._projects.refresh(target.project)
         return True
 
     def _row(self, target: ProjectTarget, *fields: str) -> dict[str, Any]:
@@ -252,11 +233,11 @@ class ProjectOperations:
             raise OperationRefused(
                 "it was changed, or made anew, while it was to be deleted; it is kept"
             )
-        self._scheduler.delete(target.project)
+        self._deletion.delete(target.project)
         return True
 
     def _sweep(self, target: ProjectTarget) -> bool:
         """Drop what late results and tasks may have made anew."""
         if not self._find(target):
-            self._scheduler.delete(target.project)
+            self._deletion.delete(target.project)
         return True

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from pyspider_zk.config import Settings
-from pyspider_zk.listening import Door, check_listening, is_loopback
+from pyspider_zk.listening import Listener, check_listening, is_loopback
 from pyspider_zk.webui.accounts import account_faults, configured
 from pyspider_zk.webui.roles import Role
 from pyspider_zk.webui.users import read_users
 
 logger = logging.getLogger(__name__)
 
-DOOR = Door(
+LISTENER = Listener(
     name="the web UI",
     option="webui --host",
     opens="see all projects and run Python here as this user",
@@ -65,9 +65,11 @@ def check_open(host: str, settings: Settings, config: Mapping[str, Any]) -> None
         ConfigError: others could reach it, and need no login.
     """
     guarded = bool(config.get("need_auth")) or settings.login_to_change
-    check_listening(DOOR, host, guarded=guarded, insecure=settings.insecure)
+    check_listening(LISTENER, host, guarded=guarded, insecure=settings.insecure)
     if not (guarded or is_loopback(host)):
-        logger.warning("--insecure: whoever reaches %s may %s", host or "this machine", DOOR.opens)
+        logger.warning(
+            "--insecure: whoever reaches %s may %s", host or "this machine", LISTENER.opens
+        )
 
 
 def _can_change(settings: Settings, config: Mapping[str, Any]) -> bool:

@@ -13,6 +13,7 @@ from xmlrpc.client import Binary, Fault
 
 import umsgpack  # type: ignore[import-untyped]
 from pyspider.fetcher.tornado_fetcher import Fetcher
+from pyspider.libs.utils import decode_unicode_obj
 
 from pyspider_zk.cluster.records import ComponentKind
 from pyspider_zk.components.identity import presence
@@ -20,11 +21,12 @@ from pyspider_zk.components.signals import on_signals
 from pyspider_zk.components.wiring import current_settings
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import BadMessage, ClusterError, ConfigError, brief
-from pyspider_zk.listening import Door
+from pyspider_zk.listening import Listener
+from pyspider_zk.loop import Loop
 from pyspider_zk.queues.back_off import BackOff
 from pyspider_zk.queues.checked import CheckedQueue
 from pyspider_zk.queues.packs import check_fetchable, check_named, failed_page, named
-from pyspider_zk.queues.resilient import ResilientQueue, SendBuffer
+from pyspider_zk.queues.resilient import LOOK, ResilientQueue, SendBuffer
 from pyspider_zk.rpc.admission import admission_of
 from pyspider_zk.rpc.server import RpcServer
 from pyspider_zk.rpc.tls import server_tls
@@ -35,10 +37,13 @@ logger = logging.getLogger("fetcher")
 PATIENCE = 5.0
 """Seconds for what is left at the end, if its queue is full or away."""
 
+PAUSE = 0.001
+"""Seconds between two looks for tasks, at least."""
+
 PAGE_LIMIT = 48 * 2**20
 """Bytes of a page; with its task it must fit into one message."""
 
-DOOR = Door(
+LISTENER = Listener(
     name="the fetcher's XML-RPC",
     option="--xmlrpc-host",
     opens="have it fetch whatever this machine reaches",
@@ -51,10 +56,10 @@ _LEFT = "the queue is full or away: %d tasks wait for their time-out"
 class ClusterFetcher(Fetcher):
     """Fetches as pyspider does.
 
-    A result that finds no room, or a message queue that is away, is kept and sent later; meanwhile
-    no task is taken, so that at most as many are kept as are fetched at the same time. What is
-    under way when it is told to quit goes back to its queue; pyspider would miss it only after
-    ten minutes.
+    A result that finds no room, or a message queue that is unavailable, is kept and sent later;
+    meanwhile no task is taken, so that at most as many are kept as are fetched at the same time.
+    What is under way when it is told to quit goes back to its queue; pyspider would miss it only
+    after ten minutes.
     """
 
     inqueue: Any
@@ -69,12 +74,41 @@ class ClusterFetcher(Fetcher):
         if self.outqueue is not None:
             self.outqueue = SendBuffer(ResilientQueue(self.outqueue, back_off))
         self._under_way: dict[int, dict[str, Any]] = {}  # by identity: a task may come twice
+        self._empty_until = float("-inf")
+        self._listener = Loop("fetcher listens", self._listen)
         self._unserved: Exception | None = None
         self.rpc = RpcServer(
             self._functions(),
-            admission_of(self.settings, DOOR),
+            admission_of(self.settings, LISTENER),
             functools.partial(server_tls, self.settings),
         )
+
+    def take_tasks(self) -> None:
+        """Fetch what there is, as far as there is room.
+
+        Called by the event loop: often, for room comes unannounced, whenever a fetch ended, and
+        when the queue got a task. A queue that was found empty is left alone until then.
+        """
+        if self.inqueue is None or self.outqueue is None or time.monotonic() < self._empty_until:
+            return
+        while not self._quit and not self.outqueue.full() and self.http_client.free_size() > 0:
+            try:
+                task = self.inqueue.get_nowait()
+            except queue.Empty:
+                self._empty_until = time.monotonic() + LOOK
+                return
+            self.fetch(decode_unicode_obj(task))
+
+    def _listen(self) -> float:
+        """Wait for tasks, and have them taken; return the pause. Runs in a thread of its own."""
+        self.inqueue.wait(LOOK)
+        if not self._listener.ends:
+            self.ioloop.add_callback(self._wake_up)
+        return PAUSE
+
+    def _wake_up(self) -> None:
+        self._empty_until = float("-inf")
+        self.take_tasks()
 
     def fetch(self, task: dict[str, Any], callback: Any = None) -> Any:
         """Fetch a task; one from the queue is remembered until its result is sent."""
@@ -106,6 +140,7 @@ class ClusterFetcher(Fetcher):
         """Tell the processor of a fetch that ended without a result."""
         if id(task) in self._under_way:
             self._give_up(task, fetching.exception() or "ended without a result")
+        self.take_tasks()
 
     def _give_up(self, task: dict[str, Any], error: object) -> dict[str, Any]:
         """Tell the processor that a fetch failed, and return what it is told."""
@@ -129,15 +164,23 @@ class ClusterFetcher(Fetcher):
             on_signals({signal.SIGTERM: self.quit}),
             presence(self.settings, ComponentKind.FETCHER),
         ):
+            if self.inqueue is not None:
+                self._listener.start()
             super().run()
             self._send_rest()
             self._give_back()
         if self._unserved is not None:
             raise self._unserved
 
+    def close(self) -> None:
+        """Free the event loop and the connections."""
+        self._listener.stop(2 * LOOK)
+        super().close()
+
     def quit(self) -> None:
         """End ``run`` and XML-RPC."""
         super().quit()
+        self._listener.end()
         self.rpc.stop()
 
     def xmlrpc_run(

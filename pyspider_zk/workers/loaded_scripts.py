@@ -18,14 +18,14 @@ from pyspider_zk.projects.cache import ProjectCache
 logger = logging.getLogger("processor")
 
 AGAIN = 0.1
-"""Seconds until a database that is away, or a queue that failed, is asked again."""
+"""Seconds until a database that is unavailable, or a queue that failed, is asked again."""
 
-TIDYING = 10.0
+PRUNING = 10.0
 """Seconds between two looks for scripts of projects that are gone."""
 
 
 class ExistingProjects(ProjectManager):
-    """pyspider's project manager, which by itself runs a deleted project's script for ever.
+    """pyspider's project manager, which by itself runs a deleted project's script forever.
 
     Threads: one.
     """
@@ -37,14 +37,14 @@ class ExistingProjects(ProjectManager):
         self._clock = clock
         self._existing = ProjectCache(self.projectdb, clock=clock)
         self._ended = threading.Event()
-        self._tidied = clock()
+        self._pruned = clock()
 
     def get(
         self, project_name: str, updatetime: float | None = None, md5sum: str | None = None
     ) -> Any:
         """Return a project's script, loaded; None if there is no such project.
 
-        Blocks while the project database is away and the script is not known as it is now.
+        Blocks while the project database is unavailable and the script is not known as it is now.
 
         Raises:
             DatabaseAway: it is still away, and this process ends.
@@ -66,19 +66,19 @@ class ExistingProjects(ProjectManager):
         self._ended.set()
 
     def _is_known(self, name: str, updatetime: float | None, md5sum: str | None) -> bool:
-        """Tell whether the script in memory is the one that is asked for."""
+        """Return whether the script in memory is the one that is requested."""
         if name not in self.projects:
             return False
         info = self.projects[name]["info"]
         is_older = bool(updatetime) and updatetime > info.get("updatetime", 0)
         return not is_older and md5sum in (None, "", info.get("md5sum"))
 
-    def tidy(self) -> None:
+    def prune(self) -> None:
         """Forget the scripts of projects that are gone, now and then."""
         now = self._clock()
-        if now - self._tidied < TIDYING or not self.projects:
+        if now - self._pruned < PRUNING or not self.projects:
             return
-        self._tidied = now
+        self._pruned = now
         for name in self._gone():
             self._forget(name)
 
@@ -86,7 +86,7 @@ class ExistingProjects(ProjectManager):
         try:
             there = {row["name"] for row in self.projectdb.get_all(fields=["name"])}
         except DatabaseAway:
-            return set()  # it was said
+            return set()  # it was logged
         except Exception:  # each database has errors of its own
             logger.warning("the project database does not answer", exc_info=True)
             return set()
@@ -99,12 +99,12 @@ class ExistingProjects(ProjectManager):
         linecache.cache.pop(f"<{name}>", None)
 
 
-class Tidied:
+class PruningQueue:
     """A queue, whose reader calls a function before it waits.
 
     Args:
         before: called by the reader.
-        wait: sleeps so many seconds after an error: the reader tries again at once, for ever.
+        wait: sleeps that many seconds after an error: the reader tries again at once, forever.
     """
 
     def __init__(

@@ -30,7 +30,7 @@ class Outbox:
     Threads: one.
 
     Args:
-        back_off: how the message queue is waited for while it is away or a slot is full.
+        back_off: how the message queue is waited for while it is unavailable or a slot is full.
     """
 
     def __init__(self, queues: SlotQueues, slots: int, back_off: BackOff) -> None:
@@ -84,7 +84,7 @@ class Outbox:
                 self._publish(half)
 
     def _deliver(self, messages: list[Message]) -> None:
-        """Publish, however long the message queue is away or full: the work is done already.
+        """Publish, however long the message queue is unavailable or full: the work is done already.
 
         Raises:
             Unavailable: it is still so, and this process ends.

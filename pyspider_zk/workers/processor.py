@@ -19,7 +19,7 @@ from pyspider_zk.queues.checked import CheckedQueue
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.queues.packs import check_pair, failed_pack
 from pyspider_zk.queues.resilient import ResilientQueue, SendBuffer
-from pyspider_zk.workers.loaded_scripts import ExistingProjects, Tidied
+from pyspider_zk.workers.loaded_scripts import ExistingProjects, PruningQueue
 from pyspider_zk.workers.outbox import Outbox
 
 logger = logging.getLogger("processor")
@@ -51,7 +51,7 @@ class ClusterProcessor(Processor):
         self._back_off = BackOff(logger, "what is processed waits")
         self.project_manager = ExistingProjects(self.projectdb, self.project_manager.env)
         pages = CheckedQueue(ResilientQueue(self.inqueue, self._back_off), check_pair, logger)
-        self.inqueue = Tidied(pages, self.project_manager.tidy)
+        self.inqueue = PruningQueue(pages, self.project_manager.prune)
         self._results = SendBuffer(ResilientQueue(self.result_queue, self._back_off))
         self.result_queue = self.project_manager.env["result_queue"] = self._results
         self._outbox = Outbox(self.queues.slot_queues, self.settings.slots, self._back_off)
@@ -83,7 +83,7 @@ class ClusterProcessor(Processor):
             self.status_queue.put(failed_pack(task, error))
 
     def run(self) -> None:
-        """Work until ``quit``; SIGTERM and Ctrl-C end after the task at hand.
+        """Work until ``quit``; SIGTERM and Ctrl-C end after the current task.
 
         Raises:
             ClusterError: the cluster cannot be joined.
@@ -96,7 +96,7 @@ class ClusterProcessor(Processor):
             super().run()
 
     def quit(self) -> None:
-        """End after the task at hand."""
+        """End after the current task."""
         super().quit()
         self._back_off.close()
         self.project_manager.close()

@@ -24,16 +24,16 @@ from pyspider_zk.queues.resilient import ResilientQueue
 logger = logging.getLogger("result")
 
 PAUSE = 1.0
-"""Seconds between two tries to save a result in a database that is away."""
+"""Seconds between two tries to save a result in a database that is unavailable."""
 
 PATIENCE = 5.0
-"""Seconds for the result at hand at the end, if its queue is full or away."""
+"""Seconds for the current result at the end, if its queue is full or away."""
 
 
 class ClusterResultWorker(ResultWorker):
     """Saves results as pyspider does, those of projects that exist.
 
-    A late result of a deleted project would make its table anew. ``settings`` and ``projectdb``
+    A late result of a deleted project would make its table again. ``settings`` and ``projectdb``
     are for those who compose by hand; without a project database all results are saved.
     """
 
@@ -71,12 +71,12 @@ class ClusterResultWorker(ResultWorker):
         return self._save(task, result)
 
     def quit(self) -> None:
-        """End after the result at hand; one that cannot be saved just now goes back."""
+        """End after the current result; one that cannot be saved just now goes back."""
         super().quit()
         self._ended.set()
 
     def _save(self, task: dict[str, Any], result: Any) -> Any:
-        """Save a result, however long the database is away.
+        """Save a result, however long the database is unavailable.
 
         One that the database refuses while it answers is at fault itself, and raises.
         """
@@ -85,12 +85,12 @@ class ClusterResultWorker(ResultWorker):
                 return with_fresh_tables(
                     self.resultdb, lambda: super(ClusterResultWorker, self).on_result(task, result)
                 )
-            except DatabaseAway:  # it was said
+            except DatabaseAway:  # it was logged
                 if self._ended.wait(PAUSE):
                     return self.inqueue.put([task, result], timeout=PATIENCE)
 
     def run(self) -> None:
-        """Work until ``quit``; SIGTERM ends after the result at hand.
+        """Work until ``quit``; SIGTERM ends after the current result.
 
         Raises:
             ClusterError: the cluster cannot be joined.

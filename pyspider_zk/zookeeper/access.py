@@ -87,7 +87,7 @@ class Admission:
         self._context = _tls_context(self._settings) if self._settings.tls else None
 
     def secure(self, link: socket.socket, hostname: str, seconds: float) -> socket.socket:
-        """Begin TLS on a connected socket, if it is asked for; blocks for so long at most.
+        """Begin TLS on a connected socket, if it is requested; blocks for so long at most.
 
         Raises:
             OSError: the server's certificate is not valid for that name, or it speaks no TLS.
@@ -167,5 +167,5 @@ def _tls_context(settings: Settings) -> ssl.SSLContext:
 
 
 def tells_no_secret(record: logging.LogRecord) -> bool:
-    """Tell whether what kazoo logs may be written: below INFO it quotes credentials."""
+    """Return whether what kazoo logs may be written: below INFO it quotes credentials."""
     return record.levelno >= logging.INFO

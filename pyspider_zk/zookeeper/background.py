@@ -1,4 +1,4 @@
-"""Background work that may block and keeps nobody waiting: a program's callbacks, tidying up."""
+"""Background work that may block: callbacks of a program, and clean-up."""
 
 import logging
 from collections import deque
@@ -13,10 +13,10 @@ RETRY_PAUSE = 0.2  # seconds
 
 
 class Errands:
-    """Thread that does what it is given, one after the other.
+    """Thread that carries out functions, one after the other.
 
     Threads: a daemon thread of its own, from ``start`` to ``stop``; methods may be called from
-    any. What an errand raises is logged.
+    any. Exceptions are logged.
     """
 
     def __init__(self) -> None:
@@ -38,11 +38,11 @@ class Errands:
         self._loop.wake()
 
     def do_until_done(self, chore: Callable[[], object]) -> None:
-        """Do something that ZooKeeper does not let us do now; try until it does.
+        """Call a function until it succeeds, for work that ZooKeeper does not allow now.
 
         Args:
-            chore: raises ``Unavailable`` or ``SessionLost`` if it must be tried again; may be
-                done twice.
+            chore: raises ``Unavailable`` or ``SessionLost`` if it must be retried; may be called
+                after it succeeded.
         """
         self.do(lambda: self._chores.append(chore))
 
@@ -60,7 +60,7 @@ class Errands:
         try:
             chore()
         except (Unavailable, SessionLost) as error:
-            logger.debug("it waits: %s", error)
+            logger.debug("it will be retried: %s", error)
             self._chores.append(chore)
 
 

@@ -23,7 +23,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.errors import Refused, SessionLost, Unavailable
 from pyspider_zk.zookeeper.access import EVERYBODY, REFUSALS, Admission, login, tells_no_secret
 from pyspider_zk.zookeeper.clock import boottime
-from pyspider_zk.zookeeper.heartbeat import OnChange, Pulse
+from pyspider_zk.zookeeper.heartbeat import Heartbeat, OnChange
 from pyspider_zk.zookeeper.session import Session
 from pyspider_zk.zookeeper.session_times import Times
 from pyspider_zk.zookeeper.steps import Check, Create, Delete, Step, Write
@@ -52,7 +52,7 @@ Ask = tuple[str, Watch | None]
 
 
 class Look(NamedTuple):
-    """What was asked for in one go: data and versions, and names below parents."""
+    """What was requested at once: data and versions, and names below parents."""
 
     data: list[tuple[bytes, int] | None]
     names: list[list[str]]
@@ -79,11 +79,11 @@ class Connection:
     Args:
         timeout: seconds that a call waits for its answer.
         clock: seconds on a clock that never jumps and counts suspension.
-        resumes: go on in the same session however long ZooKeeper was away, if it lets us; only
-            for those that hold nothing by the session alone.
+        resumes: go on in the same session however long ZooKeeper was unavailable, if it lets us;
+            only for those that hold nothing by the session alone.
 
     Attributes:
-        unreadable: znodes that readers of this connection passed over.
+        unreadable: znodes that readers of this connection skipped.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Connection:
         self._settings = settings
         self._timeout = timeout
         self._session = Session(settings.session, clock, resumes=resumes)
-        self._pulse = Pulse(self._session, self._beat)
+        self._heartbeat = Heartbeat(self._session, self._beat)
         self.unreadable = Unreadable()
         self._admission = Admission(settings)
         self._client = KazooClient(
@@ -107,7 +107,7 @@ class Connection:
             # Back-off grows without end by default: an hour's outage would cost another hour.
             connection_retry={"max_tries": -1, "max_delay": 1.0, "ignore_expire": False},
             command_retry={"max_tries": 0, "ignore_expire": False},
-            logger=_quiet_unless_asked(_kazoo_logger),
+            logger=_quieted(_kazoo_logger),
             **login(settings),
         )
         self._admission.guard(self._client)
@@ -122,7 +122,7 @@ class Connection:
             ConfigError: a file that TLS needs cannot be used.
         """
         self._admission.load()
-        self._pulse.start()
+        self._heartbeat.start()
         try:
             self._client.start(timeout=patience)
         except (KazooTimeoutError, KazooException, OSError) as error:
@@ -176,10 +176,10 @@ class Connection:
 
         Blocks up to the session timeout if ZooKeeper is silent.
         """
-        self._pulse.mute()
+        self._heartbeat.mute()
         self._client.stop()
         self._client.close()
-        self._pulse.stop()
+        self._heartbeat.stop()
 
     @property
     def session(self) -> int | None:
@@ -216,11 +216,11 @@ class Connection:
 
     def on_change(self, callback: OnChange) -> None:
         """Call back when the session is suspended, back or lost; the callback must not block."""
-        self._pulse.add(callback)
+        self._heartbeat.add(callback)
 
     def forget(self, callback: OnChange) -> None:
         """Call back no more on changes of the session."""
-        self._pulse.remove(callback)
+        self._heartbeat.remove(callback)
 
     def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, int]:
         """Return a znode's data and version."""
@@ -235,7 +235,7 @@ class Connection:
             return None
 
     def find_all(self, paths: Sequence[str]) -> list[tuple[bytes, int] | None]:
-        """Return data and version of many znodes in one go; None for those missing."""
+        """Return data and version of many znodes at once; None for those missing."""
         return self.look([(path, None) for path in paths]).data
 
     def children(self, path: str, watch: Watch | None = None) -> list[str]:
@@ -247,7 +247,7 @@ class Connection:
         return names
 
     def look(self, znodes: Sequence["Ask"], parents: Sequence["Ask"] = ()) -> "Look":
-        """Return data of znodes and names below parents, all asked for in one go.
+        """Return data of znodes and names below parents, all asked for at once.
 
         So it costs one round trip. They are read in this order, the znodes first. None stands for
         data that do not exist; below a parent that does not exist there is nothing.
@@ -303,7 +303,7 @@ class Connection:
             return
 
     def is_open(self, path: str) -> bool:
-        """Tell whether a znode allows anything to everybody; not if it does not exist."""
+        """Return whether a znode allows anything to everybody; not if it does not exist."""
         try:
             granted, _ = self._do(self._client.get_acls_async, path)
         except NoNodeError:
@@ -311,7 +311,7 @@ class Connection:
         return any(each.id == EVERYBODY for each in granted)
 
     def protect(self, path: str) -> bool:
-        """Make a znode the login's; tell whether it exists. Needs a login."""
+        """Make a znode the login's; return whether it exists. Needs a login."""
         try:
             self._do(self._client.set_acls_async, path, self._client.default_acl)
         except NoNodeError:
@@ -387,8 +387,8 @@ def _add(transaction: TransactionRequest, step: Step) -> None:
             transaction.delete(path, version)
 
 
-def _quiet_unless_asked(kazoo: logging.Logger) -> logging.Logger:
-    """Return the logger; kazoo repeats itself every second while ZooKeeper is away."""
+def _quieted(kazoo: logging.Logger) -> logging.Logger:
+    """Return the logger; kazoo repeats itself every second while ZooKeeper is unavailable."""
     kazoo.addFilter(tells_no_secret)
     if kazoo.level == logging.NOTSET:
         kazoo.setLevel(logging.ERROR)

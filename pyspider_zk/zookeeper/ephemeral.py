@@ -27,7 +27,7 @@ class Tenure:
 
     @property
     def lost(self) -> bool:
-        """Whether the session ended, or must be taken for ended."""
+        """Whether the session ended, or must be considered ended."""
         return self._session is None or self._connection.session != self._session
 
     def settle(self, path: str) -> None:
@@ -49,7 +49,7 @@ def begin(connection: Connection) -> Tenure:
 
 
 class Ephemeral:
-    """Ephemeral znode that is made anew, under another name, in every session.
+    """Ephemeral znode that is recreated, under another name, in every session.
 
     Threads: any; calls block for some seconds at most and raise ``Unavailable``.
 

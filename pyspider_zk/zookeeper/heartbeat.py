@@ -1,4 +1,4 @@
-"""Heartbeat of a session, and whom it tells."""
+"""Heartbeat of a session, and its listeners."""
 
 import logging
 import queue
@@ -11,35 +11,35 @@ from pyspider_zk.zookeeper.session import Change, Session
 logger = logging.getLogger(__name__)
 
 OnChange = Callable[[Change], object]
-"""Called on the pulse's thread, which must not be kept waiting: only to post."""
+"""Called on the heartbeat's thread; must not block, so it should only post."""
 
 
-class Pulse:
-    """Thread that asks something if nothing else was answered, looks at the clock, and tells.
+class Heartbeat:
+    """Thread that sends a request if no other was answered, checks the clock, and notifies.
 
     Threads: a daemon thread of its own, from ``start`` to ``stop``; methods may be called from any.
 
     Args:
-        ask: sends a cheap request and returns kazoo's promise of the answer; None if there is no
+        ask: sends a cheap request and returns kazoo's future of the reply; None without a
             connection. Must not block.
     """
 
     def __init__(self, session: Session, ask: Callable[[], Any | None]) -> None:
         self._session = session
         self._ask = ask
-        self._asked: tuple[float, Any] | None = None
-        self._told = Change.BACK
+        self._sent: tuple[float, Any] | None = None
+        self._announced = Change.BACK
         self._listeners: tuple[OnChange, ...] = ()
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="session", daemon=True)
 
     def start(self) -> None:
-        """Begin, before the connection does."""
+        """Start, before the connection does."""
         self._thread.start()
 
     def mute(self) -> None:
-        """Tell nobody any more; a silent link is still severed."""
+        """Stop notifying; a silent connection is still closed."""
         with self._lock:
             self._listeners = ()
 
@@ -51,12 +51,12 @@ class Pulse:
             self._thread.join()
 
     def add(self, listener: OnChange) -> None:
-        """Tell this listener too."""
+        """Add a listener."""
         with self._lock:
             self._listeners = (*self._listeners, listener)
 
     def remove(self, listener: OnChange) -> None:
-        """Tell this listener no more; no fault if it was not told before."""
+        """Remove a listener, if it is there."""
         with self._lock:
             self._listeners = tuple(one for one in self._listeners if one != listener)
 
@@ -71,32 +71,32 @@ class Pulse:
             try:
                 self._session.look()
                 self._beat()
-                self._tell(change)
+                self._announce(change)
             except Exception:
                 logger.exception("the heartbeat failed; it goes on")
 
     def _beat(self) -> None:
-        """Note the answer to what was asked last; ask again if nothing else was answered."""
-        if self._asked is not None:
-            sent, answer = self._asked
+        """Record the reply to the last request; send another if no other was answered."""
+        if self._sent is not None:
+            sent, answer = self._sent
             if not answer.ready():
                 return
-            self._asked = None
+            self._sent = None
             if answer.successful():
                 self._session.answered(sent)
         if self._session.unanswered >= self._session.times.beat:
             now, answer = self._session.now(), self._ask()
-            self._asked = None if answer is None else (now, answer)
+            self._sent = None if answer is None else (now, answer)
 
-    def _tell(self, change: Change | None) -> None:
-        """Tell all, unless they know: what is lost is only ever told to be back."""
-        if change in (None, self._told):
+    def _announce(self, change: Change | None) -> None:
+        """Notify the listeners of a change; after LOST only of BACK."""
+        if change in (None, self._announced):
             return
-        if self._told is Change.LOST and change is Change.SUSPENDED:
+        if self._announced is Change.LOST and change is Change.SUSPENDED:
             return
-        self._told = Change(change)
+        self._announced = Change(change)
         for listener in self._listeners:
             try:
-                listener(self._told)
+                listener(self._announced)
             except Exception:
                 logger.exception("a listener failed on %s", change)

@@ -1,4 +1,4 @@
-"""Protection of a tree that was made without a login."""
+"""Protection of a tree that was created without a login."""
 
 import logging
 
@@ -12,10 +12,10 @@ _SYSTEM = "/zookeeper"  # ZooKeeper's own; everybody may read its `config`, and 
 
 
 def protect(connection: Connection, root: str) -> int:
-    """Make every znode of a tree the login's; return how many there are. Blocks for each.
+    """Give every znode of a tree to the login; return how many there are. Blocks for each.
 
-    A znode comes before what is below it: once it is protected, nobody without the login can put
-    another one there, so none is missed while others go on writing.
+    A znode comes before those below it: once it is protected, nobody without the login can add
+    another one there, so none is missed while others keep writing.
 
     Raises:
         Refused: a znode belongs to another login; those before it are protected.
@@ -30,19 +30,19 @@ def protect(connection: Connection, root: str) -> int:
 
 
 def close_server(settings: Settings, *, empty: bool) -> int:
-    """Make all that a server of our own holds the login's; return how many znodes that closed.
+    """Give all znodes of a server of ours to the login; return how many that closed.
 
-    Blocks for each znode; a server that is closed already costs one question. What is ZooKeeper's
-    own comes last and tells that all was done. The root comes first: from then on nobody else can
-    put a tree beside it.
+    Blocks for each znode; a server that is closed already costs one request. ZooKeeper's own
+    znodes come last and show that everything was done. The root comes first: from then on nobody
+    else can create a tree beside it.
 
     Args:
         settings: where the server is, and the login.
         empty: whether nobody had written to the server before it was started.
 
     Raises:
-        Refused: the cluster belongs to another login, or something is there though the server was
-            empty.
+        Refused: the cluster belongs to another login, or somebody else wrote to the server though
+            it was empty.
         Unavailable: the server does not answer.
     """
     connection = Connection(settings)

@@ -15,15 +15,15 @@ from pyspider_zk.zookeeper.wire import Wire
 
 logger = logging.getLogger(__name__)
 
-DOUBLINGS = 10  # of a server's time to answer, at most: an outage has no end of tries
+DOUBLINGS = 10  # of a server's time to answer, at most: an outage has any number of tries
 
 
 class Change(StrEnum):
-    """What happened to the connection.
+    """Change of a connection's state.
 
     SUSPENDED: ZooKeeper does not answer; the session may live on. BACK: it answers again. LOST:
-    the session ended, or ZooKeeper was away for so long that it must be taken for ended; what it
-    held belongs to nobody now.
+    the session ended, or ZooKeeper was unavailable for so long that it must be considered ended;
+    what it held belongs to nobody now.
     """
 
     SUSPENDED = "suspended"
@@ -32,17 +32,18 @@ class Change(StrEnum):
 
 
 class Session:
-    """Session that is over here before it can be over at the server.
+    """Session that ends here before it can end at the server.
 
-    kazoo is not asked: it takes everything that is sent for a sign of life. What counts is when
-    the last request was sent that was answered. If that is too long ago, the link is severed, so
-    that kazoo tries the next server with the same session. If it is longer ago still, the session
-    is given up for good: its id is never shown again, and kazoo is made to begin another one.
+    kazoo's own view does not count: it takes everything that is sent for a sign of life. What
+    counts is when the last answered request was sent. If that is too long ago, the connection is
+    closed, so that kazoo tries the next server with the same session. If it is longer ago still,
+    the session is given up for good: its id is never shown again, and kazoo is made to begin
+    another one.
 
     Threads: any; nothing blocks.
 
     Args:
-        asked: seconds of session to ask for; what counts is what the server grants.
+        asked: seconds of session to request; what counts is what the server grants.
         clock: seconds on a clock that never jumps and counts suspension.
         resumes: never give up, but go on in the same session for as long as the server lets us,
             however long nobody answered. Only for those that hold nothing by the session alone.
@@ -84,17 +85,17 @@ class Session:
         return self._clock() - self._answered
 
     def now(self) -> float:
-        """Return the time, to be noted before a request is sent."""
+        """Return the time, to be read before a request is sent."""
         return self._clock()
 
     def answered(self, sent: float) -> None:
-        """Note that a request was answered that was sent at that time."""
+        """Record that a request was answered that was sent at that time."""
         with self._lock:
             self._give_up_if_due()
             self._answered = max(self._answered, sent)
 
     def look(self) -> None:
-        """Sever a link that is silent, give a session up that may be over."""
+        """Close a silent connection; give up a session that may have ended."""
         with self._lock:
             self._give_up_if_due()
             wire = self._wire
@@ -124,7 +125,7 @@ class Session:
         return wire
 
     def on_state(self, state: object, session: int | None) -> None:
-        """Note what kazoo believes; on its thread, before it sends anything in a new session."""
+        """Record kazoo's state; on its thread, before it sends anything in a new session."""
         if state == KazooState.CONNECTED:
             self._on_connected(session)
         elif state == KazooState.LOST:
@@ -138,7 +139,7 @@ class Session:
         with self._lock:
             self._give_up_if_due()
             wire = self._wire
-            if self._given_up or wire is None:  # the link is severed: kazoo is about to see that
+            if self._given_up or wire is None:  # the connection is closed: kazoo is about to notice
                 return
             if session != self._id:
                 self._answered = wire.began
@@ -148,7 +149,7 @@ class Session:
         self.changes.put(Change.BACK)
 
     def _warn(self) -> None:
-        """Say once that the server keeps sessions for another time than was asked for."""
+        """Log once that the server grants another session time than was requested."""
         if self.times.granted != self._asked and not self._has_warned:
             self._has_warned = True
             logger.warning(
@@ -176,7 +177,7 @@ class Session:
     def _patience(self) -> float:
         """Return how long a server may take to answer.
 
-        It is short while a session is at stake, but twice as long after each that kept silent: all
+        It is short while a session is at stake, but doubles after each server that was silent: all
         of them may be slow. One that refuses takes no time.
         """
         if self._id is None:
@@ -185,7 +186,7 @@ class Session:
         return min(self._asked, stretched)
 
     def _end_of(self, wire: Wire) -> float:
-        """Return when a link is taken for dead."""
+        """Return when a link is considered dead."""
         if wire.granted is None:
             return wire.began + wire.patience
         return max(self._answered, wire.began) + self.times.severing

@@ -15,9 +15,9 @@ class Check:
 
 @dataclass(frozen=True)
 class Create:
-    """Create a znode; with ``sequence`` ZooKeeper puts the next number behind the path.
+    """Create a znode; with ``sequence`` ZooKeeper appends the next number to the path.
 
-    One that is ``ephemeral`` stands for as long as the session that made it.
+    An ``ephemeral`` one exists as long as the session that created it.
     """
 
     path: str

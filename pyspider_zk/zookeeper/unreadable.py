@@ -1,4 +1,4 @@
-"""Unreadable znodes: passed over, and named."""
+"""Unreadable znodes: skipped and reported."""
 
 import logging
 import threading
@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 logger = logging.getLogger(__name__)
 
-MOST = 1000  # paths that are remembered; whoever may write below the root could make any number
+MOST = 1000  # paths that are remembered; other programs could create any number
 LONGEST = 300  # characters of a reason that are kept
 
 
 class Unreadable:
-    """Register of the znodes that a reader passes over: said once each, shown while they stand.
+    """Register of the znodes that a reader skips: logged once each, listed while they exist.
 
     Threads: any; nothing blocks.
     """
@@ -22,28 +22,28 @@ class Unreadable:
         self._is_full = False
 
     def note(self, path: str, reason: object) -> None:
-        """Remember a znode that was passed over; log it unless that was said before.
+        """Remember a znode that was skipped; log it unless that was logged before.
 
         Args:
             path: the znode's path.
-            reason: what is wrong with it, for instance the ``BadMessage`` that said so.
+            reason: what is wrong with it, for instance a ``BadMessage``.
         """
-        told = str(reason)[:LONGEST]
+        shown = str(reason)[:LONGEST]
         with self._lock:
-            if self._reasons.get(path) == told or not self._has_room(path):
+            if self._reasons.get(path) == shown or not self._has_room(path):
                 return
-            self._reasons[path] = told
-        logger.warning("%s is passed over: %s; delete it or write it anew", path, told)
+            self._reasons[path] = shown
+        logger.warning("%s is passed over: %s; delete it or write it anew", path, shown)
 
     def forget(self, *paths: str) -> None:
-        """Forget znodes that can be read by now, or are gone; those never noted are no fault."""
+        """Forget znodes that are readable by now, or gone; unknown ones are ignored."""
         with self._lock:
             for path in paths:
                 self._reasons.pop(path, None)
             self._is_full = self._is_full and len(self._reasons) >= MOST
 
     def mapping(self) -> Mapping[str, str]:
-        """Return what is wrong with each znode that is passed over, by path."""
+        """Return the reason for each skipped znode, by path."""
         with self._lock:
             return dict(self._reasons)
 

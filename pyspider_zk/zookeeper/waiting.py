@@ -1,4 +1,4 @@
-"""Waiting with a limit for something that stands in ZooKeeper."""
+"""Waiting with a limit for something in ZooKeeper."""
 
 import logging
 import threading
@@ -9,12 +9,12 @@ from pyspider_zk.zookeeper.clock import boottime
 
 logger = logging.getLogger(__name__)
 
-LOOK = 5.0  # seconds; watches are hints, so look again even if none fired
+LOOK = 5.0  # seconds; watches are hints, so check again even if none fired
 RETRY_PAUSE = 0.2  # seconds, while ZooKeeper does not answer
 
 
 class Waiter:
-    """Looks, sleeps until something changes, and looks again.
+    """Loop that checks, sleeps until something changes, and checks again.
 
     Threads: one thread waits; ``wake`` may be called from any, kazoo's included.
     """
@@ -24,16 +24,16 @@ class Waiter:
         self._changed = threading.Event()
 
     def wake(self, _event: object = None) -> None:
-        """Make the waiting thread look again; meant to be given as a watch."""
+        """Make the waiting thread check again; meant to be passed as a watch."""
         self._changed.set()
 
     def until(self, holds: Callable[[], bool], timeout: float | None) -> bool:
         """Wait until ``holds`` returns true; return false if it did not within ``timeout`` seconds.
 
-        It looks once at least, and waits for ZooKeeper as it waits for everything else.
+        It checks at least once, and also waits while ZooKeeper does not answer.
 
         Args:
-            holds: looks, with ``wake`` as the watch; what it raises ends the waiting, apart from
+            holds: checks, with ``wake`` as the watch; what it raises ends the waiting, except for
                 ``Unavailable``.
             timeout: seconds; None waits for as long as it takes.
         """

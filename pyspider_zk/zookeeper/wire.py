@@ -1,4 +1,4 @@
-"""The TCP connection below kazoo: it can be severed, and it overhears what the server granted."""
+"""The TCP connection below kazoo: other threads can close it, and it reads the granted time."""
 
 import socket
 import ssl
@@ -12,14 +12,14 @@ from typing import Any
 from kazoo.handlers.threading import SequentialThreadingHandler
 
 _GREETING = struct.Struct(">iii")  # length, protocol and timeout in ms begin the server's answer
-_RESET = struct.pack("ii", 1, 0)  # close without sending what is left: nobody waits for it
+_RESET = struct.pack("ii", 1, 0)  # close without sending the rest: nobody waits for it
 
 _RECORD = 16 * 1024  # bytes, the most of one record of TLS
 _SHORTEST = 0.001  # seconds; 0 would mean not to wait at all, and to fail
 
 
 class Wire:
-    """Socket for kazoo that another thread may sever.
+    """Socket for kazoo that another thread may close.
 
     Args:
         link: the socket, with or without TLS.
@@ -27,7 +27,7 @@ class Wire:
         patience: seconds that the server may take to answer.
 
     Attributes:
-        granted: the session timeout in seconds that the server granted, once it said so.
+        granted: the session timeout in seconds that the server granted; None before its reply.
         closed: whether kazoo is done with it.
     """
 
@@ -42,11 +42,11 @@ class Wire:
         self._lock = threading.Lock()
 
     def __getattr__(self, name: str) -> Any:
-        """Everything else is the socket's own."""
+        """Return the socket's own attribute."""
         return getattr(self._link, name)
 
     def recv(self, size: int) -> bytes:
-        """Receive; the first bytes of all are the answer to the request for a session."""
+        """Receive; the very first bytes are the reply to the request for a session."""
         data: bytes = self._held[:size] or self._link.recv(size)
         self._held = self._held[size:]
         if self.granted is None:
@@ -56,13 +56,13 @@ class Wire:
         return data
 
     def pending(self) -> int:
-        """Return how many bytes are received that nobody has read."""
+        """Return how many received bytes are unread."""
         return len(self._held)
 
     def holds_data(self) -> bool:
-        """Tell whether there is something to read where the socket is readable; never blocks.
+        """Return whether there is something to read where the socket is readable; never blocks.
 
-        TLS has records of its own. kazoo, told of one, would wait for data and send nothing.
+        A TLS record without data makes a socket readable; kazoo would wait for data then.
         """
         if isinstance(self._link, ssl.SSLSocket) and not self._held:
             try:
@@ -70,11 +70,11 @@ class Wire:
             except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
                 return False
             except OSError:
-                return True  # whoever reads is told
+                return True  # the reader finds out
         return True
 
     def sever(self) -> None:
-        """End the connection at both ends; whoever reads or writes it is told. Never blocks."""
+        """Shut the connection down; reads and writes then fail. Never blocks."""
         with self._lock, suppress(OSError):
             self._link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             socket.socket.shutdown(self._link, socket.SHUT_RDWR)
@@ -87,16 +87,16 @@ class Wire:
 
 
 Secure = Callable[[Any, str, float], Any]
-"""Begins TLS on a socket that is connected to a host of that name, within so many seconds."""
+"""Begins TLS on a socket that is connected to a host of that name, within that many seconds."""
 
 
 def handler(connect: Callable[[Callable[[float], Any]], Wire], secure: Secure) -> Any:
-    """Return kazoo's threads and sockets, the latter connected by somebody else.
+    """Return kazoo's handler of threads and sockets, with our own way to connect.
 
     Args:
-        connect: gets a function that connects within so many seconds at most; returns what it
+        connect: gets a function that connects within that many seconds at most; returns what it
             connected, or raises ``SessionExpiredError`` to make kazoo begin another session.
-        secure: begins TLS, or gives the socket back as it is.
+        secure: begins TLS, or returns the socket as it is.
     """
     made = SequentialThreadingHandler()
     plain = made.create_connection
@@ -114,10 +114,10 @@ def handler(connect: Callable[[Callable[[float], Any]], Wire], secure: Secure) -
 
 
 def _aware_of_tls(select: Any) -> Any:
-    """Return a `select` that goes by what can be read, not by what makes a socket readable.
+    """Return a `select` that reports sockets with data, not just readable sockets.
 
-    One record of TLS may hold several answers, which are then here while the socket is silent, or
-    none at all.
+    One TLS record may hold several replies, which are then here while the socket is silent, or
+    no reply at all.
     """
 
     def aware(readers: Any, writers: Any, errors: Any, timeout: float | None = None) -> Any:

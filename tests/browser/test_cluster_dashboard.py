@@ -37,7 +37,7 @@ def operate(page: Page, operation: str, name: str = "still") -> None:
 
 
 def says(page: Page, text: str | re.Pattern[str]) -> None:
-    expect(page.locator(".cluster-said")).to_have_text(text, timeout=30_000)
+    expect(page.locator(".cluster-message")).to_have_text(text, timeout=30_000)
 
 
 def test_it_shows_the_owners_and_leads_to_the_pages(
@@ -75,7 +75,7 @@ def test_a_row_that_was_changed_by_hand_still_shows_what_is_done_to_it(
     operate(page, "Delete", "by_hand")
     dialog(page).get_by_label("stop now and delete after pyspider's 24 hours").check()
     dialog(page).get_by_label("Type by_hand to confirm").fill("by_hand")
-    confirm(page, "Delete")
+    confirm(page, "Delete by_hand")
     says(page, "delete: 1 of 1 project done")
     expect(status).to_have_text("STOP")
     expect(status).to_have_css("background-color", "rgb(217, 83, 79)")
@@ -95,7 +95,7 @@ def test_what_was_done_is_not_called_impossible_if_only_the_row_cannot_be_read(
     operate(dashboard, "Stop")
     says(
         dashboard,
-        "stop: 1 of 1 project done; its row may be old: the web UI itself does not answer",
+        "stop: 1 of 1 project done; its row may be outdated: the web UI itself does not answer",
     )
     forgive(watch, "ERR_FAILED")
 
@@ -109,7 +109,7 @@ def test_the_dashboard_deletes_a_project_only_once_its_name_is_typed(
     expect(dialog(page).get_by_role("button", name="Delete")).to_be_disabled()
     dialog(page).get_by_label("Type doomed to confirm").fill("doomed")
     picture(page)
-    confirm(page, "Delete")
+    confirm(page, "Delete doomed")
     says(page, "delete: 1 of 1 project done")
     expect(project(page, "doomed")).to_have_count(0)
     expect(project(page, "spared")).to_have_count(1)

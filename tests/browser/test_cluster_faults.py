@@ -168,7 +168,7 @@ def test_without_zookeeper_the_page_says_so_and_shows_what_it_knows(
         expect(missing).to_contain_text("ZooKeeper at 127.0.0.1", timeout=LONG)
         expect(page.locator("#members tbody tr")).to_have_count(2)
         expect(page.locator("#queues tbody tr")).to_have_count(7)
-        expect(page.locator("#freshness")).to_contain_text("in part")
+        expect(page.locator("#freshness")).to_contain_text("partial")
         expect(alert(page, WELL)).to_have_count(0)
         picture(page, "overview")
         page.goto("/cluster/projects")
@@ -216,8 +216,8 @@ def test_a_batch_is_cancelled_while_nobody_works_at_it(
         open_page(page, "batches?id=waits")
         expect(page.locator("#detail h2")).to_have_text("stop: 0 of 12 projects done")
         picture(page)
-        page.get_by_role("button", name="Cancel", exact=True).click()
-        confirm(page, "Cancel the batch")
+        page.get_by_role("button", name="Cancel batch").click()
+        confirm(page, "Cancel batch")
         expect(page.locator("#detail h2")).to_contain_text("then cancelled")
     finally:
         for pid in pids:
@@ -230,7 +230,7 @@ def test_without_the_web_ui_the_page_says_so(page: Page, cluster: Cluster, watch
     page.context.set_offline(True)
     expect(page.locator("#missing")).to_contain_text("the web UI itself does not answer")
     expect(page.locator("#members tbody tr")).to_have_count(2)
-    expect(page.locator("#freshness")).to_contain_text("in part")
+    expect(page.locator("#freshness")).to_contain_text("partial")
     page.context.set_offline(False)
     expect(page.locator("#missing")).to_be_hidden()
     assert cluster.members()

@@ -134,7 +134,7 @@ def test_with_need_auth_nobody_sees_anything_without_a_login(
             assert page.request.get(path).status == 401
     with visit(chromium, closed, ANN) as page:
         started(page)
-        confirm(page, "Do it")
+        confirm(page, "Start 1 project")
         expect(page.locator("#batch")).to_contain_text("1 of 1 project done", timeout=30_000)
         page.get_by_role("link", name="Details").click()
         expect(page.locator("#detail")).to_contain_text("by ann")
@@ -146,7 +146,7 @@ def test_a_viewer_sees_everything_and_finds_nothing_to_change(
 ) -> None:
     with visit(chromium, closed, EVE) as page:
         open_page(page, path)
-        expect(page.get_by_text("may only look")).to_be_visible()
+        expect(page.get_by_text("read-only")).to_be_visible()
         expect(page.locator("main thead:visible").first).to_be_visible()
         expect(page.get_by_role("button", name=CHANGES)).to_have_count(0)
         expect(page.get_by_role("checkbox")).to_have_count(0)
@@ -162,7 +162,7 @@ def test_a_viewer_is_told_who_may_change_what_pyspiders_pages_offer(
         page.goto("/")
         page.get_by_role("button", name="operations on mine").click()
         page.get_by_role("link", name="Restart").first.click()
-        expect(page.locator(".cluster-said")).to_contain_text("eve may only look")
+        expect(page.locator(".cluster-message")).to_contain_text("eve may only look")
         picture(page)
         for path in ("/update", "/run", "/debug/mine/save", "/debug/mine/run"):
             assert page.request.post(path).status == 403
@@ -177,7 +177,7 @@ def test_a_locked_project_is_changed_with_a_login(
         page.goto("/")
         page.get_by_role("button", name="operations on locked").click()
         page.locator("tr[data-name=locked]").get_by_role("link", name="Start", exact=True).click()
-        said = page.locator(".cluster-said")
+        said = page.locator(".cluster-message")
         expect(said).to_have_text("start: 1 of 1 project done", timeout=30_000)
     assert cluster.web.project("locked")["status"] == "RUNNING"
 
@@ -191,7 +191,7 @@ def test_with_login_to_change_everybody_looks_and_ann_changes(
         picture(page)
     with visit(chromium, readable, ANN) as page:
         started(page)
-        confirm(page, "Do it")
+        confirm(page, "Start 1 project")
         expect(page.locator("#batch")).to_contain_text("1 of 1 project done", timeout=30_000)
 
 
@@ -218,7 +218,7 @@ def test_who_logs_in_by_the_page_has_a_session_with_a_role(
         assert (cookie["httpOnly"], cookie["sameSite"], cookie["secure"]) == (True, "Strict", False)
         assert "olga" not in page.evaluate("document.cookie")
         started(page)
-        confirm(page, "Do it")
+        confirm(page, "Start 1 project")
         expect(page.locator("#batch")).to_contain_text("1 of 1 project done", timeout=30_000)
         refused = page.request.post("/debug/mine/save", form={"script": "import os"})
         assert (refused.status, "as an admin" in refused.text()) == (403, True)

@@ -95,7 +95,7 @@ def test_a_page_fits_a_phone(phone: Page, picture: Picture, path: str) -> None:
 
 def test_a_phone_can_sort(phone: Page, picture: Picture) -> None:
     open_page(phone, "projects")
-    phone.get_by_label("Sort by").select_option("Project, downwards")
+    phone.get_by_label("Sort by").select_option("Project, descending")
     names = phone.locator("#projects tbody td.first")
     expect(names.first).to_have_text("shop")
     picture(phone)
@@ -161,13 +161,36 @@ def test_a_batch_at_work_keeps_presses_and_focus(page: Page) -> None:
     link.focus()
     expect(title).to_contain_text("run: 2 of 99")
     expect(link).to_be_focused()
-    page.locator("#detail").get_by_role("button", name="Cancel").hover()
+    page.locator("#detail").get_by_role("button", name="Cancel batch").hover()
     page.mouse.down()
     expect(title).to_contain_text("run: 3 of 99")
     page.mouse.up()
     expect(dialog(page)).to_contain_text("Cancel this batch?")
     heard = page.locator("#detail").locator("css=[aria-live], [role=status]")
     assert heard.all_inner_texts() == ["running"]
+
+
+def test_the_page_says_that_a_batch_is_being_cancelled(page: Page, picture: Picture) -> None:
+    page.request.post(
+        "/api/v1/batches", data={"operation": "run", "names": ["blog"], "id": "ticks"}
+    )
+
+    def runs_on(found: dict[str, Any], _: int) -> None:
+        ticks = next(each for each in found["items"] if each["id"] == "ticks")
+        ticks |= {"state": "running", "total": 99, "done": 3, "failed": 0}
+
+    change(page, "batches?*", runs_on)
+    sent: list[Route] = []
+    page.route("**/api/v1/batches/ticks", lambda route: sent.append(route))
+    open_page(page, "batches?id=ticks")
+    page.locator("#detail").get_by_role("button", name="Cancel batch").click()
+    dialog(page).get_by_role("button", name="Cancel batch").click()
+    expect(dialog(page).get_by_role("button", name="Cancelling…")).to_be_disabled()
+    picture(page)
+    (request,) = sent
+    request.continue_()
+    expect(dialog(page)).to_have_count(0)
+    expect(page.locator("#detail").get_by_role("button", name="Cancelling…")).to_be_disabled()
 
 
 def test_a_press_on_next_outlives_a_list_that_grows(page: Page) -> None:
@@ -195,7 +218,7 @@ def test_deleting_is_retried_only_once_it_is_typed(
 
     change(page, "batches?*", failing)
     open_page(page, "batches?id=ticks")
-    page.get_by_role("button", name="Retry what failed").click()
+    page.get_by_role("button", name=f"Retry {failed} failed project{'s' * (failed > 1)}").click()
     expect(dialog(page)).to_contain_text("This cannot be undone.")
     expect(dialog(page).get_by_role("button", name="Retry")).to_be_disabled()
     dialog(page).get_by_label(f"Type {typed} to confirm").fill(typed)
@@ -212,7 +235,7 @@ def test_an_alert_whose_seconds_run_stays_and_is_told_once(page: Page) -> None:
 
     change(page, "overview", further)
     open_page(page, "")
-    link = page.get_by_role("link", name="Look at them")
+    link = page.get_by_role("link", name="Show them")
     link.focus()
     expect(page.locator("#alerts")).to_contain_text("no renewal for 3.5 s")
     expect(link).to_be_focused()
@@ -276,7 +299,7 @@ def test_what_is_known_of_a_slot_is_reachable_by_keys_and_by_touch(page: Page) -
     page.on("request", lambda request: asked.append(request.url))
     open_page(page, "assignment?slot=7")
     assert sum("/api/v1/" in url for url in asked) == 1
-    told = page.locator("#slot-told")
+    told = page.locator("#slot-text")
     expect(told).to_have_text(re.compile(r"^member \d, epoch \d+$"))
     page.get_by_label("Slot", exact=True).press("ArrowUp")
     expect(page).to_have_url(re.compile("slot=8$"))
@@ -369,15 +392,15 @@ def test_dead_letters_are_shown_and_dropped(
     tick(page, newest)
     picture(page)
     action(page, "Drop").click()
-    confirm(page, "Drop")
-    expect(page.locator("#told")).to_have_text("1 dead letter dropped.")
+    confirm(page, "Drop 1 dead letter")
+    expect(page.locator("#notice")).to_have_text("1 dead letter dropped.")
     expect(page.locator("#letters tbody tr")).to_have_count(2)
     assert letters.dead() == 2
     page.get_by_role("button", name="select all 2 that match").click()
     action(page, "Drop").click()
     expect(dialog(page).get_by_role("button", name="Drop")).to_be_disabled()
     dialog(page).get_by_label("Type 2 to confirm").fill("2")
-    confirm(page, "Drop")
+    confirm(page, "Drop 2 dead letters")
     expect(page.locator("#empty")).to_be_visible()
     assert letters.dead() == 0
 
@@ -387,8 +410,8 @@ def test_a_replayed_letter_goes_back_into_its_queue(page: Page, letters: SlotQue
     open_page(page, "dead-letters")
     page.get_by_role("checkbox", name="select all letters on this page").check()
     action(page, "Replay").click()
-    confirm(page, "Replay")
-    expect(page.locator("#told")).to_have_text("3 dead letters replayed.")
+    confirm(page, "Replay 3 dead letters")
+    expect(page.locator("#notice")).to_have_text("3 dead letters replayed.")
     # they are no better than before, so they come back under other names
     expect(page.locator("#letters tbody tr")).to_have_count(3)
     assert tags.isdisjoint(each.tag for each in letters.dead_letters(9))

@@ -75,7 +75,7 @@ def test_a_selection_is_started_as_one_batch_whose_progress_is_shown(
     expect(dialog(page)).to_contain_text("begin_a, begin_b")
     picture(page, "asked")
     before = cluster.ask("batches")["total"]
-    confirm(page, "Do it")
+    confirm(page, "Start 2 projects")
     has_ended(page, "start: 2 of 2 projects done")
     picture(page, "done")
     assert cluster.ask("batches")["total"] == before + 1
@@ -94,7 +94,7 @@ def test_all_that_match_are_one_batch_by_their_filter(
     action(page, "Stop").click()
     expect(dialog(page)).to_contain_text("Stop 60 projects?")
     expect(dialog(page)).to_contain_text("and 40 more")
-    confirm(page, "Do it")
+    confirm(page, "Stop 60 projects")
     has_ended(page, "stop: 60 of 60 projects done")
     page.get_by_role("link", name="Details").click()
     expect(page.locator("#detail")).to_contain_text("pattern *many_*")
@@ -110,15 +110,15 @@ def test_rate_and_group_are_asked_for_before_they_are_set(page: Page, cluster: C
     page.get_by_label("Tasks per second").fill("2.5")
     page.get_by_label("At once").fill("7")
     dialog(page).get_by_role("button", name="Continue").click()
-    expect(dialog(page)).to_contain_text("Rate 2 projects?")
-    confirm(page, "Do it")
+    expect(dialog(page)).to_contain_text("Set the rate of 2 projects?")
+    confirm(page, "Set the rate of 2 projects")
     has_ended(page, "rate: 2 of 2 projects done")
     tick(page, "set_b")
     action(page, "Group").click()
     dialog(page).get_by_role("textbox").fill("nightly")
     dialog(page).get_by_role("button", name="Continue").click()
-    expect(dialog(page)).to_contain_text("Group 1 project?")
-    confirm(page, "Do it")
+    expect(dialog(page)).to_contain_text("Set the group of 1 project?")
+    confirm(page, "Set the group of 1 project")
     has_ended(page, "group: 1 of 1 project done")
     found = [cluster.web.project(name) for name in ("set_a", "set_b")]
     assert [(each["rate"], each["burst"]) for each in found] == [(2.5, 7.0)] * 2
@@ -131,7 +131,7 @@ def test_what_runs_can_be_restarted_and_run(page: Page, cluster: Cluster, operat
     open_page(page, f"projects?q=go_{operation}")
     tick(page, f"go_{operation}")
     action(page, operation).click()
-    confirm(page, "Do it")
+    confirm(page, f"{operation} 1 project")
     has_ended(page, f"{operation.lower()}: 1 of 1 project done")
 
 
@@ -144,14 +144,14 @@ def test_what_a_run_failed_for_is_told_with_the_reason_and_can_be_retried(
     action(page, "Run").click()
     expect(dialog(page).locator(".fault").first).to_contain_text("not RUNNING or DEBUG: idle")
     picture(page, "warned")
-    confirm(page, "Do it")
+    confirm(page, "Run 1 project")
     has_ended(page, "run: 0 of 1 project done, 1 failed")
     page.get_by_role("link", name="Details").click()
     expect(page.locator("#detail tbody")).to_contain_text("idle")
     picture(page, "failed")
     first = page.url
-    page.get_by_role("button", name="Retry what failed").click()
-    confirm(page, "Retry")
+    page.get_by_role("button", name="Retry 1 failed project").click()
+    confirm(page, "Retry 1 project")
     expect(page.locator("#detail dd").first).to_contain_text("retry")
     assert page.url != first
 
@@ -163,7 +163,7 @@ def test_a_project_is_deleted_only_once_its_name_is_typed(
     open_page(page, "projects?q=*ed")
     tick(page, "doomed")
     action(page, "Delete").click()
-    go = dialog(page).get_by_role("button", name="Delete", exact=True)
+    go = dialog(page).get_by_role("button", name="Delete 1 project", exact=True)
     typed = dialog(page).get_by_label("Type doomed to confirm")
     expect(go).to_be_disabled()
     typed.fill("spared")
@@ -171,7 +171,7 @@ def test_a_project_is_deleted_only_once_its_name_is_typed(
     typed.fill("doomed")
     expect(go).to_be_enabled()
     picture(page)
-    confirm(page, "Delete")
+    confirm(page, "Delete 1 project")
     has_ended(page, "delete: 1 of 1 project done")
     expect(row(page, "doomed")).to_have_count(0)
     assert (cluster.web.project("doomed"), cluster.web.project("spared") is None) == (None, False)
@@ -183,7 +183,7 @@ def test_several_are_deleted_only_once_their_number_is_typed(page: Page, cluster
     page.get_by_role("checkbox", name="select all projects on this page").check()
     action(page, "Delete").click()
     dialog(page).get_by_label("Type 2 to confirm").fill("2")
-    confirm(page, "Delete")
+    confirm(page, "Delete 2 projects")
     has_ended(page, "delete: 2 of 2 projects done")
     expect(page.locator("#empty")).to_have_text("No project matches.")
 
@@ -198,7 +198,7 @@ def test_what_is_meant_by_now_must_be_what_was_shown(
     dialog(page).get_by_label("Type 2 to confirm").fill("2")
     cluster.make("meant_c")
     with page.expect_response("**/api/v1/batches") as refused:
-        dialog(page).get_by_role("button", name="Delete", exact=True).click()
+        dialog(page).get_by_role("button", name="Delete 2 projects", exact=True).click()
     assert refused.value.status == 409
     expect(dialog(page).get_by_role("alert")).to_contain_text("look again")
     assert cluster.web.project("meant_a") is not None
@@ -212,7 +212,7 @@ def test_a_deletion_may_wait_for_pyspiders_24_hours(page: Page, cluster: Cluster
     action(page, "Delete").click()
     dialog(page).get_by_label("stop now and delete after pyspider's 24 hours").check()
     dialog(page).get_by_label("Type waits to confirm").fill("waits")
-    confirm(page, "Delete")
+    confirm(page, "Delete 1 project")
     has_ended(page, "delete: 1 of 1 project done")
     expect(row(page, "waits")).to_contain_text("delete")
     expect(row(page, "waits")).to_contain_text("STOP")
@@ -243,7 +243,7 @@ def test_an_operation_is_reachable_by_keyboard_alone(page: Page, cluster: Cluste
     expect(box).to_be_focused()
     tab_to(page, action(page, "Start"), "Shift+Tab")
     page.keyboard.press("Enter")
-    expect(dialog(page).get_by_role("button", name="Do it")).to_be_focused()
+    expect(dialog(page).get_by_role("button", name="Start 1 project")).to_be_focused()
     page.keyboard.press("Escape")
     expect(dialog(page)).to_have_count(0)
     expect(action(page, "Start")).to_be_focused()

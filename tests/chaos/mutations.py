@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspider_zk.cluster.rules import Rules
-from pyspider_zk.scheduling import projects
+from pyspider_zk.scheduling import project_set
 
 ENDS_AFTER = 9.0
 """Seconds until a scheduler that ends by itself does."""
@@ -30,13 +30,13 @@ def _no_wait(_: Any) -> None:
 
 def _no_handoff(scheduler: Any) -> None:
     """Leave the next owner nothing but what the databases hold."""
-    scheduler._handover._save = lambda *_, **__: None
+    scheduler.slot_scheduler.handover._save = lambda *_, **__: None
 
 
 def _no_state(_: Any) -> None:
     """Take over neither rate nor pause nor counters."""
-    projects.restore_state = lambda *_: None
-    projects.load_windows = lambda *_: None
+    project_set.restore_state = lambda *_: None
+    project_set.load_windows = lambda *_: None
 
 
 def _no_tick_pages(scheduler: Any) -> None:
@@ -65,13 +65,14 @@ def _no_packs(scheduler: Any) -> None:
 
 def _ticks_twice(scheduler: Any) -> None:
     """Send every tick twice."""
-    send = scheduler._send_tick
+    calls = scheduler.slot_scheduler.script_calls
+    send = calls.send_tick
 
     def twice(project: str, tick: int) -> None:
         send(project, tick)
         send(project, tick)
 
-    scheduler._send_tick = twice
+    calls.send_tick = twice
 
 
 def _ends(scheduler: Any) -> None:
@@ -81,8 +82,9 @@ def _ends(scheduler: Any) -> None:
 
 
 def _drop_tasks(scheduler: Any, is_meant: Callable[[dict[str, Any]], bool]) -> None:
-    apply = scheduler.apply_task
-    scheduler.apply_task = lambda task: True if is_meant(task) else apply(task)
+    applier = scheduler.slot_scheduler.applier
+    apply = applier.apply_task
+    applier.apply_task = lambda task: True if is_meant(task) else apply(task)
 
 
 def _share(task: Mapping[str, Any]) -> int:

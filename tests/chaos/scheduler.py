@@ -30,13 +30,12 @@ class ChaosScheduler(ClusterScheduler):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._loading: int | None = None  # the slot that is being taken
         self.history = Recorder.from_environment()
         self._numbers = itertools.count()
         self._asked = threading.local()
         self._loop_thread = 0
         self._selected: dict[tuple[str, str], float] = {}  # what was not sent yet, and since when
-        self._watch = _HoldingsWatch(self)
+        self._watches = _HandoverWatch(self), _ProjectSetWatch(self)
         self.out_queue: Any = _OutQueue(self.out_queue, self._sending)
         broken = os.environ.get("CHAOS_WITHOUT")
         if broken:
@@ -45,27 +44,6 @@ class ChaosScheduler(ClusterScheduler):
     def run(self) -> None:
         self._loop_thread = threading.get_ident()
         super().run()
-
-    def load_slot(self, slot: int, parts: Mapping[str, Any]) -> None:
-        epoch = self.fence.held.get(slot)
-        clean = all(part.get("clean") for part in parts.values()) if parts else None
-        self.history.note("take", slot=slot, epoch=epoch, clean=clean)
-        self._loading = slot
-        try:
-            super().load_slot(slot, parts)
-        finally:
-            self._loading = None
-        self.history.note("ready", slot=slot, epoch=epoch, states=self.states(slot))
-
-    def _update_project(self, project: dict[str, Any]) -> None:
-        """Note what comes into memory only after its slot: a database was locked meanwhile."""
-        name = project["name"]
-        slot = self.fence.slot(name)
-        is_late = name not in self.projects and slot != self._loading
-        super()._update_project(project)
-        if is_late:
-            state = {name: self._state(self.projects[name])}
-            self.history.note("loaded", slot=slot, epoch=self.fence.held.get(slot), states=state)
 
     def states(self, slot: int) -> dict[str, Any]:
         """Return what no database holds of the projects of a slot."""
@@ -82,7 +60,7 @@ class ChaosScheduler(ClusterScheduler):
             "paused": project._paused is True,
             "counted": sum(counter.sum for counter in ends if counter is not None),
             "known": not project.waiting_get_info,
-            "tick": self._cron.last(project.name),
+            "tick": self.slot_scheduler.cron.last(project.name),
             "processing": len(tasks.processing.queue_dict),
         }
 
@@ -136,16 +114,16 @@ class ChaosScheduler(ClusterScheduler):
             self.history.note("end", n=number, outcome=outcome)
 
 
-class _HoldingsWatch:
+class _HandoverWatch:
     """Tells when slots are given up, and whether their next owner gets a clean record."""
 
     def __init__(self, scheduler: ChaosScheduler) -> None:
         self._scheduler = scheduler
         self._told: set[tuple[int, int]] = set()
         self._left: set[tuple[int, int]] = set()
-        holdings = scheduler._handover
-        self._follow, self._give_up = holdings.follow, holdings.give_up
-        holdings.follow, holdings.give_up = self.follow, self.give_up
+        handover = scheduler.slot_scheduler.handover
+        self._follow, self._give_up = handover.follow, handover.give_up
+        handover.follow, handover.give_up = self.follow, self.give_up
 
     def follow(self, ownership: Ownership) -> None:
         held = set(self._scheduler.fence.held)
@@ -168,6 +146,40 @@ class _HoldingsWatch:
         if slots:
             self._scheduler.forget_selected(slots)
             self._scheduler.history.note("gave_up", slots=slots)
+
+
+class _ProjectSetWatch:
+    """Tells when the projects of a slot are in memory, and with what state."""
+
+    def __init__(self, scheduler: ChaosScheduler) -> None:
+        self._scheduler = scheduler
+        self._loading: int | None = None  # the slot that is being taken
+        project_set = scheduler.slot_scheduler.project_set
+        self._load_slot, self._update = project_set.load_slot, project_set._update
+        project_set.load_slot, project_set._update = self.load_slot, self.update
+
+    def load_slot(self, slot: int, parts: Mapping[str, Any]) -> None:
+        epoch = self._scheduler.fence.held.get(slot)
+        clean = all(part.get("clean") for part in parts.values()) if parts else None
+        self._scheduler.history.note("take", slot=slot, epoch=epoch, clean=clean)
+        self._loading = slot
+        try:
+            self._load_slot(slot, parts)
+        finally:
+            self._loading = None
+        states = self._scheduler.states(slot)
+        self._scheduler.history.note("ready", slot=slot, epoch=epoch, states=states)
+
+    def update(self, info: dict[str, Any]) -> None:
+        """Note what comes into memory only after its slot: a database was locked meanwhile."""
+        scheduler, name = self._scheduler, info["name"]
+        slot = scheduler.fence.slot(name)
+        is_late = name not in scheduler.projects and slot != self._loading
+        self._update(info)
+        if is_late:
+            states = {name: scheduler._state(scheduler.projects[name])}
+            epoch = scheduler.fence.held.get(slot)
+            scheduler.history.note("loaded", slot=slot, epoch=epoch, states=states)
 
 
 class _OutQueue:

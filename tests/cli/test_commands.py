@@ -4,7 +4,7 @@ import click
 import pytest
 from pyspider import run as stock
 
-from pyspider_zk.cli.doors import INSECURE_HELP
+from pyspider_zk.cli.insecure import INSECURE_HELP
 from pyspider_zk.cli.main import cli
 from pyspider_zk.cli.stock import ALONE, CLUSTER_CLASSES, command_name
 from tests.cli.conftest import Run

@@ -99,7 +99,7 @@ def test_on_a_terminal_the_progress_is_shown(live: Cluster, tmp_path: Path) -> N
 def test_who_does_not_wait_gets_the_job(ask: Ask) -> None:
     result = ask("delete", "b", "--yes", "--no-wait", "--id", "mine")
     assert result.exit_code == 0
-    assert "(job mine)" in result.stdout
+    assert "(batch mine)" in result.stdout
     assert ask("batch", "mine", "--follow").exit_code == 0
 
 
@@ -117,7 +117,7 @@ def test_a_dry_run_only_tells(ask: Ask, live: Cluster) -> None:
     doubtful = ask("run", "--all", "--dry-run", "--json")
     assert doubtful.exit_code == 1
     assert "not RUNNING" in json.loads(doubtful.stdout)["faults"][0]
-    assert ask("batches").stdout == "nothing was asked for\n"
+    assert ask("batches").stdout == "no batches\n"
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_deleting_does_nothing_without_the_right_answer(
     result = ask("delete", "b", input=typed)
     assert result.exit_code == 1
     assert statuses(live) == before
-    assert ask("batches").stdout == "nothing was asked for\n"
+    assert ask("batches").stdout == "no batches\n"
 
 
 def test_deleting_tomorrow_stops_today(ask: Ask, live: Cluster) -> None:

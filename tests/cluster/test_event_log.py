@@ -93,10 +93,10 @@ def test_the_leader_tells_each_thing_once(connection: Connection, tree: Tree, ev
     recorder = EventRecorder(connection, tree, lambda: 7.0)
     recorder.note(Moves(3, {(None, A): 2}))
     for _ in range(3):
-        recorder.tell(A, BOTH)
+        recorder.record(A, BOTH)
     heir = EventRecorder(connection, tree, lambda: 8.0)
     heir.note(Moves(3, {(None, A): 2}))
-    heir.tell(A, BOTH)
+    heir.record(A, BOTH)
 
     assert told(events) == [
         ("joined", str(A)),
@@ -119,8 +119,8 @@ def test_what_was_told_without_a_reply_is_not_told_again(
 
     monkeypatch.setattr(connection, "multi", lose)
     with pytest.raises(Unavailable):
-        recorder.tell(A, BOTH)
-    recorder.tell(A, BOTH)
+        recorder.record(A, BOTH)
+    recorder.record(A, BOTH)
 
     assert len(told(events)) == 3
 
@@ -128,10 +128,10 @@ def test_what_was_told_without_a_reply_is_not_told_again(
 def test_one_that_died_and_one_that_left_are_told_apart(
     connection: Connection, tree: Tree, events: EventLog
 ):
-    EventRecorder(connection, tree).tell(A, BOTH)
+    EventRecorder(connection, tree).record(A, BOTH)
     connection.create(tree.lease(A), b"{}")
 
-    EventRecorder(connection, tree).tell(MemberId(2, "c"), {})
+    EventRecorder(connection, tree).record(MemberId(2, "c"), {})
 
     assert set(told(events)[3:]) == {
         ("died", str(A)),
@@ -145,7 +145,7 @@ def test_a_roll_that_cannot_be_read_is_begun_anew(
 ):
     connection.create(tree.events, b"?")
 
-    EventRecorder(connection, tree).tell(A, BOTH)
+    EventRecorder(connection, tree).record(A, BOTH)
 
     assert len(told(events)) == 3
 

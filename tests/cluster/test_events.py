@@ -17,7 +17,7 @@ from pyspider_zk.cluster.events import (
     gone,
     in_order,
     moves_between,
-    news,
+    new_events,
     sequence_of,
 )
 from pyspider_zk.cluster.records import Assignment, Member, Slot
@@ -85,26 +85,26 @@ def test_the_oldest_comes_first_across_the_overflow():
 
 
 def test_who_leads_first_tells_of_all():
-    roll, events = news(Checkpoint(), LeaderObservation(A, {A: RECORD, B: RECORD}), NOW)
+    roll, events = new_events(Checkpoint(), LeaderObservation(A, {A: RECORD, B: RECORD}), NOW)
 
     assert kinds(events) == [("joined", str(A)), ("joined", str(B)), ("leader", str(A))]
     assert events[0].data == {"address": "10.0.0.1:1", "name": "name"}
-    assert news(roll, LeaderObservation(A, {A: RECORD, B: RECORD}), NOW) == (roll, [])
+    assert new_events(roll, LeaderObservation(A, {A: RECORD, B: RECORD}), NOW) == (roll, [])
 
 
 def test_another_leader_tells_what_the_one_before_did_not():
-    roll, _ = news(Checkpoint(), LeaderObservation(A, {A: RECORD}), NOW)
+    roll, _ = new_events(Checkpoint(), LeaderObservation(A, {A: RECORD}), NOW)
 
-    _, events = news(roll, LeaderObservation(B, {B: RECORD}, leases=[str(A)]), NOW)
+    _, events = new_events(roll, LeaderObservation(B, {B: RECORD}, leases=[str(A)]), NOW)
 
     assert kinds(events) == [("joined", str(B)), ("died", str(A)), ("leader", str(B))]
 
 
 def test_one_that_deleted_its_lease_has_left():
-    roll, _ = news(Checkpoint(), LeaderObservation(A, {A: RECORD, B: RECORD}), NOW)
+    roll, _ = new_events(Checkpoint(), LeaderObservation(A, {A: RECORD, B: RECORD}), NOW)
     assert gone(roll, [A]) == [str(B)]
 
-    _, events = news(roll, LeaderObservation(A, {A: RECORD}), NOW)
+    _, events = new_events(roll, LeaderObservation(A, {A: RECORD}), NOW)
 
     assert kinds(events) == [("left", str(B))]
 
@@ -112,14 +112,14 @@ def test_one_that_deleted_its_lease_has_left():
 def test_moves_are_told_per_pair_of_owners_and_once():
     before = Assignment(4, (Slot(A, 1), Slot(A, 1), Slot(B, 1), Slot()))
     after = Assignment(5, (Slot(B, 2), Slot(B, 2), Slot(B, 1), Slot(A, 1)))
-    roll, _ = news(Checkpoint(), LeaderObservation(A, {A: RECORD}), NOW)
+    roll, _ = new_events(Checkpoint(), LeaderObservation(A, {A: RECORD}), NOW)
     sight = LeaderObservation(A, {A: RECORD}, moves=[moves_between(before, after)])
 
-    roll, events = news(roll, sight, NOW)
+    roll, events = new_events(roll, sight, NOW)
 
     assert [(event.kind, event.text) for event in events] == [
         (EventKind.MOVED, f"2 slots moved from {A} to {B}"),
         (EventKind.MOVED, f"1 slot moved from nobody to {A}"),
     ]
     assert events[0].data == {"from": str(A), "to": str(B), "slots": 2, "epoch": 5}
-    assert news(roll, sight, NOW) == (roll, [])
+    assert new_events(roll, sight, NOW) == (roll, [])

@@ -13,7 +13,7 @@ from pyspider.libs.utils import Get, ObjectDict
 
 from pyspider_zk.cli.stock import adopt
 from pyspider_zk.databases.breaker import Breaker
-from pyspider_zk.databases.connecting import patiently
+from pyspider_zk.databases.connecting import connect_patiently
 from tests.scheduling.test_databases_away import locked
 from tests.support.stand_ins import running
 
@@ -28,7 +28,9 @@ def test_it_waits_while_another_process_has_locked_the_file(
     tried: list[float] = []
 
     def connect() -> Any:
-        return patiently(lambda: connect_database(f"sqlite+projectdb:///{file}"), breaker, wait)
+        return connect_patiently(
+            lambda: connect_database(f"sqlite+projectdb:///{file}"), breaker, wait
+        )
 
     def wait(seconds: float) -> None:
         tried.append(seconds)
@@ -47,7 +49,7 @@ def test_it_waits_while_another_process_has_locked_the_file(
 @pytest.mark.parametrize("url", ["nonsense://x", "sqlite+nodb:///x.db"])
 def test_what_is_no_outage_is_raised(url: str) -> None:
     with pytest.raises(Exception, match=r"nonsense|unknown database|unknown engine"):
-        patiently(lambda: connect_database(url), Breaker("taskdb"), lambda _: None)
+        connect_patiently(lambda: connect_database(url), Breaker("taskdb"), lambda _: None)
 
 
 def test_adopted_commands_connect_patiently() -> None:

@@ -329,7 +329,7 @@ def test_who_forged_a_member_is_not_believed_and_learns_no_secret(
     )
     assert liar, "it was asked"
     assert whole.secret() not in "".join(liar)
-    assert (told.returncode, told.stdout[:33]) == (0, "status done: 1 of 1 project (job "), told
+    assert (told.returncode, told.stdout[:35]) == (0, "status done: 1 of 1 project (batch "), told
     assert "forged" not in told.stdout
     assert connect_database(whole.running.projectdb).get("kept")["status"] == "CHECKING"
 

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from pyspider_zk.local.plan import Command
-from pyspider_zk.local.supervisor import PAUSES, STEADY, Hopeless, Supervisor
+from pyspider_zk.local.supervisor import PAUSES, STEADY, CrashLoop, Supervisor
 from pyspider_zk.pauses import pause_after
 
 SLEEP = (sys.executable, "-c", "import time; time.sleep(60)")
@@ -99,7 +99,7 @@ def test_an_error_that_a_restart_cannot_mend_ends_it(supervisor, eventually):
     supervisor.tick(now=0)
     eventually(lambda: supervisor.pid("a") is None)
 
-    with pytest.raises(Hopeless, match="no such setting"):
+    with pytest.raises(CrashLoop, match="no such setting"):
         supervisor.tick(now=1)
 
 

@@ -1,9 +1,10 @@
 """A loopback site, a pyspider on sqlite, and the engine of the edits as a module."""
 
+import contextlib
 import sys
 import threading
 from collections.abc import Iterator
-from http.server import ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -14,17 +15,26 @@ PATCHES = Path(__file__).resolve().parents[2] / "patches"
 sys.path.insert(0, str(PATCHES))  # for the engine; the installed pyspider needs nothing of it
 
 
-@pytest.fixture
-def site() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Site)
+@contextlib.contextmanager
+def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """Serve on a free loopback port; give the URL."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.release = threading.Event()  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.release.set()  # type: ignore[attr-defined]
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.release.set()  # type: ignore[attr-defined]
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.fixture
+def site() -> Iterator[str]:
+    with serving(Site) as url:
+        yield url
 
 
 @pytest.fixture

@@ -61,6 +61,8 @@ class Site(BaseHTTPRequestHandler):
             self.server.release.wait()  # type: ignore[attr-defined]
         if self.path == "/cookie":
             return self._send(302, "", ("Location", "/seen"), ("Set-Cookie", "taste=sweet"))
+        if self.path == "/astray":
+            return self._send(302, "", ("Location", "http://["))
         if self.path == "/seen":
             return self._send(200, self.headers.get("Cookie", "none"))
         if self.path in PAGES:

@@ -87,6 +87,16 @@ def test_all_that_a_template_asks_for_is_served_here(app: Any) -> None:
         assert_served(app, url)
 
 
+@pytest.mark.parametrize("name", ["sort_tables.js", "sort_tables.css"])
+def test_our_own_sorting_of_tables_goes_by_its_own_name(app: Any, name: str) -> None:
+    assert f"filename='{name}'" in templates()["index.html"]
+    assert [path for path in asked_by_templates() if "sortable" in path] == []
+    text = (webui() / "static" / name).read_text()
+    assert "Added by pyspider-zk" in text
+    assert "Licence: Apache 2.0" in text
+    assert_served(app, f"/static/{name}")
+
+
 def test_all_that_a_style_sheet_asks_for_is_served_here(app: Any) -> None:
     sheets = list(webui().glob("static/**/*.css"))
     asked = {

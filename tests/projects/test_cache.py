@@ -17,7 +17,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.hooks import ClusterProcessor, ClusterResultWorker
 from pyspider_zk.projects.cache import FRESH, ProjectCache
 from pyspider_zk.queues.memory import MemoryBroker
-from pyspider_zk.workers.loaded_scripts import AGAIN, TIDYING, ExistingProjects, Tidied
+from pyspider_zk.workers.loaded_scripts import AGAIN, PRUNING, ExistingProjects, PruningQueue
 from tests.support.clock import Clock
 
 SCRIPT = """
@@ -213,7 +213,7 @@ def test_a_late_task_of_a_deleted_project_is_not_run(
 def test_an_idle_processor_forgets_scripts_too(processor: ClusterProcessor, projectdb: Any) -> None:
     processor.on_task(dict(TASK), PAGE)
     projectdb.drop("p")
-    processor.project_manager._tidied -= TIDYING
+    processor.project_manager._pruned -= PRUNING
 
     with pytest.raises(queue.Empty):
         processor.inqueue.get(timeout=0)
@@ -231,10 +231,10 @@ def test_scripts_of_deleted_projects_are_forgotten_without_any_task(projectdb: A
     assert "<p>" in linecache.cache
 
     projectdb.drop("p")
-    manager.tidy()
+    manager.prune()
     assert set(manager.projects) == {"p", "q"}, "not yet: it is looked for now and then"
-    clock.now += TIDYING
-    manager.tidy()
+    clock.now += PRUNING
+    manager.prune()
 
     assert set(manager.projects) == {"q"}
     assert "projects.p" not in sys.modules
@@ -250,8 +250,8 @@ def test_a_database_that_is_away_makes_no_script_forgotten(projectdb: Any) -> No
     manager = ExistingProjects(projectdb, {}, clock=clock)
     manager.get("p")
     manager.projectdb = Away()
-    clock.now += TIDYING
-    manager.tidy()
+    clock.now += PRUNING
+    manager.prune()
     assert set(manager.projects) == {"p"}
 
 
@@ -261,11 +261,11 @@ def test_a_reader_that_fails_for_ever_rests_each_time() -> None:
     def fail() -> None:
         raise OSError("the working folder is gone")
 
-    tidied = Tidied(queue.Queue(), fail, rests.append)
+    pruned = PruningQueue(queue.Queue(), fail, rests.append)
 
     for _ in range(3):
         with pytest.raises(OSError, match="working folder"):
-            tidied.get(timeout=0)
+            pruned.get(timeout=0)
     assert rests == [AGAIN] * 3
 
 
@@ -273,5 +273,5 @@ def test_a_reader_that_finds_nothing_does_not_rest() -> None:
     rests: list[float] = []
 
     with pytest.raises(queue.Empty):
-        Tidied(queue.Queue(), lambda: None, rests.append).get(block=False)
+        PruningQueue(queue.Queue(), lambda: None, rests.append).get(block=False)
     assert rests == []

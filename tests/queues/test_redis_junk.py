@@ -78,12 +78,12 @@ def test_a_slot_queue_of_another_type_stops_no_slot(
     # then
     assert bodies(queues.slot_queues.read(NEW, 10)) == [2]
     assert list(queues.slot_queues.backlog()) == [(NEW, 2), (NEW, 3)]
-    (aside, why), *more = queues.slot_queues.unreadable().items()
-    assert aside.startswith(f"unreadable:{key}:")
+    (foreign_keys, why), *more = queues.slot_queues.unreadable().items()
+    assert foreign_keys.startswith(f"unreadable:{key}:")
     assert not more
     assert kind.replace("text", "string") in why
-    assert f"redis-cli DEL {aside}" in why
-    assert caplog.text.count(aside) >= 1
+    assert f"redis-cli DEL {foreign_keys}" in why
+    assert caplog.text.count(foreign_keys) >= 1
 
 
 @pytest.mark.parametrize(("key", "kind"), wrong("newtask_queue:3", but="stream"))
@@ -105,9 +105,9 @@ def test_what_was_in_the_way_is_kept_and_told_to_everybody(
     publish(queues, 1, slot=3)
     other = redis_backend.process().slot_queues
     other.backlog()
-    (aside,) = other.unreadable()
-    assert redis_backend.client.get(aside) == b"precious"
-    redis_backend.client.delete(aside)
+    (foreign_keys,) = other.unreadable()
+    assert redis_backend.client.get(foreign_keys) == b"precious"
+    redis_backend.client.delete(foreign_keys)
     other.backlog()
     assert other.unreadable() == {}
 
@@ -123,7 +123,7 @@ def test_a_ready_key_of_another_type_hides_no_slot(
     queues.slot_queues.take(range(8))
     assert sorted(bodies(queues.slot_queues.read(NEW, 10))) == [1, 2]
     assert queues.slot_queues.lengths()[NEW] == 2
-    assert [aside.startswith(f"unreadable:{key}:") for aside in queues.slot_queues.unreadable()]
+    assert [name.startswith(f"unreadable:{key}:") for name in queues.slot_queues.unreadable()]
 
 
 def test_a_slot_that_somebody_took_out_of_the_ready_ones_is_found_again(
@@ -266,8 +266,8 @@ def test_a_slot_record_that_cannot_be_read_is_moved_out_of_the_way(
 ) -> None:
     redis_backend.client.set("slot_record:2", b"\xc1")
     assert queues.records.load_many([2]) == {}
-    (aside, why) = next(iter(queues.slot_queues.unreadable().items()))
-    assert redis_backend.client.get(aside) == b"\xc1"
+    (foreign_keys, why) = next(iter(queues.slot_queues.unreadable().items()))
+    assert redis_backend.client.get(foreign_keys) == b"\xc1"
     assert "record of slot 2 is no msgpack" in why
 
 

@@ -1,6 +1,7 @@
 """What a list in Redis gives and takes once, also when Redis did it and its reply was lost."""
 
 import multiprocessing
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,8 +11,8 @@ import redis
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.local.services import RedisServer
 from pyspider_zk.queues import redis_link
-from pyspider_zk.queues.redis_aside import Aside
-from pyspider_zk.queues.redis_link import RedisLink
+from pyspider_zk.queues.redis_foreign_keys import ForeignKeys
+from pyspider_zk.queues.redis_link import RedisLink, wake_ups_key
 from pyspider_zk.queues.redis_list import _POP, _PUSH, KEPT, LATE, RedisList
 from tests.support.relay import Relay
 
@@ -44,7 +45,7 @@ def make(redis_url: str, relay: Relay, monkeypatch: pytest.MonkeyPatch) -> Itera
     def make() -> RedisList:
         database = redis_url.rpartition("/")[2]
         links.append(RedisLink(f"redis://127.0.0.1:{relay.port}/{database}", retries=1))
-        return RedisList(Aside(links[-1]))
+        return RedisList(ForeignKeys(links[-1]))
 
     yield make
     for link in links:
@@ -52,8 +53,8 @@ def make(redis_url: str, relay: Relay, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 
 def caller_of(client: redis.Redis) -> str:
-    (key,) = client.scan_iter(f"{NAME}:*")
-    return key.decode()
+    (key,) = {key.decode() for key in client.scan_iter(f"{NAME}:*")} - {wake_ups_key(NAME)}
+    return key
 
 
 def test_a_message_whose_delivery_was_lost_comes_with_the_next_call(
@@ -120,7 +121,7 @@ def test_a_call_that_arrives_late_puts_nothing(make: Make, client: redis.Redis) 
     ours.rpush(NAME, b"one")
     ours.rpush(NAME, b"two")
 
-    client.eval(_PUSH, 2, NAME, caller_of(client), 1, KEPT, b"one", 0)
+    client.eval(_PUSH, 3, NAME, caller_of(client), wake_ups_key(NAME), 1, KEPT, b"one", 0, 1)
 
     assert client.lrange(NAME, 0, -1) == [b"one", b"two"]
 
@@ -176,7 +177,7 @@ def test_a_process_that_was_forked_off_is_another_one(make: Make, client: redis.
 
 
 def test_a_full_memory_lets_messages_out(own_redis: RedisServer) -> None:
-    ours = RedisList(Aside(RedisLink(own_redis.url)))
+    ours = RedisList(ForeignKeys(RedisLink(own_redis.url)))
     ours.rpush(NAME, b"one")
     with redis.Redis.from_url(own_redis.url) as client:
         client.config_set("maxmemory", 1)
@@ -188,3 +189,27 @@ def test_a_full_memory_lets_messages_out(own_redis: RedisServer) -> None:
 
     assert taken == b"one"
     assert ours.lpop(NAME) is None
+
+
+def test_the_first_message_of_an_empty_list_wakes_whoever_waits(make: Make) -> None:
+    waiting, pushing = make(), make()
+    waiting.wait(NAME, 0.001)
+    thread = threading.Thread(target=waiting.wait, args=(NAME, SOON / 2))
+    thread.start()
+    pushing.rpush(NAME, b"one")
+    thread.join()
+
+    assert waiting.lpop(NAME) == b"one"
+
+
+def test_a_list_that_was_pushed_to_is_not_waited_for(make: Make, client: redis.Redis) -> None:
+    waiting, pushing = make(), make()
+    for _ in range(2):
+        pushing.rpush(NAME, b"one")
+    assert client.xlen(wake_ups_key(NAME)) == 1, "the second found somebody's work there already"
+    assert (pushing.lpop(NAME), pushing.lpop(NAME)) == (b"one", b"one")
+    pushing.rpush(NAME, b"two")
+
+    assert client.xlen(wake_ups_key(NAME)) == 2
+    waiting.wait(NAME, 0.001)
+    assert waiting.lpop(NAME) == b"two"

@@ -17,7 +17,6 @@ from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import BadMessage, Unavailable
 from pyspider_zk.projects.slots import slot_of
-from pyspider_zk.queues.api import Queues
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.rpc.router import Router
 from pyspider_zk.scheduling.answers import LocalAnswers, rpc_functions
@@ -51,7 +50,7 @@ def live_task(world: World, scheduler: SlotScheduler, task: dict[str, Any]) -> d
     world.new(task)
     scheduler.run_once()
     scheduler.run_once()
-    live: dict[str, Any] = scheduler.projects[task["project"]].active_tasks[0][1]
+    live: dict[str, Any] = scheduler.fenced.projects[task["project"]].active_tasks[0][1]
     return live
 
 
@@ -101,7 +100,7 @@ def test_the_track_is_cut_as_pyspider_cuts_it(
         "save": {"page": 1},
     }
     pack = {"taskid": "t", "project": "p", "url": "u", "track": track, "schedule": {"age": 1}}
-    scheduler.projects["p"].active_tasks.appendleft((5.0, pack))
+    scheduler.fenced.projects["p"].active_tasks.appendleft((5.0, pack))
     ((when, shown), *_) = answers.get_active_tasks("p")
     assert when == 5.0
     assert shown == {
@@ -119,10 +118,10 @@ def test_the_track_is_cut_as_pyspider_cuts_it(
 def test_the_newest_tasks_of_all_projects_come_first_up_to_the_limit(
     scheduler: SlotScheduler, answers: LocalAnswers, task: MakeTask
 ) -> None:
-    for project in scheduler.projects.values():
+    for project in scheduler.fenced.projects.values():
         project.active_tasks.clear()
     for when, project in enumerate("pqppq"):
-        scheduler.projects[project].active_tasks.appendleft((when, task(project)))
+        scheduler.fenced.projects[project].active_tasks.appendleft((when, task(project)))
     assert [when for when, _ in answers.get_active_tasks()] == [4, 3, 2, 1, 0]
     assert [when for when, _ in answers.get_active_tasks(None, 2)] == [4, 3]
     assert [when for when, _ in answers.get_active_tasks("q", 100)] == [4, 1]
@@ -134,7 +133,9 @@ def test_what_a_script_saved_can_be_carried_whatever_it_is(
     scheduler: SlotScheduler, answers: LocalAnswers, task: MakeTask
 ) -> None:
     save = {1: 2**40, "text": "\x00", "bytes": b"x"}
-    scheduler.projects["p"].active_tasks.appendleft((1e12, task("p") | {"track": {"save": save}}))
+    scheduler.fenced.projects["p"].active_tasks.appendleft(
+        (1e12, task("p") | {"track": {"save": save}})
+    )
     carried = xmlrpc.client.dumps((answers.get_active_tasks("p"),), methodresponse=True)
     (((_, shown), *_),) = xmlrpc.client.loads(carried)[0]
     assert shown["track"]["save"]["1"] == 2**40
@@ -144,8 +145,8 @@ def test_what_a_script_saved_can_be_carried_whatever_it_is(
 
 
 def test_counters_are_pyspiders(scheduler: SlotScheduler, answers: LocalAnswers) -> None:
-    for window in scheduler._cnt:
-        scheduler._cnt[window].event(("p", "success"), 3)
+    for window in scheduler.fenced.counters:
+        scheduler.fenced.counters[window].event(("p", "success"), 3)
     for window in ("5m", "1h", "1d", "all"):
         assert answers.counter(window, "sum")["p"]["success"] == 3  # type: ignore[index]
     assert answers.counter("5m_time", "avg")["p"] == {"success": 3.0}  # type: ignore[index]
@@ -167,16 +168,16 @@ def test_a_project_that_failed_often_is_paused(
 ) -> None:
     # given
     world.script_is_known("p")
-    scheduler.FAIL_PAUSE_NUM = 2
+    scheduler.fenced.FAIL_PAUSE_NUM = 2
     failed = task("p") | {"track": {"process": {"ok": False}}}
     for when in range(2):
-        scheduler.projects["p"].active_tasks.appendleft((when, failed))
+        scheduler.fenced.projects["p"].active_tasks.appendleft((when, failed))
     # when
     scheduler.run_once()
     # then
     assert answers.get_projects_pause_status()["p"] is True
     # when
-    scheduler.FAIL_PAUSE_NUM = 0
+    scheduler.fenced.FAIL_PAUSE_NUM = 0
     # then
     assert answers.get_projects_pause_status()["p"] is False
 
@@ -196,21 +197,23 @@ def test_reading_disturbs_nobody_while_the_scheduler_works(
 ) -> None:
     # given
     ended = threading.Event()
-    project = scheduler.projects["p"]
+    project = scheduler.fenced.projects["p"]
 
     def count() -> None:
         number = 0
         while not ended.is_set():
             number += 1
-            scheduler._cnt["5m"].event((f"p{number % 500}", "success"), 1)
-            project.active_tasks.appendleft((number, task("p") | {"type": scheduler.TASK_PACK}))
+            scheduler.fenced.counters["5m"].event((f"p{number % 500}", "success"), 1)
+            project.active_tasks.appendleft(
+                (number, task("p") | {"type": scheduler.fenced.TASK_PACK})
+            )
 
     def come_and_go() -> None:
         while not ended.is_set():
-            with scheduler.lock:
-                scheduler.projects["new"] = project
-            with scheduler.lock:
-                del scheduler.projects["new"]
+            with scheduler.fenced.lock:
+                scheduler.fenced.projects["new"] = project
+            with scheduler.fenced.lock:
+                del scheduler.fenced.projects["new"]
 
     # when
     with running(count), running(come_and_go):
@@ -274,23 +277,23 @@ def test_newtask_publishes_to_the_slot_of_the_project(
     assert delivery.body == task("off")
 
 
-def with_queues(world: World, scheduler: SlotScheduler, limit: int = 0) -> tuple[Queues, Any]:
+def with_queues(world: World, scheduler: SlotScheduler, limit: int = 0) -> tuple[LocalAnswers, Any]:
     scheduler.queues, slot_queues = faulty(world.broker, SLOTS, limit)
-    return scheduler.queues, slot_queues
+    return LocalAnswers(scheduler), slot_queues
 
 
 def test_newtask_refuses_rather_than_wait_for_room(
-    world: World, scheduler: SlotScheduler, answers: LocalAnswers, task: MakeTask
+    world: World, scheduler: SlotScheduler, task: MakeTask
 ) -> None:
-    with_queues(world, scheduler, limit=1)
+    answers, _ = with_queues(world, scheduler, limit=1)
     assert answers.newtask(task("p")) is True
     assert answers.newtask(task("p")) is False
 
 
 def test_newtask_refuses_what_cannot_be_sent(
-    world: World, scheduler: SlotScheduler, answers: LocalAnswers, task: MakeTask
+    world: World, scheduler: SlotScheduler, task: MakeTask
 ) -> None:
-    _, slot_queues = with_queues(world, scheduler)
+    answers, slot_queues = with_queues(world, scheduler)
     assert answers.newtask(task("p", age=2**70)) is False
     slot_queues.away = True
     assert answers.newtask(task("p")) is False
@@ -307,7 +310,7 @@ def test_send_task_waits_for_room_at_the_fetcher(
     scheduler: SlotScheduler, answers: LocalAnswers, task: MakeTask
 ) -> None:
     # given
-    scheduler.out_queue = full = queue.Queue(maxsize=1)
+    scheduler.fenced.out_queue = full = queue.Queue(maxsize=1)
     full.put("in the way")
     # when
     assert answers.send_task(task("p")) is True
@@ -329,10 +332,10 @@ def test_update_project_makes_the_next_round_look(
     scheduler.run_once()  # it took slots in the round before, and looks once more
     world.project("new")
     scheduler.run_once()
-    assert "new" not in scheduler.projects
+    assert "new" not in scheduler.fenced.projects
     answers.update_project()
     scheduler.run_once()
-    assert "new" in scheduler.projects
+    assert "new" in scheduler.fenced.projects
 
 
 # -- all functions ---------------------------------------------------------------------------
@@ -398,14 +401,14 @@ def test_whatever_is_handed_over_the_next_round_is_as_ever(
     # given
     world.script_is_known("p")
     functions = rpc_functions(scheduler, Router(lambda: Cluster(None, None)))  # type: ignore[arg-type]
-    before = len(scheduler._send_buffer), scheduler.out_queue.qsize()
+    before = len(scheduler.fenced.send_buffer), scheduler.fenced.out_queue.qsize()
     # when
     for name in ANSWERED:
         for args in [(), *((one,) for one in JUNK), *((one, one) for one in JUNK)]:
             with suppress(xmlrpc.client.Fault, TypeError):
                 functions[f"local_{name}"](*args)
     # then
-    assert (len(scheduler._send_buffer), scheduler.out_queue.qsize()) == before
+    assert (len(scheduler.fenced.send_buffer), scheduler.fenced.out_queue.qsize()) == before
     world.new(task("p", "good"))
     scheduler.run_once()
     scheduler.run_once()
@@ -435,7 +438,7 @@ def test_a_task_that_cannot_be_sent_is_not_kept_for_later(
 ) -> None:
     with pytest.raises(BadMessage):
         answers.send_task(task("p", fetch={"timeout": 2**70}))
-    assert len(scheduler._send_buffer) == 0
+    assert len(scheduler.fenced.send_buffer) == 0
 
 
 def test_a_project_database_without_a_second_connection_serves(
@@ -445,7 +448,7 @@ def test_a_project_database_without_a_second_connection_serves(
         def get(self, *args: Any, **kwargs: Any) -> Any:
             return world.projectdb.get(*args, **kwargs)
 
-    scheduler.projectdb = Plain()
+    scheduler.fenced.projectdb = Plain()
     assert answers.newtask(task("p")) is True
 
 

@@ -52,12 +52,12 @@ def test_a_pause_after_failures_ends(world: World, task: Task, wall: Wall) -> No
     world.new(task("p"))
     scheduler = world.scheduler()
     scheduler.run_once()
-    project = scheduler.projects["p"]
+    project = scheduler.fenced.projects["p"]
     project._paused, project._paused_time = True, time.time()
     wall.ahead = -HOUR
     scheduler.run_once()
 
-    wall.ahead += scheduler.PAUSE_TIME + 1
+    wall.ahead += scheduler.fenced.PAUSE_TIME + 1
     scheduler.run_once()
 
     assert not project.paused
@@ -76,7 +76,7 @@ def test_a_task_that_was_lost_is_sent_again_in_its_time(
     wall.ahead = -HOUR
     scheduler.run_once()
 
-    wall.ahead += scheduler.projects["p"].task_queue.processing_timeout + 1
+    wall.ahead += scheduler.fenced.projects["p"].task_queue.processing_timeout + 1
     scheduler.run_once()
 
     assert len(world.dispatched()) == 1
@@ -91,8 +91,8 @@ def test_what_was_sent_before_the_jump_was_noticed_is_not_sent_again(
     scheduler.run_once()
     wall.ahead = -HOUR
     world.new(task("p"))
-    scheduler._take_in()
-    scheduler._check_select()
+    scheduler.applier.apply()
+    scheduler.selection.select()
     assert len(world.dispatched()) == 1
 
     scheduler.run_once()

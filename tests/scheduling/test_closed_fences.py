@@ -50,7 +50,7 @@ def test_no_table_is_dropped_behind_a_shut_fence(
     owner.lose_lease()
 
     with pytest.raises(FenceClosed):
-        scheduler.delete("p")
+        scheduler.deletion.delete("p")
 
     assert tables(world, "task") == tables(world, "result") == {"p"}
 
@@ -61,16 +61,16 @@ def test_results_stay_if_the_fence_shuts_after_the_tasks_are_dropped(
     owner: SoleOwner,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    drop = scheduler.taskdb.drop
+    drop = scheduler.fenced.taskdb.drop
 
     def drop_and_lose(name: str) -> None:
         drop(name)
         owner.lose_lease()
 
-    monkeypatch.setattr(scheduler.taskdb, "drop", drop_and_lose)
+    monkeypatch.setattr(scheduler.fenced.taskdb, "drop", drop_and_lose)
 
     with pytest.raises(FenceClosed):
-        scheduler.delete("p")
+        scheduler.deletion.delete("p")
 
     assert tables(world, "result") == {"p"}
     assert world.projectdb.get("p", ["name"])
@@ -95,7 +95,7 @@ def test_no_record_of_a_minute_is_saved_behind_a_shut_fence(
     world.broker.records.clear()
     owner.lose_lease()
 
-    scheduler._dump_cnt()
+    scheduler.save_all()
 
     assert world.broker.records == {}
 
@@ -110,16 +110,16 @@ def test_what_was_selected_when_the_fence_shut_is_sent_when_it_opens(
     scheduler.run_once()
     world.dispatched()
     world.new(task("p", "second"))
-    scheduler._check_request()
-    take = type(scheduler.projects["p"].task_queue).get
+    scheduler.applier.apply()
+    take = type(scheduler.fenced.projects["p"].task_queue).get
 
     def take_and_lose(queue: Any) -> Any:
         taken = take(queue)
         owner.lose_lease()
         return taken
 
-    monkeypatch.setattr(type(scheduler.projects["p"].task_queue), "get", take_and_lose)
-    scheduler._check_select()
+    monkeypatch.setattr(type(scheduler.fenced.projects["p"].task_queue), "get", take_and_lose)
+    scheduler.selection.select()
     monkeypatch.undo()
     assert world.dispatched() == []
     owner.renew_lease()

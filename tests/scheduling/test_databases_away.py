@@ -93,14 +93,14 @@ def test_messages_wait_while_the_task_database_is_away(
         world.new(*(task("p", f"t{n}") for n in range(20)))
         rounds(scheduler, 8)
         assert unread(world) == 21
-        assert scheduler.away == ("taskdb",)
+        assert scheduler.fenced.away == ("taskdb",)
     rounds(scheduler, 8)
 
     assert unread(world) == 0
     assert world.queues.slot_queues.dead_letters(10) == []
     assert len(world.dispatched()) == 20
     assert world.statuses("p")["first"] == SUCCESS
-    assert scheduler.away == ()
+    assert scheduler.fenced.away == ()
 
 
 @pytest.mark.parametrize("outage", OUTAGES)
@@ -114,10 +114,10 @@ def test_what_is_due_goes_back_while_the_task_database_is_away(
     world.script_is_known("p")
 
     with outage(world.folder / "task.db"):
-        scheduler.taskdb.reconnect()  # a file that is open can be read wherever it was moved
+        scheduler.fenced.taskdb.reconnect()  # a file that is open can be read wherever it was moved
         rounds(scheduler, 5)
-        assert len(scheduler.projects["p"].task_queue) == 4
-        assert scheduler.projects["p"].task_queue.processing.qsize() == 0
+        assert len(scheduler.fenced.projects["p"].task_queue) == 4
+        assert scheduler.fenced.projects["p"].task_queue.processing.qsize() == 0
     rounds(scheduler, 3)
 
     assert sorted(each["taskid"] for each in world.dispatched()) == list("abcd")
@@ -131,15 +131,15 @@ def test_crawling_goes_on_while_the_project_database_is_away(
     world.dispatched()
 
     with outage(world.folder / "project.db"):
-        scheduler._force_update_project = True
+        scheduler.rows.look_soon()
         world.new(task("p", "second"))
         rounds(scheduler, 4)
         assert [each["taskid"] for each in world.dispatched()] == ["second"]
-        assert scheduler.away == ("projectdb",)
+        assert scheduler.fenced.away == ("projectdb",)
     world.database("project").update("p", {"status": "STOP"})
     rounds(scheduler, 2)
 
-    assert not scheduler.projects["p"].active
+    assert not scheduler.fenced.projects["p"].active
 
 
 @pytest.mark.parametrize("kind", ["task", "project"])
@@ -157,7 +157,7 @@ def test_a_takeover_during_an_outage_is_made_good_afterwards(
         rounds(after, 3)
         assert len(after.fence.held) == SLOTS
     world.script_is_known("p")
-    after._force_update_project = True
+    after.rows.look_soon()
     rounds(after, 4)
 
     assert [each["taskid"] for each in world.dispatched()] == ["first"]
@@ -169,11 +169,11 @@ def test_a_file_that_was_moved_away_is_not_made_anew(world: World, task: Task) -
     file = world.folder / "project.db"
 
     with moved(file):
-        scheduler._force_update_project = True
+        scheduler.rows.look_soon()
         rounds(scheduler, 3)
         assert not file.exists()
 
-    assert set(scheduler.projects) == {"p"}
+    assert set(scheduler.fenced.projects) == {"p"}
 
 
 def test_a_file_that_may_only_be_read_is_away(task: Task) -> None:
@@ -186,7 +186,7 @@ def test_a_file_that_may_only_be_read_is_away(task: Task) -> None:
             path.chmod(path.stat().st_mode & 0o555)
         rounds(scheduler, 5)
         assert unread(world) == 1
-        assert scheduler.away == ("taskdb",)
+        assert scheduler.fenced.away == ("taskdb",)
         for path in (folder, folder / "task.db"):
             path.chmod(path.stat().st_mode | 0o200)
         rounds(scheduler, 3)
@@ -198,12 +198,12 @@ def test_a_message_that_no_database_takes_is_no_outage(
 ) -> None:
     scheduler = crawling(world, task)
     world.dispatched()
-    original = scheduler.taskdb._inner.insert
+    original = scheduler.fenced.taskdb._inner.insert
     monkeypatch.setattr(
-        scheduler.taskdb._inner,
+        scheduler.fenced.taskdb._inner,
         "insert",
         lambda project, taskid, obj: (
-            scheduler.taskdb._inner._execute("INSERT INTO nowhere VALUES (1)")
+            scheduler.fenced.taskdb._inner._execute("INSERT INTO nowhere VALUES (1)")
             if taskid == "bad"
             else original(project, taskid, obj)
         ),
@@ -213,7 +213,7 @@ def test_a_message_that_no_database_takes_is_no_outage(
     rounds(scheduler, 3)
 
     assert [each["taskid"] for each in world.dispatched()] == ["good"]
-    assert scheduler.away == ()
+    assert scheduler.fenced.away == ()
 
 
 def test_a_write_that_waits_for_a_lock_does_not_land_after_the_lease(
@@ -334,7 +334,7 @@ def test_dead_letters_are_none_though_packs_fail_for_long(world: World, task: Ta
     scheduler = crawling(world, task)
     (first,) = world.dispatched()
     world.finish(first)
-    scheduler._intake._pauses = (0, 0, 0, 0)
+    scheduler.intake._pauses = (0, 0, 0, 0)
 
     with locked(world.folder / "task.db"):
         rounds(scheduler, 6)

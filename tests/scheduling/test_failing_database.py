@@ -14,7 +14,7 @@ from pyspider_zk.errors import DatabaseAway
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.scheduling import intake, quarantine, retry_queue
-from pyspider_zk.scheduling.projects import ZOMBIE_WINDOW
+from pyspider_zk.scheduling.active_tasks import ZOMBIE_WINDOW
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.testing import SoleOwner
 from tests.support.world import SLOTS, World, granted
@@ -77,8 +77,8 @@ def test_what_a_dead_owner_left_is_handed_on_while_the_tasks_are_locked(world: W
     before = world.scheduler(granted(1))
     _rounds(before, 2)
     last = int(time.time()) // 10 * 10 - 60
-    before._cron.start("p", last)
-    assert before._handover.save(range(SLOTS))
+    before.cron.start("p", last)
+    assert before.handover.save(range(SLOTS))
     between = world.scheduler(granted(2))
 
     with _locked(world, between):
@@ -112,11 +112,11 @@ def test_changes_of_projects_are_seen_though_the_first_cannot_be_read(
     for name in "pqr":
         world.projectdb.update(name, {"status": "STOP"})
 
-    _fail(monkeypatch, scheduler.projectdb, "get")
-    scheduler._force_update_project = True
+    _fail(monkeypatch, scheduler.fenced.projectdb, "get")
+    scheduler.rows.look_soon()
     _rounds(scheduler, 3)
 
-    assert {name: each.db_status for name, each in scheduler.projects.items()} == {
+    assert {name: each.db_status for name, each in scheduler.fenced.projects.items()} == {
         "p": "STOP",
         "q": "STOP",
         "r": "STOP",
@@ -130,7 +130,7 @@ def test_the_second_look_is_taken_though_the_tasks_are_locked_when_it_is_due(
     world.script_is_known("p")
     after = world.scheduler(granted(2))
     now = [1000.0]
-    monkeypatch.setattr("pyspider_zk.scheduling.projects.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("pyspider_zk.scheduling.active_tasks.time.monotonic", lambda: now[0])
     _rounds(after, 2)
     late = task("p", "late")
     world.database("task").insert("p", "late", {**late, "status": ACTIVE})
@@ -154,7 +154,7 @@ def test_a_failed_fetch_counts_as_one_however_often_its_pack_is_applied(
     (sent,) = world.dispatched()
     world.finish(sent, ok=False)
 
-    _fail(monkeypatch, scheduler.taskdb, "update", times=3)
+    _fail(monkeypatch, scheduler.fenced.taskdb, "update", times=3)
     _rounds(scheduler, 4)
 
     row = world.database("task").get_task("p", "t", ["status", "schedule"])
@@ -168,7 +168,7 @@ def test_a_task_that_cannot_be_stored_holds_up_none_of_its_message(
     scheduler = world.scheduler()
     world.send(QueueKind.NEWTASK, [task("p", each) for each in "abcd"])
 
-    _fail_for(monkeypatch, scheduler.taskdb, "insert", "b")
+    _fail_for(monkeypatch, scheduler.fenced.taskdb, "insert", "b")
     _rounds(scheduler, 6)
 
     assert set(world.statuses("p")) == {"a", "c", "d"}
@@ -182,7 +182,7 @@ def test_a_database_that_is_away_is_not_asked_for_every_task_of_a_message(
     scheduler = world.scheduler()
     world.send(QueueKind.NEWTASK, [task("p", f"t{n}") for n in range(100)])
 
-    asked = _fail(monkeypatch, scheduler.taskdb, "insert", times=1000)
+    asked = _fail(monkeypatch, scheduler.fenced.taskdb, "insert", times=1000)
     scheduler.run_once()
 
     assert len(asked) < 10
@@ -195,12 +195,12 @@ def test_of_what_was_selected_only_the_row_that_cannot_be_read_waits_for_its_tim
     world.script_is_known("p")
     world.new(*(task("p", each) for each in "abc"))
     scheduler = world.scheduler()
-    _fail_for(monkeypatch, scheduler.taskdb, "get_task", "b", skip=1)
+    _fail_for(monkeypatch, scheduler.fenced.taskdb, "get_task", "b", skip=1)
 
     _rounds(scheduler, 4)
 
     assert sorted(each["taskid"] for each in world.dispatched()) == ["a", "c"]
-    assert scheduler.projects["p"].task_queue.is_processing("b")
+    assert scheduler.fenced.projects["p"].task_queue.is_processing("b")
 
 
 def test_on_finished_survives_a_database_that_fails(
@@ -212,10 +212,10 @@ def test_on_finished_survives_a_database_that_fails(
     scheduler = world.scheduler()
     _rounds(scheduler, 2)
     world.finish(*world.dispatched())
-    while not scheduler._postpone_request:
+    while not scheduler.fenced.postponed:
         scheduler.run_once()
 
-    _fail(monkeypatch, scheduler.taskdb, "get_task")
+    _fail(monkeypatch, scheduler.fenced.taskdb, "get_task")
     _rounds(scheduler, 3)
 
     assert [each["taskid"] for each in world.dispatched()] == ["on_finished"]
@@ -236,7 +236,7 @@ def _handed_over(world: World, new: dict[str, Any]) -> dict[str, Any]:
 @contextmanager
 def _locked(world: World, scheduler: SlotScheduler) -> Iterator[None]:
     """Lock the task database, as a process does that is stopped in the middle of a write."""
-    scheduler.taskdb._execute("PRAGMA busy_timeout=0")
+    scheduler.fenced.taskdb._execute("PRAGMA busy_timeout=0")
     locking = world.database("task")
     locking._execute("BEGIN EXCLUSIVE")
     yield

@@ -73,7 +73,7 @@ def test_the_next_owner_does_not_ask_for_what_the_script_says(
 
     after.run_once()
 
-    project = after.projects["p"]
+    project = after.fenced.projects["p"]
     assert not project.waiting_get_info
     assert (project.min_tick, project.retry_delay) == (60, {0: 7})
     assert project.crawl_config == {"itag": "v1"}
@@ -87,7 +87,7 @@ def test_a_script_saved_during_the_move_is_asked_again(
 
     after.run_once()
 
-    assert after.projects["p"].waiting_get_info
+    assert after.fenced.projects["p"].waiting_get_info
 
 
 def test_what_was_selected_and_waits_for_the_fetcher_is_sent_by_the_next_owner(
@@ -130,7 +130,7 @@ def test_counters_active_tasks_and_rate_bucket_go_on(
     crawling.run_once()
     before = LocalAnswers(crawling)
     counters, log = before.webui_update()["counter"], before.get_active_tasks("p")
-    tokens = crawling.projects["p"].task_queue.bucket.bucket
+    tokens = crawling.fenced.projects["p"].task_queue.bucket.bucket
     after = _moved(world, crawling)
 
     after.run_once()
@@ -139,7 +139,7 @@ def test_counters_active_tasks_and_rate_bucket_go_on(
     assert answers.webui_update()["counter"]["1h"] == counters["1h"]
     assert answers.webui_update()["counter"]["all"] == counters["all"]
     assert answers.get_active_tasks("p") == log
-    assert after.projects["p"].task_queue.bucket.bucket == tokens
+    assert after.fenced.projects["p"].task_queue.bucket.bucket == tokens
 
 
 def test_a_project_paused_after_failures_stays_paused(
@@ -158,12 +158,12 @@ def test_failures_from_before_a_pause_do_not_count_again_after_a_move(
 ) -> None:
     clock = Clock(monkeypatch, start=time.time())
     _pause(world, crawling)
-    clock.now += crawling.PAUSE_TIME + 1
+    clock.now += crawling.fenced.PAUSE_TIME + 1
     crawling.run_once()
     assert LocalAnswers(crawling).get_projects_pause_status() == {"p": False}
 
     after = _moved(world, crawling)
-    after.FAIL_PAUSE_NUM = 3
+    after.fenced.FAIL_PAUSE_NUM = 3
     after.run_once()
 
     assert LocalAnswers(after).get_projects_pause_status() == {"p": False}
@@ -198,7 +198,7 @@ def test_a_finished_project_is_told_so_by_its_next_owner(
     crawling.run_once()
     for each in world.dispatched():
         world.finish(each)
-    while not crawling._postpone_request:
+    while not crawling.fenced.postponed:
         crawling.run_once()
 
     after = _moved(world, crawling)
@@ -211,14 +211,14 @@ def test_a_slot_that_comes_back_brings_nothing_twice(world: World, crawling: Slo
     crawling.run_once()
     for each in world.dispatched():
         world.finish(each)
-    while not crawling._postpone_request:
+    while not crawling.fenced.postponed:
         crawling.run_once()
     _release_all(crawling)
 
     crawling.fence.ownership.grant(range(SLOTS), 2)
     crawling.run_once()
 
-    assert crawling._postpone_request == []
+    assert crawling.fenced.postponed == []
     assert [each["taskid"] for each in world.dispatched()] == ["on_finished"]
 
 
@@ -226,7 +226,7 @@ def test_ticks_between_two_owners_are_sent_once_each(
     world: World, crawling: SlotScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock(monkeypatch, start=6_000_000)
-    crawling._cron.start("p", int(clock.now))
+    crawling.cron.start("p", int(clock.now))
     clock.now += 61
     crawling.run_once()
     after = _moved(world, crawling)
@@ -243,7 +243,7 @@ def test_ticks_missed_since_the_death_of_an_owner_are_made_up(
 ) -> None:
     clock = Clock(monkeypatch, start=6_000_000)
     world.project("young")
-    crawling._force_update_project = True
+    crawling.rows.look_soon()
     crawling.run_once()  # the record that is written every minute was written before
     world.script_is_known("young", min_tick=60)
     crawling.run_once()
@@ -262,11 +262,11 @@ def test_ticks_that_waited_for_the_fetcher_at_the_death_of_an_owner_are_sent(
     world: World, crawling: SlotScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock(monkeypatch, start=6_000_000)
-    crawling._cron.start("p", int(clock.now))
+    crawling.cron.start("p", int(clock.now))
     world.fetcher.maxsize = world.fetcher.qsize()  # it is full
     clock.now += 121
     crawling.run_once()
-    crawling._dump_cnt()
+    crawling.save_all()
     world.fetcher.maxsize = 0
     world.dispatched()
 
@@ -284,7 +284,7 @@ def test_a_record_that_could_not_be_saved_is_saved_when_the_fence_opens(
 ) -> None:
     crawling._last_dump_cnt = time.time()  # the minute's own records are far away
     world.script_is_known("p", min_tick=7)
-    crawling._take_in()
+    crawling.applier.apply()
     crawling.fence.ownership.lose_lease()
     crawling.run_once()
     crawling.fence.ownership.renew_lease()
@@ -319,12 +319,12 @@ def test_a_project_born_at_another_member_is_loaded_by_one_that_runs_already(
     world.new(task("p"))
     world.scheduler().run_once()
     world.dispatched()
-    waiting._force_update_project = True
+    waiting.rows.look_soon()
 
     owner.grant(range(SLOTS), epoch=2)
     waiting.run_once()
 
-    assert "t" in waiting.projects["p"].task_queue
+    assert "t" in waiting.fenced.projects["p"].task_queue
 
 
 def test_a_record_of_an_older_epoch_is_not_taken_for_a_handoff(
@@ -345,9 +345,9 @@ def test_what_a_slot_left_behind_does_not_follow_a_project_made_anew(world: Worl
     world.project("p")
     before = world.scheduler()
     before.run_once()
-    before._dump_cnt()
+    before.save_all()
     world.projectdb.drop("p")
-    before._force_update_project = True
+    before.rows.look_soon()
     before.run_once()
 
     _release_all(before)
@@ -366,7 +366,7 @@ def test_nothing_happens_while_the_fence_is_shut(
 
     assert world.dispatched() == []
     assert "late" not in world.statuses("p")
-    assert set(crawling.projects) == {"p"}
+    assert set(crawling.fenced.projects) == {"p"}
 
 
 def test_when_the_fence_opens_again_nothing_is_missing(
@@ -388,17 +388,17 @@ def test_a_lease_that_ends_between_two_tasks_stops_the_round_there(
 ) -> None:
     owner = crawling.fence.ownership
     world.new(task("p", "first"), task("p", "second"))
-    original = crawling.insert_task
+    original = crawling.fenced.insert_task
 
     def insert_then_lose(new: dict[str, Any]) -> None:
         original(new)
         owner.lose_lease()
 
-    crawling.insert_task = insert_then_lose
+    crawling.fenced.insert_task = insert_then_lose
     with pytest.raises(FenceClosed):
         crawling.run_once()
     stopped_at = set(world.statuses("p"))
-    crawling.insert_task = original
+    crawling.fenced.insert_task = original
     owner.renew_lease()
     crawling.run_once()
 
@@ -413,7 +413,7 @@ def test_a_slot_that_was_lost_leaves_memory_without_a_handoff(
 
     crawling.run_once()
 
-    assert crawling.projects == {}
+    assert crawling.fenced.projects == {}
     records = world.queues.records.load_many(range(SLOTS))
     assert [record["clean"] for record in records.values()] == [False]
 
@@ -438,7 +438,7 @@ def test_the_same_slot_under_a_new_epoch_is_loaded_anew(
     crawling.run_once()
 
     assert crawling.fence.held == dict.fromkeys(range(SLOTS), 5)
-    assert len(crawling.projects["p"].task_queue) == 3
+    assert len(crawling.fenced.projects["p"].task_queue) == 3
 
 
 def test_a_project_that_the_next_owner_has_not_heard_of_goes_on_where_it_was(
@@ -458,7 +458,7 @@ def test_a_project_that_the_next_owner_has_not_heard_of_goes_on_where_it_was(
     after.run_once()
     after.run_once()
 
-    assert not after.projects["p"].waiting_get_info
+    assert not after.fenced.projects["p"].waiting_get_info
     assert world.dispatched() == []
 
 
@@ -470,7 +470,7 @@ def test_a_project_that_only_a_dead_owner_had_heard_of_is_found(world: World) ->
     after.run_once()
     after.run_once()
 
-    assert set(after.projects) == {"p"}
+    assert set(after.fenced.projects) == {"p"}
 
 
 def test_a_clock_that_was_set_back_does_not_keep_projects_from_being_found(
@@ -480,12 +480,12 @@ def test_a_clock_that_was_set_back_does_not_keep_projects_from_being_found(
     scheduler.run_once()
     world.project("p")
     Clock(monkeypatch, time.time() - 3600)
-    later = time.monotonic() + scheduler.UPDATE_PROJECT_INTERVAL
-    monkeypatch.setattr("pyspider_zk.scheduling.projects.time.monotonic", lambda: later)
+    later = time.monotonic() + scheduler.fenced.UPDATE_PROJECT_INTERVAL
+    monkeypatch.setattr("pyspider_zk.scheduling.project_rows.time.monotonic", lambda: later)
 
     scheduler.run_once()
 
-    assert set(scheduler.projects) == {"p"}
+    assert set(scheduler.fenced.projects) == {"p"}
 
 
 def _looked_before_there_was_a_project(world: World) -> SlotScheduler:
@@ -497,7 +497,7 @@ def _looked_before_there_was_a_project(world: World) -> SlotScheduler:
 
 def _pause(world: World, scheduler: SlotScheduler) -> None:
     """Let all that is dispatched fail, so often that the project is paused."""
-    scheduler.FAIL_PAUSE_NUM = 3
+    scheduler.fenced.FAIL_PAUSE_NUM = 3
     scheduler.run_once()
     for each in world.dispatched():
         world.finish(each, ok=False)
@@ -539,7 +539,7 @@ def test_a_slot_that_passes_through_an_owner_that_never_took_it_is_handed_on(
 
     assert [each["taskid"] for each in sent] == ["a", "b", "c"]
     assert world.dispatched() == []
-    assert not after.projects["p"].waiting_get_info
+    assert not after.fenced.projects["p"].waiting_get_info
 
 
 def test_a_slot_that_passes_through_is_not_released_before_it_is_handed_on(
@@ -561,7 +561,7 @@ def test_a_slot_that_passes_through_is_not_released_before_it_is_handed_on(
 def test_what_an_owner_that_died_left_stays_what_it_was(
     world: World, crawling: SlotScheduler
 ) -> None:
-    crawling._dump_cnt()
+    crawling.save_all()
     between = world.scheduler(granted(epoch=2))
     between.fence.ownership.ask_back(range(SLOTS))
 

@@ -68,7 +68,7 @@ def unapplied(world: World) -> int:
 
 
 def counted(scheduler: SlotScheduler) -> dict[str, int]:
-    found: dict[str, int] = scheduler._cnt["all"].to_dict("sum")["p"]
+    found: dict[str, int] = scheduler.fenced.counters["all"].to_dict("sum")["p"]
     return found
 
 
@@ -87,7 +87,7 @@ def test_what_a_dead_member_read_comes_back_at_once(
     first = world.scheduler()
     run(first)
     world.new(*(task("p", str(number)) for number in range(20)))
-    monkeypatch.setattr(first, "insert_task", die)
+    monkeypatch.setattr(first.fenced, "insert_task", die)
     with pytest.raises(Killed):
         run(first)
     assert unapplied(world) == 20
@@ -105,7 +105,7 @@ def test_new_tasks_that_were_written_and_not_acknowledged_are_written_once(
     first = world.scheduler()
     run(first)
     world.new(*(task("p", str(number)) for number in range(20)))
-    _apply_and_die(first, QueueKind.NEWTASK, monkeypatch)
+    _apply_and_die(first, monkeypatch)
     assert len(world.statuses("p")) == unapplied(world) == 20
     # when
     second = world.scheduler()
@@ -127,7 +127,7 @@ def test_a_status_pack_that_was_written_and_not_acknowledged_counts_once(
     run(first, rounds=2)
     (sent,) = world.dispatched()
     world.finish(sent)
-    _apply_and_die(first, QueueKind.STATUS, monkeypatch)
+    _apply_and_die(first, monkeypatch)
     assert (world.statuses("p"), unapplied(world)) == ({"t": 2}, 1)
     # when
     second = world.scheduler()
@@ -167,9 +167,9 @@ def test_what_is_selected_while_the_fetchers_queue_is_away_is_sent_later(
     scheduler = world.scheduler()
     fetchers = AwayQueue()
     back_off = BackOff(logging.getLogger("scheduler"), "scheduling waits", pause=1e-9)
-    scheduler.out_queue = ResilientQueue(fetchers, back_off)
+    scheduler.fenced.out_queue = ResilientQueue(fetchers, back_off)
     world.new(*(task("p", str(number)) for number in range(20)))
-    scheduler._take_in()
+    scheduler.applier.apply()
     # when it goes away between two tasks
     fetchers.put, put = _gone_after(fetchers, 7), fetchers.put  # type: ignore[method-assign]
     run(scheduler, rounds=3)
@@ -223,8 +223,8 @@ class Watched:
 def test_a_member_never_holds_more_than_its_limit(world: World, task: Task) -> None:
     # given
     scheduler = world.scheduler()
-    scheduler.LOOP_LIMIT = 5
-    watched = scheduler._intake._queues = Watched(slot_queues(scheduler))  # type: ignore[assignment]
+    scheduler.fenced.LOOP_LIMIT = 5
+    watched = scheduler.intake._queues = Watched(slot_queues(scheduler))  # type: ignore[assignment]
     world.new(*(task("p", str(number)) for number in range(12)))
     run(scheduler, rounds=6)
     # when nearly all that arrives must wait until it is fetched
@@ -248,7 +248,7 @@ def test_a_member_that_cannot_acknowledge_reads_no_further(
 ) -> None:
     # given a Redis that can be read and not written
     scheduler = world.scheduler()
-    scheduler.LOOP_LIMIT = 5
+    scheduler.fenced.LOOP_LIMIT = 5
     run(scheduler)
     world.new(*(task("p", str(number)) for number in range(20)))
 
@@ -269,17 +269,9 @@ def test_a_member_that_cannot_acknowledge_reads_no_further(
     assert unapplied(world) == 0
 
 
-def _apply_and_die(
-    scheduler: SlotScheduler, kind: QueueKind, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Apply what there is of a kind; die before any of it is acknowledged."""
-    step = {
-        QueueKind.STATUS: scheduler._check_task_done,
-        QueueKind.NEWTASK: scheduler._check_request,
-    }[kind]
-    scheduler._tasks_left = scheduler.LOOP_LIMIT
-    scheduler._intake.read(scheduler.LOOP_LIMIT)
+def _apply_and_die(scheduler: SlotScheduler, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Apply what there is; die before any of it is acknowledged."""
     with monkeypatch.context() as patched:
         patched.setattr("pyspider_zk.queues.redis_streams._tidy", die)
         with pytest.raises(Killed):
-            step()
+            scheduler.applier.apply()

@@ -69,7 +69,7 @@ def test_start_runs_a_stopped_project_and_dispatches_on_start_once(world: World)
     rounds(scheduler)
 
     assert status(world, "p") == "RUNNING"
-    assert scheduler.projects["p"].active
+    assert scheduler.fenced.projects["p"].active
     assert started(world) == ["p"]
 
 
@@ -181,8 +181,8 @@ def test_another_look_at_one_that_waits_is_no_news_and_asks_no_database(world: W
     rounds(scheduler)
     confirm([work])
     asked: list[str] = []
-    get = scheduler.projectdb.get
-    scheduler.projectdb.get = lambda name, **more: [asked.append(name), get(name, **more)][1]
+    get = scheduler.fenced.projectdb.get
+    scheduler.fenced.projectdb.get = lambda name, **more: [asked.append(name), get(name, **more)][1]
 
     clock.now += 1
     rounds(scheduler)
@@ -259,7 +259,7 @@ def test_run_refuses_a_project_that_is_off(world: World, off: str) -> None:
 def test_a_full_project_is_started_later(world: World, task: Task) -> None:
     world.project("p")
     scheduler = world.scheduler()
-    scheduler.INQUEUE_LIMIT = 1
+    scheduler.fenced.INQUEUE_LIMIT = 1
     world.new(task("p", "t"))
     rounds(scheduler)
     clock = Clock()
@@ -267,7 +267,7 @@ def test_a_full_project_is_started_later(world: World, task: Task) -> None:
     rounds(scheduler)
     assert work.verdict is None
 
-    scheduler.projects["p"].task_queue.delete("t")
+    scheduler.fenced.projects["p"].task_queue.delete("t")
     clock.now += 1
     rounds(scheduler)
 
@@ -281,14 +281,14 @@ def test_restart_begins_anew(world: World, task: Task) -> None:
     scheduler = world.scheduler()
     rounds(scheduler)
     world.dispatched()
-    before = scheduler.projects["p"]
+    before = scheduler.fenced.projects["p"]
 
     assert done(carry_out(scheduler, a_claim("restart", ["p"])))
     asked = [sent["taskid"] for sent in list(world.fetcher.queue)]
     world.script_is_known("p")
     rounds(scheduler)
 
-    assert scheduler.projects["p"] is not before
+    assert scheduler.fenced.projects["p"] is not before
     assert "_on_get_info" in asked
     assert set(world.statuses("p")) == {"on_start"}
     assert started(world) == ["p"]
@@ -322,15 +322,15 @@ def test_stop_takes_effect_at_once(world: World, task: Task) -> None:
     world.fetcher.put({"taskid": "t", "project": "other"})
     world.new(task("p", "waiting"))
     scheduler.run_once()
-    scheduler.on_select_task(scheduler.taskdb.get_task("p", "waiting"))
-    assert scheduler._send_buffer
+    scheduler.fenced.on_select_task(scheduler.fenced.taskdb.get_task("p", "waiting"))
+    assert scheduler.fenced.send_buffer
 
     assert done(carry_out(scheduler, a_claim("stop", ["p"])))
 
     assert status(world, "p") == "STOP"
-    assert not scheduler.projects["p"].active
-    assert not scheduler._send_buffer
-    assert len(scheduler) == 0
+    assert not scheduler.fenced.projects["p"].active
+    assert not scheduler.fenced.send_buffer
+    assert len(scheduler.fenced) == 0
 
 
 @pytest.mark.parametrize(
@@ -352,7 +352,7 @@ def test_columns_are_written_and_memory_follows(
 
     row = world.projectdb.get("p")
     assert {column: row[column] for column in arguments} == arguments
-    project = scheduler.projects["p"]
+    project = scheduler.fenced.projects["p"]
     assert (project.group, project.db_status) == (row["group"], row["status"])
     if project.active:
         assert (project.task_queue.rate, project.task_queue.burst) == (row["rate"], row["burst"])
@@ -397,15 +397,15 @@ def test_delete_leaves_nothing_and_late_messages_bring_nothing_back(
         resultdb.save(name, "t", "http://site.example/t", {})
     scheduler = world.scheduler()
     rounds(scheduler)
-    scheduler._dump_cnt()
+    scheduler.save_all()
 
     assert done(carry_out(scheduler, a_claim("delete", ["p"])))
     world.new(task("p", "late"))
     world.finish(task("p"))
-    scheduler._force_update_project = True
+    scheduler.rows.look_soon()
     rounds(scheduler)
 
-    assert set(scheduler.projects) == {"q"}
+    assert set(scheduler.fenced.projects) == {"q"}
     assert world.projectdb.get("p") is None
     assert "p" not in world.database("task").projects
     assert "p" not in world.database("result").projects
@@ -494,7 +494,7 @@ def test_a_sweep_that_fails_after_a_cancellation_is_tried_again(world: World) ->
     clock = Clock()
     scheduler, work = deleted_before_a_late_result(world, clock)
     work.recorded(a_claim("delete", ["p"], cancelled=True), 0)
-    drop, scheduler.projectdb.drop = scheduler.projectdb.drop, None
+    drop, scheduler.fenced.projectdb.drop = scheduler.fenced.projectdb.drop, None
     rounds(scheduler)
     clock.now += 10
     rounds(scheduler)
@@ -502,7 +502,7 @@ def test_a_sweep_that_fails_after_a_cancellation_is_tried_again(world: World) ->
     assert (work.verdict.outcome, bool(work.verdict.reason)) == (None, True)
     assert work.needs_cleanup
 
-    scheduler.projectdb.drop = drop
+    scheduler.fenced.projectdb.drop = drop
     scheduler.local_jobs.clear(work)
     progress, _ = work.progress()
     work = carry_out(scheduler, a_claim("delete", ["p"], progress=progress, cancelled=True))
@@ -592,7 +592,7 @@ def test_a_delete_that_waits_is_left_to_pyspider(world: World) -> None:
     assert done(carry_out(scheduler, a_claim("delete", ["p"], {"wait": True})))
     row = world.projectdb.get("p")
     assert (row["status"], row["group"]) == ("STOP", "news delete")
-    scheduler.DELETE_TIME = 0
+    scheduler.fenced.DELETE_TIME = 0
     rounds(scheduler)
 
     assert world.projectdb.get("p") is None
@@ -606,14 +606,14 @@ def test_a_project_deleted_elsewhere_and_made_anew_can_be_loaded(world: World) -
     elsewhere = world.scheduler(owner)
     rounds(elsewhere)
     stale = world.scheduler(SoleOwner(SLOTS, ()))
-    assert "p" in stale.taskdb.projects
+    assert "p" in stale.fenced.taskdb.projects
     carry_out(elsewhere, a_claim("delete", ["p"]))
     world.project("p")
 
     stale.fence.ownership.grant(range(SLOTS), epoch=2)  # type: ignore[union-attr]
     rounds(stale)
 
-    assert set(stale.projects) == {"p"}
+    assert set(stale.fenced.projects) == {"p"}
 
 
 # --- faults -------------------------------------------------------------------------------------
@@ -784,7 +784,7 @@ def test_a_project_in_quarantine_is_told_with_the_reason_and_can_be_changed(
         world.project(name)
     scheduler = world.scheduler()
     rounds(scheduler)
-    with scheduler.isolating("p"):
+    with scheduler.project_set.isolating("p"):
         raise AtFault("its row is odd")
 
     work = carry_out(scheduler, a_claim(operation, ["p", "q"]))
@@ -883,7 +883,7 @@ def test_a_fence_that_shuts_in_the_middle_lets_no_effect_through(
     owner = SoleOwner(SLOTS)
     scheduler = world.scheduler(owner)
     rounds(scheduler)
-    scheduler.projectdb = Slow(scheduler.projectdb)
+    scheduler.fenced.projectdb = Slow(scheduler.fenced.projectdb)
     for stage in range(2 if operation == "delete" else 1):
         progress = Progress(stage=stage, versions={"p": world.projectdb.get("p")["updatetime"]})
         owner.renew_lease()
@@ -976,10 +976,10 @@ def test_jobs_leave_room_for_crawling(world: World, task: Task) -> None:
 
     assert "crawling" in {sent["project"] for sent in world.dispatched()}
     assert 0 < work.progress()[0].at < len(names)
-    assert scheduler._is_busy, "the next round follows at once"
+    assert scheduler.is_busy, "the next round follows at once"
     owner.lose_lease()
     scheduler.run_once()
-    assert not scheduler._is_busy
+    assert not scheduler.is_busy
 
 
 def test_progress_of_a_newer_version_is_understood_as_far_as_possible() -> None:

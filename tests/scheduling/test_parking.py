@@ -51,7 +51,7 @@ def rounds(scheduler: SlotScheduler, count: int = 1) -> None:
 
 def test_a_thousand_requests_for_one_task_under_way_stop_nobody(running: World, task: Task) -> None:
     scheduler = running.scheduler()
-    scheduler.LOOP_LIMIT = 100
+    scheduler.fenced.LOOP_LIMIT = 100
     running.new(task("p"))
     rounds(scheduler, 2)
     (sent,) = running.dispatched()
@@ -165,14 +165,14 @@ def test_a_task_put_off_that_cannot_be_stored_is_buried_in_the_end(
     (sent,) = running.dispatched()
     running.new(task("p", "t", force_update=True))
     rounds(scheduler)
-    update = scheduler.taskdb.update
+    update = scheduler.fenced.taskdb.update
 
     def refuse(project: str, taskid: str, fields: dict[str, Any], **more: Any) -> Any:
         if fields.get("schedule", {}).get("force_update"):
             raise ValueError("too large")
         return update(project, taskid, fields, **more)
 
-    monkeypatch.setattr(scheduler.taskdb, "update", refuse)
+    monkeypatch.setattr(scheduler.fenced.taskdb, "update", refuse)
     running.finish(sent)
     rounds(scheduler, sum(PAUSES) + len(PAUSES) + 2)
 
@@ -251,14 +251,14 @@ def test_the_order_of_a_project_is_kept_though_it_takes_several_rounds(
     rounds(scheduler)
     scheduler.quarantine.release("p")
     stored: list[int] = []
-    original = scheduler.on_request
+    original = scheduler.fenced.on_request
 
     def note(each: dict[str, Any]) -> Any:
         stored.append(each["schedule"]["priority"])
         return original(each)
 
-    monkeypatch.setattr(scheduler, "on_request", note)
-    monkeypatch.setattr(scheduler, "_check_select", lambda: None)
+    monkeypatch.setattr(scheduler.fenced, "on_request", note)
+    monkeypatch.setattr(scheduler.selection, "select", lambda: None)
     running.new(task("p", "t", force_update=True, priority=25))
     rounds(scheduler, 5)
 
@@ -271,7 +271,7 @@ def test_what_comes_back_from_the_lot_leaves_half_of_the_round_to_others(
 ) -> None:
     scheduler = running.scheduler()
     rounds(scheduler)
-    scheduler.LOOP_LIMIT = 20
+    scheduler.fenced.LOOP_LIMIT = 20
     scheduler.quarantine.put("p", "its row is no row")
     for part in range(10):
         running.send(QueueKind.NEWTASK, [task("p", f"t{part}-{n}") for n in range(20)])
@@ -291,7 +291,7 @@ def test_a_project_in_quarantine_fills_no_queue_beyond_the_bound_without_a_word(
 ) -> None:
     monkeypatch.setattr(parking.Parking.__init__, "__defaults__", (10, lambda: 0.0))
     scheduler = running.scheduler()
-    scheduler.LOOP_LIMIT = 20
+    scheduler.fenced.LOOP_LIMIT = 20
     rounds(scheduler)
     scheduler.quarantine.put("p", "its row is no row")
     running.new(*(task("p", f"t{n}") for n in range(60)))
@@ -336,7 +336,7 @@ def test_what_is_parked_for_a_project_that_is_gone_is_dropped(running: World, ta
     running.new(task("p", "a"))
     rounds(scheduler)
     running.projectdb.drop("p")
-    scheduler._force_update_project = True
+    scheduler.rows.look_soon()
     rounds(scheduler)
     scheduler.quarantine.drop("p")
     rounds(scheduler)
@@ -351,7 +351,7 @@ def test_messages_of_a_project_whose_row_cannot_be_read_wait_and_are_not_buried(
     scheduler = running.scheduler()
     rounds(scheduler)
     running.project("late")
-    get = scheduler.projectdb.get
+    get = scheduler.fenced.projectdb.get
 
     def refuse(name: str, *args: Any) -> Any:
         if name == "late":
@@ -361,7 +361,7 @@ def test_messages_of_a_project_whose_row_cannot_be_read_wait_and_are_not_buried(
 
     sent = task("late", "a") if kind is QueueKind.NEWTASK else _pack(task("late", "a"))
     with monkeypatch.context() as patched:
-        patched.setattr(scheduler.projectdb, "get", refuse)
+        patched.setattr(scheduler.fenced.projectdb, "get", refuse)
         running.send(kind, sent)
         rounds(scheduler, sum(PAUSES) + len(PAUSES) + 2)
         assert (queued(running), parked(running)) == (0, 1)
@@ -382,14 +382,14 @@ def test_messages_that_fail_fill_no_queue_while_they_wait_for_their_next_try(
 ) -> None:
     scheduler = running.scheduler()
     rounds(scheduler)
-    insert = scheduler.taskdb.insert
+    insert = scheduler.fenced.taskdb.insert
 
     def refuse(project: str, *args: Any) -> Any:
         if project == "p":
             raise ValueError("this row is of no use")
         return insert(project, *args)
 
-    monkeypatch.setattr(scheduler.taskdb, "insert", refuse)
+    monkeypatch.setattr(scheduler.fenced.taskdb, "insert", refuse)
     running.new(*(task("p", f"t{n}") for n in range(100)))
     running.new(task(NEIGHBOUR, "other"))
     rounds(scheduler, 2)
@@ -410,7 +410,7 @@ def test_a_pack_waits_until_all_its_follow_ups_are_stored(running: World, task: 
     running.new(task("p", "page"))
     rounds(scheduler, 2)
     (sent,) = running.dispatched()
-    scheduler.LOOP_LIMIT = 10
+    scheduler.fenced.LOOP_LIMIT = 10
     slot = slot_of("p", SLOTS)
     follow_ups = [task("p", f"t{n}") for n in range(25)]
     running.queues.slot_queues.publish(
@@ -431,7 +431,7 @@ def test_a_pack_waits_for_follow_ups_that_were_not_even_read(running: World, tas
     running.new(task("p", "page"))
     rounds(scheduler, 2)
     (sent,) = running.dispatched()
-    scheduler.LOOP_LIMIT = 4
+    scheduler.fenced.LOOP_LIMIT = 4
     running.new(*(task("p", f"t{n}") for n in range(10)))
     running.send(QueueKind.STATUS, _pack(sent))
 
@@ -470,7 +470,7 @@ def test_packs_of_other_slots_wait_for_nothing(running: World, task: Task) -> No
     running.new(task(other, "page"))
     rounds(scheduler, 2)
     (sent,) = running.dispatched()
-    scheduler.LOOP_LIMIT = 10
+    scheduler.fenced.LOOP_LIMIT = 10
 
     running.send(QueueKind.NEWTASK, [task("p", f"t{n}") for n in range(100)])
     running.finish(sent)
@@ -506,16 +506,16 @@ def test_what_was_selected_is_put_back_if_the_fence_shuts_before_it_is_sent(
     rounds(scheduler)
     running.dispatched()
     for each in "abc":
-        scheduler.projects["p"].task_queue.done(each)
-        scheduler.projects["p"].task_queue.put(each)
-    get_task = scheduler.taskdb.get_task
+        scheduler.fenced.projects["p"].task_queue.done(each)
+        scheduler.fenced.projects["p"].task_queue.put(each)
+    get_task = scheduler.fenced.taskdb.get_task
 
     def shut(*args: Any, **kwargs: Any) -> Any:
         owner.lose_lease()
         return get_task(*args, **kwargs)
 
     with monkeypatch.context() as patched:
-        patched.setattr(scheduler.taskdb, "get_task", shut)
+        patched.setattr(scheduler.fenced.taskdb, "get_task", shut)
         with suppress(FenceClosed):
             rounds(scheduler)
     assert running.dispatched() == []
@@ -536,10 +536,10 @@ def _note(
     method: str,
     written: list[tuple[str, int]],
 ) -> None:
-    original = getattr(scheduler, method)
+    original = getattr(scheduler.fenced, method)
 
     def noting(task: dict[str, Any]) -> Any:
         written.append((task["taskid"], task["status"]))
         return original(task)
 
-    monkeypatch.setattr(scheduler, method, noting)
+    monkeypatch.setattr(scheduler.fenced, method, noting)

@@ -9,6 +9,7 @@ import pytest
 
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.scheduling.answers import LocalAnswers
+from pyspider_zk.scheduling.counters import log_counters
 from pyspider_zk.scheduling.numbers import ProjectNumbers
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.testing import SoleOwner
@@ -67,7 +68,7 @@ def test_a_bad_row_stops_its_project_and_no_other(
 
     assert [each["project"] for each in world.dispatched()] == ["good"]
     assert column in scheduler.quarantine.told()["bad"]["reason"]
-    assert set(scheduler.projects) == {"good"}
+    assert set(scheduler.fenced.projects) == {"good"}
 
 
 @pytest.mark.parametrize(("column", "value"), ROWS)
@@ -81,7 +82,7 @@ def test_a_row_that_becomes_bad_while_its_project_runs_stops_no_other(
 
     write(world, "bad", comments="x", updatetime=99.0)
     write(world, "bad", **{column: value})
-    scheduler._force_update_project = True
+    scheduler.rows.look_soon()
     rounds(scheduler, 3)
 
     assert [each["project"] for each in world.dispatched()] == ["good"]
@@ -95,7 +96,7 @@ def test_a_project_that_is_off_needs_no_rate(world: World, task: Task) -> None:
 
     rounds(scheduler, 1)
 
-    assert "bad" in scheduler.projects
+    assert "bad" in scheduler.fenced.projects
     assert len(scheduler.quarantine) == 0
 
 
@@ -108,7 +109,7 @@ def test_a_mended_row_lets_its_project_out_at_once(world: World, task: Task) -> 
     world.new(task("bad"))
 
     write(world, "bad", rate=1e9)
-    scheduler._force_update_project = True
+    scheduler.rows.look_soon()
     rounds(scheduler, 3)
 
     assert {each["project"] for each in world.dispatched()} == {"good", "bad"}
@@ -122,7 +123,7 @@ def test_a_project_that_is_gone_leaves_quarantine(world: World, task: Task) -> N
     rounds(scheduler, 1)
 
     world.projectdb.drop("bad")
-    scheduler._force_update_project = True
+    scheduler.rows.look_soon()
     rounds(scheduler, 1)
 
     assert len(scheduler.quarantine) == 0
@@ -159,7 +160,7 @@ def test_a_row_without_a_usable_name_keeps_no_project_from_loading(
     rounds(scheduler, 3)
 
     assert [each["project"] for each in world.dispatched()] == ["good"]
-    assert set(scheduler.projects) == {"bad", "good"}
+    assert set(scheduler.fenced.projects) == {"bad", "good"}
     assert len(scheduler.quarantine) == 1
 
 
@@ -168,14 +169,14 @@ def test_numbers_and_load_tell_of_the_quarantine(world: World, task: Task) -> No
     write(world, "bad", rate="fast")
     scheduler = world.scheduler()
     rounds(scheduler, 1)
-    scheduler._load_measured = float("-inf")
+    scheduler._heartbeat._measured = float("-inf")
 
     rounds(scheduler, 1)
 
     numbers = ProjectNumbers(scheduler).project_numbers()
     assert numbers["good"]["quarantined"] is None
     assert "rate" in numbers["bad"]["quarantined"]
-    assert scheduler._load.quarantined == 1
+    assert scheduler.load.quarantined == 1
 
 
 # -- tasks ----------------------------------------------------------------------------------------
@@ -220,7 +221,7 @@ def test_junk_in_a_task_s_row_keeps_no_other_task_from_being_sent(
     rounds(after, 4)
 
     assert {"t", "f"} <= {each["taskid"] for each in world.dispatched()}
-    assert "bad" in after.projects
+    assert "bad" in after.fenced.projects
 
 
 def test_a_project_that_cannot_tick_is_put_aside(world: World, task: Task) -> None:
@@ -228,7 +229,7 @@ def test_a_project_that_cannot_tick_is_put_aside(world: World, task: Task) -> No
     world.script_is_known("bad", min_tick=1)
     scheduler = world.scheduler()
     rounds(scheduler, 1)
-    scheduler.projects["bad"].min_tick = "often"
+    scheduler.fenced.projects["bad"].min_tick = "often"
 
     rounds(scheduler, 3)
 
@@ -244,8 +245,8 @@ def test_what_was_selected_with_a_project_at_fault_is_sent(world: World, task: T
         world.new(task(name))
     scheduler = world.scheduler()
     rounds(scheduler, 1)
-    scheduler.projects["bad"].task_queue.bucket.rate = "fast"
-    scheduler.projects["bad"].task_queue.bucket.bucket = 0
+    scheduler.fenced.projects["bad"].task_queue.bucket.rate = "fast"
+    scheduler.fenced.projects["bad"].task_queue.bucket.bucket = 0
 
     rounds(scheduler, 3)
 
@@ -315,8 +316,8 @@ def test_a_part_of_any_shape_does_no_harm(world: World, task: Task, key: str, ju
         world.new(task(name, "later"))
 
     rounds(after, 3)
-    after._dump_cnt()
-    after._print_counter_log()
+    after.save_all()
+    log_counters(after.fenced.counters, lambda: None)
 
     sent = {each["project"] for each in world.dispatched() if each["taskid"] == "later"}
     assert sent == {"good", "bad"}
@@ -328,9 +329,9 @@ def test_a_task_that_no_record_can_hold_costs_no_handoff(world: World, task: Tas
     world.new(task("bad"))
     scheduler = world.scheduler()
     rounds(scheduler, 2)
-    scheduler.projects["bad"].active_tasks.appendleft((1.0, {"track": {"save": 2**80}}))
+    scheduler.fenced.projects["bad"].active_tasks.appendleft((1.0, {"track": {"save": 2**80}}))
 
-    scheduler._dump_cnt()
+    scheduler.save_all()
     scheduler.fence.ownership.ask_back(range(SLOTS))
     rounds(scheduler, 1)
 
@@ -364,9 +365,9 @@ def test_the_minute_s_log_is_as_pyspider_writes_it(
     caplog.set_level("INFO")
     scheduler = world.scheduler()
     for name, event, count in (("a", "success", 3), ("b", "failed", 2), ("c", "pending", 1)):
-        scheduler._cnt["5m"].event((name, event), count)
+        scheduler.fenced.counters["5m"].event((name, event), count)
 
-    scheduler._print_counter_log()
+    log_counters(scheduler.fenced.counters, lambda: None)
 
     assert "in 5m: new:1,success:3,retry:0,failed:2 a:0,3,0,0 c:1,0,0,0 b:0,0,0,2" in caplog.text
 
@@ -387,11 +388,11 @@ def test_the_minute_s_log_goes_once_through_the_counters(world: World) -> None:
             return super().copy()
 
     scheduler = world.scheduler()
-    scheduler._cnt["5m"].counters = Counters()
+    scheduler.fenced.counters["5m"].counters = Counters()
     for number in range(20):
-        scheduler._cnt["5m"].event((f"p{number}", "success"))
+        scheduler.fenced.counters["5m"].event((f"p{number}", "success"))
 
-    scheduler._print_counter_log()
+    log_counters(scheduler.fenced.counters, lambda: None)
 
     assert looks == 1
 
@@ -424,7 +425,7 @@ def test_the_minute_s_record_leaves_out_what_nobody_reads_after_a_death(
     scheduler = world.scheduler()
     rounds(scheduler, 2)
 
-    scheduler._dump_cnt()
+    scheduler.save_all()
 
     record = world.queues.records.load(slot_of("good", SLOTS))
     assert record is not None

@@ -1,4 +1,4 @@
-"""The faults of the stock scheduler that a cluster must not inherit."""
+"""What a cluster inherits of the stock scheduler, and the faults that it must not."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -11,6 +11,7 @@ from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.scheduling.answers import LocalAnswers
+from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
 from pyspider_zk.scheduling.intake import PAUSES
 from pyspider_zk.testing import SoleOwner
 from tests.support.world import SLOTS, World
@@ -69,7 +70,7 @@ def test_looking_at_active_tasks_leaves_those_waiting_to_be_sent_whole(
     scheduler.run_once()
     world.dispatched()
     world.fetcher.put({"taskid": "_on_get_info", "project": "other"})
-    scheduler.on_select_task(scheduler.taskdb.get_task("p", "t"))
+    scheduler.fenced.on_select_task(scheduler.fenced.taskdb.get_task("p", "t"))
 
     LocalAnswers(scheduler).get_active_tasks("p", 10)
     world.fetcher.get_nowait()
@@ -104,17 +105,17 @@ def test_a_deleted_project_is_in_no_memory_and_late_messages_do_not_bring_it_bac
     world.script_is_known("p")
     world.new(task("p"))
     scheduler = world.scheduler()
-    scheduler.DELETE_TIME = 0
+    scheduler.fenced.DELETE_TIME = 0
     scheduler.run_once()
     world.projectdb.update("p", {"status": "STOP", "group": "delete"})
-    scheduler._force_update_project = True
+    scheduler.rows.look_soon()
 
     scheduler.run_once()
     world.new(task("p", "late"))
     world.finish(task("p"))
     scheduler.run_once()
 
-    assert "p" not in scheduler.projects
+    assert "p" not in scheduler.fenced.projects
     assert world.projectdb.get("p") is None
     assert "p" not in world.database("task").projects
     assert LocalAnswers(scheduler).counter("all", "sum") == {}
@@ -129,8 +130,8 @@ def test_only_the_owner_has_a_project_in_memory(world: World) -> None:
     owner.run_once()
     other.run_once()
 
-    assert set(owner.projects) == {"p"}
-    assert other.projects == {}
+    assert set(owner.fenced.projects) == {"p"}
+    assert other.fenced.projects == {}
 
 
 def test_a_row_removed_by_hand_leaves_no_ghost(world: World) -> None:
@@ -138,11 +139,11 @@ def test_a_row_removed_by_hand_leaves_no_ghost(world: World) -> None:
     scheduler = world.scheduler()
     scheduler.run_once()
     world.projectdb.drop("p")
-    scheduler._force_update_project = True
+    scheduler.rows.look_soon()
 
     scheduler.run_once()
 
-    assert scheduler.projects == {}
+    assert scheduler.fenced.projects == {}
 
 
 def test_a_change_written_by_a_host_whose_clock_is_behind_is_seen(world: World) -> None:
@@ -150,11 +151,11 @@ def test_a_change_written_by_a_host_whose_clock_is_behind_is_seen(world: World) 
     scheduler = world.scheduler()
     scheduler.run_once()
     world.projectdb._update(where="name = ?", where_values=("p",), status="RUNNING", updatetime=1.0)
-    scheduler._force_update_project = True
+    scheduler.rows.look_soon()
 
     scheduler.run_once()
 
-    assert scheduler.projects["p"].active
+    assert scheduler.fenced.projects["p"].active
 
 
 def test_a_request_put_off_survives_a_change_of_owner(world: World, task: Task) -> None:
@@ -194,7 +195,32 @@ def test_a_pack_of_a_task_that_a_dead_owner_dispatched_is_accepted(
     after.run_once()
 
     assert world.statuses("p") == {"t": SUCCESS}
-    assert len(after) == 0
+    assert len(after.fenced) == 0
+
+
+def test_hooks_of_a_subclass_are_called_as_pyspider_calls_them(world: World, task: Task) -> None:
+    called = []
+
+    class Reporting(FencedScheduler):
+        def on_new_request(self, task: dict[str, Any]) -> Any:
+            called.append(("new", task["taskid"]))
+            return super().on_new_request(task)
+
+        def on_task_failed(self, task: dict[str, Any]) -> Any:
+            called.append(("failed", task["taskid"]))
+            return super().on_task_failed(task)
+
+    world.project("p")
+    world.script_is_known("p")
+    world.new(task("p"))
+    scheduler = world.scheduler(fenced_class=Reporting)
+    scheduler.run_once()
+    scheduler.run_once()
+    (sent,) = world.dispatched()
+    world.finish(sent, ok=False)
+    scheduler.run_once()
+
+    assert called == [("new", "t"), ("failed", "t")]
 
 
 def test_a_second_pack_of_the_same_task_changes_nothing(world: World, task: Task) -> None:
@@ -226,7 +252,7 @@ def test_rows_are_counted_once_per_project_and_not_at_every_update(world: World)
     scheduler = world.scheduler(taskdb=Counting(world.taskdb.path))
     for comment in "abc":
         world.projectdb.update("p", {"comments": comment})
-        scheduler._force_update_project = True
+        scheduler.rows.look_soon()
         scheduler.run_once()
 
     assert counted == {"p": 1}
@@ -260,7 +286,7 @@ def test_a_table_that_a_former_owner_makes_too_late_is_found(world: World, task:
     world.project("p")
     scheduler = world.scheduler()
     scheduler.run_once()
-    assert not scheduler._tables.may_have("p")
+    assert not scheduler.fenced.tables.may_have("p")
     world.taskdb.insert("p", "late", {**task("p", "late"), "status": ACTIVE})
     world.new(task("p", "t"))
 
@@ -279,7 +305,7 @@ def test_two_schedulers_of_one_machine_do_not_share_counters_by_file(
     slot = slot_of("p", SLOTS)
     owner = world.scheduler(SoleOwner(SLOTS, {slot}))
     owner.run_once()
-    owner._dump_cnt()
+    owner.save_all()
 
     other = world.scheduler(SoleOwner(SLOTS, set(range(SLOTS)) - {slot}))
     other.run_once()
@@ -378,7 +404,7 @@ def test_a_message_in_the_queue_of_another_slot_is_a_dead_letter(
     scheduler.run_once()
 
     assert [each["taskid"] for each in world.dispatched()] == ["x"]
-    assert set(scheduler.projects) == {mine}
+    assert set(scheduler.fenced.projects) == {mine}
     (letter,) = world.queues.slot_queues.dead_letters(10)
     assert f"this is the queue of slot {slot}" in letter.reason
 
@@ -388,7 +414,7 @@ def test_a_round_takes_its_share_of_tasks_however_many_a_message_holds(
 ) -> None:
     world.project("p")
     scheduler = world.scheduler()
-    scheduler.LOOP_LIMIT = 10
+    scheduler.fenced.LOOP_LIMIT = 10
     world.send(QueueKind.NEWTASK, [task("p", f"t{number}") for number in range(25)])
 
     counts = []

@@ -1,4 +1,4 @@
-"""A script that was asked about itself and does not answer is asked again."""
+"""Requests for the settings of a script that does not answer are repeated."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pyspider_zk.scheduling.scheduler import SlotScheduler
-from pyspider_zk.scheduling.script_info import LOOK, PAUSES, Questions
+from pyspider_zk.scheduling.script_info import LOOK, PAUSES, InfoRequests
 from tests.support.clock import Clock
 from tests.support.world import SLOTS, World
 
@@ -16,11 +16,11 @@ Task = Callable[..., dict[str, Any]]
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(Questions.__init__, "__defaults__", (made,))
+    monkeypatch.setattr(InfoRequests.__init__, "__defaults__", (made,))
     return made
 
 
-def asked(world: World) -> int:
+def requested(world: World) -> int:
     found = 0
     while not world.fetcher.empty():
         found += world.fetcher.get_nowait()["taskid"] == "_on_get_info"
@@ -32,27 +32,27 @@ def later(scheduler: SlotScheduler, clock: Clock, seconds: float) -> None:
     scheduler.run_once()
 
 
-def test_a_question_that_is_not_answered_is_asked_again_later_and_later() -> None:
+def test_a_request_that_is_not_answered_is_repeated_later_and_later() -> None:
     clock = Clock()
-    questions = Questions(clock)
-    assert questions.due(["p"]) == []
+    requests = InfoRequests(clock)
+    assert requests.due(["p"]) == []
     for pause in (*PAUSES, PAUSES[-1]):
         clock.now += pause - 1
-        assert questions.due(["p"]) == []
+        assert requests.due(["p"]) == []
         clock.now += 1
-        assert questions.due(["p"]) == ["p"]
+        assert requests.due(["p"]) == ["p"]
 
 
 def test_who_was_answered_begins_anew() -> None:
     clock = Clock()
-    questions = Questions(clock)
-    questions.due(["p", "q"])
+    requests = InfoRequests(clock)
+    requests.due(["p", "q"])
     clock.now += PAUSES[0]
-    questions.due(["p", "q"])
-    questions.due(["q"])
-    questions.due(["p", "q"])
+    requests.due(["p", "q"])
+    requests.due(["q"])
+    requests.due(["p", "q"])
     clock.now += PAUSES[0]
-    assert questions.due(["p", "q"]) == ["p"]
+    assert requests.due(["p", "q"]) == ["p"]
 
 
 def test_a_project_runs_though_the_first_answer_was_lost(
@@ -62,19 +62,19 @@ def test_a_project_runs_though_the_first_answer_was_lost(
     world.new(task("p"))
     scheduler = world.scheduler()
     later(scheduler, clock, 0)
-    assert asked(world) == 1
+    assert requested(world) == 1
 
     later(scheduler, clock, PAUSES[0] - LOOK)
-    assert asked(world) == 0
+    assert requested(world) == 0
     later(scheduler, clock, LOOK)
-    assert asked(world) == 1
+    assert requested(world) == 1
     world.script_is_known("p")
     scheduler.run_once()
 
     assert [each["taskid"] for each in world.dispatched()] == ["t"]
     later(scheduler, clock, PAUSES[-1])
     later(scheduler, clock, PAUSES[-1])
-    assert asked(world) == 0
+    assert requested(world) == 0
 
 
 def test_the_next_owner_asks_too(world: World, clock: Clock) -> None:
@@ -83,14 +83,14 @@ def test_the_next_owner_asks_too(world: World, clock: Clock) -> None:
     later(first, clock, 0)
     first.fence.ownership.ask_back(range(SLOTS))  # type: ignore[union-attr]
     first.run_once()
-    asked(world)
+    requested(world)
 
     after = world.scheduler()
     later(after, clock, 0)
-    first_question = asked(world)
+    first_request = requested(world)
     later(after, clock, PAUSES[0])
 
-    assert (first_question, asked(world)) == (1, 1)
+    assert (first_request, requested(world)) == (1, 1)
 
 
 def test_a_question_that_waits_to_be_sent_is_not_doubled(world: World, clock: Clock) -> None:
@@ -101,7 +101,7 @@ def test_a_question_that_waits_to_be_sent_is_not_doubled(world: World, clock: Cl
     for _ in range(5):
         later(scheduler, clock, PAUSES[-1])
 
-    assert len(scheduler._send_buffer) == 1
+    assert len(scheduler.fenced.send_buffer) == 1
 
 
 def test_a_script_that_stopped_is_not_asked(world: World, clock: Clock) -> None:
@@ -109,4 +109,4 @@ def test_a_script_that_stopped_is_not_asked(world: World, clock: Clock) -> None:
     scheduler = world.scheduler()
     for _ in range(3):
         later(scheduler, clock, PAUSES[-1])
-    assert asked(world) == 0
+    assert requested(world) == 0

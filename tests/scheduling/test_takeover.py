@@ -7,7 +7,7 @@ import pytest
 from pyspider.database.sqlite.taskdb import TaskDB
 
 from pyspider_zk.errors import FenceClosed
-from pyspider_zk.scheduling.projects import ZOMBIE_WINDOW
+from pyspider_zk.scheduling.active_tasks import ZOMBIE_WINDOW
 from pyspider_zk.testing import SoleOwner
 from tests.support.world import SLOTS, World, granted
 
@@ -93,19 +93,19 @@ def test_a_project_is_not_deleted_while_the_fence_is_shut(
         world.project(name, status="STOP", group="delete")
     owner = SoleOwner(SLOTS)
     scheduler = world.scheduler(owner)
-    scheduler.DELETE_TIME = 0
-    dropped = scheduler.projectdb.drop
+    scheduler.fenced.DELETE_TIME = 0
+    dropped = scheduler.fenced.projectdb.drop
 
     def drop_and_lose(name: str) -> None:
         dropped(name)
         owner.lose_lease()
 
-    monkeypatch.setattr(scheduler.projectdb, "drop", drop_and_lose)
+    monkeypatch.setattr(scheduler.fenced.projectdb, "drop", drop_and_lose)
     with pytest.raises(FenceClosed):
         scheduler.run_once()
 
     assert len(list(world.projectdb.get_all(["name"]))) == 1
-    assert len(scheduler.projects) == 1
+    assert len(scheduler.fenced.projects) == 1
 
 
 class Clock:
@@ -113,7 +113,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0
-        monkeypatch.setattr("pyspider_zk.scheduling.projects.time.monotonic", lambda: self.now)
+        monkeypatch.setattr("pyspider_zk.scheduling.active_tasks.time.monotonic", lambda: self.now)
 
 
 @pytest.fixture

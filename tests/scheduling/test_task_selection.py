@@ -8,7 +8,8 @@ import pytest
 
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.scheduling.cron import CATCH_UP
-from pyspider_zk.scheduling.scheduler import TICKS_WAITING, SlotScheduler
+from pyspider_zk.scheduling.scheduler import SlotScheduler
+from pyspider_zk.scheduling.script_calls import TICKS_WAITING
 from tests.support.world import SLOTS, World
 
 
@@ -21,7 +22,7 @@ def busy(world: World, tasks: dict[str, int], limit: int) -> SlotScheduler:
             row = {"taskid": f"t{number}", "url": "http://x.example/", "status": 1}
             world.taskdb.insert(name, f"t{number}", {**row, "project": name, "schedule": {}})
     scheduler = world.scheduler()
-    scheduler.LOOP_LIMIT = limit
+    scheduler.fenced.LOOP_LIMIT = limit
     return scheduler
 
 
@@ -88,7 +89,7 @@ def test_ticks_that_cannot_be_sent_do_not_pile_up_and_are_made_up(
     for _ in range(6):
         now[0] += 100
         scheduler.run_once()
-        assert len(scheduler._send_buffer) <= TICKS_WAITING
+        assert len(scheduler.fenced.send_buffer) <= TICKS_WAITING
     # when they are back
     world.fetcher.maxsize = 0
     world.dispatched()

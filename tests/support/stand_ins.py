@@ -5,6 +5,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ def faulty(broker: MemoryBroker, slots: int, limit: int = 0) -> tuple[Queues, Fa
     """Return the queues of one more process, and those of them that can go away."""
     whole = broker.queues(slots, limit)
     slot_queues = FaultySlotQueues(broker, limit)
-    return Queues(slot_queues, whole.inbox, whole.records, whole.parking_lot), slot_queues
+    return replace(whole, slot_queues=slot_queues), slot_queues
 
 
 def read_all(queues: SlotQueues, slots: int) -> list[Delivery]:

@@ -12,6 +12,7 @@ from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.memory import MemoryBroker
 from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.testing import SoleOwner
 
@@ -36,20 +37,24 @@ class World:
         made._execute("PRAGMA synchronous=OFF")  # no test pulls the plug
         return made
 
-    def scheduler(self, owner: SoleOwner | None = None, **databases: Any) -> SlotScheduler:
+    def scheduler(
+        self,
+        owner: SoleOwner | None = None,
+        fenced_class: type[FencedScheduler] = FencedScheduler,
+        **databases: Any,
+    ) -> SlotScheduler:
         """Return a scheduler that owns what the owner says, by default everything."""
         chosen = {f"{kind}db": self.database(kind) for kind in ("task", "project", "result")}
-        scheduler = SlotScheduler(
+        fenced = fenced_class(
             **{**chosen, **databases},
             newtask_queue=None,
             status_queue=None,
             out_queue=self.fetcher,
             data_path=str(self.folder),
             slots=SLOTS,
-            queues=self.broker.queues(SLOTS),
         )
-        scheduler.fence.ownership = owner or SoleOwner(SLOTS)
-        return scheduler
+        fenced.fence.ownership = owner or SoleOwner(SLOTS)
+        return SlotScheduler(fenced, SLOTS, self.broker.queues(SLOTS))
 
     def project(self, name: str, **fields: Any) -> None:
         """Write a project's row, running and as fast as may be unless told otherwise."""

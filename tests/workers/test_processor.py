@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.hooks import ClusterProcessor
 from pyspider_zk.projects.slots import slot_of
-from pyspider_zk.queues.api import Delivery, Queues
+from pyspider_zk.queues.api import Delivery
 from pyspider_zk.queues.memory import MemoryBroker
 from pyspider_zk.queues.names import QueueKind
 from tests.queues.away import AwayQueue
@@ -101,7 +102,7 @@ def make(
             enable_projects_import=False,
             process_time_limit=0,
             settings=settings or Settings(slots=SLOTS),
-            queues=Queues(slot_queues, whole.inbox, whole.records, whole.parking_lot),
+            queues=replace(whole, slot_queues=slot_queues),
         )
 
     return make

@@ -1,6 +1,6 @@
-// Filters, order and page live in the address, so that it can be kept and passed on.
+// Filters, order and page number in the address bar, so that a view can be bookmarked or sent.
 
-/** Read the state; what the address does not tell is as in the defaults. */
+/** Return the state in the address; what is not there has its default. */
 export function read(defaults) {
   const given = new URLSearchParams(location.search);
   return Object.fromEntries(
@@ -17,14 +17,14 @@ function whole(text, fallback) {
   return Number.isSafeInteger(number) && number >= 0 ? number : fallback;
 }
 
-/** Show the state in the address, without what is as in the defaults. */
+/** Write the state to the address, without the defaults. */
 export function write(state, defaults) {
   const differing = Object.entries(state).filter(([name, value]) => value !== defaults[name]);
   const search = new URLSearchParams(differing).toString();
   history.replaceState(null, "", search ? `?${search}` : location.pathname);
 }
 
-/** Bind a form's fields to the state of the same names; changed() follows soon after typing. */
+/** Bind a form's fields to the state of the same names; changed() is called soon after typing. */
 export function bind(form, state, changed) {
   let timer;
   const fields = [...form.elements].filter((field) => field.name in state);

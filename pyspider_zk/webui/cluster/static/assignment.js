@@ -15,7 +15,7 @@ const select = form.elements.change;
 const slot = byId("slot");
 let moving = new Set();
 let last = null;
-let previewed = ""; // what the preview is of
+let previewed = ""; // what the preview was computed from
 
 const page = live(() => ask("/assignment"), show);
 
@@ -40,12 +40,12 @@ function show(assignment) {
   map();
   owners.show([...members, ...gone()]);
   changes(members);
-  if (state.change && previewed !== sight()) preview();
+  if (state.change && previewed !== previewKey()) preview();
 }
 
 const numbers = () => new Set(last.members.map((each) => each.number));
 
-/** Owners that do not run, as long as the table names them. */
+/** Owners that are in the table but do not run. */
 function gone() {
   const running = numbers();
   const left = new Map();
@@ -65,29 +65,29 @@ function map() {
     const served = running.has(each.owner);
     const cls = ["slot", served ? `owner-${each.owner % COLOURS}` : "unserved", each.next !== null && "releasing", moving.has(each.slot) && "would-move"];
     cell.className = cls.filter(Boolean).join(" ");
-    cell.title = `slot ${each.slot}: ${about(each, served)}`;
+    cell.title = `slot ${each.slot}: ${describe(each, served)}`;
     say(cell, served ? String(each.owner) : "!");
   });
-  box.setAttribute("aria-label", `${plural(items.length, "slot")} by owner; the table beside has the numbers`);
-  tell();
+  box.setAttribute("aria-label", `${plural(items.length, "slot")} by owner; the table next to it has the figures`);
+  showSlot();
 }
 
-function about({ owner, epoch, next }, served) {
+function describe({ owner, epoch, next }, served) {
   const who = owner === null ? "no owner yet" : served ? `member ${owner}` : `member ${owner}, which is gone`;
   return `${who}, epoch ${epoch}${next === null ? "" : `, moving to member ${next}`}`;
 }
 
-/** Tell of one slot in words. */
-function tell() {
+/** Describe the selected slot. */
+function showSlot() {
   const each = last.items[state.slot];
   slot.max = last.items.length - 1;
-  say(byId("slot-told"), each ? about(each, numbers().has(each.owner)) : `there are slots 0 to ${slot.max}`);
+  say(byId("slot-text"), each ? describe(each, numbers().has(each.owner)) : `there are slots 0 to ${slot.max}`);
 }
 
 function choose(number) {
   state.slot = number;
   write(state, DEFAULTS);
-  if (last) tell();
+  if (last) showSlot();
 }
 
 slot.value = state.slot;
@@ -98,7 +98,7 @@ byId("map").addEventListener("click", ({ target }) => {
   choose(Number(slot.value));
 });
 
-// --- what would move ---
+// --- preview ---
 
 function changes(members) {
   const wanted = [
@@ -126,11 +126,11 @@ byId("forget").addEventListener("click", () => {
   if (last) preview();
 });
 
-/** What a preview depends on. */
-const sight = () => JSON.stringify([state.change, last.epoch, last.members.map((each) => [each.number, each.incarnation, each.draining])]);
+/** Everything that a preview depends on. */
+const previewKey = () => JSON.stringify([state.change, last.epoch, last.members.map((each) => [each.number, each.incarnation, each.draining])]);
 
 async function preview() {
-  previewed = sight();
+  previewed = previewKey();
   const { change } = state;
   const [kind, number] = change.split("=");
   let found = { total: 0, pairs: [], items: [] };
@@ -140,22 +140,22 @@ async function preview() {
       found = await ask("/assignment/preview", { query: { [kind]: number } });
     } catch (error) {
       fault = error.message;
-      if (error.status !== 404) previewed = ""; // it may answer next time
+      if (error.status !== 404) previewed = ""; // the next request may succeed
     }
   }
-  if (change !== state.change) return; // another was asked for meanwhile
+  if (change !== state.change) return; // the user has selected another one meanwhile
   moving = new Set(found.items.map((each) => each.slot));
   byId("forget").hidden = !change;
-  say(byId("preview-told"), fault || (change && sentence(found.total)));
-  byId("preview-told").className = fault && "fault";
-  more(fault ? [] : found.pairs, kind, Number(number));
+  say(byId("preview-text"), fault || (change && sentence(found.total)));
+  byId("preview-text").className = fault && "fault";
+  showPairs(fault ? [] : found.pairs, kind, Number(number));
   map();
 }
 
-const sentence = (total) => (total ? `${plural(total, "slot")} would move; they are framed in the map. Nothing was changed.` : "Nothing would move.");
+const sentence = (total) => (total ? `${plural(total, "slot")} would move; they are framed in the map. Nothing has been changed.` : "Nothing would move.");
 
-/** Show the pairs, and what can be done; without a change what is there stays, and so the focus. */
-function more(pairs, kind, number) {
+/** Show the pairs and the possible actions; keep the elements, and the focus, if nothing has changed. */
+function showPairs(pairs, kind, number) {
   const box = byId("preview-more");
   const member = kind === "leaves" && last.members.find((each) => each.number === number && !each.draining);
   const sign = JSON.stringify([pairs, kind, member && number]);
@@ -168,7 +168,7 @@ function more(pairs, kind, number) {
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "From"), h("th", { scope: "col" }, "To"), h("th", { scope: "col", class: "num" }, "Slots"))),
       h("tbody", {}, rows),
     ),
-    kind === "joins" && h("p", {}, "To do it, start a scheduler with the same settings: it joins by itself."),
+    kind === "joins" && h("p", {}, "Start a scheduler with the same settings: it joins by itself."),
     member && h("p", { class: "operates" }, h("button", { type: "button", onclick: () => drain(number) }, `Drain member ${number}…`)),
   ];
   box.replaceChildren(...parts.filter(Boolean));
@@ -177,17 +177,18 @@ function more(pairs, kind, number) {
 async function drain(number) {
   const member = last.members.find((each) => each.number === number); // as it is now
   if (!member) {
-    await dialog({ title: `Member ${number} does not run any more`, confirm: "Close", accept: () => true });
+    await dialog({ title: `Member ${number} is not running any more`, confirm: "Close", accept: () => true });
     return;
   }
   const others = last.members.filter((each) => each.number !== number && !each.draining).length;
   const done = await dialog({
     title: `Drain member ${number}?`,
     content: [
-      h("p", {}, `Its ${plural(member.slots, "slot")} move to ${plural(others, "other member")}; then its process (${member.host}, ${member.pid}) ends. Whatever watches over the process may start it again.`),
-      !others && h("p", { class: "fault" }, "There is no other member: its projects stand still until one joins."),
+      h("p", {}, `Its ${plural(member.slots, "slot")} move to ${plural(others, "other member")}; then its process (${member.host}, ${member.pid}) ends. A supervisor may start it again.`),
+      !others && h("p", { class: "fault" }, "There is no other member: its projects pause until one joins."),
     ],
     confirm: `Drain member ${number}`,
+    busy: "Draining…",
     danger: true,
     accept: () => post(`/members/${number}/drain`, { incarnation: member.incarnation }),
   });

@@ -1,4 +1,4 @@
-// What is told of a batch, in words.
+// Descriptions of a batch.
 
 import { count, plural } from "./format.js";
 

@@ -16,13 +16,13 @@ const DEFAULTS = { id: "", offset: 0 };
 const state = read(DEFAULTS);
 
 const table = new Table(byId("batches"), [
-  { title: "Asked for", cls: "first nowrap", show: (each) => when(each.created) },
+  { title: "Created", cls: "first nowrap", show: (each) => when(each.created) },
   { title: "Operation", cls: "full", show: (each) => ({ sign: `${about(each)} ${each.id}`, node: () => h("button", { type: "button", class: "link", "aria-label": `${about(each)}: details`, onclick: () => choose(each.id) }, about(each)) }) },
   { title: "State", show: (each) => badges([stateOf(each)]) },
   { title: "Progress", cls: "full", show: (each) => ({ sign: `${each.done} ${each.failed} ${each.total}`, node: () => progress(each.done, each.failed, each.total) }) },
   { title: "Failed", cls: "num", show: (each) => ({ text: count(each.failed), cls: each.failed ? "bad" : "" }) },
   { title: "Jobs", cls: "num", about: "pending, running and done", show: (each) => `${each.jobs.pending} / ${each.jobs.running} / ${each.jobs.done}` },
-  { title: "By", show: (each) => each.user || "–" },
+  { title: "User", show: (each) => each.user || "–" },
   { title: "Batch", cls: "full", show: (each) => ({ text: each.id.length > 12 ? `${each.id.slice(0, 12)}…` : each.id, title: each.id }) },
 ], { key: (each) => each.id });
 
@@ -65,24 +65,25 @@ function show(data) {
   detail(data.chosen);
 }
 
-// --- the chosen batch: its elements stay, and with them the focus and a press that lasts ---
+// --- the selected batch: its elements are kept, so that focus and clicks survive updates ---
 
 const FACTS = {
   Batch: (each) => each.id,
   State: (each) => each.state,
   Operation: about,
-  "Chosen by": (each) => Object.entries(each.selection).map(([name, value]) => `${name} ${value}`).join(", ") || "names",
-  "Asked for": (each) => `${when(each.created)} by ${each.user || "nobody logged in"}`,
+  Selection: (each) => Object.entries(each.selection).map(([name, value]) => `${name} ${value}`).join(", ") || "names",
+  Created: (each) => `${when(each.created)} by ${each.user || "an anonymous user"}`,
   Jobs: (each) => `${each.jobs.pending} pending, ${each.jobs.running} running, ${each.jobs.done} done`,
 };
 
 let chosen = null;
+let cancelling = ""; // the id of the batch that was cancelled here
 const title = h("h2", {});
 const bar = h("div", {});
 const facts = Object.keys(FACTS).map((name) => h("span", { role: name === "State" && "status" }));
 const buttons = {
-  cancel: h("button", { type: "button", class: "danger operates", onclick: () => cancel(chosen) }, "Cancel"),
-  retry: h("button", { type: "button", class: "operates", onclick: () => retry(chosen) }, "Retry what failed"),
+  cancel: h("button", { type: "button", class: "danger operates", onclick: () => cancel(chosen) }),
+  retry: h("button", { type: "button", class: "operates", onclick: () => retry(chosen) }),
   close: h("button", { type: "button", onclick: () => choose("") }, "Close"),
 };
 const failures = h("table", {});
@@ -97,7 +98,7 @@ const whole = h("div", { class: "detail" },
 );
 const reasons = new Table(failures, [
   { title: "Project", show: ([name]) => ({ text: name, href: `/debug/${encodeURIComponent(name)}` }) },
-  { title: "Why it failed", cls: "wide", show: ([, reason]) => reason },
+  { title: "Reason", cls: "wide", show: ([, reason]) => reason },
 ], { key: ([name]) => name });
 const gone = h("p", { class: "empty" });
 byId("detail").append(gone, whole);
@@ -114,8 +115,11 @@ function detail(batch) {
   Object.values(FACTS).forEach((text, place) => say(facts[place], text(batch)));
   const focused = document.activeElement;
   buttons.cancel.hidden = ended(batch);
+  buttons.cancel.disabled = cancelling === batch.id;
+  say(buttons.cancel, buttons.cancel.disabled ? "Cancelling…" : "Cancel batch");
   buttons.retry.hidden = !ended(batch) || !batch.failed;
-  if (focused?.hidden) buttons.close.focus(); // it went while it had the focus
+  say(buttons.retry, `Retry ${plural(batch.failed, "failed project")}`);
+  if (focused?.hidden || focused?.disabled) buttons.close.focus(); // it vanished while it had the focus
   const errors = Object.entries(batch.errors);
   failures.hidden = !errors.length;
   reasons.show(errors);
@@ -129,11 +133,15 @@ async function cancel(batch) {
   const done = await dialog({
     title: "Cancel this batch?",
     content: h("p", {}, `${summary(batch)}. It stops before its next project; what is done stays done.`),
-    confirm: "Cancel the batch",
+    confirm: "Cancel batch",
+    busy: "Cancelling…",
+    dismiss: "Keep it running",
     danger: true,
     accept: () => ask(`/batches/${encodeURIComponent(batch.id)}`, { method: "DELETE" }),
   });
-  if (done) page.refresh();
+  if (!done) return;
+  cancelling = batch.id;
+  page.refresh();
 }
 
 async function retry(batch) {
@@ -141,8 +149,9 @@ async function retry(batch) {
   const [first] = Object.keys(batch.errors);
   const again = await dialog({
     title: `Retry ${plural(batch.failed, "project")}?`,
-    content: [h("p", {}, `They become a new batch: ${about(batch)}.`), isDelete && deletionWarning()],
-    confirm: "Retry",
+    content: [h("p", {}, `This starts a new batch: ${about(batch)}.`), isDelete && deletionWarning()],
+    confirm: `Retry ${plural(batch.failed, "project")}`,
+    busy: "Starting…",
     danger: isDelete,
     typed: isDelete && (batch.failed === 1 ? first : String(batch.failed)),
     accept: () => post(`/batches/${encodeURIComponent(batch.id)}/retry`),

@@ -1,9 +1,9 @@
-// Small drawings. Each has its numbers in words, too.
+// Small charts. Each has a label with its figures.
 
 import { h, s } from "./dom.js";
 import { count } from "./format.js";
 
-/** A line of amounts, as high as the highest. */
+/** A line of values, scaled to the highest. */
 export function sparkline(values) {
   const [width, height] = [90, 18];
   const top = Math.max(...values, 1);
@@ -17,14 +17,14 @@ export function sparkline(values) {
   );
 }
 
-/** Bars, one per minute, with what failed at the foot. */
+/** Bars, one per minute, with the failures at the bottom. */
 export function bars({ success, failed, retry }) {
   const totals = success.map((value, place) => value + failed[place] + retry[place]);
   const top = nice(Math.max(...totals, 1));
   const [width, height] = [600, 120];
   const step = width / totals.length;
   const sum = (values) => values.reduce((all, value) => all + value, 0);
-  const label = `${count(sum(success))} succeeded, ${count(sum(failed))} failed and ${count(sum(retry))} are tried again, in the last hour`;
+  const label = `${count(sum(success))} succeeded, ${count(sum(failed))} failed and ${count(sum(retry))} were retried, in the last hour`;
   const bar = (place, from, value, kind) => {
     const tall = (value / top) * height;
     return value > 0 && s("rect", { class: kind, x: (place * step + 1).toFixed(1), width: (step - 2).toFixed(1), y: (height - (from / top) * height - tall).toFixed(1), height: tall.toFixed(1) });
@@ -42,7 +42,7 @@ export function bars({ success, failed, retry }) {
     h("div", { class: "below" }, h("span", {}, "60 min ago"), h("span", {}, "now")),
     h("figcaption", {},
       h("span", { class: "key success" }, `succeeded ${count(sum(success))}`),
-      h("span", { class: "key retry" }, `tried again ${count(sum(retry))}`),
+      h("span", { class: "key retry" }, `retried ${count(sum(retry))}`),
       h("span", { class: "key failed" }, `failed ${count(sum(failed))}`),
     ),
   );
@@ -55,7 +55,7 @@ function nice(value) {
   return Math.max(2, round);
 }
 
-/** How far something came. */
+/** A progress bar with its figures. */
 export function progress(done, failed, total) {
   const label = `${count(done + failed)} of ${count(total)}`;
   return h("span", { class: "progress" },

@@ -10,7 +10,7 @@ const OPERATIONS = ["start", "stop", "restart", "delete"];
 
 const title = (operation) => operation[0].toUpperCase() + operation.slice(1);
 
-const said = h("p", { class: "cluster-said text-muted", role: "status" });
+const message = h("p", { class: "cluster-message text-muted", role: "status" });
 
 function menu(row) {
   const entries = OPERATIONS.map((operation) =>
@@ -25,50 +25,51 @@ function menu(row) {
 
 async function operate(operation, row) {
   const { name } = row.dataset;
-  const id = newId(); // sent again with the same id it is done once
+  const id = newId(); // a repeated request with the same id is done once
   const send = (args) => post("/batches", { operation, names: [name], arguments: args, id });
   let batch;
   try {
-    batch = operation === "delete" ? await askDelete(name, send) : await send({});
+    batch = operation === "delete" ? await confirmDelete(name, send) : await send({});
   } catch (error) {
-    say(said, `Cannot ${operation} ${name}: ${error.message}`);
+    say(message, `Cannot ${operation} ${name}: ${error.message}`);
   }
   if (!batch) return;
-  const { state } = await follow(batch, tell);
+  const { state } = await follow(batch, showProgress);
   if (operation === "delete" && state === "done" && !batch.arguments.wait) row.remove();
   else await refresh(row);
 }
 
-const askDelete = (name, send) =>
+const confirmDelete = (name, send) =>
   dialog({
     title: `Delete ${name}?`,
     content: deletionContent(),
-    confirm: "Delete",
+    confirm: `Delete ${name}`,
+    busy: "Deleting…",
     danger: true,
     typed: name,
     accept: (form) => send(deletionArguments(form)),
   });
 
-function tell(batch, fault) {
+function showProgress(batch, fault) {
   const faults = [...Object.entries(batch.errors).map(([name, reason]) => `${name}: ${reason}`), ...(fault ? [fault.message] : [])];
-  say(said, [summary(batch), ...faults].join("; "));
+  say(message, [summary(batch), ...faults].join("; "));
 }
 
-/** Show the row as it is now; pyspider's script draws what changes in its `projects`. */
+/** Update the row; pyspider's script redraws what changes in its `projects`. */
 async function refresh(row) {
   const { name } = row.dataset;
   try {
     const { status, group } = await ask(`/projects/${encodeURIComponent(name)}`);
     Object.assign(projects.find((each) => each.name === name), { status, group });
   } catch (error) {
-    say(said, `${said.textContent}; its row may be old: ${error.message}`);
+    say(message, `${message.textContent}; its row may be outdated: ${error.message}`);
   }
 }
 
-// pyspider's script makes the rows out of a template when jQuery says so, and it asked first.
+// pyspider's script creates the rows in a jQuery callback that was registered before this one.
 $(() => {
   for (const row of document.querySelectorAll("table.projects tr[data-name]"))
     row.querySelector(".project-actions").append(menu(row));
-  document.querySelector("table.projects").before(said);
+  document.querySelector("table.projects").before(message);
   document.body.append(h("dialog", { id: "dialog" }));
 });

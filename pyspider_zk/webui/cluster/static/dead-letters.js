@@ -52,29 +52,30 @@ function message(letter) {
 }
 
 const WORDS = {
-  replay: ["Replay", "They go back into the queues they were found in, the oldest first. What still cannot be used comes back here."],
-  drop: ["Drop", "They are deleted for good."],
+  replay: ["Replay", "Replaying", "They go back into the queues that they were found in, oldest first. Those that still cannot be processed come back here."],
+  drop: ["Drop", "Dropping", "They are deleted permanently."],
 };
 
-async function settle(act) {
-  const [word, consequence] = WORDS[act];
+async function confirmAndSend(act) {
+  const [word, progress, consequence] = WORDS[act];
   const size = selection.size;
   const asked = selection.all ? { all: true, count: size } : { tags: [...selection.keys] };
   const answer = await dialog({
     title: `${word} ${plural(size, "dead letter")}?`,
     content: h("p", {}, consequence),
-    confirm: word,
+    confirm: `${word} ${plural(size, "dead letter")}`,
+    busy: `${progress}…`,
     danger: act === "drop",
     typed: act === "drop" && size > 1 && String(size),
     accept: () => post(`/dead-letters/${act}`, asked),
   });
   if (!answer) return;
   selection.clear();
-  const told = byId("told");
-  told.hidden = false;
-  say(told, `${plural(answer.count, "dead letter")} ${act === "drop" ? "dropped" : "replayed"}.`);
+  const notice = byId("notice");
+  notice.hidden = false;
+  say(notice, `${plural(answer.count, "dead letter")} ${act === "drop" ? "dropped" : "replayed"}.`);
   page.refresh();
 }
 
 for (const button of document.querySelectorAll("[data-act]"))
-  button.addEventListener("click", () => settle(button.dataset.act));
+  button.addEventListener("click", () => confirmAndSend(button.dataset.act));

@@ -1,19 +1,20 @@
-// Asking before something is done.
+// The dialog that asks for confirmation.
 
-import { byId, h } from "./dom.js";
+import { byId, h, say } from "./dom.js";
 
 /**
- * Show a form in the page's dialog. content: nodes; confirm: the button's word.
- * accept(form) is called with the form when it is sent; what it raises is shown and the dialog
- * stays. typed: what must be typed first. Resolves with what accept gives, or undefined.
+ * Show a form in the page's dialog. content: nodes; confirm: the submit button's text, busy: its text
+ * while accept runs; dismiss: the other button's. accept(form) is called when the form is submitted;
+ * if it throws, the error is shown and the dialog stays. typed: what must be typed first. Resolves
+ * with the result of accept, or undefined.
  */
-export function dialog({ title, content, confirm, danger = false, typed, accept }) {
+export function dialog({ title, content, confirm, busy = confirm, dismiss = "Cancel", danger = false, typed, accept }) {
   const box = byId("dialog");
   return new Promise((resolve) => {
     const fault = h("p", { class: "fault", role: "alert" });
     const go = h("button", { type: "submit", class: `primary${danger ? " danger" : ""}` }, confirm);
     const proof = typed ? h("input", { type: "text", name: "typed", autocomplete: "off", spellcheck: "false" }) : null;
-    const cancel = h("button", { type: "button", onclick: () => box.close() }, "Cancel");
+    const cancel = h("button", { type: "button", onclick: () => box.close() }, dismiss);
     const check = () => {
       go.disabled = Boolean(typed) && proof.value.trim() !== typed;
     };
@@ -30,17 +31,19 @@ export function dialog({ title, content, confirm, danger = false, typed, accept 
     );
     async function send(event) {
       event.preventDefault();
-      const stay = (closing) => closing.preventDefault(); // what was sent cannot be taken back
+      const stay = (closing) => closing.preventDefault(); // a request that was sent cannot be withdrawn
       go.disabled = cancel.disabled = true;
+      say(go, busy);
       box.addEventListener("cancel", stay);
       fault.textContent = "";
       try {
         result = await accept(form);
-        if (form.isConnected) box.close(); // a browser closes it at a second Escape all the same
+        if (form.isConnected) box.close(); // a second Escape closes it anyway
       } catch (error) {
         fault.textContent = error.message;
         check();
       } finally {
+        say(go, confirm);
         cancel.disabled = false;
         box.removeEventListener("cancel", stay);
       }

@@ -1,4 +1,4 @@
-// Making elements. Data become text, never markup.
+// Elements. Data becomes text, never markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 

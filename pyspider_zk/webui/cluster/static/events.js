@@ -8,7 +8,7 @@ import { Table } from "./table.js";
 import { badges } from "./tiles.js";
 
 const SIZE = 50;
-const KEPT = 1000; // as many as the cluster keeps
+const KEPT = 1000; // the cluster keeps no more
 const DEFAULTS = { kind: "", q: "", offset: 0 };
 const COLOURS = { died: "bad", left: "warn", drain: "warn", joined: "good", leader: "accent", batch: "accent" };
 
@@ -21,7 +21,7 @@ const table = new Table(byId("events"), [
   { title: "When", cls: "nowrap first", show: (each) => when(each.at) },
   { title: "Kind", show: (each) => badges([[each.kind, COLOURS[each.kind] ?? ""]]) },
   { title: "What", cls: "wide full", show: (each) => each.text },
-  { title: "Who", cls: "wide full", show: (each) => each.who || "–" },
+  { title: "User", cls: "wide full", show: (each) => each.who || "–" },
   { title: "More", cls: "full", show: (each) => ({ sign: "", node: () => more(each) }) },
 ], { key: (each) => each.sequence });
 
@@ -61,7 +61,7 @@ function wanted(event) {
   return text.includes(state.q.toLowerCase());
 }
 
-/** Offer the kinds that there are, and the one that the address asks for. */
+/** Offer the kinds of the known events, and the one in the address. */
 function kinds() {
   const select = form.elements.kind;
   const there = new Set([...events.values()].map((each) => each.kind));

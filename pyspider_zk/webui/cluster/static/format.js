@@ -1,4 +1,4 @@
-// Numbers and times for people.
+// Numbers and times, formatted for people.
 
 const whole = new Intl.NumberFormat("en");
 const clock = new Intl.DateTimeFormat("en-GB", {
@@ -28,7 +28,7 @@ export function age(seconds) {
   return `${Math.floor(left / 86400)} d ${Math.floor((left % 86400) / 3600)} h`;
 }
 
-// `now` is the time in the answer: the clock of whoever looks may be wrong.
+// `now` is the time in the response: the browser's clock may be wrong.
 
 export const since = (time, now) => (known(time) ? age(now - time) : UNKNOWN);
 

@@ -1,16 +1,16 @@
-// Keeping a page up to date, and telling how old it is and what is missing.
+// Updates of a page, and the display of its age and of what is missing.
 
 import { byId, h, say } from "./dom.js";
 import { age } from "./format.js";
 
-const EVERY = 2000; // milliseconds between an answer and the next question
+const EVERY = 2000; // milliseconds between a response and the next request
 const OLD = 10; // seconds; older than that is not "live"
 
 /**
- * Ask again and again, unless paused or hidden. What is shown stays when no answer comes.
+ * Poll, unless paused or hidden. The last data stays when a request fails.
  *
- * load() gives data; `missing` in them, or the error, is said on top of the page. The age is that
- * of the last answer in which nothing was missing.
+ * load() returns data; its `missing`, or the error, is shown at the top of the page. The age is that
+ * of the last response in which nothing was missing.
  */
 export function live(load, show) {
   const state = { paused: false, at: null, some: false, missing: [], asking: false, again: false, changed: false, timer: 0 };
@@ -19,7 +19,7 @@ export function live(load, show) {
   async function turn() {
     clearTimeout(state.timer);
     if (state.asking) {
-      state.again = true; // what was asked for has changed meanwhile
+      state.again = true; // the query has changed meanwhile
       return;
     }
     state.asking = true;
@@ -37,7 +37,7 @@ export function live(load, show) {
       if (!("status" in error)) console.error(error);
     }
     state.asking = false;
-    tell();
+    showAge();
     if (state.again) {
       state.again = false;
       turn();
@@ -51,11 +51,11 @@ export function live(load, show) {
     else state.timer = setTimeout(next, EVERY);
   }
 
-  function tell() {
+  function showAge() {
     const seconds = state.at === null ? null : (Date.now() - state.at) / 1000;
     const partial = state.missing.length > 0;
     const stale = partial || seconds === null || seconds > OLD;
-    const word = state.paused ? "paused" : partial ? "in part" : stale ? "not up to date" : "live";
+    const word = state.paused ? "paused" : partial ? "partial" : stale ? "not up to date" : "live";
     const badge = byId("freshness");
     badge.className = `freshness ${state.paused ? "paused" : stale ? "stale" : "live"}`;
     if (seconds !== null) say(badge, `${word} · ${age(seconds)} old`);
@@ -67,16 +67,16 @@ export function live(load, show) {
     state.paused = !state.paused;
     pause.setAttribute("aria-pressed", String(state.paused));
     say(pause, state.paused ? "Resume" : "Pause");
-    if (state.paused) tell();
+    if (state.paused) showAge();
     else turn();
   });
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden && !state.paused) turn();
   });
-  setInterval(tell, 1000);
+  setInterval(showAge, 1000);
   turn();
   return {
-    /** Ask at once; something else may be wanted than what is shown. */
+    /** Request at once; the query may have changed. */
     refresh() {
       state.changed = true;
       turn();
@@ -86,7 +86,7 @@ export function live(load, show) {
 
 function report({ missing, some, changed }) {
   const box = byId("missing");
-  const known = changed ? " Below is what was shown before you asked." : " What is known stays below.";
+  const known = changed ? " Below is the previous data." : " Below is the last known data.";
   const text = `${missing.map((each) => each.replace(/\.$/, "")).join("; ")}.${some ? known : ""}`;
   box.hidden = !missing.length;
   if (box.dataset.text === text) return;

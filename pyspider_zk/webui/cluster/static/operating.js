@@ -1,16 +1,16 @@
-// What the projects page and pyspider's dashboard share when something is done to projects.
+// Operations on projects, as the projects page and pyspider's dashboard share them.
 
 import { ask } from "./api.js";
 import { ended } from "./batch.js";
 import { h } from "./dom.js";
 
-const BETWEEN = 700; // milliseconds from one look at a batch to the next
-const FINAL = [401, 404]; // no later answer will be another
+const BETWEEN = 700; // milliseconds between two requests for a batch
+const FINAL = [401, 404]; // later requests will return the same
 
-/** Look at a batch until it has ended; tell(batch, fault) after each look, until it gives false. */
-export async function follow(batch, tell) {
+/** Poll a batch until it has ended; call onUpdate(batch, fault) each time, until it returns false. */
+export async function follow(batch, onUpdate) {
   let fault = null;
-  while (tell(batch, fault) !== false && !ended(batch) && !FINAL.includes(fault?.status)) {
+  while (onUpdate(batch, fault) !== false && !ended(batch) && !FINAL.includes(fault?.status)) {
     await new Promise((resolve) => setTimeout(resolve, BETWEEN));
     if (document.hidden) continue;
     try {
@@ -25,7 +25,7 @@ export async function follow(batch, tell) {
 
 export const deletionWarning = () => h("p", {}, "Scripts, tasks and results are deleted. This cannot be undone.");
 
-/** What is said and asked before a deletion; read it with deletionArguments. */
+/** The form before a deletion; deletionArguments reads it. */
 export const deletionContent = () => [
   deletionWarning(),
   h("label", { class: "row" }, h("input", { type: "checkbox", name: "wait" }), "stop now and delete after pyspider's 24 hours"),

@@ -6,7 +6,7 @@ import { live } from "./live.js";
 import { Table } from "./table.js";
 import { badges, tiles } from "./tiles.js";
 
-let at = 0; // when the answer was given, by the web UI's clock
+let at = 0; // the time of the response, by the web UI's clock
 
 const members = new Table(byId("members"), [
   { title: "Member", cls: "first", show: (each) => ({ text: each.name ? `${each.number} (${each.name})` : String(each.number), href: `/cluster/projects?owner=${each.number}`, title: "its projects" }) },
@@ -15,8 +15,8 @@ const members = new Table(byId("members"), [
   { title: "Projects", cls: "num", show: (each) => count(each.projects) },
   { title: "Pending", cls: "num", show: (each) => count(each.pending), about: "tasks in memory" },
   { title: "Tasks/s", cls: "num", show: (each) => rate(each.tasks_per_s), about: "tasks that ended, over the last 10 seconds" },
-  { title: "CPU", cls: "num", show: (each) => percent(each.cpu), about: "of one processor, over the last 10 seconds" },
-  { title: "Lease age", cls: "num", show: (each) => ({ text: `${each.lease_age.toFixed(1)} s`, cls: each.suspect ? "bad" : "" }), about: "since this web UI first saw the present renewal; it is at least as old" },
+  { title: "CPU", cls: "num", show: (each) => percent(each.cpu), about: "of one CPU core, over the last 10 seconds" },
+  { title: "Lease age", cls: "num", show: (each) => ({ text: `${each.lease_age.toFixed(1)} s`, cls: each.suspect ? "bad" : "" }), about: "since this web UI first saw the current renewal; the lease is at least that old" },
   { title: "Up", cls: "num", show: (each) => since(each.started, at) },
   { title: "Host", show: (each) => ({ text: each.host, title: `process ${each.pid}` }) },
   { title: "Address", cls: "full", show: (each) => each.address },
@@ -35,7 +35,7 @@ const components = new Table(byId("components"), [
 const queues = new Table(byId("queues"), [
   { title: "Queue", show: (each) => (each.name === "dead letters" ? { text: each.name, href: "/cluster/dead-letters" } : each.name) },
   { title: "Messages", cls: "num", show: (each) => ({ text: count(each.length), cls: each.name === "dead letters" && each.length ? "bad" : "" }) },
-  { title: "Oldest", cls: "num", show: (each) => (each.oldest === null ? { text: "–", title: "nothing waits, or this queue does not tell" } : age(each.oldest)), about: "how long the oldest message has waited" },
+  { title: "Oldest", cls: "num", show: (each) => (each.oldest === null ? { text: "–", title: "empty, or this queue does not report it" } : age(each.oldest)), about: "how long the oldest message has waited" },
 ], { key: (each) => each.name });
 
 const quarantine = new Table(byId("quarantine"), [
@@ -43,12 +43,12 @@ const quarantine = new Table(byId("quarantine"), [
   { title: "Reason", cls: "full", show: (each) => each.reason },
   { title: "Member", cls: "num", show: (each) => each.member },
   { title: "Since", cls: "num", show: (each) => since(each.since, at) },
-  { title: "Next look", cls: "num", show: (each) => (each.next_look > 0 ? `in ${age(each.next_look)}` : "now"), about: "sooner if its row changes" },
+  { title: "Next try", cls: "num", show: (each) => (each.next_look > 0 ? `in ${age(each.next_look)}` : "now"), about: "sooner if its row changes" },
 ], { key: (each) => each.project });
 
 const unreadable = new Table(byId("unreadable"), [
   { title: "Znode or key", cls: "first", show: (each) => each.place },
-  { title: "What is wrong with it", cls: "full", show: (each) => each.reason },
+  { title: "Problem", cls: "full", show: (each) => each.reason },
 ], { key: (each) => each.place });
 
 function states(member) {
@@ -56,7 +56,7 @@ function states(member) {
     member.leader && ["leader", "accent"],
     member.draining && ["draining", "warn"],
     member.suspect && ["suspect", "bad"],
-    ...member.away.map((name) => [`${name} is away`, "bad"]),
+    ...member.away.map((name) => [`${name} unavailable`, "bad"]),
     member.quarantined > 0 && [`${count(member.quarantined)} in quarantine`, "warn"],
     !member.draining && !member.suspect && ["alive", "good"],
   ].filter(Boolean);
@@ -89,18 +89,18 @@ function show(data) {
   if (data.throughput) throughput(data.throughput);
 }
 
-/** Show a panel's table, or hide the panel if there is nothing to tell. */
+/** Show a panel's table, or hide the panel if the table is empty. */
 function list(table, items) {
   table.body.closest(".panel").hidden = items.length === 0;
   table.show(items);
 }
 
-const lines = new Map(); // of alerts; they stay, and with them the focus on a link
+const lines = new Map(); // of alerts; the elements are kept, so that focus survives updates
 
 function alerts(found, complete) {
   const well = complete
     ? { kind: "well", severity: "good", text: "All is well." }
-    : { kind: "unknown", severity: "warning", text: "Whether all is well cannot be told: something does not answer." };
+    : { kind: "unknown", severity: "warning", text: "The state is unknown: something does not answer." };
   const shown = (found.length ? found : [well]).map((alert, place, all) => {
     const nth = all.slice(0, place).filter((each) => each.kind === alert.kind).length;
     return [`${alert.kind} ${nth}`, alert];
@@ -125,7 +125,7 @@ function alerts(found, complete) {
 
 function newLine(kind) {
   const [word, text] = [h("strong", {}), h("span", {})];
-  const link = kind === "dead-letters" && [" ", h("a", { href: "/cluster/dead-letters" }, "Look at them")];
+  const link = kind === "dead-letters" && [" ", h("a", { href: "/cluster/dead-letters" }, "Show them")];
   return { word, text, element: h("li", {}, word, text, link) };
 }
 

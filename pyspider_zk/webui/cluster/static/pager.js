@@ -1,4 +1,4 @@
-// Pages of a long list.
+// Buttons for the pages of a long list.
 
 import { byId, h, say } from "./dom.js";
 import { count } from "./format.js";
@@ -8,10 +8,10 @@ let turn; // to another page
 const button = (title) =>
   h("button", { type: "button", onclick: ({ currentTarget }) => turn(Number(currentTarget.value)) }, title);
 
-// They stay, and with them the focus and a press that lasts.
+// The elements are kept, so that focus and clicks survive updates.
 const [previous, where, next] = [button("Previous"), h("span", {}), button("Next")];
 
-/** Show where in the list we are; go(offset) is called for another page. */
+/** Show the position in the list; go(offset) is called for another page. */
 export function pager(total, offset, size, shown, go) {
   turn = go;
   if (!where.isConnected) byId("pager").append(previous, where, next);

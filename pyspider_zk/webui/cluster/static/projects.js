@@ -20,11 +20,11 @@ const state = read(DEFAULTS);
 let last = null;
 
 const selection = new Selection("project", () => last && show(last));
-const number = (name, format = count) => (each) => (each.numbers ? format(each.numbers[name], last.at) : { text: "–", title: "its owner has not taken it in yet, or does not answer" });
+const number = (name, format = count) => (each) => (each.numbers ? format(each.numbers[name], last.at) : { text: "–", title: "its owner has not loaded it yet, or does not answer" });
 
 function owner({ owner }) {
   if (owner !== null) return owner;
-  return last.missing.length ? { text: "–", title: "none, or unknown: see what is missing" } : { text: "none", cls: "bad" };
+  return last.missing.length ? { text: "–", title: "no owner, or unknown: see the line at the top" } : { text: "none", cls: "bad" };
 }
 
 function status({ status, numbers }) {
@@ -40,13 +40,13 @@ const table = new Table(byId("projects"), [
   { title: "Status", sort: "status", show: status },
   { title: "Owner", sort: "owner", cls: "num", show: owner },
   { title: "Slot", sort: "slot", cls: "num", show: (each) => each.slot },
-  { title: "Rate / limit", sort: "rate_now", cls: "num", about: "tries that ended per second over five minutes, and how many may be sent", show: (each) => `${each.numbers ? rate(each.numbers.rate_now) : "–"} / ${rate(each.rate)}` },
+  { title: "Rate / limit", sort: "rate_now", cls: "num", about: "tasks that ended per second over five minutes, and the configured limit", show: (each) => `${each.numbers ? rate(each.numbers.rate_now) : "–"} / ${rate(each.rate)}` },
   { title: "Pending", sort: "pending", cls: "num", about: "tasks in memory", show: number("pending") },
-  { title: "Due", sort: "due", cls: "num", about: "tasks that wait for nothing but their rate", show: number("due") },
-  { title: "Oldest due", sort: "oldest_due", cls: "num", about: "how long the oldest of them waits, at its owner", show: number("due_since", since) },
+  { title: "Due", sort: "due", cls: "num", about: "tasks that wait only because of the rate limit", show: number("due") },
+  { title: "Oldest due", sort: "oldest_due", cls: "num", about: "how long the oldest of them has waited at its owner", show: number("due_since", since) },
   { title: "Success", sort: "success", cls: "num", about: "tasks in the database", show: number("success") },
   { title: "Failed", sort: "failed", cls: "num", about: "tasks in the database", show: (each) => ({ text: each.numbers ? count(each.numbers.failed) : "–", cls: each.numbers?.failed ? "bad" : "" }) },
-  { title: "Next due", sort: "next_due", cls: "num", about: "when the next task is due, of those that are not yet", show: number("next_due", until) },
+  { title: "Next due", sort: "next_due", cls: "num", about: "when the next task becomes due", show: number("next_due", until) },
   { title: "Last hour", cls: "full", show: (each) => (each.history ? { sign: each.history.join(), node: () => sparkline(each.history) } : "–") },
 ], { key: (each) => each.name, order: state.sort, onOrder: order });
 
@@ -55,7 +55,7 @@ bind(byId("filters"), state, () => {
   go(0);
 });
 
-/** A word alone means all names with it. */
+/** A word without wildcards matches all names that contain it. */
 const pattern = () => (!state.q || /[*?[]/.test(state.q) ? state.q : `*${state.q}*`);
 
 const filter = () => ({ pattern: pattern(), group: state.group, status: state.status, owner: state.owner });
@@ -89,18 +89,19 @@ function show(data) {
   const empty = byId("empty");
   empty.hidden = data.total > 0;
   const filtered = Object.values(filter()).some(Boolean);
-  say(empty, filtered ? "No project matches." : "There are no projects yet. Make one on pyspider's dashboard.");
+  say(empty, filtered ? "No project matches." : "There are no projects yet. Create one on pyspider's dashboard.");
 }
 
-// --- what is done to them ---
+// --- operations ---
 
+const PHRASES = { start: "Start", stop: "Stop", restart: "Restart", run: "Run", rate: "Set the rate of", group: "Set the group of", delete: "Delete" };
 const FIELDS = {
   rate: [["rate", "Tasks per second", "number", 1], ["burst", "At once (burst)", "number", 3]],
-  group: [["group", "Group; several words are several groups", "text", ""]],
+  group: [["group", "Group; several words name several groups", "text", ""]],
 };
 
-/** Which projects are meant, for the API. */
-function chosen() {
+/** The selection, for the API. */
+function selected() {
   if (!selection.all) return { names: [...selection.keys] };
   const given = Object.fromEntries(Object.entries(filter()).filter(([, value]) => value));
   if (given.owner) given.owner = Number(given.owner);
@@ -108,60 +109,62 @@ function chosen() {
 }
 
 async function operate(operation) {
-  const asked = { operation, ...chosen(), arguments: {} };
-  if (FIELDS[operation] && !(await askArguments(asked))) return;
+  const request = { operation, ...selected(), arguments: {} };
+  if (FIELDS[operation] && !(await askArguments(request))) return;
   let plan;
   try {
-    plan = await post("/batches", { ...asked, dry_run: true });
+    plan = await post("/batches", { ...request, dry_run: true });
   } catch (error) {
     await dialog({ title: `Cannot ${operation}`, content: h("p", { class: "fault" }, error.message), confirm: "Close", accept: () => true });
     return;
   }
-  const batch = await confirm(asked, plan);
+  const batch = await confirm(request, plan);
   if (batch) {
     selection.clear();
     watch(batch);
   }
 }
 
-function askArguments(asked) {
-  const fields = FIELDS[asked.operation].map(([name, title, type, value]) =>
+function askArguments(request) {
+  const fields = FIELDS[request.operation].map(([name, title, type, value]) =>
     h("label", {}, title, h("input", { name, type, value, step: "any", min: 0, required: type === "number" })),
   );
   return dialog({
-    title: `Set the ${asked.operation} of ${plural(selection.size, "project")}`,
+    title: `Set the ${request.operation} of ${plural(selection.size, "project")}`,
     content: fields,
     confirm: "Continue",
     accept: (form) => {
-      for (const [name, , type] of FIELDS[asked.operation]) {
+      for (const [name, , type] of FIELDS[request.operation]) {
         const given = form.elements[name].value;
-        asked.arguments[name] = type === "number" ? Number(given) : given;
+        request.arguments[name] = type === "number" ? Number(given) : given;
       }
       return true;
     },
   });
 }
 
-function confirm(asked, plan) {
-  const { operation } = asked;
+function confirm(request, plan) {
+  const { operation } = request;
   const isDelete = operation === "delete";
   const more = plan.count > plan.names.length ? `, and ${count(plan.count - plan.names.length)} more` : "";
-  const id = newId(); // sent again with the same id it is done once
+  const id = newId(); // a repeated request with the same id is done once
+  const title = `${PHRASES[operation]} ${plural(plan.count, "project")}`;
   const words = Object.entries(plan.arguments).map(([name, value]) => `${name} ${value}`).join(", ");
   return dialog({
-    title: `${operation[0].toUpperCase()}${operation.slice(1)} ${plural(plan.count, "project")}?`,
+    title: `${title}?`,
     content: [
       h("p", { class: "names" }, plan.names.join(", ") + more),
-      h("p", {}, `It becomes ${plural(plan.jobs, "job")}${words && !isDelete ? ` with ${words}` : ""}.`),
+      h("p", {}, `The batch has ${plural(plan.jobs, "job")}${words && !isDelete ? `: ${words}` : ""}.`),
       plan.faults.map((fault) => h("p", { class: "fault" }, fault)),
       isDelete && deletionContent(),
     ],
-    confirm: isDelete ? "Delete" : "Do it",
+    confirm: title,
+    busy: isDelete ? "Deleting…" : "Starting…",
     danger: isDelete,
     typed: isDelete && (plan.count === 1 ? plan.names[0] : String(plan.count)),
     accept: (form) => {
-      if (isDelete) asked.arguments = deletionArguments(form);
-      return post("/batches", { ...asked, id, plan: plan.digest });
+      if (isDelete) request.arguments = deletionArguments(form);
+      return post("/batches", { ...request, id, plan: plan.digest });
     },
   });
 }
@@ -171,7 +174,7 @@ for (const button of document.querySelectorAll("[data-operation]"))
 
 let followed = null;
 
-/** Show how a batch goes on until it has ended, or another is watched. */
+/** Show the progress of a batch until it has ended, or another is watched. */
 async function watch(batch) {
   followed = batch.id;
   const box = byId("batch");

@@ -1,10 +1,10 @@
-// Choosing rows of a list, on several of its pages, or all that match.
+// The selected rows of a list: some, on any of its pages, or all that match.
 
 import { byId, h, say } from "./dom.js";
 import { count } from "./format.js";
 
 export class Selection {
-  /** what: a word for one of the things; changed() is called when rows must be drawn anew. */
+  /** what: a noun for one row; changed() is called when rows must be redrawn. */
   constructor(what, changed) {
     this.what = what;
     this.changed = changed;
@@ -15,7 +15,7 @@ export class Selection {
     this.boxes = new Map();
     this.head = h("input", { type: "checkbox", "aria-label": `select all ${what}s on this page`, onchange: () => this.page() });
     byId("all-matching").addEventListener("click", () => this.everything());
-    this.tell();
+    this.render();
   }
 
   has(key) {
@@ -29,15 +29,15 @@ export class Selection {
   clear() {
     this.all = false;
     this.keys.clear();
-    this.tell();
+    this.render();
     this.changed();
   }
 
-  /** Tell what is on the page now, and how many match in all. */
+  /** Set the keys on the current page, and how many rows match in total. */
   list(keys, total) {
     this.shown = keys;
     this.total = total;
-    this.tell();
+    this.render();
   }
 
   column(key) {
@@ -46,7 +46,7 @@ export class Selection {
       label: "",
       cls: "tick",
       show: (item) => ({
-        sign: key(item), // the box stays, and with it the focus; tell() ticks it
+        sign: key(item), // the box is kept, and with it the focus; render() ticks it
         node: () => {
           const box = h("input", { type: "checkbox", "aria-label": `select ${key(item)}`, onchange: () => this.toggle(key(item), box) });
           box.checked = this.has(key(item));
@@ -59,12 +59,12 @@ export class Selection {
 
   toggle(key, box) {
     if (this.all) {
-      this.all = false; // all but one of what is on the page
+      this.all = false; // keep the rows of this page, without one
       this.keys = new Set(this.shown);
     }
     if (box.checked) this.keys.add(key);
     else this.keys.delete(key);
-    this.tell();
+    this.render();
     this.changed();
   }
 
@@ -75,7 +75,7 @@ export class Selection {
       if (on) this.keys.add(key);
       else this.keys.delete(key);
     }
-    this.tell();
+    this.render();
     this.changed();
   }
 
@@ -85,11 +85,11 @@ export class Selection {
       return;
     }
     this.all = true;
-    this.tell();
+    this.render();
     this.changed();
   }
 
-  tell() {
+  render() {
     const { size } = this;
     say(byId("selected"), size ? `${count(size)} selected` : "none selected");
     const every = byId("all-matching");

@@ -1,12 +1,12 @@
-// A table that changes in place: rows keep their element, so focus and selection stay.
+// A table that is updated in place: rows keep their element, so focus and selection survive.
 
 import { h, say } from "./dom.js";
 
 /**
- * onOrder(sort) is called with the column's `sort`, "-" before it for downwards.
+ * onOrder(sort) is called with the column's `sort`, prefixed with "-" for descending order.
  *
- * columns: [{ title, show(item), cls, sort, label }]. show() gives text, or
- * { text, cls, title, href }, or { sign, node() } where a new sign means a new node.
+ * columns: [{ title, show(item), cls, sort, label }]. show() returns text, or
+ * { text, cls, title, href }, or { sign, node() } where node() is only called when the sign changes.
  */
 export class Table {
   constructor(table, columns, { key, order, onOrder } = {}) {
@@ -26,7 +26,7 @@ export class Table {
     if (order) this.order(order);
   }
 
-  /** Show which column the rows are sorted by; "-name" is downwards. */
+  /** Show which column the rows are sorted by; "-name" is descending. */
   order(sort) {
     const name = sort.replace(/^-/, "");
     this.sort = sort;
@@ -66,11 +66,11 @@ export class Table {
   }
 }
 
-/** Where rows are cards there are no heads to press. */
+/** A menu for small screens, where rows are cards and there are no headings to click. */
 function orders(columns, onOrder) {
   const options = columns.filter((column) => column.sort).flatMap(({ sort, title }) => [
     h("option", { value: sort }, title),
-    h("option", { value: `-${sort}` }, `${title}, downwards`),
+    h("option", { value: `-${sort}` }, `${title}, descending`),
   ]);
   return h("select", { "aria-label": "Sort by", onchange: (event) => onOrder(event.target.value) }, options);
 }

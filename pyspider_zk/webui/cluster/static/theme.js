@@ -1,4 +1,4 @@
-// Before anything is drawn: the theme that was chosen here, else the system's.
+// The theme, set before anything is drawn: the chosen one, or else the system's.
 (() => {
   const root = document.documentElement;
   const system = matchMedia("(prefers-color-scheme: dark)");

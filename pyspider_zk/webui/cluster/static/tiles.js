@@ -1,4 +1,4 @@
-// A few numbers in large figures.
+// A few figures in large type.
 
 import { byId, h } from "./dom.js";
 

@@ -1,4 +1,4 @@
-"""``send-message`` without an address: any scheduler of the cluster passes the message on."""
+"""The command ``send-message``, which finds a scheduler of the cluster by itself."""
 
 import functools
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ from pyspider_zk.rpc.router import Router
 
 
 def addressed(send: Callable[..., Any]) -> Callable[..., Any]:
-    """Return pyspider's function, which finds a scheduler by itself if none is named."""
+    """Return pyspider's function, extended to find a scheduler if none is named."""
 
     @functools.wraps(send)
     def find_and_send(*, scheduler_rpc: Any, project: str, **kwargs: Any) -> Any:
@@ -30,9 +30,9 @@ def addressed(send: Callable[..., Any]) -> Callable[..., Any]:
                 return send(scheduler_rpc=router, project=project, **kwargs)
         except OSError as error:
             raise Unavailable(f"the scheduler does not answer: {error}") from error
-        except ProtocolError as error:  # whose URL may have the secret in it
-            told = f"{error.errcode} {error.errmsg}"
-            raise Unavailable(f"the scheduler does not answer: {told}") from None
+        except ProtocolError as error:  # its URL may contain the secret
+            status = f"{error.errcode} {error.errmsg}"
+            raise Unavailable(f"the scheduler does not answer: {status}") from None
         except Fault as fault:
             raise ClusterError(f"the scheduler refuses: {fault.faultString}") from fault
 
@@ -41,18 +41,18 @@ def addressed(send: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def _schedulers(where: ClusterTarget) -> Iterator[Router]:
-    """Lend what asks the schedulers of the cluster.
+    """Open a router to the schedulers of the cluster.
 
     Raises:
-        ConfigError: what schedulers are called with is of no use.
-        Unavailable: the cluster does not answer, or nobody runs there.
+        ConfigError: the credentials for calling schedulers are unusable.
+        Unavailable: the cluster does not answer, or no scheduler runs.
     """
     settings = where.settings
-    asking = credentials_of(settings)
-    asking.check()
+    credentials = credentials_of(settings)
+    credentials.check()
     with (
         Directory(settings) as directory,
-        closing(Router(directory.read, credentials=asking)) as router,
+        closing(Router(directory.read, credentials=credentials)) as router,
     ):
         if not directory.members():
             raise Unavailable(f"no scheduler runs at {settings.hosts}{settings.root}")

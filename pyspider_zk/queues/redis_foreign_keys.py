@@ -1,10 +1,10 @@
-"""Foreign keys in the place of ours: moved out of the way, kept, and told to everybody.
+"""Foreign keys in the place of ours: renamed, kept, and reported by every process.
 
 A key of another type makes every command on it fail, whoever sends it, for as long as it is there:
 one ``SET newtask_queue:23 x`` would stop a slot, and with it each processor that has a message for
-that slot. So whoever meets such a key renames it to ``unreadable:<key>:<number>``, where somebody
-may look at it, and goes on. The hash ``unreadable`` says what was found, so that each process can
-tell of it, until the renamed key is deleted or renamed back.
+that slot. So a process that meets such a key renames it to ``unreadable:<key>:<number>``, where an
+operator can examine it, and goes on. The hash ``unreadable`` lists what was found, so that each
+process can report it, until the renamed key is deleted or renamed back.
 """
 
 import logging
@@ -19,8 +19,8 @@ import redis.exceptions
 from pyspider_zk.queues.redis_link import RedisLink
 
 UNREADABLE = "unreadable"
-QUOTED = 300  # characters of a foreign name or sentence that are told
-MOST = 1000  # keys that are told of
+QUOTED = 300  # characters of a foreign name or sentence in a report
+MOST = 1000  # keys that are reported
 
 log = logging.getLogger(__name__)
 
@@ -56,9 +56,9 @@ for i = 2, #KEYS do
     for _, entry in ipairs(entries) do redis.call('XADD', KEYS[i], '*', unpack(entry[2])) end
   end
 end
-local told = redis.pcall('HLEN', KEYS[1])
+local known = redis.pcall('HLEN', KEYS[1])
 for i = 1, #moved, 2 do
-  if type(told) == 'number' and told < tonumber(ARGV[2]) then
+  if type(known) == 'number' and known < tonumber(ARGV[2]) then
     redis.pcall('HSET', KEYS[1], moved[i], moved[i + 1])
   end
 end
@@ -74,8 +74,8 @@ return 1
 """
 
 
-class Aside:
-    """What was moved out of the way, as far as this process knows. Threads: any.
+class ForeignKeys:
+    """The keys that were renamed, as far as this process knows. Threads: any.
 
     Args:
         link: where.
@@ -84,13 +84,13 @@ class Aside:
     def __init__(self, link: RedisLink) -> None:
         self._link = link
         self._lock = Lock()
-        self._told: dict[str, str] = {}
+        self._reported: dict[str, str] = {}
 
     def run(self, types: Types, work: Callable[[redis.Redis], Answer]) -> Answer:
-        """Do a piece of work; if a foreign key is in the way, move it and do it once more.
+        """Do a piece of work; if a foreign key is in the way, rename it and repeat the work.
 
         Args:
-            types: returns the type of each key that the work is about; asked if need be.
+            types: returns the type that each key of the work must have; called only if needed.
             work: must have done nothing that matters when it meets a foreign key.
 
         Raises:
@@ -106,50 +106,50 @@ class Aside:
             return work(client)
 
     def move(self, key: str, value: bytes, why: str) -> None:
-        """Move a key whose value cannot be read out of the way, unless it was changed."""
+        """Rename a key whose value cannot be read, unless it was changed."""
         name = f"{UNREADABLE}:{key}:{uuid4().hex[:8]}"
         with self._link.client() as client:
             moved: Any = client.eval(_MOVE, 3, key, name, UNREADABLE, value, why)
         if moved:
-            self._tell({name: why})
+            self._report({name: why})
 
     def look(self) -> None:
-        """Find out what all processes moved and nobody dealt with; two round trips if any."""
+        """Read which keys all processes renamed and nobody deleted; two round trips if any."""
         found: Any = self.run(lambda: {UNREADABLE: "hash"}, lambda it: it.hgetall(UNREADABLE))
-        told = dict(list(found.items())[:MOST])
+        reported = dict(list(found.items())[:MOST])
         with self._link.client() as client:
             pipe: Any = client.pipeline(transaction=False)
-            for name in told:
+            for name in reported:
                 pipe.exists(name)
-            there = dict(zip(told, pipe.execute(), strict=True)) if told else {}
-            gone = [name for name in told if not there[name]]
+            there = dict(zip(reported, pipe.execute(), strict=True)) if reported else {}
+            gone = [name for name in reported if not there[name]]
             if gone:
                 client.hdel(UNREADABLE, *gone)
         with self._lock:
-            self._told = {
-                _text(name): _in_words(_text(name), _text(told[name]))
-                for name in told
+            self._reported = {
+                _text(name): _in_words(_text(name), _text(reported[name]))
+                for name in reported
                 if there[name]
             }
 
-    def told(self) -> Mapping[str, str]:
-        """Return each key that was moved and what is wrong with it, as last seen; no I/O."""
+    def reported(self) -> Mapping[str, str]:
+        """Return each renamed key and what is wrong with it, as last read; no I/O."""
         with self._lock:
-            return dict(self._told)
+            return dict(self._reported)
 
     def _clear(self, client: redis.Redis, types: Mapping[str, str]) -> None:
         keys = [UNREADABLE, *types]
         about = [uuid4().hex[:8], str(MOST), *types.values()]
         reply: Any = client.eval(_CLEAR, len(keys), *keys, *about)
         names = [_text(each) for each in reply]
-        self._tell(dict(zip(names[::2], names[1::2], strict=True)))
+        self._report(dict(zip(names[::2], names[1::2], strict=True)))
 
-    def _tell(self, moved: Mapping[str, str]) -> None:
-        told = {name: _in_words(name, why) for name, why in moved.items()}
-        for name, words in told.items():
+    def _report(self, moved: Mapping[str, str]) -> None:
+        reported = {name: _in_words(name, why) for name, why in moved.items()}
+        for name, words in reported.items():
             log.error("%s: %s", name, words)
         with self._lock:
-            self._told = dict(list({**self._told, **told}.items())[-MOST:])
+            self._reported = dict(list({**self._reported, **reported}.items())[-MOST:])
 
 
 def _in_words(name: str, why: str) -> str:

@@ -1,9 +1,9 @@
 /*
  * Tables that are sorted by a click on a column's head.
  *
- * Added by pyspider-zk in place of HubSpot's Sortable, which could not be had. It answers what
- * the dashboard asks of that: `Sortable.init()`, `Sortable.types` and `Sortable.getColumnType`,
- * which the page replaces. Licence: Apache 2.0, as pyspider's.
+ * Added by pyspider-zk in place of HubSpot's Sortable 0.6.0, which is in no package. It has the
+ * part of that library's interface that the dashboard uses: `Sortable.init()`, `Sortable.types`
+ * and `Sortable.getColumnType`, which the page replaces. Licence: Apache 2.0, as pyspider's.
  */
 (function () {
   "use strict";
@@ -26,7 +26,7 @@
     return given === null ? cell.textContent.trim() : given;
   }
 
-  // The first click sorts the type's way, each further one turns the order round.
+  // The first click sorts the type's way, each further one reverses the order.
   function nextDirection(head, type) {
     switch (head.getAttribute("data-sorted-direction")) {
       case "ascending":

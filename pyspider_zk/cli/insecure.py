@@ -1,4 +1,4 @@
-"""Option ``--insecure``, and where parts may listen that ask nobody who calls."""
+"""Option ``--insecure``, and the addresses that pyspider's own classes may listen on."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -7,39 +7,39 @@ from typing import Any
 import click
 
 from pyspider_zk.components.wiring import INSECURE_OPTION
-from pyspider_zk.listening import Door, check_listening
+from pyspider_zk.listening import Listener, check_listening
 from pyspider_zk.rpc import admission
 from pyspider_zk.webui import opening
 from pyspider_zk.workers import fetcher
 
 _XMLRPC = "Let XML-RPC listen on any address without a secret: everybody who reaches it may"
-_BROWSER = Door(
+_BROWSER = Listener(
     name="phantomjs",
     option="phantomjs --host",
-    opens="have it open whatever page this machine reaches, and run JavaScript there",
-    guard="nothing, for it knows no login",
+    opens="make it open any page that this machine reaches, and run JavaScript there",
+    guard="nothing, because it has no login",
 )
 INSECURE_HELP = {
-    "scheduler": f"{_XMLRPC} {admission.DOOR.opens}.",
-    "fetcher": f"{_XMLRPC} {fetcher.DOOR.opens}.",
+    "scheduler": f"{_XMLRPC} {admission.LISTENER.opens}.",
+    "fetcher": f"{_XMLRPC} {fetcher.LISTENER.opens}.",
     "webui": "Listen for others without a login: they can run Python here.",
     "phantomjs": f"Listen for others: they can {_BROWSER.opens}.",
     "all": "Let all that is started here listen on any address without a login or secret:"
     " web UI, XML-RPC and phantomjs.",
 }
-"""By command. For ``all`` it means what it means for each of its parts."""
+"""By command. For ``all`` it applies to each of its parts."""
 
 _OWN = "a class of the cluster, which can"
 _STOCK = {
-    "scheduler": replace(admission.DOOR, guard=f"scheduler-cls to {_OWN} have a secret"),
-    "fetcher": replace(fetcher.DOOR, guard=f"fetcher-cls to {_OWN} have a secret"),
-    "webui": replace(opening.DOOR, guard="--need-auth with --username and --password"),
+    "scheduler": replace(admission.LISTENER, guard=f"scheduler-cls to {_OWN} have a secret"),
+    "fetcher": replace(fetcher.LISTENER, guard=f"fetcher-cls to {_OWN} have a secret"),
+    "webui": replace(opening.LISTENER, guard="--need-auth with --username and --password"),
     "phantomjs": _BROWSER,
 }
 
 
 def insecure_option(command: str) -> click.Option:
-    """Return the option for a command, which notes for the whole process that it was given."""
+    """Return the option for a command; it applies to the whole process."""
 
     def note(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         if value:
@@ -55,13 +55,13 @@ def insecure_option(command: str) -> click.Option:
 
 
 def check_stock(command: str, given: Mapping[str, Any], insecure: bool) -> None:
-    """Allow a part of pyspider's own to listen where it is told to; it checks nothing itself.
+    """Check where one of pyspider's own classes may listen; they do not check it themselves.
 
     Args:
         given: the arguments of the command's function.
 
     Raises:
-        ConfigError: others would reach it, and nobody asks them who they are.
+        ConfigError: others could reach it without authentication.
     """
     host = given.get("xmlrpc_host" if "xmlrpc" in given else "host")
     if command not in _STOCK or not given.get("xmlrpc", True) or given.get("get_object"):

@@ -1,0 +1,54 @@
+"""Log lines that outside text cannot forge: a task id, say, that holds a line break."""
+
+import logging
+import re
+from itertools import chain
+
+LIMIT = 10_000
+"""Characters of a message; of a longer one the log has the beginning."""
+
+# Control characters, separators of lines, marks that change the direction of text, half characters.
+_UNSAFE = re.compile("[\0-\x08\x0a-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_INDENT = "    "
+_tracebacks = logging.Formatter()
+
+
+def keep_lines_apart() -> None:
+    """Make every existing handler write one line per message, and indent tracebacks.
+
+    Loggers of scripts, which pyspider makes later, keep their line breaks.
+    """
+    for handler in set(chain.from_iterable(logger.handlers for logger in _loggers())):
+        handler.addFilter(escape)
+
+
+def escape(record: logging.LogRecord) -> bool:
+    """Escape a record's message in place; a logging filter that drops nothing."""
+    record.msg, record.args = _shortened(_escaped(_message(record))), None
+    if record.exc_info:
+        record.exc_text = _indented(_tracebacks.formatException(record.exc_info))
+    return True
+
+
+def _loggers() -> list[logging.Logger]:
+    known = logging.root.manager.loggerDict.values()
+    return [logging.root, *(logger for logger in known if isinstance(logger, logging.Logger))]
+
+
+def _message(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except Exception as error:  # whatever formatting a value raises
+        return f"{record.msg!r} % {record.args!r}: {error!r}"
+
+
+def _escaped(text: str) -> str:
+    return _UNSAFE.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LIMIT else f"{text[:LIMIT]}... ({len(text)} characters)"
+
+
+def _indented(traceback: str) -> str:
+    return "\n".join(_INDENT + _escaped(line) for line in traceback.split("\n"))

@@ -1,0 +1,74 @@
+"""Arrivals of messages: whether the slot queues are to be read in this round."""
+
+import time
+from collections.abc import Callable
+
+from pyspider_zk.cluster.fence import Fence
+from pyspider_zk.errors import Unavailable
+from pyspider_zk.loop import Loop
+from pyspider_zk.queues.api import WakeUps
+
+LISTEN = 1.0
+"""Seconds that one look for wake-ups waits."""
+
+READ_INTERVAL = 0.5
+"""Seconds until the queues are read again, woken or not."""
+
+AWAY_PAUSE = 0.5
+"""Seconds until a message queue that is away is listened to again."""
+
+
+class Arrivals:
+    """Listens for messages of the slots that are held, in a thread of its own.
+
+    Reading all queues takes several calls, and ten rounds a second find nothing most of the time.
+
+    Threads: ``start``, ``stop`` and ``are_due`` belong to the scheduler loop.
+
+    Args:
+        wake: called when there is something to read; must not block.
+        clock: in seconds.
+    """
+
+    def __init__(
+        self,
+        wake_ups: WakeUps,
+        fence: Fence,
+        wake: Callable[[], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._wake_ups = wake_ups
+        self._fence = fence
+        self._wake = wake
+        self._clock = clock
+        self._loop = Loop("arrivals", self.listen)
+        self._is_woken = True
+        self._due = float("-inf")
+
+    def start(self) -> None:
+        """Begin to listen."""
+        self._loop.start()
+
+    def stop(self) -> None:
+        """Listen no more; does not wait for the look that is under way."""
+        self._loop.end()
+
+    def are_due(self) -> bool:
+        """Tell whether the queues are to be read now, and count them as read."""
+        now = self._clock()
+        if not self._is_woken and now < self._due:
+            return False
+        self._is_woken = False  # before reading, so that no later wake-up is lost
+        self._due = now + READ_INTERVAL
+        return True
+
+    def listen(self) -> float:
+        """Wait for messages of our slots; return how many seconds to pause then."""
+        try:
+            slots = self._wake_ups.wait(LISTEN)
+        except Unavailable:
+            return AWAY_PAUSE  # the scheduler loop says so
+        if slots & self._fence.held.keys():
+            self._is_woken = True
+            self._wake()
+        return 0

@@ -1,0 +1,290 @@
+"""pyspider's scheduler behind the fence: its decisions about single tasks, on what can be used."""
+
+import logging
+import math
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from pyspider.libs.counter import CounterManager
+from pyspider.scheduler.scheduler import Project, Scheduler
+from pyspider.scheduler.task_queue import InQueueTask
+
+from pyspider_zk.cluster.fence import Fence
+from pyspider_zk.databases.breaker import Breaker
+from pyspider_zk.databases.guarded import PATIENCE, Guarded
+from pyspider_zk.databases.tables import Tables, with_fresh_tables
+from pyspider_zk.errors import ClusterError
+from pyspider_zk.projects.rows import is_number
+from pyspider_zk.queues.tasks import usable_schedule
+from pyspider_zk.zookeeper.clock import boottime
+
+logger = logging.getLogger("scheduler")
+
+PARTS = ("schedule", "fetch", "process", "track")
+"""What of a task pyspider takes for mappings."""
+
+MOST_SAID = 3
+"""How many tasks that cannot be sent are logged in one round."""
+
+
+class FencedScheduler(Scheduler):
+    """Decides about tasks as pyspider does, and writes and sends only if the fence is open.
+
+    What it overrides is what pyspider calls itself, so a subclass may override ``on_task_failed``
+    and the like as with pyspider's. The rounds are not its own: see ``SlotScheduler``.
+
+    Threads: one thread owns it; ``lock`` is held while ``projects`` changes, and by others while
+    they read it. The constructor does no I/O.
+
+    Attributes:
+        lock: the project-set lock.
+        fence: what is held, and whether it may be acted on; give it its ``ownership`` to begin.
+        tables: which projects have tasks.
+        inherited: by project, the tasks that a former owner may have dispatched before it died.
+    """
+
+    UPDATE_PROJECT_INTERVAL = 10
+    """Seconds between two looks at the short columns of all projects, at least."""
+
+    projects: dict[str, Project]
+    _send_buffer: deque[dict[str, Any]]
+    _postpone_request: list[dict[str, Any]]
+
+    def __init__(self, *args: Any, slots: int, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._breakers = {kind: Breaker(kind) for kind in ("taskdb", "projectdb", "resultdb")}
+        self._guard_databases()
+        for manager in self._cnt.values():
+            manager.counters.clear()  # read from files that all schedulers of a machine share
+        self.lock = threading.RLock()
+        self.fence = Fence(slots)
+        self.tables = Tables(self.taskdb)
+        self.inherited: dict[str, set[str]] = {}
+        self._failed_select: ClusterError | None = None
+        self._bad_selects = 0
+
+    def _guard_databases(self) -> None:
+        for kind, breaker in self._breakers.items():
+            database = getattr(self, kind)
+            if database is not None:
+                setattr(self, kind, Guarded(database, breaker, self._lease_left))
+
+    def _lease_left(self) -> float:
+        """Return for how long a statement may wait: no write must land after the lease.
+
+        Without a lease there are no writes.
+        """
+        ownership = self.fence.ownership
+        left = PATIENCE if ownership is None else ownership.view.lease_until - boottime()
+        return math.floor(left * 20) / 20 if 0 < left < PATIENCE else PATIENCE
+
+    # -- what is in memory ------------------------------------------------------------------------
+
+    @property
+    def away(self) -> tuple[str, ...]:
+        """The names of databases that do not answer."""
+        return tuple(kind for kind, breaker in self._breakers.items() if breaker.is_open)
+
+    @property
+    def counters(self) -> Mapping[str, CounterManager]:
+        """What pyspider counts, by time window."""
+        counters: Mapping[str, CounterManager] = self._cnt
+        return counters
+
+    @property
+    def send_buffer(self) -> deque[dict[str, Any]]:
+        """What waits for room in the fetcher's queue, the next one at the right."""
+        return self._send_buffer
+
+    @property
+    def postponed(self) -> list[dict[str, Any]]:
+        """New tasks that pyspider put off until the same task is not in processing."""
+        return self._postpone_request
+
+    def unsend(self, is_meant: Callable[[str], bool]) -> None:
+        """Drop what is to be sent, or to be applied later, of the projects that are meant."""
+        for waiting in (self._send_buffer, self._postpone_request):
+            for task in [task for task in waiting if is_meant(task["project"])]:
+                waiting.remove(task)
+
+    def is_full(self, project: Project) -> bool:
+        """Tell whether pyspider would pass over new tasks of a project (``INQUEUE_LIMIT``)."""
+        return bool(0 < self.INQUEUE_LIMIT <= len(project.task_queue))
+
+    def is_under_way(self, task: Mapping[str, Any]) -> bool:
+        """Tell whether a task is with fetcher or processor; a pack of it may be at hand."""
+        project = self.projects.get(task["project"])
+        return project is not None and bool(project.task_queue.is_processing(task["taskid"]))
+
+    def find_task(self, project: str, taskid: str, fields: list[str]) -> dict[str, Any] | None:
+        """Return columns of a task's row, if there is one."""
+        if not self.tables.may_have(project):
+            return None
+        row: dict[str, Any] | None = with_fresh_tables(
+            self.taskdb, lambda: self.taskdb.get_task(project, taskid, fields)
+        )
+        return row
+
+    # -- tasks ------------------------------------------------------------------------------------
+
+    def insert_task(self, task: dict[str, Any]) -> Any:
+        """Insert a task into the task database, if the fence is open."""
+        self.fence.check(task["project"])
+        try:
+            return super().insert_task(task)
+        except Exception:
+            self.tables.look_again()  # there may be a table that we do not know of
+            raise
+
+    def update_task(self, task: dict[str, Any]) -> Any:
+        """Update a task in the task database, if the fence is open."""
+        self.fence.check(task["project"])
+        return super().update_task(task)
+
+    def on_request(self, task: dict[str, Any]) -> Any:
+        """Apply a request; that a project has no table yet is known without a look at all."""
+        project = self.projects[task["project"]]
+        if self.tables.may_have(project.name) or self.is_full(project):
+            return super().on_request(task)
+        return self.on_new_request(task)
+
+    def on_old_request(self, task: dict[str, Any], old_task: dict[str, Any]) -> Any:
+        """Apply a request for a task that has a row, of which only what can be used counts.
+
+        An ACTIVE row that is not in memory was written by an owner that did not live, or was
+        paused, to see its message through.
+        """
+        crawled = old_task.get("lastcrawltime")
+        old_task = {
+            **old_task,
+            "schedule": usable_schedule(old_task.get("schedule")),
+            "lastcrawltime": crawled if is_number(crawled) else 0,
+        }
+        tasks = self.projects[task["project"]].task_queue
+        if old_task["status"] == self.taskdb.ACTIVE and task["taskid"] not in tasks:
+            self.put_task({**task, "schedule": old_task["schedule"]})
+        return super().on_old_request(task, old_task)
+
+    def on_task_status(self, task: dict[str, Any]) -> Any:
+        """Apply a status pack, also one of a task that a former owner dispatched."""
+        tasks = self.projects[task["project"]].task_queue
+        taskid = task["taskid"]
+        inherited = self.inherited.get(task["project"], set())
+        if taskid in inherited and not tasks.is_processing(taskid):
+            tasks.delete(taskid)
+            tasks.processing.put(InQueueTask(taskid, 0, time.time() + tasks.processing_timeout))
+        selected = tasks.processing[taskid] if tasks.is_processing(taskid) else None
+        inherited.discard(taskid)
+        try:
+            return super().on_task_status(task)
+        except Exception:
+            if selected is not None:  # not done after all: the next try must find it processing
+                tasks.processing.put(InQueueTask(taskid, selected.priority, selected.exetime))
+            raise
+
+    # -- sending ----------------------------------------------------------------------------------
+
+    def send_task(self, task: dict[str, Any], force: bool = True) -> None:
+        """Dispatch a task to the fetcher; a closed fence is treated as a full queue.
+
+        A task of a slot that is not held was sent by hand, over XML-RPC, while the slot moved.
+        """
+        if self.fence.is_open(task["project"]) or not self.fence.holds(task["project"]):
+            super().send_task(task, force)
+        elif force:
+            self._send_buffer.appendleft(task)
+        else:
+            raise queue.Full
+
+    def send_by_hand(self, task: dict[str, Any]) -> None:
+        """Dispatch a task at once, whatever the fence says; if the queue is full, in a later round.
+
+        Threads: any.
+        """
+        try:
+            self.out_queue.put_nowait(task)
+        except queue.Full:
+            self._send_buffer.appendleft(task)
+
+    def call_script(self, project: str, callback: str, save: object) -> None:
+        """Send a task that calls a project's script without fetching a page, as pyspider does."""
+        self.on_select_task(
+            {
+                "taskid": callback,
+                "project": project,
+                "url": f"data:,{callback}",
+                "status": self.taskdb.SUCCESS,
+                "fetch": {"save": save},
+                "process": {"callback": callback},
+            }
+        )
+
+    def request_info(self, project: str) -> None:
+        """Request a script's tick and settings, which come back in a status pack."""
+        self.call_script(project, "_on_get_info", self.get_info_attributes)
+
+    def on_select_task(self, task: dict[str, Any]) -> Any:
+        """Send a task to the fetcher; a part that is no mapping, as NULL may be read, is empty."""
+        for part in PARTS:
+            if part in task and not isinstance(task[part], dict):
+                task[part] = {}
+        return super().on_select_task(task)
+
+    def select(self, only: Collection[str] | None = None) -> Mapping[str, int]:
+        """Send what waits and what is due; return how many tasks of each project were selected.
+
+        Args:
+            only: the projects to select from; None for all.
+
+        Raises:
+            ClusterError: a database is away; what was selected waits to be selected again.
+        """
+        self._failed_select = None
+        self._bad_selects = 0
+        with self._alone(only):
+            selected: Mapping[str, int] = super()._check_select()
+        if self._failed_select is not None:
+            raise self._failed_select
+        return selected
+
+    @contextmanager
+    def _alone(self, names: Collection[str] | None) -> Iterator[None]:
+        """Show pyspider these projects alone: it goes through all that it sees."""
+        if names is None:
+            yield
+            return
+        with self.lock:
+            every = self.projects
+            self.projects = {name: every[name] for name in names if name in every}
+            try:
+                yield
+            finally:
+                self.projects = every
+
+    def _load_put_task(self, project: str, taskid: str) -> None:
+        """Send a selected task, or put it back where it was selected from.
+
+        One that cannot be read or sent stays in processing, as pyspider leaves bad ones: it must
+        not fail every round. While a database is away all go back.
+        """
+        if self.fence.is_open(project) and self._failed_select is None:
+            try:
+                super()._load_put_task(project, taskid)
+            except ClusterError as error:
+                self._failed_select = error
+            except Exception:
+                self._bad_selects += 1
+                if self._bad_selects <= MOST_SAID:
+                    logger.exception("task %s:%s cannot be sent", project, taskid)
+                return
+            else:
+                return
+        tasks = self.projects[project].task_queue
+        selected = tasks.processing[taskid]
+        tasks.done(taskid)
+        tasks.put(taskid, selected.priority)

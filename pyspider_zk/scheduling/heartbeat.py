@@ -1,0 +1,41 @@
+"""Heartbeat of the scheduler loop, which carries the member's load."""
+
+import time
+from collections.abc import Callable
+
+from pyspider_zk.cluster.fence import Fence
+from pyspider_zk.cluster.records import Load
+from pyspider_zk.scheduling.meter import Meter
+
+ROWS_PER_BEAT = 1000
+"""How many rows are gone through between two beats."""
+
+
+class Heartbeat:
+    """Shows the coordinator that the loop runs; without it the lease is not renewed.
+
+    Threads: ``beat`` is called by the scheduler loop, ``load`` may be read from any.
+
+    Args:
+        measure: returns the load; called once in a second at most.
+
+    Attributes:
+        load: as last measured.
+        meter: counts what the loop gets done.
+    """
+
+    def __init__(self, fence: Fence, measure: Callable[[], Load]) -> None:
+        self._fence = fence
+        self._measure = measure
+        self.meter = Meter()
+        self._measured = float("-inf")
+        self.load = Load()
+
+    def beat(self) -> None:
+        """Show that the loop runs."""
+        if self._fence.ownership is not None:
+            self._fence.ownership.beat()
+        now = time.monotonic()
+        if now - self._measured > 1:
+            self._measured = now
+            self.load = self._measure()

@@ -1,0 +1,281 @@
+"""Applier of messages: new tasks and status packs of the slot queues change projects."""
+
+import logging
+from collections import deque
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from pyspider.scheduler.scheduler import Project
+
+from pyspider_zk.errors import BadMessage, ClusterError
+from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.queues.tasks import (
+    check_pack,
+    check_task,
+    own_task,
+    sort_out,
+    usable_info,
+    with_url,
+)
+from pyspider_zk.scheduling.entry import InFlightMessage
+from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
+from pyspider_zk.scheduling.heartbeat import Heartbeat
+from pyspider_zk.scheduling.intake import Intake
+from pyspider_zk.scheduling.project_set import ProjectSet
+
+logger = logging.getLogger("scheduler")
+
+FAILURES = 3
+"""How many tasks of a message may fail until the rest waits for its next try."""
+
+
+class ProjectWaits(Exception):
+    """A message's project cannot be loaded, so its messages wait; the argument is its name."""
+
+
+class MessageApplier:
+    """Applies what the intake has read, a round's share at a time.
+
+    Threads: the scheduler loop only.
+
+    Attributes:
+        touched: the projects that messages of the last round were for.
+    """
+
+    def __init__(
+        self,
+        scheduler: FencedScheduler,
+        projects: ProjectSet,
+        intake: Intake,
+        heartbeat: Heartbeat,
+    ) -> None:
+        self._scheduler = scheduler
+        self._fence = scheduler.fence
+        self._projects = projects
+        self._intake = intake
+        self._heartbeat = heartbeat
+        self.touched: set[str] = set()
+        self._tasks_left = 0
+        self._unknown: set[str] = set()
+
+    def apply(self, *, is_due: bool = True, is_extra: bool = False) -> None:
+        """Apply messages, in this order.
+
+        pyspider applies status packs, then what was put off, then new tasks. Here new tasks come
+        first, for a follow-up is stored before the task that found it counts as done; but those
+        for tasks under way are put off until after the packs, so that they meet what pyspider's
+        would meet. Nothing is selected in between.
+
+        Args:
+            is_due: whether there may be new ones, as far as the caller knows.
+            is_extra: this is a round for new messages alone; what is parked waits for the next.
+        """
+        limit = self._scheduler.LOOP_LIMIT
+        self._unknown.clear()
+        self.touched.clear()
+        self._intake.read(limit, is_due=is_due, is_extra=is_extra)
+        self._tasks_left = (limit + 1) // 2  # the other half is for what is new
+        if not is_extra:
+            self._intake.run_parked(
+                lambda project: project not in self._projects.quarantine,
+                {QueueKind.NEWTASK: self._apply_tasks, QueueKind.STATUS: self._apply_status},
+            )
+        self._tasks_left += limit // 2
+        self._intake.run(QueueKind.NEWTASK, self._apply_tasks)
+        self._intake.run(QueueKind.STATUS, self._apply_status)
+        self._apply_postponed()
+        self._intake.settle()
+
+    # -- status packs -----------------------------------------------------------------------------
+
+    def _apply_status(self, entry: InFlightMessage) -> bool:
+        entry.held, pack = {}, with_url(entry.delivery.body)
+        self._check(entry, pack)
+        check_pack(pack)
+        try:
+            waits = self._must_wait(entry, pack["project"])
+            project = None if waits else self._running_project(pack)
+        except ProjectWaits:
+            waits, project = True, None
+        if waits:
+            entry.held = {} if entry.parked else {pack["project"]: pack}
+            return entry.parked is None
+        if project is not None:
+            self._apply_pack(project, pack)
+        return True
+
+    def _apply_pack(self, project: Project, pack: dict[str, Any]) -> None:
+        self._fence.check(project.name)
+        if pack["taskid"] == "_on_get_info":
+            self._learn(project, (pack.get("track") or {}).get("save"))
+        else:
+            self._scheduler.on_task_status(own_task(pack))
+            self._heartbeat.meter.count()
+
+    def _learn(self, project: Project, sent: object) -> None:
+        """Take in the settings that a script sent; without what pyspider could not go on with."""
+        info, faults = usable_info(sent)
+        if faults:
+            logger.error("project %s: its script tells %s", project.name, ", ".join(faults))
+        project.on_get_info(info)
+        self._projects.news.add(self._fence.slot(project.name))
+        logger.info("%s on_get_info %r", project.name, info)
+
+    # -- new tasks --------------------------------------------------------------------------------
+
+    def apply_task(self, given: Mapping[str, Any]) -> bool:
+        """Apply one new task; return False if it must wait until the task is not in processing."""
+        check_task(given)
+        task = own_task(given)
+        project = self._running_project(task)
+        if project is None:
+            return True
+        self._fence.check(project.name)
+        forced = task.get("schedule", {}).get("force_update", False)
+        if not forced and task["taskid"] in project.task_queue:
+            logger.debug("ignore newtask %(project)s:%(taskid)s %(url)s", task)
+            return True
+        if forced and project.task_queue.is_processing(task["taskid"]):
+            return False
+        self._scheduler.inherited.get(project.name, set()).discard(task["taskid"])
+        self._scheduler.on_request(task)
+        return True
+
+    def _apply_tasks(self, entry: InFlightMessage) -> bool:
+        """Apply a message of one or many tasks; what must wait for something is set apart.
+
+        A message may hold a thousand tasks: what is more than a round's share is left over.
+
+        Raises:
+            BadMessage: some of it is no task; the rest is applied by then.
+        """
+        if entry.rest is None:
+            body = entry.delivery.body
+            tasks = body if isinstance(body, list) else [body]
+            entry.rest, entry.fault = sort_out(tasks, partial(self._check, entry))
+        if not self._hold_back(entry):
+            return False
+        failure = self._apply_share(entry)
+        if failure:
+            raise failure
+        if entry.fault and not entry.rest and not entry.must_wait:
+            raise BadMessage(entry.fault)
+        return not entry.rest
+
+    def _hold_back(self, entry: InFlightMessage) -> bool:
+        """Set the tasks apart whose projects must wait; return whether the others may go on."""
+        rest = entry.rest or []
+        waiting = {
+            project
+            for project in {task["project"] for task in rest}
+            if self._must_wait(entry, project)
+        }
+        if waiting and entry.parked is not None:
+            return False  # it waits in the parking lot already
+        for task in rest if waiting else ():
+            if task["project"] in waiting:
+                entry.held.setdefault(task["project"], []).append(task)
+        entry.rest = [task for task in rest if task["project"] not in waiting]
+        return True
+
+    def _apply_share(self, entry: InFlightMessage) -> Exception | None:
+        """Apply as many tasks of a message as the round has left; return the first failure.
+
+        One that fails holds up no other; a database that is away is not asked a thousand times.
+        What failed stays in the entry, behind what was not tried.
+        """
+        untried = deque(entry.rest or [])
+        failed: list[Any] = []
+        failure: Exception | None = None
+        try:
+            while untried and self._tasks_left > 0 and len(failed) < FAILURES:
+                self._tasks_left -= 1
+                try:
+                    if self._scheduler.is_under_way(untried[0]) or not self.apply_task(untried[0]):
+                        entry.put_off.append(untried[0])
+                except ClusterError:
+                    raise
+                except ProjectWaits as waits:
+                    if entry.parked is not None:
+                        break
+                    entry.held.setdefault(str(waits), []).append(untried[0])
+                except Exception as error:  # each database has errors of its own
+                    failure = failure or error
+                    failed.append(untried[0])
+                untried.popleft()
+        finally:
+            entry.rest = [*untried, *failed]
+        return failure
+
+    def _apply_postponed(self) -> None:
+        """Apply what was put off, by pyspider itself or until the packs were applied."""
+        postponed = self._scheduler.postponed
+        for task in list(postponed):
+            if task["project"] not in self._scheduler.projects or self._apply_put_off(task):
+                postponed.remove(task)
+        self._intake.run_put_off(self._apply_put_off)
+
+    def _apply_put_off(self, task: Mapping[str, Any]) -> bool:
+        try:
+            return task["project"] not in self._projects.quarantine and self.apply_task(task)
+        except ProjectWaits:
+            return False
+
+    # -- whose they are ---------------------------------------------------------------------------
+
+    def _check(self, entry: InFlightMessage, task: Any) -> None:
+        """Make sure that what was found in a slot's queue is a task, or pack, of that slot.
+
+        Raises:
+            BadMessage: naming what is wrong.
+        """
+        check_task(task)
+        slot, found = self._fence.slot(task["project"]), entry.delivery.slot
+        if slot != found:
+            raise BadMessage(
+                f"project {task['project']} is of slot {slot}, this is the queue of slot {found}:"
+                " was it filled by a cluster with another number of slots?"
+            )
+
+    def _must_wait(self, entry: InFlightMessage, project: str) -> bool:
+        """Tell whether a message waits for its project, or behind others that do."""
+        if project in self._projects.quarantine:
+            return True
+        return entry.parked is None and self._intake.is_behind(project)
+
+    def _running_project(self, task: Any) -> Project | None:
+        """Return the project of a message, None if it does not run.
+
+        Raises:
+            ProjectWaits: it is in quarantine, maybe since now.
+        """
+        self._heartbeat.beat()
+        projects = self._scheduler.projects
+        if task["project"] not in projects and not self._is_there(task["project"]):
+            return None
+        self.touched.add(task["project"])
+        return projects[task["project"]] if self._scheduler.task_verify(task) else None
+
+    def _is_there(self, project: str) -> bool:
+        """Look for a project's row, once in a round: a message may hold thousands of its tasks.
+
+        Its row was written before the messages that this round has read, or it has none.
+
+        Raises:
+            ProjectWaits: it is in quarantine, maybe since now.
+        """
+        if project in self._unknown:
+            return False
+        try:
+            if self._projects.look_at(project):
+                return True
+        except ClusterError:
+            raise
+        except Exception as error:
+            if project not in self._projects.quarantine:
+                self._projects.put_aside(project, error)
+            raise ProjectWaits(project) from error
+        logger.error("unknown project: %s", project)
+        self._unknown.add(project)
+        return False

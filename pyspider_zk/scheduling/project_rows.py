@@ -1,0 +1,78 @@
+"""Rows of the project database: which of them changed since the last look."""
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pyspider_zk.errors import DatabaseAway
+from pyspider_zk.projects.index import FIELDS, Changes, ProjectIndex
+from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
+from pyspider_zk.scheduling.heartbeat import ROWS_PER_BEAT
+
+logger = logging.getLogger("scheduler")
+
+LOOKING = 0.02
+"""Share of the loop's time that looks at all projects may take: many are looked at less often."""
+
+NO_CHANGES = Changes(set(), set())
+
+
+class ProjectRows:
+    """Looks at the short columns of all projects from time to time, or soon.
+
+    Threads: the scheduler loop; ``look_soon`` may be called from any. The constructor does no I/O.
+
+    Args:
+        beat: shows that the loop runs.
+
+    Attributes:
+        index: what the last look found.
+    """
+
+    def __init__(self, scheduler: FencedScheduler, slots: int, beat: Callable[[], None]) -> None:
+        self.index = ProjectIndex(slots)
+        self._scheduler = scheduler
+        self._beat = beat
+        self._is_soon = False
+        self._due = float("-inf")  # by the clock that nobody sets
+
+    def look_soon(self) -> None:
+        """Look again in the next round."""
+        self._is_soon = True
+
+    def changes(self) -> Changes:
+        """Return what changed since the last look; nothing if it is not time for another one.
+
+        Raises:
+            DatabaseAway: the project database is away; the next call looks again.
+        """
+        if time.monotonic() < self._due and not self._is_soon:
+            return NO_CHANGES
+        self._is_soon = False  # before reading, so that no later call is lost
+        began = time.monotonic()
+        try:
+            changes = self.index.refresh(self._rows())
+        except DatabaseAway:
+            self._is_soon = True
+            raise
+        except Exception:  # each database has errors of its own
+            logger.exception("the projects could not be read; they will be looked at again")
+            self._due = began + self._scheduler.UPDATE_PROJECT_INTERVAL
+            return NO_CHANGES
+        now = time.monotonic()
+        self._due = now + max(self._scheduler.UPDATE_PROJECT_INTERVAL, (now - began) / LOOKING)
+        return changes
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        """Yield the short columns of all projects, with signs of life in between.
+
+        Of an sqlite file that was put in place of the former one nothing would be seen for ever.
+        """
+        projectdb = self._scheduler.projectdb
+        if hasattr(projectdb, "reconnect"):
+            projectdb.reconnect()
+        for count, row in enumerate(projectdb.get_all(fields=FIELDS)):
+            if count % ROWS_PER_BEAT == 0:
+                self._beat()
+            yield row

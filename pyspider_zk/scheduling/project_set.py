@@ -1,0 +1,297 @@
+"""Project set: the projects of the slots that are held, as they come into memory and go."""
+
+import logging
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from pyspider.scheduler.scheduler import Project
+from pyspider.scheduler.task_queue import TaskQueue
+
+from pyspider_zk.errors import ClusterError, DatabaseAway
+from pyspider_zk.projects.rows import row_faults
+from pyspider_zk.scheduling.active_tasks import ActiveTasks
+from pyspider_zk.scheduling.counters import drop_counters, dump_windows, load_windows
+from pyspider_zk.scheduling.cron import Cron
+from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
+from pyspider_zk.scheduling.handoff import (
+    Part,
+    kept,
+    last_tick,
+    project_part,
+    restore_script_info,
+    restore_state,
+)
+from pyspider_zk.scheduling.project_rows import ProjectRows
+from pyspider_zk.scheduling.quarantine import AtFault, Quarantine
+from pyspider_zk.scheduling.retry_queue import RetryQueue
+
+logger = logging.getLogger("scheduler")
+
+
+class ProjectSet:
+    """Keeps the projects in memory in step with their rows and with the slots that are held.
+
+    Threads: the scheduler loop only.
+
+    Args:
+        scheduler: has the projects in memory, and their tasks to be sent.
+        rows: which rows changed.
+        tasks: fills the queues of projects.
+        cron: goes on counting ticks where the former owner stopped.
+        beat: shows that the loop runs.
+
+    Attributes:
+        quarantine: projects of held slots that are at fault, and therefore not in memory.
+        news: slots of which a successor must know something that is not saved yet.
+    """
+
+    def __init__(
+        self,
+        scheduler: FencedScheduler,
+        rows: ProjectRows,
+        tasks: ActiveTasks,
+        cron: Cron,
+        beat: Callable[[], None],
+    ) -> None:
+        self.quarantine = Quarantine()
+        self.news: set[int] = set()
+        self._scheduler = scheduler
+        self._fence = scheduler.fence
+        self._rows = rows
+        self._tasks = tasks
+        self._cron = cron
+        self._beat = beat
+        self._parts: dict[str, Part] = {}
+        self._looks = RetryQueue(self._look)
+        self._nameless: set[str] = set()
+
+    # -- slots ------------------------------------------------------------------------------------
+
+    def load_slot(self, slot: int, parts: Mapping[str, Part]) -> None:
+        """Bring a slot's projects into memory, with what their former owner left.
+
+        That may know projects that came after the last look here; those that only a dead owner
+        had heard of are found by another look, in the next round.
+        """
+        self._scheduler.tables.look_again()
+        self._rows.look_soon()
+        for name in sorted({*self._rows.index.names(slot), *parts}):
+            self._parts[name] = parts.get(name, {})
+            self._looks.put(name, float("-inf"))
+        with suppress(DatabaseAway):
+            self._looks.work(time.monotonic())
+
+    def forget_slots(self, slots: Collection[int]) -> None:
+        """Drop the projects of slots from memory, with what was selected and not sent yet."""
+        self._scheduler.unsend(lambda project: self._fence.slot(project) in slots)
+        for name in {
+            *self._scheduler.projects,
+            *self._parts,
+            *self._looks.names(),
+            *self.quarantine.names(),
+        }:
+            if self._fence.slot(name) in slots:
+                self._forget(name)
+
+    def parts(self, slots: Collection[int], *, whole: bool) -> dict[str, Part]:
+        """Return what no database holds of the projects of slots.
+
+        What was left of a project that could not be loaded yet is passed on as it came.
+
+        Args:
+            whole: for the next owner in a planned move; else for whoever comes after a death.
+        """
+        found = {name: part for name, part in self._parts.items() if part}
+        unsent = _by_project(reversed(self._scheduler.send_buffer))
+        postponed = _by_project(self._scheduler.postponed)
+        for name, project in list(self._scheduler.projects.items()):
+            if self._fence.slot(name) in slots:
+                with self.isolating(name):
+                    found[name] = self._part(
+                        project, unsent.get(name, ()), postponed.get(name, ()), whole
+                    )
+        return {name: part for name, part in found.items() if self._fence.slot(name) in slots}
+
+    def _part(
+        self,
+        project: Project,
+        unsent: Iterable[dict[str, Any]],
+        postponed: Iterable[dict[str, Any]],
+        whole: bool,
+    ) -> Part:
+        return {
+            **project_part(project, unsent, postponed, whole=whole),
+            "counters": dump_windows(self._scheduler.counters, project.name),
+            "tick": self._cron.last(project.name),
+        }
+
+    # -- rows -------------------------------------------------------------------------------------
+
+    def follow_rows(self) -> None:
+        """Follow what changed in the project database.
+
+        While it is away, what is known of it serves.
+        """
+        now = time.monotonic()
+        with suppress(DatabaseAway):  # its breaker says so
+            self._follow_changes()
+            for name in self.quarantine.due():
+                if self._fence.holds(name) and name in self._rows.index:
+                    self._looks.put(name, float("-inf"))
+            self._looks.work(now)
+
+    def _follow_changes(self) -> None:
+        changes = self._rows.changes()
+        for name in changes.gone & {*self._scheduler.projects, *self.quarantine.names()}:
+            logger.warning("project %s is gone from the database", name)
+            self._forget(name)
+        for name in filter(self._fence.holds, changes.changed):
+            self.quarantine.renew(name)
+            self._looks.put(name, float("-inf"))
+        self._report_nameless()
+
+    def _report_nameless(self) -> None:
+        """Report rows without a usable name, which have no slot: the owner of the first does."""
+        nameless = set(self._rows.index.nameless) if 0 in self._fence.held else set()
+        for row in self._nameless - nameless:
+            self.quarantine.drop(row)
+        for row in nameless - self._nameless:
+            self.quarantine.put(row, "its name is none: correct the row or delete it")
+        self._nameless = nameless
+
+    def _look(self, name: str) -> None:
+        self._beat()
+        with self.isolating(name):
+            if self.look_at(name):
+                self.quarantine.pardon(name)
+            else:
+                self._parts.pop(name, None)
+                self.quarantine.drop(name)
+
+    def look_at(self, name: str) -> bool:
+        """Read a project's row and bring memory in step; return whether there is such a row.
+
+        Raises:
+            AtFault: its row cannot be used.
+        """
+        info = self._scheduler.projectdb.get(name)
+        if info:
+            faults = row_faults(info)
+            if faults:
+                self.put_aside(name, AtFault(", ".join(faults)))
+                raise AtFault(", ".join(faults))
+            self._update(info)
+        return bool(info)
+
+    def refresh(self, name: str) -> None:
+        """Bring memory in step with a project's row; what is off sends nothing more."""
+        if not self.look_at(name):
+            self.forget(name)
+        elif not self._scheduler.projects[name].active:
+            self._scheduler.unsend(name.__eq__)
+
+    # -- one project ------------------------------------------------------------------------------
+
+    def _update(self, info: dict[str, Any]) -> None:
+        """Create or update one project of a slot that is held."""
+        name = info["name"]
+        project = self._scheduler.projects.get(name)
+        if project is not None:
+            project.update(info)
+            self._follow_status(project)
+        else:
+            project = self._revive(info)
+            with self._scheduler.lock:
+                self._scheduler.projects[name] = project
+            try:
+                self._follow_status(project)
+            except Exception:  # half of it would take the other half's messages for strangers
+                self._unload(name)
+                raise
+        part = self._parts.pop(name, {})
+        if part.get("clean"):
+            self._scheduler.send_buffer.extend(reversed(part["unsent"]))
+            self._scheduler.postponed.extend(part["postponed"])
+
+    def _revive(self, info: dict[str, Any]) -> Project:
+        """Make a project from its row and what the former owner left of it."""
+        project = Project(self._scheduler, info)
+        part = self._parts.get(project.name, {})
+        restore_script_info(project, part)
+        load_windows(self._scheduler.counters, project.name, part.get("counters", {}))
+        self._cron.start(project.name, last_tick(part) or int(time.time()))
+        if part.get("clean"):
+            restore_state(project, part)
+        return project
+
+    def _follow_status(self, project: Project) -> None:
+        """Request the settings of a new script, and hold the tasks of what is active."""
+        if project._send_on_get_info:
+            project._send_on_get_info = False
+            self._scheduler.request_info(project.name)
+        if project.active and not project.task_loaded:
+            self._tasks.load(project, self._parts.get(project.name, {}))
+            project.task_loaded = True
+        elif not project.active:
+            if project.task_loaded:
+                project.task_queue = TaskQueue()
+                project.task_loaded = False
+            self._tasks.count(project.name)
+
+    @contextmanager
+    def isolating(self, name: str) -> Iterator[None]:
+        """Put a project aside if what is done to it in the block fails.
+
+        Raises:
+            ClusterError: from the block; that is no fault of the project.
+        """
+        try:
+            yield
+        except ClusterError:
+            raise
+        except Exception as error:
+            if not isinstance(error, AtFault):
+                logger.debug("project %s is at fault", name, exc_info=True)
+            self.put_aside(name, error)
+
+    def put_aside(self, name: str, error: Exception) -> None:
+        """Put a project into quarantine, out of memory; what no database holds is kept for it."""
+        self.quarantine.put(name, error)
+        project = self._scheduler.projects.get(name)
+        if project is None:
+            return
+        unsent = _by_project(reversed(self._scheduler.send_buffer)).get(name, ())
+        postponed = _by_project(self._scheduler.postponed).get(name, ())
+        try:
+            self._parts[name] = kept(name, self._part(project, unsent, postponed, whole=True))
+        except Exception:  # whatever it is that is broken in it
+            logger.exception("project %s: what was known of it is given up", name)
+        self._scheduler.unsend(name.__eq__)
+        self._unload(name)
+
+    def forget(self, name: str) -> None:
+        """Drop a project from memory, with what was selected and not sent yet."""
+        self._scheduler.unsend(name.__eq__)
+        self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        self._unload(name)
+        self._parts.pop(name, None)
+        self._looks.drop(name)
+        self.quarantine.drop(name)
+
+    def _unload(self, name: str) -> None:
+        with self._scheduler.lock:
+            self._scheduler.projects.pop(name, None)
+            drop_counters(self._scheduler.counters, name)
+        self._tasks.forget(name)
+        self._cron.drop(name)
+
+
+def _by_project(tasks: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for task in tasks:
+        found.setdefault(task["project"], []).append(task)
+    return found

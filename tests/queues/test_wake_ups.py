@@ -1,0 +1,92 @@
+"""Who waits for messages is woken by the first one of a queue that was empty."""
+
+import threading
+
+import pytest
+import umsgpack  # type: ignore[import-untyped]
+
+from pyspider_zk.queues.api import Message, Queues
+from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.queues.redis_link import SLOT_WAKE_UPS
+from pyspider_zk.queues.redis_wake_ups import LATEST
+from tests.queues.conftest import Backend, RedisBackend
+from tests.support.stand_ins import DEADLINE
+
+NOW = 0.001
+TASK = {"taskid": "t", "project": "p", "url": "http://site.example/"}
+
+
+def publish(queues: Queues, slot: int, kind: QueueKind = QueueKind.NEWTASK) -> None:
+    queues.slot_queues.publish([Message(kind, slot, TASK)])
+
+
+def empty(queues: Queues, slot: int, kind: QueueKind = QueueKind.NEWTASK) -> None:
+    queues.slot_queues.take([slot])
+    queues.slot_queues.acknowledge(queues.slot_queues.read(kind, 100))
+
+
+def test_the_first_message_of_an_empty_queue_wakes_whoever_waits(backend: Backend) -> None:
+    waiting, publishing = backend.process(), backend.process()
+    waiting.wake_ups.wait(NOW)
+    found: list[set[int]] = []
+
+    thread = threading.Thread(target=lambda: found.append(waiting.wake_ups.wait(DEADLINE)))
+    thread.start()
+    publish(publishing, 3)
+    thread.join(DEADLINE)
+
+    assert found == [{3}]
+
+
+@pytest.mark.parametrize("kind", QueueKind)
+def test_a_queue_wakes_again_when_it_was_emptied(backend: Backend, kind: QueueKind) -> None:
+    queues = backend.process()
+    publish(queues, 3, kind)
+    assert queues.wake_ups.wait(NOW) == {3}
+
+    publish(queues, 3, kind)
+    assert queues.wake_ups.wait(NOW) == set(), "its owner reads until it finds nothing"
+
+    empty(queues, 3, kind)
+    publish(queues, 3, kind)
+    assert queues.wake_ups.wait(NOW) == {3}
+
+
+def test_what_came_while_nobody_waited_is_known_to_each_process(backend: Backend) -> None:
+    first, second = backend.process(), backend.process()
+    queues = backend.process()
+    queues.slot_queues.publish([Message(QueueKind.NEWTASK, slot, TASK) for slot in (1, 2)])
+    publish(queues, 5)
+
+    assert first.wake_ups.wait(NOW) == second.wake_ups.wait(NOW) == {1, 2, 5}
+    assert first.wake_ups.wait(NOW) == set()
+
+
+def test_what_comes_through_the_inbox_wakes_as_well(backend: Backend) -> None:
+    queues = backend.process()
+    backend.put_inbox(QueueKind.NEWTASK, umsgpack.packb(TASK))
+    assert queues.inbox.forward(10) == 1
+
+    assert len(queues.wake_ups.wait(NOW)) == 1
+
+
+@pytest.mark.redis
+def test_wake_ups_that_nobody_reads_do_not_pile_up(redis_backend: RedisBackend) -> None:
+    queues = redis_backend.process()
+    for _ in range(5 * LATEST):
+        publish(queues, 3)
+        empty(queues, 3)
+
+    assert redis_backend.client.xlen(SLOT_WAKE_UPS) <= 2 * LATEST
+
+
+@pytest.mark.redis
+def test_a_foreign_key_in_their_place_keeps_nobody_from_publishing(
+    redis_backend: RedisBackend,
+) -> None:
+    queues = redis_backend.process()
+    redis_backend.client.set(SLOT_WAKE_UPS, "x")
+
+    publish(queues, 3)
+
+    assert queues.wake_ups.wait(NOW) == {3}

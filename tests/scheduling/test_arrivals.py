@@ -1,0 +1,151 @@
+"""A scheduler hears of messages for its slots at once, and reads its queues only when need be."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pyspider_zk.cluster.fence import Fence
+from pyspider_zk.config import Settings
+from pyspider_zk.errors import Unavailable
+from pyspider_zk.projects.slots import slot_of
+from pyspider_zk.queues.api import Message
+from pyspider_zk.queues.memory import MemoryBroker
+from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.scheduling.arrivals import READ_INTERVAL, Arrivals
+from pyspider_zk.scheduling.member import ClusterScheduler
+from pyspider_zk.testing import SoleOwner
+from tests.support.clock import Clock
+from tests.support.stand_ins import running
+from tests.support.world import SLOTS, World
+
+MakeTask = Callable[..., dict[str, Any]]
+TASK = {"taskid": "t", "project": "p", "url": "http://site.example/"}
+
+
+@pytest.fixture
+def broker() -> MemoryBroker:
+    return MemoryBroker()
+
+
+def arrivals_of(broker: MemoryBroker, clock: Clock, woken: list[str]) -> Arrivals:
+    fence = Fence(SLOTS)
+    fence.held = {3: 1}
+    wake_ups = broker.queues(SLOTS).wake_ups
+    return Arrivals(wake_ups, fence, lambda: woken.append("woken"), clock)
+
+
+def publish(broker: MemoryBroker, slot: int) -> None:
+    broker.queues(SLOTS).slot_queues.publish([Message(QueueKind.NEWTASK, slot, TASK)])
+
+
+def test_messages_of_held_slots_wake_the_loop(broker: MemoryBroker) -> None:
+    woken: list[str] = []
+    arrivals = arrivals_of(broker, Clock(), woken)
+    assert arrivals.are_due(), "nobody knows what was there before"
+    assert not arrivals.are_due()
+
+    publish(broker, 3)
+    arrivals.listen()
+
+    assert woken == ["woken"]
+    assert arrivals.are_due()
+    assert not arrivals.are_due()
+
+
+def test_messages_of_others_wake_nobody(broker: MemoryBroker) -> None:
+    woken: list[str] = []
+    arrivals = arrivals_of(broker, Clock(), woken)
+    arrivals.are_due()
+
+    publish(broker, 4)
+    arrivals.listen()
+
+    assert woken == []
+    assert not arrivals.are_due()
+
+
+def test_queues_are_read_from_time_to_time_though_nothing_was_heard(broker: MemoryBroker) -> None:
+    clock = Clock()
+    arrivals = arrivals_of(broker, clock, [])
+    arrivals.are_due()
+
+    clock.now += READ_INTERVAL
+    assert arrivals.are_due()
+    assert not arrivals.are_due()
+
+
+def test_a_message_queue_that_is_away_is_listened_to_after_a_pause() -> None:
+    class Away:
+        def wait(self, _seconds: float) -> set[int]:
+            raise Unavailable("it is away")
+
+    assert Arrivals(Away(), Fence(SLOTS), lambda: None).listen() > 0
+
+
+class Slow(ClusterScheduler):
+    """A member whose whole rounds never come again."""
+
+    LOOP_INTERVAL = 3600
+
+
+def test_a_new_task_is_sent_between_two_rounds(
+    world: World, task: MakeTask, eventually: Callable[..., None]
+) -> None:
+    world.project("p")
+    world.script_is_known("p")
+    made = Slow(
+        **{f"{kind}db": world.database(kind) for kind in ("task", "project", "result")},
+        newtask_queue=None,
+        status_queue=None,
+        out_queue=world.fetcher,
+        data_path=str(world.folder),
+        settings=replace(Settings(), slots=SLOTS),
+        queues=world.broker.queues(SLOTS),
+        coordinate=lambda *_: SoleOwner(SLOTS),
+    )
+    threading.Thread(target=made.xmlrpc_run, kwargs={"port": 0}, daemon=True).start()
+    with running(made.run):
+        eventually(lambda: made.projects and not made.projects["p"].waiting_get_info)
+        world.dispatched()
+        world.new(task("p"))
+        eventually(lambda: not world.fetcher.empty())
+        assert [each["taskid"] for each in world.dispatched()] == ["t"]
+
+        world.new(task("p", "next"))
+        eventually(lambda: not world.fetcher.empty())
+        made.quit()
+
+
+def test_a_round_for_new_messages_alone_does_not_count_for_those_that_pause(
+    world: World, task: MakeTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.project("p")
+    world.script_is_known("p")
+    scheduler = world.scheduler()
+    scheduler.run_once()
+    insert = scheduler.fenced.insert_task
+    failed: list[str] = []
+
+    def fail_once(new: dict[str, Any]) -> Any:
+        if not failed:
+            failed.append(new["taskid"])
+            raise ValueError("not now")
+        return insert(new)
+
+    monkeypatch.setattr(scheduler.fenced, "insert_task", fail_once)
+    world.new(task("p", "fails"))
+    scheduler.take_arrivals()
+    assert failed == ["fails"]
+
+    for number in range(50):
+        world.new(task("p", str(number)))
+        scheduler.take_arrivals()
+    assert "fails" not in world.statuses("p")
+    assert len(world.statuses("p")) == 50
+    for _ in range(50):
+        scheduler.run_once()
+    assert "fails" in world.statuses("p")
+    assert slot_of("p", SLOTS) in scheduler.fence.held
