@@ -1,4 +1,4 @@
-"""Completion of a crawl, told from a pause and from a stall. Pure: the time is an argument."""
+"""Completion of a crawl, as opposed to a pause or a stall. Pure: the time is an argument."""
 
 from collections.abc import Hashable
 
@@ -34,7 +34,7 @@ class Completion:
             self._quiet = now
 
     def ended(self, now: float) -> bool:
-        """Return whether nothing was ahead for long enough, without any change."""
+        """Return whether no work was left for long enough, without any change."""
         return self._quiet is not None and now - self.last_change >= QUIET
 
     def stalled(self, now: float) -> bool:

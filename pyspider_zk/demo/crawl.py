@@ -1,4 +1,4 @@
-"""A crawl seen from outside: what is in pyspider's databases and queues."""
+"""A crawl, observed through pyspider's databases and queues."""
 
 import time
 from collections.abc import Iterable
@@ -61,7 +61,7 @@ class Crawl:
         self._queues.close()
 
     def create(self, script: str) -> None:
-        """Make the projects, running and with the same script."""
+        """Create the projects, running and with the same script."""
         for name in self._projects:
             self._projectdb.insert(
                 name,

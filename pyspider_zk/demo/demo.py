@@ -129,7 +129,7 @@ def _scene(target: DemoTarget, data: Path, console: Console, asked: Interrupts) 
 
 
 def _play(scene: _Scene) -> float:
-    """Go through all steps; return the seconds that the crawl took."""
+    """Run all steps; return the seconds that the crawl took."""
     _until(scene, lambda: _all_joined(scene), JOIN_PATIENCE, "all schedulers have joined")
     began = time.monotonic()
     _start_projects(scene)

@@ -1,7 +1,7 @@
 """Parts of the site that the demo crawls: one pyspider project each. Pure but for the script.
 
-Nothing is told to a project but where the site begins, where the crawl starts and which part is
-whose: the parts are the folders that the start page links to.
+A project only gets the site's root, the start of the crawl and its own part. The parts are the
+folders that the start page links to.
 """
 
 import re

@@ -15,7 +15,7 @@ Gauge = Callable[[int, str], None]
 
 @contextmanager
 def gauge(console: Console, total: int | None) -> Iterator[Gauge]:
-    """Return the function that shows how far we are.
+    """Return the function that shows the progress.
 
     Args:
         console: where.

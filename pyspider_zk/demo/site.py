@@ -1,4 +1,4 @@
-"""A folder as a web site on a loopback port that counts what is requested."""
+"""A web site on a loopback port that serves a folder and counts requests."""
 
 from collections import Counter
 from collections.abc import Callable
