@@ -22,7 +22,7 @@ HOPELESS = frozenset({ConfigError.exit_code, Mismatch.exit_code})
 
 
 class CrashLoop(ClusterError):
-    """A child ended with an error that a restart cannot mend."""
+    """A child ended with an error that a restart cannot fix."""
 
 
 @dataclass
@@ -76,7 +76,7 @@ class Supervisor:
         """Supervise every child: start, restart or kill what is due; does not block.
 
         Raises:
-            CrashLoop: a child ended with an error that a restart cannot mend.
+            CrashLoop: a child ended with an error that a restart cannot fix.
         """
         for name, post in list(self._posts.items()):
             if post.child.running:
