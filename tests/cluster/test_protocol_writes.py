@@ -531,7 +531,7 @@ MUTATIONS = [
     ),
     (
         an_open_release_is_told_with_each_renewal,
-        (membership, "renew_steps", "*told,", ""),
+        (membership, "renew_steps", "*releases,", ""),
     ),
     (
         who_stands_twice_leads_from_the_place_in_front,
