@@ -6,6 +6,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import asdict, replace
 
 import pytest
@@ -161,6 +162,31 @@ def test_waiting_ends_as_soon_as_the_last_has_joined(settings: Settings):
         waiter.start()
         with WorkerController(settings, "crawl"):
             assert found.get(timeout=LONG) == 2
+        waiter.join()
+
+
+@pytest.mark.zk
+@pytest.mark.parametrize("waits", ["wait_joined", "wait_running"])
+def test_one_that_joins_later_is_seen(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, waits: str
+):
+    with WorkerController(settings, "crawl") as me, ExitStack() as later:
+        looked, children = threading.Event(), Connection.children
+
+        def look(*args, **options):
+            found = children(*args, **options)
+            looked.set()
+            return found
+
+        monkeypatch.setattr(Connection, "children", look)
+        found: queue.SimpleQueue[int] = queue.SimpleQueue()
+        waiter = threading.Thread(target=lambda: found.put(len(getattr(me, waits)(2, LONG))))
+        waiter.start()
+        assert looked.wait(LONG)
+
+        later.enter_context(WorkerController(settings, "crawl"))
+
+        assert found.get(timeout=LONG / 2) == 2
         waiter.join()
 
 
