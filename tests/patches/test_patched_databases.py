@@ -316,6 +316,19 @@ def test_one_who_stops_reading_results_leaves_nothing_behind(resultdb: Any) -> N
     assert resultdb.count("p1") == 0
 
 
+def test_one_who_reads_results_makes_nobody_wait_for_ever(server_backend: Databases) -> None:
+    reading, dropping = server_backend.connect("result"), server_backend.connect("result")
+    for number in range(3):
+        reading.save("p1", f"t{number}", "u", number)
+    rows = reading.select("p1")
+    next(rows)
+    with pytest.raises(Exception, match=r"(?i)lock.*timeout"):
+        dropping.drop("p1")
+    rows.close()
+    dropping.drop("p1")
+    assert dropping.count("p1") == 0
+
+
 # --- threads, processes and lost connections -----------------------------------------------------
 
 
