@@ -13,7 +13,7 @@ PARALLEL = -n $(WORKERS) --dist loadfile
 # Workers; most tests wait for a service, so there may be more than cores.
 WORKERS ?= 4
 
-.PHONY: help attack demo up test lint check audit lock chaos poison outages fuzz soak docs pictures clean
+.PHONY: help attack bench demo up test lint check audit lock chaos poison outages fuzz soak docs pictures clean
 
 help:
 	@echo "make demo   crawl Python's documentation with three schedulers, kill one, miss nothing"
@@ -30,6 +30,8 @@ help:
 	@echo "make fuzz     mutated input into five surfaces of a running cluster (SECONDS=60 SEED=1"
 	@echo "              WHAT=xmlrpc,http,webdav,queues,records)"
 	@echo "make soak     the searches that take minutes"
+	@echo "make bench    what a scheduler does and costs, beside pyspider's and Scrapy's: an hour"
+	@echo "              (QUICK=1: some minutes; ONLY=full_cycle; figures in build/bench.json)"
 	@echo "make docs   draw the pictures that come from the code"
 	@echo "make pictures  take the documentation's pictures of the operations page"
 	@echo "make clean  remove the virtual environment and what the tools leave behind"
@@ -81,6 +83,10 @@ fuzz: prepare-test $(STAMP)
 
 soak: prepare-test $(STAMP)
 	$(BIN)/python -m pytest -m soak $(PARALLEL)
+
+bench: prepare-test $(STAMP)
+	$(BIN)/python -m tests.bench $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY)) \
+	    $(if $(OUTPUT),--output $(OUTPUT))
 
 # Look at them afterwards.
 pictures: prepare-test prepare-browser $(STAMP)
