@@ -14,7 +14,7 @@ PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # take long first, which stays so without reordering.
 WORKERS ?= 4
 
-.PHONY: help attack demo up test lint check audit lock chaos poison outages fuzz soak docs pictures clean
+.PHONY: help attack bench demo up test lint check audit lock chaos poison outages fuzz soak docs pictures clean
 
 help:
 	@echo "make demo   crawl Python's documentation with three schedulers, kill one, lose no page"
@@ -31,6 +31,8 @@ help:
 	@echo "make fuzz     mutated input to five interfaces of a running cluster (SECONDS=60 SEED=1"
 	@echo "              WHAT=xmlrpc,http,webdav,queues,records)"
 	@echo "make soak     the searches that take minutes"
+	@echo "make bench    what a scheduler achieves and costs, beside pyspider's and Scrapy's: an hour"
+	@echo "              (QUICK=1: some minutes; ONLY=full_cycle; figures in build/bench.json)"
 	@echo "make docs   draw the diagrams that are generated from the code"
 	@echo "make pictures  take the documentation's screenshots of the operations page"
 	@echo "make clean  remove the virtual environment and what the tools leave behind"
@@ -82,6 +84,10 @@ fuzz: prepare-test $(STAMP)
 
 soak: prepare-test $(STAMP)
 	$(BIN)/python -m pytest -m soak $(PARALLEL)
+
+bench: prepare-test $(STAMP)
+	$(BIN)/python -m tests.bench $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY)) \
+	    $(if $(OUTPUT),--output $(OUTPUT))
 
 # Look at them afterwards.
 pictures: prepare-test prepare-browser $(STAMP)
