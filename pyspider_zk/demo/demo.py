@@ -59,7 +59,7 @@ class _Scene:
     router: Router
     crawl: Crawl
     show: Gauge
-    asked: Interrupts
+    signals: Interrupts
     kill: _Kill | None = None
     takeover: float | None = None
 
@@ -79,8 +79,8 @@ def demo(folder: Path | None, start_url: str | None, console: Console) -> DemoOu
     """
     data = Path(tempfile.mkdtemp(prefix="pyspider-zk-demo-"))
     try:
-        with interrupts() as asked, _target(folder, start_url, console) as target:
-            outcome = _run(target, data, console, asked)
+        with interrupts() as signals, _target(folder, start_url, console) as target:
+            outcome = _run(target, data, console, signals)
         if outcome.complete:
             shutil.rmtree(data)
         return outcome
@@ -99,8 +99,8 @@ def _target(
     return ours(chosen)
 
 
-def _run(target: DemoTarget, data: Path, console: Console, asked: Interrupts) -> DemoOutcome:
-    with _scene(target, data, console, asked) as scene:
+def _run(target: DemoTarget, data: Path, console: Console, signals: Interrupts) -> DemoOutcome:
+    with _scene(target, data, console, signals) as scene:
         seconds = _play(scene)
         pages = scene.crawl.pages()
         outcome = _outcome(scene, pages, seconds)
@@ -110,14 +110,16 @@ def _run(target: DemoTarget, data: Path, console: Console, asked: Interrupts) ->
 
 
 @contextmanager
-def _scene(target: DemoTarget, data: Path, console: Console, asked: Interrupts) -> Iterator[_Scene]:
+def _scene(
+    target: DemoTarget, data: Path, console: Console, signals: Interrupts
+) -> Iterator[_Scene]:
     say = partial(console.print, markup=False, soft_wrap=True)
     plan = ProcessPlan(data, schedulers=SCHEDULERS, settings=settings_from(environ=os.environ))
     cluster = LocalCluster(plan, say)
     names = target.parts.names
     say(f"Crawling {target.total or 'the'} pages of {target.parts.site} in {len(names)} projects")
     with ExitStack() as open_:
-        open_.callback(cluster.end, lambda: asked.several)
+        open_.callback(cluster.end, lambda: signals.several)
         cluster.start()
         settings = cluster.settings
         asking = credentials_of(settings)
@@ -125,7 +127,7 @@ def _scene(target: DemoTarget, data: Path, console: Console, asked: Interrupts) 
         router = open_.enter_context(closing(Router(directory.read, credentials=asking)))
         crawl = open_.enter_context(closing(Crawl(cluster.addresses, settings, names)))
         show = open_.enter_context(gauge(console, target.total))
-        yield _Scene(target, cluster, directory, router, crawl, show, asked)
+        yield _Scene(target, cluster, directory, router, crawl, show, signals)
 
 
 def _play(scene: _Scene) -> float:
@@ -152,7 +154,7 @@ def _tick(scene: _Scene) -> None:
     Raises:
         ClusterError: somebody wants the demo to end.
     """
-    if scene.asked.any:
+    if scene.signals.any:
         raise ClusterError("interrupted")
     scene.cluster.tick()
     time.sleep(TICK)
@@ -215,7 +217,7 @@ def _look_at_crawl(scene: _Scene, pace: Completion) -> None:
 
 
 def _held(scene: _Scene) -> int | None:
-    """Return how many tasks the schedulers hold; None if they cannot be asked just now."""
+    """Return how many tasks the schedulers hold; None if they do not answer at the moment."""
     try:
         return scene.router.size()
     except OSError:

@@ -72,7 +72,7 @@ class Site:
 
 
 def repeats(requests: Counter[str]) -> int:
-    """Return how many requests asked for something that was requested before."""
+    """Return how many requests repeated an earlier one."""
     return requests.total() - len(requests)
 
 
