@@ -44,10 +44,10 @@ def current_settings() -> Settings:
     Raises:
         ConfigError: with every fault found.
     """
-    asked = _options()
-    config = asked.get("config") or {}
-    settings = settings_from(config.get(SECTION), os.environ, asked.get(ZOOKEEPER_OPTION))
-    return replace(settings, insecure=True) if asked.get(INSECURE_OPTION) else settings
+    options = _options()
+    config = options.get("config") or {}
+    settings = settings_from(config.get(SECTION), os.environ, options.get(ZOOKEEPER_OPTION))
+    return replace(settings, insecure=True) if options.get(INSECURE_OPTION) else settings
 
 
 def current_limits() -> dict[str, float]:
@@ -77,8 +77,8 @@ def current_projectdb() -> Any:
 
     pyspider connects lazily, and passes it to all components but the result worker.
     """
-    asked = _options()
-    return getattr(asked, "projectdb", None) if "projectdb" in asked else None
+    options = _options()
+    return getattr(options, "projectdb", None) if "projectdb" in options else None
 
 
 def check_services() -> None:
@@ -120,5 +120,5 @@ def check_login(url: str | None) -> None:
 def _options() -> Mapping[str, Any]:
     """Return pyspider's global options; empty outside of a command."""
     context = click.get_current_context(silent=True)
-    asked = None if context is None else context.obj
-    return asked if isinstance(asked, Mapping) else {}
+    options = None if context is None else context.obj
+    return options if isinstance(options, Mapping) else {}

@@ -98,16 +98,16 @@ def up(plan: ProcessPlan, open_view: OpenView, console: Console) -> None:
     cluster = LocalCluster(
         plan, report=lambda line: console.print(line, markup=False, soft_wrap=True)
     )
-    with interrupts() as asked:
+    with interrupts() as signals:
         try:
             cluster.start()
-            _run(cluster, open_view, console, asked)
+            _run(cluster, open_view, console, signals)
             console.print("Ending; Ctrl-C again ends at once.")
         finally:
-            cluster.end(hurried=lambda: asked.several)
+            cluster.end(hurried=lambda: signals.several)
 
 
-def _run(cluster: LocalCluster, open_view: OpenView, console: Console, asked: Interrupts) -> None:
+def _run(cluster: LocalCluster, open_view: OpenView, console: Console, signals: Interrupts) -> None:
     console.print(f"Web UI: {cluster.addresses.webui}   logs: {cluster.plan.logs}")
     with ExitStack() as open_:
         scale = open_.enter_context(_scale(cluster.settings))
@@ -116,7 +116,7 @@ def _run(cluster: LocalCluster, open_view: OpenView, console: Console, asked: In
         view = open_.enter_context(open_view(cluster.settings, cluster.addresses.message_queue))
         screen = open_.enter_context(_screen(view, console))
         refreshed = 0.0
-        while not asked.any:
+        while not signals.any:
             cluster.tick()
             if time.monotonic() - refreshed >= REFRESH:
                 refreshed = time.monotonic()

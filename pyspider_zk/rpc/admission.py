@@ -91,7 +91,7 @@ class CallAdmission:
         secret: the cluster's; empty: every caller that is not a browser is admitted.
         names: host names of calls, besides loopback and the address where they arrive.
         insecure: may listen on other addresses without a secret.
-        door: what the rules are for.
+        listener: whose rules these are.
         clock: seconds since the epoch.
     """
 
@@ -100,14 +100,14 @@ class CallAdmission:
         secret: str = "",
         names: Collection[str] = (),
         insecure: bool = False,
-        door: Listener = LISTENER,
+        listener: Listener = LISTENER,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._secret = secret.encode()
         self._prover = Prover(secret)
         self._names = frozenset(name.lower() for name in names)
         self._insecure = insecure
-        self._door = door
+        self._listener = listener
         self._clock = clock
         self._nonces = _Nonces()
 
@@ -122,10 +122,10 @@ class CallAdmission:
         Raises:
             ConfigError: everybody could call it.
         """
-        check_listening(self._door, host, guarded=self.guarded, insecure=self._insecure)
+        check_listening(self._listener, host, guarded=self.guarded, insecure=self._insecure)
         if not self.guarded:
             reach = "every program on this machine" if is_loopback(host) else "whoever reaches it"
-            said = (self._door.name, reach, self._door.opens)
+            said = (self._listener.name, reach, self._listener.opens)
             logger.warning("%s has no secret: %s may %s; set secret_file", *said)
         self._names |= {host.lower()}
 
@@ -204,10 +204,10 @@ class CallAdmission:
         return CallRefused(HTTPStatus.UNAUTHORIZED, why, headers, body)
 
 
-def admission_of(settings: Settings, door: Listener = LISTENER) -> CallAdmission:
+def admission_of(settings: Settings, listener: Listener = LISTENER) -> CallAdmission:
     """Return the rules of a process with these settings."""
     names = filter(None, (*settings.xmlrpc_names, settings.advertise))
-    return CallAdmission(settings.secret, list(names), settings.insecure, door)
+    return CallAdmission(settings.secret, list(names), settings.insecure, listener)
 
 
 class _Nonces:

@@ -1,4 +1,4 @@
-"""The fetcher's own XML-RPC: the same door as the schedulers'."""
+"""The fetcher's own XML-RPC: the same admission check as the schedulers'."""
 
 import http.client
 import queue
