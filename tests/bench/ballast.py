@@ -4,7 +4,6 @@ Nothing of it is sent to the fetchers, so the latter are not busier than before.
 """
 
 import time
-from collections import deque
 
 from tests.bench.contenders import Crew
 from tests.bench.feeds import Page
@@ -14,7 +13,8 @@ from tests.bench.usage import usage_of
 KNOWN = 500  # tasks that are done before
 TRIAL = 4000  # links by which their price is found
 IDLE = 1.0  # seconds for which an idle scheduler is looked at
-REST = 0.5  # seconds without more work than an idle one has
+LOOK = 0.05  # seconds between two looks at the queues
+LEAST = 10e-6  # seconds of processor time that a link takes at least, whatever was measured
 PROJECT = "ballast"
 
 
@@ -39,9 +39,9 @@ class Ballast:
         idle = (self._cpu() - begin) / IDLE
         before, at = self._cpu(), time.monotonic()
         self._put(TRIAL)
-        self._await_rest(idle)
+        self._await_rest()
         price = (self._cpu() - before - idle * (time.monotonic() - at)) / TRIAL
-        self._rate = max(0.0, share - idle) / max(price, 1e-6)
+        self._rate = max(0.0, share - idle) / max(price, LEAST)
         self._at = time.monotonic()
 
     def step(self) -> None:
@@ -52,11 +52,11 @@ class Ballast:
         due, self._owed = int(self._owed), self._owed % 1
         self._put(due)
 
-    def _await_rest(self, idle: float) -> None:
-        seen = deque([0.0], maxlen=int(REST / 0.05))
-        while len(seen) < (seen.maxlen or 0) or seen[-1] - seen[0] > 2 * (idle + 0.02) * REST:
-            time.sleep(0.05)  # its processor time is asked for
-            seen.append(self._cpu())
+    def _await_rest(self) -> None:
+        """Wait until all is applied, and what comes after the last message is done."""
+        while self._crew.feed.unapplied():
+            time.sleep(LOOK)  # Redis is asked
+        time.sleep(IDLE)  # nobody tells of it
 
     def _cpu(self) -> float:
         return usage_of(self._crew.pids).cpu

@@ -18,6 +18,7 @@ from tests.bench.postgresql import PostgreSQLServer
 from tests.bench.size import Size
 from tests.support.processes import ROOT
 
+MEMORY_NAME = "sqlite in memory"
 MEMORY = Path("/dev/shm")  # noqa: S108 - for files that no disk is to slow down
 
 
@@ -72,6 +73,11 @@ class Bench:
     left_out: Mapping[str, str]
     _numbers: Iterator[int] = field(default_factory=itertools.count, repr=False)
 
+    @property
+    def some_databases(self) -> list[str]:
+        """Those that the size allows for what is not the full cycle, the fastest first."""
+        return sorted(self.databases, key=lambda name: name != MEMORY_NAME)[: self.size.databases]
+
     def place(self, database: str) -> Place:
         """Return a place of its own; empties Redis."""
         name = f"run-{next(self._numbers)}"
@@ -104,7 +110,7 @@ def opened(size: Size, wanted: Sequence[str] | None = None) -> Iterator[Bench]:
 
 def _databases(folder: Path, held: ExitStack) -> tuple[dict[str, Fresh], dict[str, str]]:
     memory = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="bench-", dir=MEMORY)))
-    found: dict[str, Fresh] = {"sqlite": sqlite, "sqlite in memory": in_memory(memory)}
+    found: dict[str, Fresh] = {"sqlite": sqlite, MEMORY_NAME: in_memory(memory)}
     server = PostgreSQLServer(folder / "postgresql")
     try:
         held.enter_context(server)

@@ -31,7 +31,7 @@ class Feed(Protocol):
         """Publish what processors found."""
 
     def unapplied(self) -> int:
-        """Return how many status packs the schedulers have not applied."""
+        """Return how many messages the schedulers have not taken, or not acknowledged."""
 
     def close(self) -> None:
         """Let go of all connections."""
@@ -72,9 +72,9 @@ class StockFeed:
                 self._redis.rpush(name, *bodies)
 
     def unapplied(self) -> int:
-        """Return the length of the queue."""
-        length: Any = self._redis.llen("status_queue")
-        return int(length)
+        """Return how many messages nobody has taken."""
+        lengths: list[Any] = [self._redis.llen(name) for name in ("newtask_queue", "status_queue")]
+        return sum(lengths)
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -102,8 +102,8 @@ class SlotFeed:
             yield Message(QueueKind.STATUS, slot_of(page.pack["project"], self._slots), page.pack)
 
     def unapplied(self) -> int:
-        """Return how many packs are unread or not acknowledged."""
-        return self._queues.lengths()[QueueKind.STATUS]
+        """Return how many messages are unread or not acknowledged."""
+        return sum(self._queues.lengths().values())
 
     def close(self) -> None:
         """Let go of the connections."""

@@ -1,4 +1,6 @@
-"""A scheduler with profiled rounds: ``python -m tests.bench.profiled FILE MODULE ARGUMENT...``.
+"""A scheduler whose rounds are profiled.
+
+Usage: ``python -m tests.bench.profiled FILE MODULE ARGUMENT...``.
 
 What counts is the processor time of the thread that schedules, so neither the disk nor whoever else
 works on this machine is in it.

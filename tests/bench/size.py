@@ -17,6 +17,7 @@ class Size:
         stopped: projects of which only some run, while nothing is to do.
         crowd: projects of the batches and pages.
         accepted: projects of a batch that is only accepted.
+        databases: at most so many are used for what is not the full cycle.
     """
 
     runs: int = 5
@@ -28,17 +29,19 @@ class Size:
     stopped: int = 10_000
     crowd: int = 1000
     accepted: int = 10_000
+    databases: int = 10
 
 
 FULL = Size()
 QUICK = Size(
     runs=1,
-    seconds=3.0,
+    seconds=2.0,
     projects=(10,),
     samples=30,
     pending=(100_000,),
-    stopped=10_000,
+    moving=20_000,
     crowd=100,
+    databases=1,
 )
 
 MAIN = 10

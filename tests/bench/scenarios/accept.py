@@ -21,7 +21,7 @@ SCRIPT = "x" * 2000
 
 def scenario(bench: Bench) -> dict[str, Any]:
     """Return seconds of each step, by database."""
-    return {database: _measured(bench, database) for database in bench.databases}
+    return {database: _measured(bench, database) for database in bench.some_databases}
 
 
 def _measured(bench: Bench, database: str) -> dict[str, Any]:

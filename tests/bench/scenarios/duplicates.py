@@ -16,7 +16,7 @@ def scenario(bench: Bench) -> dict[str, Any]:
     """Return figures by database, logging and contender; a cycle is a page. Then Scrapy's."""
     found: dict[str, Any] = {
         database: {logging: _measured(bench, database, quiet) for logging, quiet in QUIET.items()}
-        for database in bench.databases
+        for database in bench.some_databases
     }
     return found | {"scrapy": scrapy(bench, LINKS)}
 
