@@ -14,25 +14,27 @@ PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # take long first, which stays so without reordering.
 WORKERS ?= 4
 
-.PHONY: help attack demo up test lint check audit lock chaos poison outages fuzz soak docs pictures clean
+.PHONY: help attack bench demo up test lint check audit lock chaos poison outages fuzz soak docs pictures clean
 
 help:
-	@echo "make demo   crawl Python's documentation with three schedulers, kill one, miss nothing"
+	@echo "make demo   crawl Python's documentation with three schedulers, kill one, lose no page"
 	@echo "            (SITE=folder or START_URL=http://... for another site)"
 	@echo "make up     run a cluster on this machine until Ctrl-C, its data in ./data"
 	@echo "make test   all tests, with real servers of their own"
 	@echo "make check  format, lint, types, imports and the tests that need no service"
-	@echo "make audit  known holes in what is locked, and whether the lock files are in step"
-	@echo "make lock   write the lock files anew (LOCK=--upgrade for the newest of everything)"
+	@echo "make audit  known vulnerabilities in locked packages, and whether the lock files are consistent"
+	@echo "make lock   rewrite the lock files (LOCK=--upgrade for the newest of everything)"
 	@echo "make chaos  faults on a real cluster, as root (SECONDS=60 SEED=1)"
 	@echo "make attack   strangers, viewers and other sites against running clusters, as root"
-	@echo "make poison   bad input into every znode, key, queue, row and call of a running cluster"
-	@echo "make outages  each database, Redis and ZooKeeper away for a while, alone and in pairs"
-	@echo "make fuzz     mutated input into five surfaces of a running cluster (SECONDS=60 SEED=1"
+	@echo "make poison   bad input in every znode, key, queue, row and call of a running cluster"
+	@echo "make outages  each database, Redis and ZooKeeper unavailable for a while, alone and in pairs"
+	@echo "make fuzz     mutated input to five interfaces of a running cluster (SECONDS=60 SEED=1"
 	@echo "              WHAT=xmlrpc,http,webdav,queues,records)"
 	@echo "make soak     the searches that take minutes"
-	@echo "make docs   draw the pictures that come from the code"
-	@echo "make pictures  take the documentation's pictures of the operations page"
+	@echo "make bench    what a scheduler achieves and costs, beside pyspider's and Scrapy's: an hour"
+	@echo "              (QUICK=1: some minutes; ONLY=full_cycle; figures in build/bench.json)"
+	@echo "make docs   draw the diagrams that are generated from the code"
+	@echo "make pictures  take the documentation's screenshots of the operations page"
 	@echo "make clean  remove the virtual environment and what the tools leave behind"
 
 demo: prepare-demo $(STAMP)
@@ -82,6 +84,10 @@ fuzz: prepare-test $(STAMP)
 
 soak: prepare-test $(STAMP)
 	$(BIN)/python -m pytest -m soak $(PARALLEL)
+
+bench: prepare-test $(STAMP)
+	$(BIN)/python -m tests.bench $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY)) \
+	    $(if $(OUTPUT),--output $(OUTPUT))
 
 # Look at them afterwards.
 pictures: prepare-test prepare-browser $(STAMP)

@@ -1,4 +1,4 @@
-"""Gets the libraries that the web UI's pages load, so that the web UI can serve them itself.
+"""Download of the libraries that the web UI's pages load, so that it can serve them itself.
 
 They come from npm's public packages, pinned by version and content. Each file is put where the
 pages look for it: the paths are those of the public CDNs that pyspider's templates were written
@@ -32,7 +32,7 @@ class Package:
         name: its name at npm.
         version: its exact version.
         integrity: its content, as lock files write it.
-        folder: where the pages look for it, below `CDN`.
+        folder: where the pages expect it, below `CDN`.
         files: path that a page asks for, below the folder: file in the package.
         licence: the file in the package that tells its licence.
     """

@@ -1,4 +1,4 @@
-"""Builds the patched pyspider: the PEP 517 hooks that pip calls in this folder.
+"""PEP 517 backend, which pip calls in this folder to build the patched pyspider.
 
 The tree is made in a temporary folder, so this one may be read-only.
 """

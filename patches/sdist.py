@@ -1,4 +1,4 @@
-"""Gets pyspider's public sdist: from the configured package index, or a given file."""
+"""Download of pyspider's public sdist: from the configured package index, or a given file."""
 
 import hashlib
 import os

@@ -79,10 +79,10 @@ class SelectionOptions(TypedDict, total=False):
 class RequestOptions(SelectionOptions, total=False):
     """The selection of projects, and the options of a request.
 
-    ``batch`` is an id of your own: whoever asks again with it, in another process even, asks for
-    the same thing. ``user`` is recorded in the event log, if the cluster has a secret. Of
-    ``priority``, 0 to 999, the highest comes first. ``plan`` is
-    the digest of a plan: if other projects are meant by now, nothing is done.
+    ``batch`` is an id of your own: a repeated request with it, even from another process, has no
+    further effect. ``user`` is recorded in the event log, if the cluster has a secret. Of
+    ``priority``, 0 to 999, the highest comes first. ``plan`` is the digest of a plan: nothing is
+    done if the selection matches other projects by then.
     """
 
     batch: str

@@ -97,7 +97,7 @@ EDITS = (
         _FILE,
         "'--xmlrpc-host', default='0.0.0.0'",
         "'--xmlrpc-host', default='127.0.0.1', show_default=True",
-        "whoever reaches XML-RPC may do everything: to open it to others shall be said",
+        "anybody who reaches XML-RPC may do everything: opening it must be explicit",
         count=2,
     ),
 )

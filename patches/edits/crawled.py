@@ -1,4 +1,4 @@
-"""What a crawled page says is shown, and never run: its markup, its addresses."""
+"""Crawled pages: their markup and URLs are shown, and never run."""
 
 from edits.edit import Edit
 

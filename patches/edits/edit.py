@@ -1,4 +1,4 @@
-"""Edits as data, and the engine that applies them or says which one does not fit."""
+"""Edits as data, and the engine that applies them or names the one that does not match."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What later Pythons forbid, removed or warn about, wherever a one-line mend does."""
+"""Language: replacements for what later Pythons forbid, removed or warn about."""
 
 from edits.edit import Edit, Span
 

@@ -1,4 +1,4 @@
-"""What listens: not for others unless somebody says so, and never for browsers."""
+"""Listening addresses: loopback unless an option says otherwise; browsers are refused."""
 
 from edits.edit import Edit
 

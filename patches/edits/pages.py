@@ -1,4 +1,4 @@
-"""The pages: what they load comes from the web UI itself, so they work without the internet."""
+"""The pages: they load everything from the web UI itself, so they work without the internet."""
 
 from edits.edit import Edit, Span
 
@@ -9,7 +9,7 @@ _OFFLINE = "the libraries are installed with the web UI; a CDN is asked only if 
 _EDITOR = "pyspider/webui/templates/debug.html"
 _INDEX = "pyspider/webui/templates/index.html"
 _DASHBOARD = "pyspider/webui/static/index.min.js"
-_FORM = "nobody maintains x-editable any more; what it did here is a small form of our own"
+_FORM = "x-editable is no longer maintained; a small form of our own replaces it"
 _SORTING = "HubSpot's Sortable is in no package; a small script of our own sorts the tables"
 _DATA = "code within a page is forbidden by its content security policy; data is not"
 _LOADED = """    <script src="{{ url_for('static', filename='page_data.js') }}"></script>\n"""
@@ -45,7 +45,7 @@ EDITS: tuple[Edit | Span, ...] = (
         "    app.config['cdn'] = cdn\n"
         "    if cdn:\n"
         "        logging.getLogger('webui').info('pages load js and css from %s', cdn)\n",
-        "who makes browsers load code from elsewhere shall see it",
+        "operators must see that browsers load code from elsewhere",
     ),
     *(
         Span(
@@ -188,7 +188,7 @@ EDITS: tuple[Edit | Span, ...] = (
             f"pyspider/webui/templates/{template}.html",
             f"path='{library}/{old}/",
             f"path='{library}/{new}/",
-            "a version that its authors mend, or mended last",
+            "a version that its authors maintain, or the last one that they maintained",
             count,
         )
         for library, old, new, templates in _RAISED

@@ -1,4 +1,4 @@
-"""Styles: in files, for the content security policy of the pages allows none in the markup."""
+"""Styles: moved to files, because the pages' content security policy allows none inline."""
 
 from edits.edit import Edit
 

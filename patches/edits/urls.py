@@ -74,6 +74,12 @@ EDITS = (
         "it logged cookies, passwords and data of the task; the line below names the error",
     ),
     Edit(
+        _FETCHER,
+        "                     url, error, result['time'])\n",
+        "                     fetchable.loggable(url), error, result['time'])\n",
+        "half a surrogate in a URL cannot be written to a log",
+    ),
+    Edit(
         _URL,
         "from requests.models import RequestEncodingMixin\n",
         "from requests.models import RequestEncodingMixin\n"

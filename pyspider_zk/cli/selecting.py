@@ -9,7 +9,7 @@ from pyspider_zk.client import SelectionOptions
 from pyspider_zk.projects.rows import STATUSES
 
 _OPTIONS = [
-    click.option("--pattern", metavar="GLOB", help="whole names that match, such as 'news_*'"),
+    click.option("--pattern", metavar="GLOB", help="shell pattern for names, such as 'news_*'"),
     click.option("--group", metavar="WORD", help="projects of this group"),
     click.option("--status", type=click.Choice(STATUSES, case_sensitive=False)),
     click.option("--owner", type=click.IntRange(0), help="projects that this member schedules"),
@@ -27,7 +27,7 @@ def filters(command: Command) -> Command:
 
 def selects_projects(command: Command) -> Command:
     """Add names, the options, and --all."""
-    every = click.option("--all", "every", is_flag=True, help="really all projects")
+    every = click.option("--all", "every", is_flag=True, help="all projects")
     names = click.argument("names", nargs=-1, metavar="[NAMES]...")
     return names(filters(every(command)))
 

@@ -145,7 +145,7 @@ def _of_projects(sight: Observation) -> Iterator[Alert]:
         yield Alert(AlertKind.QUARANTINE, Severity.WARNING, text)
     if sight.full:
         text = f"no more messages can be parked for {_count(len(sight.full), 'slot')}"
-        waiting = "mend or delete its projects in quarantine, or processors wait"
+        waiting = "repair or delete its projects in quarantine, or processors wait"
         yield _serious(AlertKind.PARKED, f"{text} ({_some(sight.full)}): {waiting}")
 
 

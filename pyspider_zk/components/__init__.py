@@ -1,1 +1,1 @@
-"""What every component of the cluster begins with: settings, identity, signals."""
+"""Common parts of the cluster's components: settings, identity, signals."""

@@ -1,4 +1,4 @@
-"""Identity of a process: what it tells about itself."""
+"""Identity of a process: how it describes itself to the cluster."""
 
 import os
 import socket
@@ -14,7 +14,7 @@ from pyspider_zk.zookeeper.connection import local_address
 
 
 def member_record(settings: Settings, port: int, bound: str) -> Member:
-    """Return what a scheduler tells that serves XML-RPC at a port of a host it is bound to."""
+    """Return the record of a scheduler that serves XML-RPC at a port of a host."""
     scheme = TLS if settings.xmlrpc_tls_certificate else ""
     return Member(
         address=scheme + reachable(settings, port, bound),
@@ -30,7 +30,7 @@ def reachable(settings: Settings, port: int, bound: str = "") -> str:
     """Return the address at which others reach a port of this process.
 
     Args:
-        bound: the address that it is bound to; empty or 0.0.0.0: all of this machine.
+        bound: the address that it is bound to; empty or 0.0.0.0: all addresses.
     """
     everywhere = bound in ("", "0.0.0.0", "::")  # noqa: S104 - asked about, not bound
     host = settings.advertise or (local_address(settings.hosts) if everywhere else bound)

@@ -1,4 +1,4 @@
-"""Signals that end a component in order."""
+"""Signals that end a component cleanly."""
 
 import signal
 import threading
@@ -8,11 +8,11 @@ from contextlib import contextmanager
 
 @contextmanager
 def on_signals(reactions: Mapping[signal.Signals, Callable[[], None]]) -> Iterator[None]:
-    """Call the reactions on their signals while the block runs, each on a thread of its own.
+    """Call functions on signals while the block runs, each on a thread of its own.
 
     Python runs a handler between any two steps of the main thread, which may hold the very lock
-    that the reaction needs. Only the main thread can arrange for signals; on another one the
-    block just runs.
+    that the function needs. Only the main thread can set handlers; on another one the block just
+    runs.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -1,11 +1,11 @@
 """Wiring of a process: its settings and its message queue.
 
-pyspider constructs our classes without a place for either. Both are taken from the click context
-instead, so ``pyspider-zk scheduler`` and ``pyspider -c config.json scheduler --scheduler-cls ...``
-are wired alike. Without a context, the environment and the defaults are what there is.
+pyspider's constructors have no argument for either. Both come from the click context instead, so
+``pyspider-zk scheduler`` and ``pyspider -c config.json scheduler --scheduler-cls ...``
+are wired alike. Without a context, only the environment and the defaults apply.
 
-The context belongs to a thread: ask in the constructor, not in a thread that you start. pyspider's
-``all`` pushes one in each of its subprocesses and threads.
+The context belongs to a thread: read it in the constructor, not in a thread that you start.
+pyspider's ``all`` pushes one in each of its subprocesses and threads.
 """
 
 import os
@@ -35,7 +35,7 @@ INSECURE_OPTION = "insecure_option"
 """The name under which ``ctx.obj`` has the option ``--insecure``."""
 
 QUEUE_LIMIT = 100  # pyspider's default of --queue-maxsize
-PATIENCE = 5.0  # seconds for ZooKeeper's first answer
+PATIENCE = 5.0  # seconds for ZooKeeper's first response
 
 
 def current_settings() -> Settings:
@@ -44,50 +44,50 @@ def current_settings() -> Settings:
     Raises:
         ConfigError: with every fault found.
     """
-    asked = _asked()
-    config = asked.get("config") or {}
-    settings = settings_from(config.get(SECTION), os.environ, asked.get(ZOOKEEPER_OPTION))
-    return replace(settings, insecure=True) if asked.get(INSECURE_OPTION) else settings
+    options = _options()
+    config = options.get("config") or {}
+    settings = settings_from(config.get(SECTION), os.environ, options.get(ZOOKEEPER_OPTION))
+    return replace(settings, insecure=True) if options.get(INSECURE_OPTION) else settings
 
 
 def current_limits() -> dict[str, float]:
     """Return the highest ``rate`` and ``burst`` that config.json's section "webui" allows."""
-    webui = (_asked().get("config") or {}).get("webui", {})
+    webui = (_options().get("config") or {}).get("webui", {})
     limits = {name: webui.get(f"max_{name}") for name in ("rate", "burst")}
     return {name: float(limit) for name, limit in limits.items() if limit is not None}
 
 
 def current_message_queue() -> str | None:
     """Return the URL of the message queue; None for pyspider's built-in one."""
-    return _asked().get("message_queue") or os.environ.get("AMQP_URL")
+    return _options().get("message_queue") or os.environ.get("AMQP_URL")
 
 
 def current_queues(settings: Settings) -> Queues:
     """Return the slot queues behind the message queue of this process; no I/O yet.
 
     Raises:
-        ConfigError: there is no message queue, or one that no cluster can use.
+        ConfigError: there is no message queue, or a cluster cannot use it.
     """
-    limit = _asked().get("queue_maxsize", os.environ.get("QUEUE_MAXSIZE", QUEUE_LIMIT))
+    limit = _options().get("queue_maxsize", os.environ.get("QUEUE_MAXSIZE", QUEUE_LIMIT))
     return connect(current_message_queue(), int(limit), settings.slots)
 
 
 def current_projectdb() -> Any:
-    """Return pyspider's project database as this process was told; None without a command.
+    """Return the project database of this process's options; None without a command.
 
-    pyspider connects when it is requested, and gives it to all components but the result worker.
+    pyspider connects lazily, and passes it to all components but the result worker.
     """
-    asked = _asked()
-    return getattr(asked, "projectdb", None) if "projectdb" in asked else None
+    options = _options()
+    return getattr(options, "projectdb", None) if "projectdb" in options else None
 
 
 def check_services() -> None:
-    """Ask ZooKeeper and the message queue for an answer; blocks for some seconds at most.
+    """Check that ZooKeeper and the message queue answer; blocks for some seconds at most.
 
     Raises:
         ConfigError: settings that cannot work.
         Unavailable: one of them does not answer.
-        Mismatch: the cluster was born with other values.
+        Mismatch: the cluster was created with other values.
     """
     settings = current_settings()
     with ExitStack() as opened:
@@ -100,13 +100,13 @@ def check_services() -> None:
 
 
 def check_login(url: str | None) -> None:
-    """Ask the message queue whether it lets us in; what is unavailable is waited for later.
+    """Check that the message queue accepts our login; an outage is tolerated.
 
     Blocks for some seconds at most.
 
     Raises:
-        ConfigError: there is no message queue, or one that no cluster can use.
-        Refused: it does not.
+        ConfigError: there is no message queue, or a cluster cannot use it.
+        Refused: it does not accept it.
     """
     with closing(connect(url, 0, 1)) as queues:
         try:
@@ -117,8 +117,8 @@ def check_login(url: str | None) -> None:
             return
 
 
-def _asked() -> Mapping[str, Any]:
+def _options() -> Mapping[str, Any]:
     """Return pyspider's global options; empty outside of a command."""
     context = click.get_current_context(silent=True)
-    asked = None if context is None else context.obj
-    return asked if isinstance(asked, Mapping) else {}
+    options = None if context is None else context.obj
+    return options if isinstance(options, Mapping) else {}

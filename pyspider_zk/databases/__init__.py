@@ -1,1 +1,1 @@
-"""pyspider's databases, and how a process bears that one is unavailable."""
+"""pyspider's databases, and how a process tolerates their outages."""

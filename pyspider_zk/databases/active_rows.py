@@ -1,4 +1,4 @@
-"""Active rows of a project's tasks, those that cannot be read included."""
+"""Active rows of a project's tasks, including unreadable ones."""
 
 import logging
 from collections.abc import Iterable, Iterator
@@ -7,14 +7,14 @@ from typing import Any
 logger = logging.getLogger(__name__)
 
 UNREADABLE = (ValueError, TypeError, RecursionError)
-"""What the JSON of a row's columns raises; no client library raises these for a lost database."""
+"""Errors of invalid JSON in a row; no client library raises these for a lost database."""
 
 
 def active_rows(taskdb: Any, project: str, fields: list[str]) -> Iterator[dict[str, Any]]:
     """Yield the ACTIVE rows of a project.
 
-    Should one not be readable, all are read again one by one, so some come twice. Of the bad ones
-    only the task id is known. A row without one is no task: nobody could ask for it.
+    If one is unreadable, all are read again one by one, so some come twice. Of the unreadable ones
+    only the task id is known. A row without one is not a task: nobody could request it.
     """
     try:
         rows = taskdb.load_tasks(taskdb.ACTIVE, project, fields)

@@ -1,4 +1,4 @@
-"""Circuit breaker: knows whether a database answers, and when to ask it again."""
+"""Circuit breaker: remembers whether a database answers, and when to try it again."""
 
 import logging
 import time
@@ -9,14 +9,14 @@ from pyspider_zk.pauses import doubling, pause_after
 
 logger = logging.getLogger(__name__)
 
-PAUSES = doubling(0.1, 4.0)  # seconds between two questions to one that is unavailable
+PAUSES = doubling(0.1, 4.0)  # seconds between two probes of an unavailable database
 
 
 class Breaker:
     """Circuit breaker of one database.
 
-    Closed, everybody may ask it. Open, nobody does until a pause is over, each twice as long as
-    the last, forever; then it is probed. The loss and the return are logged once each.
+    Closed, everybody may use the database. Open, nobody does until a pause is over, each twice as
+    long as the last; then it is probed. Loss and return are logged once each.
 
     Threads: any; nothing blocks.
 

@@ -1,4 +1,4 @@
-"""Connecting to pyspider's databases, however long one is unavailable."""
+"""Connections to pyspider's databases, however long one is unavailable."""
 
 import time
 from collections.abc import Callable, MutableMapping
@@ -14,7 +14,7 @@ from pyspider_zk.errors import Refused
 DATABASES = ("taskdb", "projectdb", "resultdb")
 
 AWAY = {"OperationalError", "InterfaceError", "ConnectionError", "ConnectionFailure", "OSError"}
-"""Families of errors that mean, while one connects, that nobody answers; in whichever library."""
+"""Error classes that mean, in any library, that nobody answers while connecting."""
 
 REFUSALS = ("authentication failed", "no pg_hba.conf entry", "Access denied for user")
 """What PostgreSQL and MariaDB say to a login that is not right, in the family of those errors."""
@@ -49,7 +49,7 @@ def connect_patiently(
 def wait_for_databases(
     options: MutableMapping[str, Any], wait: Callable[[float], Any] = time.sleep
 ) -> None:
-    """Let the databases among pyspider's options, which connect when asked for, wait for theirs."""
+    """Make the lazy databases in pyspider's options wait until they can connect."""
     for kind in DATABASES:
         lazy = options.get(kind)
         if isinstance(lazy, Get):

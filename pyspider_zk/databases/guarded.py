@@ -1,10 +1,10 @@
 """pyspider's databases behind a circuit breaker.
 
-What a database raises may be its own fault, because it is unavailable, or that of what was asked:
-a row, a message, a project. pyspider has no word for the difference, and each client library has
-errors of its own; one text too long may raise what a lost connection raises. So a database that
-raised something doubtful is requested a read and a write that touches no row: if it does both, it
-is not away.
+An error may be the fault of the database, because it is unavailable, or of the request: a row, a
+message, a project. pyspider does not distinguish them, and each client library has errors of its
+own; a text that is too long may raise the same error as a lost connection. So after a doubtful
+error the database is probed with a read and a write that touches no row: if both succeed, it is
+available.
 """
 
 import sqlite3
@@ -22,13 +22,13 @@ PATIENCE = 1.0
 """Seconds that a statement waits for an sqlite file that another process has locked, at most."""
 
 PROBE_PATIENCE = 0.2
-"""The same, for a database that is believed to be away."""
+"""The same, for a database that is believed to be unavailable."""
 
 NOBODY = "pyspider_zk_nobody"
-"""The name of a project that there is not."""
+"""The name of a project that does not exist."""
 
 PURE = ("split_group", "verify_project_name")
-"""Methods that ask no database."""
+"""Methods that do not access the database."""
 
 CERTAIN = (
     sqlite3.SQLITE_BUSY,
@@ -41,7 +41,7 @@ CERTAIN = (
     sqlite3.SQLITE_NOMEM,
     sqlite3.SQLITE_PERM,
 )
-"""What sqlite says if the file is at fault, and never because of what was asked."""
+"""sqlite's error codes for faults of the file, never of the request."""
 
 BLAMELESS = (
     ArithmeticError,
@@ -53,20 +53,20 @@ BLAMELESS = (
     TypeError,
     ValueError,
 )
-"""What Python raises for what was asked."""
+"""Python's errors for a faulty request."""
 
 BLAMELESS_NAMES = {"IntegrityError", "DataError", "ProgrammingError", "NotSupportedError"}
-"""The families of the database API that mean what was asked, whichever library raises them."""
+"""Error classes of the database API for a faulty request, in any library."""
 
 
 class Guarded:
-    """A database of pyspider's, with a breaker.
+    """One of pyspider's databases, behind a circuit breaker.
 
     While the breaker is open every call raises ``DatabaseAway`` at once; when its pause is over the
-    call probes first. Errors that are no sign of an outage come through as they are, also those
+    call probes first. Errors that are not a sign of an outage are raised unchanged, also those
     raised while rows are being read.
 
-    Threads: as the database itself. Blocks as it does, except for the locks of sqlite files.
+    Threads and blocking: as the database itself, except for the locks of sqlite files.
 
     Args:
         database: any of pyspider's.
@@ -94,7 +94,7 @@ class Guarded:
         return partial(self._call, found) if callable(found) and name not in PURE else found
 
     def copy(self) -> "Guarded":
-        """Return a connection of its own; of a database that has no ``copy``, this one, locked."""
+        """Return a new connection; for a database without ``copy``, this one, locked."""
         try:
             inner = self._ask(self._inner.copy)
         except (AttributeError, NotImplementedError):
@@ -113,7 +113,7 @@ class Guarded:
             yield row
 
     def _ask(self, question: Callable[[], Any]) -> Any:
-        """Ask the database.
+        """Call the database.
 
         Raises:
             DatabaseAway: it is unavailable.
@@ -131,7 +131,7 @@ class Guarded:
                 raise
 
     def _admit(self) -> None:
-        """Probe a database that was unavailable, if it is time to."""
+        """Probe an unavailable database, if its pause is over."""
         if self._breaker.left > 0:
             raise DatabaseAway(f"{self._breaker.name} is away")
         error = self._probed()
@@ -151,7 +151,7 @@ class Guarded:
         raise DatabaseAway(f"{self._breaker.name} is away: {error!r}") from error
 
     def _probed(self) -> Exception | None:
-        """Return what a probe of the database raises, None if it is well."""
+        """Return the error of a probe of the database, None if it succeeds."""
         self._set_patience(min(PROBE_PATIENCE, self._patience()))
         try:
             probe(self._inner)
@@ -171,10 +171,10 @@ def guarded(database: Any, name: str, clock: Callable[[], float] = time.monotoni
 
 
 def probe(database: Any) -> None:
-    """Read from a database, and write what changes nothing; raises whatever it raises."""
+    """Read from a database, and write without changing anything; raises its errors."""
     if hasattr(database, "reconnect"):
         database.reconnect()
-        database._execute("BEGIN IMMEDIATE")  # where there is no table yet to write to
+        database._execute("BEGIN IMMEDIATE")  # there is no table yet to write to
         database._execute("ROLLBACK")
     if hasattr(database, "_list_project"):
         database._list_project()
@@ -198,7 +198,7 @@ def _write_nothing(database: Any, project: str | None) -> None:
 
 
 def is_certain(error: Exception) -> bool:
-    """Return whether an error leaves no doubt; sqlite's extended codes have it in the low byte."""
+    """Return whether an error is unambiguous; sqlite's extended codes have it in the low byte."""
     code = getattr(error, "sqlite_errorcode", None)
     return isinstance(code, int) and code & 0xFF in CERTAIN
 

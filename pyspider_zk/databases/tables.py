@@ -1,7 +1,7 @@
-"""Tables of pyspider's task and result databases: one per project, and which there are.
+"""Tables of pyspider's task and result databases: one per project, and which exist.
 
-They look again every ten minutes. A project that was deleted by one process and made again is then
-taken, by another, to have a table still.
+They read the list every ten minutes. If one process deletes a project and it is created again,
+another may still assume that it has a table.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def with_fresh_tables(database: Any, access: Callable[[], T]) -> T:
-    """Access a database; if it fails, once more after a look at the tables that there are."""
+    """Access a database; if that fails, once more after reading the list of tables."""
     try:
         return access()
     except ClusterError:
@@ -27,17 +27,17 @@ def with_fresh_tables(database: Any, access: Callable[[], T]) -> T:
 
 
 def drop_table(database: Any, project: str) -> None:
-    """Drop a project's rows, if it has any; None for a database is none."""
+    """Drop a project's rows, if it has any; does nothing without a database."""
     if database is not None:
         with_fresh_tables(database, lambda: database.drop(project))
 
 
 class Tables:
-    """Which projects have tasks, as far as their owner can know without a look at all tables.
+    """Projects that have tasks, as far as their owner knows without listing all tables.
 
-    pyspider's databases look at them all whenever they are requested a project that has none,
-    which takes ten milliseconds if there are ten thousand. But only the owner of a slot makes
-    tables of its projects; one look after it was taken is enough.
+    pyspider's databases list all tables at every request for a project that has none, which takes
+    ten milliseconds if there are ten thousand. But only the owner of a slot creates tables of its
+    projects; listing them once after the slot was taken is enough.
 
     Threads: one.
     """
@@ -47,7 +47,7 @@ class Tables:
         self._is_old = True
 
     def look_again(self) -> None:
-        """Look at all tables when one is requested next that is not known."""
+        """List all tables at the next request for an unknown one."""
         self._is_old = True
 
     def may_have(self, project: str) -> bool:

@@ -19,7 +19,7 @@ from pyspider_zk.client import Client
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.config import settings_from
-from pyspider_zk.demo.crawl import DemoCrawl, opened, projects_of, script
+from pyspider_zk.demo.crawl import DemoCrawl, projects_of, script
 from pyspider_zk.demo.outcome import DemoOutcome
 from pyspider_zk.demo.site import DemoSite, documentation, foreign, ours
 from pyspider_zk.errors import ClusterError
@@ -32,7 +32,7 @@ KILL_AT = 0.35  # of the expected pages
 KILL_AT_UNKNOWN = 40  # pages, if nobody knows how many there are
 TICK = 0.1  # seconds
 PATIENCE = 90.0  # seconds until schedulers have joined, projects are started, slots taken over
-QUIET = 3.0  # seconds with nothing ahead; what a process holds in its hands shows up by then
+QUIET = 5.0  # seconds without an active task; what is in queues and hands shows up by then
 STALL = 60.0  # seconds without any change
 SAMPLE = 10  # missing pages to name
 
@@ -128,10 +128,10 @@ def _scene(site: DemoSite, data: Path, console: Console, asked: Interrupts) -> I
         cluster.start()
         with (
             Directory(cluster.settings) as directory,
-            opened(cluster, projects) as crawl,
             Progress(*columns, console=console) as bar,
         ):
             bar.add_task("", total=None if site.expected is None else len(site.expected))
+            crawl = DemoCrawl.open(cluster.addresses, projects)
             yield _Scene(site, cluster, directory, crawl, bar, say, asked)
     finally:
         cluster.end(lambda: asked.several)
@@ -186,12 +186,12 @@ def _follow(scene: _Scene, enough: float = math.inf) -> float:
         seen, now = scene.crawl.look(), time.monotonic()
         if seen != last:
             last, changed = seen, now
-        scene.bar.update(scene.bar.task_ids[0], completed=seen.done)
-        is_quiet = seen.tasks == seen.messages == 0 and now - changed >= QUIET
-        if seen.done >= enough or is_quiet:
+        done, active = seen
+        scene.bar.update(scene.bar.task_ids[0], completed=done)
+        if done >= enough or (active == 0 and now - changed >= QUIET):
             return changed
         if now - changed >= STALL:
-            raise ClusterError(f"the crawl makes no progress: {seen}")
+            raise ClusterError(f"no progress: {done} pages are done, {active} tasks are active")
         scene.tick()
 
 

@@ -19,7 +19,7 @@ class _Links(HTMLParser):
         self.found: set[str] = set()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note the target of a link."""
+        """Record the target of a link."""
         if tag == "a":
             self.found.update(value for name, value in attrs if name == "href" and value)
 

@@ -1,4 +1,4 @@
-"""One program as a child process: tied to our life, out of reach of the terminal's Ctrl-C."""
+"""Child process that ends with us and does not receive the terminal's Ctrl-C."""
 
 import os
 import signal
@@ -17,11 +17,11 @@ class Child:
 
     It gets a session of its own, so that Ctrl-C reaches only us and we can end our children in
     order; on Linux the kernel kills it if we die without ending it. Not thread-safe; start it
-    from a thread that outlives it (see ``tether``).
+    from a thread that outlives it (see ``parent_death``).
 
     Attributes:
-        name: what it is called in messages and in the name of its log.
-        log: the file that its output is added to.
+        name: its name in messages, and of its log.
+        log: the file that its output is appended to.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Child:
         """Start the program; returns at once.
 
         Raises:
-            RuntimeError: it runs already.
+            RuntimeError: it is running already.
         """
         if self.running:
             raise RuntimeError(f"{self.name} runs already")
@@ -79,7 +79,7 @@ class Child:
 
     @property
     def running(self) -> bool:
-        """Whether the process is there. Does not block."""
+        """Whether the process is running. Does not block."""
         return self._process is not None and self._process.poll() is None
 
     @property
@@ -108,7 +108,7 @@ class Child:
             return
         try:
             os.killpg(self._process.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):  # macOS says the latter of a zombie
+        except (ProcessLookupError, PermissionError):  # macOS reports the latter for a zombie
             self._process.kill()
         self._process.wait()
 

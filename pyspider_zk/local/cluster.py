@@ -29,13 +29,13 @@ COMPONENT_PATIENCE = 10.0  # seconds
 
 
 def never() -> bool:
-    """Say that nobody is in a hurry."""
+    """Return False: nobody is in a hurry."""
     return False
 
 
 @dataclass(frozen=True)
 class _Parts:
-    """What a started cluster consists of."""
+    """Parts of a started cluster."""
 
     addresses: Addresses
     servers: tuple[Server, ...]
@@ -50,7 +50,7 @@ class LocalCluster:
 
     Args:
         plan: what to start.
-        report: told, in one line, what a human should know.
+        report: called with one line that the user should see.
     """
 
     def __init__(self, plan: ProcessPlan, report: Report) -> None:
@@ -62,7 +62,7 @@ class LocalCluster:
 
     @property
     def addresses(self) -> Addresses:
-        """Where its parts are.
+        """Addresses of its parts.
 
         Raises:
             RuntimeError: it does not run.
@@ -71,7 +71,7 @@ class LocalCluster:
 
     @property
     def settings(self) -> Settings:
-        """What a program needs to look at it and to call its schedulers.
+        """Settings for programs that read it or call its schedulers.
 
         Raises:
             RuntimeError: it does not run.
@@ -80,7 +80,7 @@ class LocalCluster:
 
     @property
     def schedulers(self) -> tuple[int, ...]:
-        """The numbers in the names of the schedulers it is to run."""
+        """The numbers in the names of the schedulers that it should run."""
         return tuple(self._numbers)
 
     def start(self) -> None:
@@ -120,7 +120,7 @@ class LocalCluster:
         self._want()
 
     def replace(self, number: int) -> int:
-        """Give up a scheduler for one with a new name, whose number it returns; does not block."""
+        """Replace a scheduler by one with a new name; return its number. Does not block."""
         newest = max(self._numbers) + 1
         self._numbers = [n for n in self._numbers if n != number] + [newest]
         self._want()
@@ -137,7 +137,7 @@ class LocalCluster:
         Schedulers go first, so that they can hand over; ZooKeeper and Redis go last.
 
         Args:
-            hurried: asked all the time; once it says yes, what remains is killed.
+            hurried: called repeatedly; once it returns True, the rest is killed.
         """
         if self._parts is not None:
             supervisor = self._parts.supervisor
@@ -171,7 +171,7 @@ class LocalCluster:
         return _Parts(addresses, found.servers, supervisor)
 
     def _want(self) -> None:
-        """Tell the supervisor and the other commands what is to run."""
+        """Pass the wanted processes to the supervisor, and announce them to other commands."""
         parts = self._running
         schedulers = [scheduler_command(self.plan, parts.addresses, n) for n in self._numbers]
         components = component_commands(self.plan, parts.addresses)
@@ -185,7 +185,7 @@ def with_root(zookeeper: str) -> str:
 
 
 def _webui_port(plan: ProcessPlan) -> int:
-    """Return pyspider's usual port if it is free, or else the one of the last time."""
+    """Return pyspider's usual port if it is free, or else the previous one."""
     if plan.webui_port is not None:
         return plan.webui_port
     if ports.is_free(USUAL_WEBUI_PORT):

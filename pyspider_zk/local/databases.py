@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def prepare(files: Iterable[Path]) -> None:
-    """Make the files, if missing, and let several processes read while one writes (WAL).
+    """Create missing files, and let several processes read while one writes (WAL).
 
     The mode is a property of the file, so once is enough. Blocks for disk writes.
 

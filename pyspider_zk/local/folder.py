@@ -1,4 +1,4 @@
-"""The folder of an embedded cluster: who runs there, and where that cluster's parts are."""
+"""The folder of an embedded cluster: its lock, and the addresses of the cluster's parts."""
 
 import fcntl
 import json
@@ -29,10 +29,10 @@ class Running:
         projectdb: URL of the project database.
         resultdb: URL of the result database.
         webui: URL of the web UI.
-        schedulers: how many schedulers it is to run.
-        secret_file: where the secret is that was made for it; empty: it had one.
-        zookeeper_password_file: where the password is that was made for ZooKeeper; empty: none was.
-        redis_password_file: where the password is that was made for Redis; empty: none was.
+        schedulers: how many schedulers it should run.
+        secret_file: of the secret that was created for it; empty: it had one.
+        zookeeper_password_file: of the password that was created for ZooKeeper; empty: none.
+        redis_password_file: of the password that was created for Redis; empty: none.
     """
 
     pid: int
@@ -50,9 +50,9 @@ class Running:
 
 @contextmanager
 def claimed(folder: Path) -> Iterator[None]:
-    """Keep the folder to ourselves; the kernel releases it however we end.
+    """Lock the folder for this process; the kernel releases it however we end.
 
-    One that is made here others cannot enter: it holds scripts, results and logs.
+    A folder that is created here is closed to others: it holds scripts, results and logs.
 
     Raises:
         ClusterError: a cluster runs there already.
@@ -71,16 +71,16 @@ def claimed(folder: Path) -> Iterator[None]:
 
 
 def announce(folder: Path, running: Running) -> None:
-    """Write ``up.json``, for ourselves only and without the passwords of the URLs.
+    """Write ``up.json``, readable by us only and without the passwords of the URLs.
 
-    A reader sees the old one or the new one and nothing between.
+    A reader sees either the old file or the new one.
     """
     record = {name: _as_json(value) for name, value in asdict(running).items()}
     write_for_us(folder / _NOTE, json.dumps(record, indent=2) + "\n")
 
 
 def write_for_us(file: Path, text: str) -> None:
-    """Write a file that only our user may read; a reader sees the old one or the new one."""
+    """Write a file that only our user may read; readers see either the old or the new file."""
     draft = file.with_name(f"{file.name}.new")
     draft.unlink(missing_ok=True)
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OURS), "w") as opened:
@@ -100,7 +100,7 @@ def withdraw(folder: Path) -> None:
 def running_in(folder: Path) -> Running | None:
     """Return the cluster that runs in the folder; None if none does or it is not ready yet.
 
-    An ``up`` that was killed leaves its note behind, so the lock decides.
+    An ``up`` that was killed leaves its file behind, so the lock decides.
 
     Raises:
         ClusterError: it is another user's.
@@ -110,7 +110,7 @@ def running_in(folder: Path) -> Running | None:
         if not note.exists() or not _is_claimed(folder):
             return None
         return Running(**json.loads(note.read_text(encoding="utf-8")))
-    except FileNotFoundError:  # it just ended
+    except FileNotFoundError:  # it has just ended
         return None
     except PermissionError:
         raise ClusterError(

@@ -1,7 +1,7 @@
 """The logins of the ZooKeeper and the Redis that ``up`` starts.
 
-Their passwords are made once and stand in files of the cluster's folder, which only its user may
-read. An empty path stands for none: the server is not ours, or there is another login.
+Their passwords are created once, in files of the cluster's folder that only its user may read. An
+empty path means none: the server is not ours, or there is another login.
 """
 
 from dataclasses import replace
@@ -15,7 +15,7 @@ USERNAME = "up"
 
 
 def zookeeper_environ(password_file: str) -> dict[str, str]:
-    """Return what tells a process the login to ZooKeeper."""
+    """Return the environment variables with the login to ZooKeeper."""
     if not password_file:
         return {}
     return {
@@ -37,7 +37,7 @@ def with_login(settings: Settings, password_file: str) -> Settings:
 
 
 def with_password(url: str, password_file: str) -> str:
-    """Return the URL of a Redis, which has no password yet, with the one in the file.
+    """Return the URL of a Redis with the password in the file.
 
     Raises:
         ConfigError: the file is unusable.

@@ -1,4 +1,4 @@
-"""The ZooKeeper and the Redis of a cluster: those that were named, or our own, closed to others."""
+"""The ZooKeeper and the Redis of a cluster: external ones, or our own, closed to others."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -15,14 +15,14 @@ from pyspider_zk.zookeeper.protection import close_server
 
 @dataclass(frozen=True)
 class Services:
-    """Where ZooKeeper and the message queue are, and what was made for those of our own.
+    """Addresses of ZooKeeper and the message queue, and the passwords of our own.
 
     Attributes:
         zookeeper: its addresses.
         message_queue: its URL.
-        zookeeper_password_file: the password that was made for ZooKeeper; empty: none was.
-        redis_password_file: the password that was made for Redis; empty: none was.
-        servers: what was started.
+        zookeeper_password_file: of the password created for ZooKeeper; empty: none.
+        redis_password_file: of the password created for Redis; empty: none.
+        servers: those that were started.
     """
 
     zookeeper: str = ""
@@ -33,11 +33,11 @@ class Services:
 
 
 def start_services(plan: ProcessPlan, held: ExitStack, report: Callable[[str], None]) -> Services:
-    """Start what the plan names no address of; blocks until it answers. ``held`` ends it.
+    """Start the services without an address; blocks until they answer. ``held`` ends them.
 
     Raises:
         ClusterError: a program is missing or does not start.
-        ConfigError: a password that was made before is unusable.
+        ConfigError: a password from an earlier run is unusable.
         Refused: our ZooKeeper belongs to another login.
     """
     found = Services(plan.zookeeper or "", plan.message_queue or "")

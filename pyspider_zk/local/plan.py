@@ -22,18 +22,18 @@ URL_VARIABLES = {
     "resultdb": "RESULTDB",
     "message_queue": "AMQP_URL",
 }
-"""pyspider's variables of what may hold a password: every user of a machine sees its arguments."""
+"""pyspider's environment variables for URLs with passwords; arguments are visible to all users."""
 LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True)
 class ProcessPlan:
-    """What to start. What has an address already is used and not started.
+    """Plan of what to start; a service with an address is used, not started.
 
     Attributes:
         folder: where data, logs and up.json go.
         schedulers: how many schedulers, until ``pyspider-zk scale`` says otherwise.
-        insist: that number was requested, so what ``scale`` said to an earlier run is forgotten.
+        insist: the number was given explicitly, so it overrides an earlier ``scale``.
         fetchers: how many fetchers.
         processors: how many processors.
         zookeeper: addresses of a ZooKeeper that runs, with its root; None: start one.
@@ -65,11 +65,11 @@ class ProcessPlan:
 
     @property
     def secret_file(self) -> Path:
-        """Where the secret is kept that is made."""
+        """Path of the secret that is created."""
         return self.folder / "secret"
 
     def password_file(self, server: str) -> Path:
-        """Where the password is kept that is made for a server that is started."""
+        """Path of the password that is created for a server."""
         return self.folder / f"{server}.password"
 
     @property
@@ -80,7 +80,7 @@ class ProcessPlan:
 
 @dataclass(frozen=True)
 class Addresses:
-    """Where the parts of a running cluster are.
+    """Addresses of the parts of a running cluster.
 
     Attributes:
         zookeeper: ``host:port,host:port/root``.
@@ -89,9 +89,9 @@ class Addresses:
         projectdb: URL of the project database.
         resultdb: URL of the result database.
         webui_port: the web UI's port on loopback.
-        secret_file: the secret that was made for the cluster; empty: it has one already.
-        zookeeper_password_file: the password that was made for ZooKeeper; empty: none was.
-        redis_password_file: the password that was made for Redis; empty: none was.
+        secret_file: of the secret that was created for the cluster; empty: it has one already.
+        zookeeper_password_file: of the password created for ZooKeeper; empty: none.
+        redis_password_file: of the password created for Redis; empty: none.
     """
 
     zookeeper: str
@@ -105,7 +105,7 @@ class Addresses:
     redis_password_file: str = ""
 
     def settings(self, plan: ProcessPlan) -> Settings:
-        """Return what looks at this cluster and calls its schedulers; reads the secrets' files.
+        """Return settings for programs that use this cluster; reads the secrets' files.
 
         Raises:
             ConfigError: a file is unusable.
@@ -130,7 +130,7 @@ class Command:
     Attributes:
         name: unique in the cluster; its log is ``<name>.log``.
         line: program and arguments.
-        environ: what it gets on top of our environment.
+        environ: variables in addition to our environment.
     """
 
     name: str
@@ -164,7 +164,7 @@ def database_urls(plan: ProcessPlan) -> dict[str, str]:
 
 
 def scheduler_command(plan: ProcessPlan, addresses: Addresses, number: int) -> Command:
-    """Return the command of a scheduler; its name keeps its member number over restarts."""
+    """Return the command of a scheduler; its name keeps its member number across restarts."""
     name = SCHEDULER_NAME.format(number=number)
     return Command(
         f"scheduler-{name}",
@@ -174,7 +174,7 @@ def scheduler_command(plan: ProcessPlan, addresses: Addresses, number: int) -> C
 
 
 def component_commands(plan: ProcessPlan, addresses: Addresses) -> list[Command]:
-    """Return the commands of everything that is no scheduler."""
+    """Return the commands of everything except schedulers."""
     lines = {
         **{f"fetcher-{n}": ("fetcher",) for n in range(plan.fetchers)},
         **{f"processor-{n}": ("processor",) for n in range(plan.processors)},
@@ -190,7 +190,7 @@ def component_commands(plan: ProcessPlan, addresses: Addresses) -> list[Command]
 
 
 def secret_environ(addresses: Addresses) -> dict[str, str]:
-    """Return what tells a process that serves or calls schedulers where the secret is."""
+    """Return the variables with the secret, for processes that serve or call schedulers."""
     return {SECRET_FILE_VARIABLE: addresses.secret_file} if addresses.secret_file else {}
 
 
@@ -201,6 +201,6 @@ def _base(plan: ProcessPlan, addresses: Addresses) -> tuple[str, ...]:
 
 
 def _places(addresses: Addresses) -> dict[str, str]:
-    """Return what tells a process where everything is, and how it is let in."""
+    """Return the variables with all addresses and logins of a process."""
     urls = {variable: getattr(addresses, name) for name, variable in URL_VARIABLES.items()}
     return {**urls, **zookeeper_environ(addresses.zookeeper_password_file)}

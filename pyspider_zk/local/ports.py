@@ -1,4 +1,4 @@
-"""Loopback ports: free ones, and the one a folder's server had the last time."""
+"""Loopback ports: free ones, and the previous one of a folder's server."""
 
 import errno
 import socket
@@ -21,19 +21,19 @@ def is_free(port: int) -> bool:
 
 
 def any_free() -> int:
-    """Return a loopback port that is free just now; somebody else may take it before you do."""
+    """Return a loopback port that is free just now; another process may take it first."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.bind((LOOPBACK, 0))
         return int(probe.getsockname()[1])
 
 
 def preferred(note: Path) -> int:
-    """Return the port that the note remembers, if it is free, or else any free one."""
+    """Return the remembered port, if it is free, or else any free one."""
     text = note.read_text(encoding="ascii").strip() if note.exists() else ""
     port = int(text) if text.isdecimal() else 0
     return port if 0 < port < 65536 and is_free(port) else any_free()
 
 
 def remember(note: Path, port: int) -> None:
-    """Write the port down for the next start."""
+    """Store the port for the next start."""
     note.write_text(f"{port}\n", encoding="ascii")

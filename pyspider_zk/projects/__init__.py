@@ -1,1 +1,1 @@
-"""Projects: their names, slots and rows, and which there are."""
+"""Projects: their names, slots and rows, and the list of them."""

@@ -1,4 +1,4 @@
-"""Project index: what the project database says, compared row by row and not by anybody's clock.
+"""Project index: the rows of the project database, compared by content and not by clocks.
 
 pyspider asks for rows that changed since its own last look; a row written by a host whose clock
 is behind is then never seen, and a deleted row leaves a ghost. Here every look reads the short
@@ -14,7 +14,7 @@ from pyspider_zk.projects.slots import slot_of
 FIELDS = ["name", "group", "status", "rate", "burst", "updatetime"]
 
 MOST_NAMELESS = 100
-"""How many rows without a usable name are told of."""
+"""How many rows without a usable name are reported."""
 
 
 class Row(NamedTuple):
@@ -51,7 +51,7 @@ class ProjectIndex:
         self.nameless: tuple[str, ...] = ()
 
     def refresh(self, rows: Iterable[Mapping[str, Any]]) -> Changes:
-        """Take in a look at the database; return what differs from the last one.
+        """Update with the rows of the database; return the differences.
 
         What the rows raise while they are read comes through, and nothing is taken in.
         """

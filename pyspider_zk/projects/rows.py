@@ -1,4 +1,4 @@
-"""Rows of projects as anybody may have written them: what must hold, and what can be shown."""
+"""Rows of projects, which other programs may have written: checks, and displayable values."""
 
 import math
 import re

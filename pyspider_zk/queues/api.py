@@ -1,4 +1,4 @@
-"""Message queue of a cluster: what each kind must do.
+"""Interfaces of a cluster's message queue.
 
 ::
 
@@ -10,8 +10,8 @@
 Five things per message queue, bundled as `Queues`: the slot queues, the inbox (the queues of
 pyspider's own names, which only stock components still fill), the slot records, the parking
 lot, where messages wait that would block others in their slot queue, and the wake-ups. Every
-method that talks raises `Unavailable` when the message queue does not answer, and no foreign
-error ever.
+method with I/O raises `Unavailable` when the message queue does not answer, and never an error of
+a client library.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,7 +39,7 @@ class Message:
 
 @dataclass(frozen=True)
 class SlotBacklog:
-    """Messages of one slot queue that wait.
+    """Waiting messages of one slot queue.
 
     Attributes:
         length: how many.
@@ -57,7 +57,7 @@ class Delivery:
     Attributes:
         kind: the queue it came from.
         slot: the slot it came from.
-        tag: its name within that queue; says nothing else.
+        tag: its name within that queue; opaque.
         body: what was published.
     """
 
@@ -71,14 +71,15 @@ class Delivery:
 class Parked:
     """A message, or one task of it, that waits in the parking lot instead of its slot queue.
 
-    All of it but the body, which never changes: what takes its place has another name.
+    Without the body, which never changes: a replacement has another name.
 
     Attributes:
         kind: the queue that the message came from.
         slot: the slot that it came from.
         tag: its name within that queue, see `published`.
-        project: whose message it is.
-        taskid: the task that was put off; empty if it is all that the message has for the project.
+        project: the project of the message.
+        taskid: the task that was put off; empty for everything that the message has for the
+            project.
     """
 
     kind: QueueKind
@@ -90,13 +91,13 @@ class Parked:
 
 @dataclass(frozen=True)
 class ParkingMove:
-    """One message on its way into the parking lot, or within it, in one step.
+    """Move of one message into the parking lot, or within it, in one step.
 
     Attributes:
-        source: what it comes from, and is gone afterwards.
-        pieces: what is parked of it, each with its body.
-        replaced: what the pieces take the place of.
-        reason: why the source becomes a dead letter besides; empty: it does not.
+        source: where it comes from; it is gone afterwards.
+        pieces: the parts to park, each with its body.
+        replaced: what the pieces replace.
+        reason: why the source also becomes a dead letter; empty: it does not.
     """
 
     source: Delivery | Parked
@@ -107,15 +108,15 @@ class ParkingMove:
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """A message that nobody could use.
+    """A message that could not be processed.
 
     Attributes:
-        tag: its name among the dead letters; says nothing else.
+        tag: its name among the dead letters; opaque.
         kind: the queue it was found in.
         slot: the slot it was found in; None if it came through the inbox.
         reason: what is wrong with it, one sentence.
         time: when it was found, Unix seconds by the message queue's clock.
-        body: the message as it stood in the queue.
+        body: the message as it was in the queue.
     """
 
     tag: str
@@ -129,7 +130,7 @@ class DeadLetter:
 def published(tag: str) -> int:
     """Return when a message was published, comparable among the queues of one message queue.
 
-    In a unit that only the message queue knows; what was published in one call may share it.
+    The unit depends on the message queue; messages published in one call may share the value.
     """
     return int(tag.partition("-")[0])
 
@@ -137,9 +138,9 @@ def published(tag: str) -> int:
 class SlotQueues(Protocol):
     """The queues ``newtask_queue:<slot>`` and ``status_queue:<slot>`` of all slots.
 
-    A message is delivered at least once. It stays in its queue until acknowledged, so what an
-    owner read and did not acknowledge is there for the next one. Since a slot has one owner,
-    what this process read already is known to this process alone, and forgotten by `take`.
+    A message is delivered at least once. It stays in its queue until acknowledged, so messages that
+    an owner read and did not acknowledge are there for the next one. Since a slot has one owner,
+    only this process knows what it has read, and `take` forgets it.
 
     Threads: `publish`, `full`, `lengths`, `close` and all about dead letters may be called from
     any; `take`, `drop`, `read`, `acknowledge` and `bury` belong to one thread, the
@@ -150,34 +151,34 @@ class SlotQueues(Protocol):
         """Append messages to their queues, in order, all or nothing, in one round trip.
 
         Blocks while one of the queues is at its limit, until there is room or `close`. The
-        limit is lazy: only a queue whose last known length was at the limit is asked, so
-        publishers together may exceed it by what one call of each holds. A lost reply makes
-        the client publish again: twice is possible, never is not.
+        limit is lazy: only a queue whose last known length was at the limit is measured, so
+        publishers together may exceed it by one call each. After a lost reply the client
+        publishes again, so duplicates are possible, but no message is lost.
 
         Raises:
-            BadMessage: a body that the wire format has no form for; nothing was published.
+            BadMessage: the wire format cannot represent a body; nothing was published.
             Unavailable: the message queue is unavailable, or was closed while waiting.
         """
 
     def full(self, kind: QueueKind, slot: int) -> bool:
-        """Return whether `publish` would wait for this queue. Asks at most once, never waits."""
+        """Return whether `publish` would wait for this queue. At most one request, never waits."""
 
     def take(self, slots: Iterable[int]) -> None:
-        """Start to read these slots, from the oldest message on that is not acknowledged.
+        """Start reading these slots, from the oldest message that is not acknowledged.
 
-        Does no I/O. A slot that was taken already starts over too.
+        Does no I/O. A slot that was already taken starts over.
         """
 
     def drop(self, slots: Iterable[int]) -> None:
-        """Stop to read these slots. Does no I/O; what was read may still be acknowledged."""
+        """Stop reading these slots. Does no I/O; messages that were read may be acknowledged."""
 
     def read(self, kind: QueueKind, limit: int) -> list[Delivery]:
         """Return at most `limit` messages of the taken slots that were not returned before.
 
         Never blocks. Oldest first within a slot, fair among slots: each gets an equal share of
-        the limit, what one leaves goes to the others, and slots that found no place come first
-        next time. Messages that cannot be decoded are buried on the way. After an error
-        nothing counts as returned. Nothing is read before what is applied could be deleted.
+        the limit, unused shares go to the others, and slots that got nothing come first next
+        time. Messages that cannot be decoded become dead letters. After an error nothing counts
+        as returned. Nothing is read before applied messages could be deleted.
         """
 
     def unread(self, kind: QueueKind, slots: Iterable[int]) -> Mapping[int, str]:
@@ -187,10 +188,10 @@ class SlotQueues(Protocol):
         """
 
     def acknowledge(self, deliveries: Sequence[Delivery]) -> None:
-        """Delete messages that were applied, in one round trip.
+        """Delete applied messages, in one round trip.
 
-        Doing it twice, or after the slot was lost, is harmless. What could not be deleted,
-        because the message queue was unavailable, will be with the next call, even an empty one.
+        Doing it twice, or after the slot was lost, is harmless. Messages that could not
+        be deleted because of an outage are deleted with the next call, even an empty one.
         """
 
     def bury(self, delivery: Delivery, reason: str) -> None:
@@ -200,32 +201,32 @@ class SlotQueues(Protocol):
         """Return how many messages all slot queues hold: unread and not acknowledged."""
 
     def backlog(self) -> Mapping[tuple[QueueKind, int], SlotBacklog]:
-        """Return the slot queues that hold something: how much, and for how long already."""
+        """Return the slot queues that are not empty: how many messages wait, and for how long."""
 
     def unreadable(self) -> Mapping[str, str]:
-        """Return what could not be read: the key where it is kept now, and what is wrong, in words.
+        """Return unreadable data: the key where it is kept now, and what is wrong with it.
 
-        That is what all processes met and nobody dealt with, as this process last saw it, with
-        `backlog` or by meeting it. Nothing is deleted; what was there is moved out of the way, so
-        that the slot goes on. No I/O.
+        That is what all processes found and nobody removed, as this process last saw it, with
+        `backlog` or by finding it. Nothing is deleted; the data is renamed, so that the slot goes
+        on. No I/O.
         """
 
     def dead(self) -> int:
         """Return the number of dead letters."""
 
     def dead_letters(self, limit: int) -> list[DeadLetter]:
-        """Return the latest dead letters, newest first. They stay where they are."""
+        """Return the latest dead letters, newest first. They are not removed."""
 
     def replay(self, tags: Iterable[str]) -> int:
         """Put dead letters back, in this order, and return how many there were.
 
-        One of a slot queue becomes its newest message; one of the inbox goes there again, to find
-        its slot. Each moves in one step, whatever the limit of its queue. Tags that no letter has
-        are skipped.
+        A letter of a slot queue becomes its newest message; one of the inbox goes back there, to be
+        assigned to its slot. Each moves in one step, whatever the limit of its queue. Unknown
+        tags are skipped.
         """
 
     def discard(self, tags: Iterable[str]) -> int:
-        """Delete dead letters for good; return how many there were."""
+        """Delete dead letters permanently; return how many there were."""
 
     def close(self) -> None:
         """Close all connections and make waiting publishers raise `Unavailable`."""
@@ -240,11 +241,10 @@ class Inbox(Protocol):
     def forward(self, limit: int) -> int:
         """Move at most `limit` messages of each kind to the slot queues; return how many.
 
-        Each moves in one step of the message queue: a crash at any point loses none and
-        doubles none, and messages of a slot keep their order. A list of tasks is split by
-        slot. What is no task goes to the dead letters. A message for a slot queue at its
-        limit stays, with all behind it, so that stock publishers feel the limit too. Never
-        blocks.
+        Each moves in one atomic step: a crash at any point neither loses nor duplicates one, and
+        messages of a slot keep their order. A list of tasks is split by slot. Other messages go
+        to the dead letters. A message for a slot queue at its limit stays, with all behind it,
+        so that stock publishers notice the limit, too. Never blocks.
         """
 
     def lengths(self) -> Mapping[QueueKind, int]:
@@ -252,23 +252,24 @@ class Inbox(Protocol):
 
 
 class SlotRecords(Protocol):
-    """One durable value per slot: what an owner hands to the next.
+    """Slot records: one durable value per slot, which an owner passes to the next.
 
-    A record is a mapping of what the wire format knows: text, bytes, numbers, lists, mappings.
+    A record is a mapping of types that the wire format supports: text, bytes, numbers, lists,
+    mappings.
     Some MB are fine. Threads: any. Blocks for one round trip.
     """
 
     def save(self, slot: int, record: Mapping[str, Any]) -> None:
-        """Store the record of a slot in place of the former one.
+        """Store the record of a slot, replacing the former one.
 
         Raises:
-            BadMessage: the record has no wire form.
+            BadMessage: the wire format cannot represent the record.
         """
 
     def load(self, slot: int) -> dict[str, Any] | None:
         """Return the record of a slot, or None; it stays stored.
 
-        One that cannot be read is none; it is told of, see `SlotQueues.unreadable`.
+        An unreadable one counts as missing and is reported, see `SlotQueues.unreadable`.
         """
 
     def drop(self, slot: int) -> None:
@@ -285,10 +286,10 @@ class SlotRecords(Protocol):
 
 
 class ParkingLot(Protocol):
-    """Where messages wait that must not wait in their slot queue: there they would block others.
+    """Parking lot for messages that would block others in their slot queue.
 
-    As durable as the slot queues. What is parked counts against no queue's limit. All of it is
-    safe to repeat after a lost reply, and harmless if a former owner does it late.
+    As durable as the slot queues. Parked messages do not count towards a queue's limit. All calls
+    are safe to repeat after a lost reply, and harmless if a former owner makes them late.
 
     Threads: any; a slot's messages are moved by its owner. Blocks for one round trip.
     """
@@ -300,23 +301,23 @@ class ParkingLot(Protocol):
 
         Args:
             limit: the most that a slot may have parked for a whole message to find room; 0: any.
-                Tasks that were put off find room always: there is one per task under way.
+                Tasks that were put off always find room: there is one per task in flight.
 
         Raises:
-            BadMessage: a body that the wire format has no form for; nothing was moved.
+            BadMessage: the wire format cannot represent a body; nothing was moved.
         """
 
     def load(self, slots: Iterable[int]) -> list[Parked]:
-        """Return what is parked for these slots, in the order in which it was published."""
+        """Return what is parked for these slots, in order of publication."""
 
     def fetch(self, parked: Iterable[Parked]) -> dict[Parked, Any]:
-        """Return the bodies of those that are still parked. What cannot be decoded is buried."""
+        """Return the bodies of what is still parked; undecodable ones become dead letters."""
 
     def remove(self, parked: Iterable[Parked]) -> None:
         """Delete what was applied; doing it twice is harmless."""
 
     def waiting(self) -> Mapping[int, SlotBacklog]:
-        """Return the slots for which something is parked: how much, and for how long already."""
+        """Return the slots for which messages are parked: how many, and for how long."""
 
 
 class WakeUps(Protocol):
@@ -328,9 +329,9 @@ class WakeUps(Protocol):
     def wait(self, seconds: float) -> set[int]:
         """Return the slots that got a message while their queue was empty, as soon as one does.
 
-        What was published since the last call counts. Blocks for so many seconds at most, and for
-        two; then the set is empty. Some may be missing, after a crash or a flood, and from
-        publishers of other kinds: whoever waits must read from time to time as well.
+        Counts what was published since the last call. Blocks for that many seconds, two at most;
+        then the set is empty. Slots may be missing after a crash or a flood, and if a publisher of
+        another kind is at work: the caller must read from time to time as well.
 
         Raises:
             Unavailable: the message queue is away.
@@ -339,7 +340,7 @@ class WakeUps(Protocol):
 
 @dataclass(frozen=True)
 class Queues:
-    """All that one message queue offers to one process."""
+    """All interfaces of one message queue for one process."""
 
     slot_queues: SlotQueues
     inbox: Inbox

@@ -1,7 +1,8 @@
-"""Back-off of a process from a message queue that is unavailable or full.
+"""Back-off of a process from an unavailable or full message queue.
 
-One `BackOff` serves all queues of a process, since they are one Redis: whoever finds it away
-says so, once, and keeps the others from asking until a pause is over, each longer than the last.
+One `BackOff` serves all queues of a process, since they are in one Redis: the first that finds it
+unavailable logs that, and keeps the others from trying until a pause is over, each longer than the
+last.
 """
 
 import logging
@@ -14,19 +15,19 @@ from pyspider_zk.errors import Unavailable
 from pyspider_zk.outage import Outage
 from pyspider_zk.pauses import doubling, pause_after
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # seconds between two questions to one that is unavailable
-ROOM_PAUSE = 0.1  # seconds between two looks at a full queue
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # seconds between two tries during an outage
+ROOM_PAUSE = 0.1  # seconds between two checks of a full queue
 
 
 class BackOff:
-    """Knows whether the message queue is unavailable, and when to ask it again.
+    """Remembers whether the message queue is unavailable, and when to try it again.
 
     Threads: any; only `rest` and `wait` block.
 
     Args:
-        logger: told when the message queue becomes unavailable and when it is back, once each.
+        logger: logs the beginning and the end of an outage, once each.
         consequence: what happens meanwhile; the end of the first of these lines.
-        grace: how many seconds are waited after `close`.
+        grace: seconds of waiting after `close`.
         pause: the first pause, seconds; each one is twice as long as that before.
     """
 
@@ -48,12 +49,12 @@ class BackOff:
 
     @property
     def resting(self) -> bool:
-        """Whether the message queue is unavailable and must not be asked yet."""
+        """Whether the message queue is unavailable and must not be tried yet."""
         return self._left() > 0
 
     @property
     def over(self) -> bool:
-        """Whether the grace after `close` is over: nothing is waited for any more."""
+        """Whether the grace after `close` is over: no more waiting."""
         return self._over.is_set()
 
     def failed(self, error: Unavailable) -> None:
@@ -72,9 +73,9 @@ class BackOff:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Remember whether the message queue answered during a piece of work.
+        """Record whether the message queue answered during a piece of work.
 
-        It did if nothing failed, and if nobody has yet to ask whether it still does.
+        It did if nothing failed, unless an outage is still to be confirmed as over.
 
         Raises:
             Unavailable: as it was raised.
@@ -89,11 +90,11 @@ class BackOff:
             self.answered()
 
     def rest(self, limit: float) -> None:
-        """Wait until the message queue may be asked; `limit` seconds at most."""
+        """Wait until the message queue may be tried; `limit` seconds at most."""
         self._over.wait(min(limit, self._left()))
 
     def wait(self, limit: float = LONGEST_PAUSE) -> None:
-        """Wait until it makes sense to ask again, be it away or full; `limit` seconds at most.
+        """Wait until it may be tried again, be it unavailable or full; `limit` seconds at most.
 
         Raises:
             Unavailable: the grace is over.

@@ -6,16 +6,16 @@ from threading import Event
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.queues.names import QueueKind
 
-PAUSE = 0.1  # seconds between two looks at a full queue
+PAUSE = 0.1  # seconds between two checks of a full queue
 
 SlotQueue = tuple[QueueKind, int]
 Wait = Callable[[float], object]
 
 
 class Backpressure:
-    """Knows which slot queues are at their limit, and waits for room.
+    """Remembers which slot queues are at their limit, and waits for room.
 
-    Lengths come for free with every publish. Only a queue that was at the limit then is
+    Every publish returns lengths. Only a queue that was at the limit then is
     measured again. Threads: any.
     """
 
@@ -55,7 +55,7 @@ class Backpressure:
             self._check_open()
 
     def close(self) -> None:
-        """Wake those who wait; nothing can be published any more."""
+        """Wake all waiters; nothing can be published any more."""
         self._closed.set()
 
     def _at_limit(self, queues: Collection[SlotQueue]) -> list[SlotQueue]:

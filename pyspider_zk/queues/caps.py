@@ -1,6 +1,6 @@
-"""Caps of what comes through the message queue, so that no message costs a round of a scheduler.
+"""Limits of messages, so that no message can stall a scheduler's round.
 
-A constant is read where it is used, each time: tests lower them.
+Constants are read at each use, because tests lower them.
 """
 
 MESSAGE = 16 * 2**20
@@ -10,16 +10,16 @@ PAGE = 64 * 2**20
 """Bytes of one message between the components: they carry pages."""
 
 ROUND = 32 * 2**20
-"""Bytes that one look into the slot queues, or into the inbox, brings."""
+"""Bytes of one read of the slot queues, or of the inbox."""
 
 TASKS = 10_000
 """Tasks of one message; pyspider sends 1,000."""
 
 KEPT = 64 * 2**10
-"""Bytes that are kept of a message that is larger than it may be."""
+"""Bytes that are kept of a message that is too large."""
 
 SHOWN = 64 * 2**10
-"""Bytes of a dead letter that are shown; it is put back whole."""
+"""Bytes of a dead letter that are shown; a replay puts all of it back."""
 
 DEAD = 256 * 2**20
 """Bytes of all dead letters together, as Redis estimates them; the oldest go first."""

@@ -1,4 +1,4 @@
-"""A queue whose reader gets nothing but what it can use."""
+"""Queue that skips messages which its reader cannot use."""
 
 import logging
 import queue
@@ -10,18 +10,18 @@ from pyspider_zk.errors import BadMessage
 from pyspider_zk.queues.packs import who
 
 FOREVER = float("inf")
-IN_A_ROW = 1000  # bad messages that one look skips
+IN_A_ROW = 1000  # bad messages that one read skips
 
 
 class CheckedQueue:
-    """One of pyspider's queues; a message that its reader could do nothing with is skipped.
+    """One of pyspider's queues, without the messages that its reader cannot use.
 
     Threads: those that the queue itself allows.
 
     Args:
         inner: the queue.
-        check: raises ``BadMessage`` for one unusable.
-        logger: told of each, in one line.
+        check: raises ``BadMessage`` for an unusable message.
+        logger: logs each of these, in one line.
 
     Attributes:
         passed_over: how many there were.
@@ -36,7 +36,7 @@ class CheckedQueue:
         self.passed_over = 0
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
-        """Take the oldest message usable; see ``queue.Queue.get``."""
+        """Return the oldest usable message; see ``queue.Queue.get``."""
         if not block:
             return self.get_nowait()
         until = time.monotonic() + (FOREVER if timeout is None else timeout)
@@ -47,7 +47,7 @@ class CheckedQueue:
         raise queue.Empty
 
     def get_nowait(self) -> Any:
-        """Take the oldest message usable; see ``queue.Queue.get_nowait``."""
+        """Return the oldest usable message; see ``queue.Queue.get_nowait``."""
         for _ in range(IN_A_ROW):
             body = self._inner.get_nowait()
             if self._is_good(body):

@@ -1,7 +1,7 @@
-"""The wire format: msgpack as pyspider's u-msgpack writes and reads it.
+"""Wire format: msgpack as pyspider's u-msgpack writes and reads it.
 
-Text stays text, bytes stay bytes, times need a time zone. What u-msgpack refuses is refused
-here as well, so a stock component can read all that is written: integers beyond 64 bits, text
+Text stays text, bytes stay bytes, times need a time zone. Types that u-msgpack refuses are
+refused here, too, so a stock component can read all messages: integers beyond 64 bits, text
 with surrogates, sets, objects.
 """
 
@@ -35,12 +35,12 @@ def encode(body: object) -> bytes:
 
 
 def too_large(size: int) -> str:
-    """Return what is wrong with a message of that many bytes."""
+    """Return the error message for a message of that many bytes."""
     return f"has {size} bytes, the limit is {caps.MESSAGE}"
 
 
 def decode_message(raw: bytes) -> Any:
-    """Return what was published.
+    """Return the published message.
 
     Raises:
         BadMessage: it is not msgpack, too large, too deep, or too many tasks at once.

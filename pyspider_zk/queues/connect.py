@@ -28,7 +28,7 @@ def connect(url: str | None, limit: int, slots: int, wait: Wait | None = None) -
         wait: how publishers wait for room, see `RedisSlotQueues`.
 
     Raises:
-        ConfigError: no URL, or one that no cluster can use.
+        ConfigError: no URL, or one that a cluster cannot use.
     """
     if not url:
         raise ConfigError([_REMEDY])
@@ -40,7 +40,7 @@ def connect(url: str | None, limit: int, slots: int, wait: Wait | None = None) -
 
 
 def redis_queues(link: RedisLink, limit: int, slots: int, wait: Wait | None = None) -> Queues:
-    """Return the queues of one Redis, all over one link."""
+    """Return the queues of one Redis, sharing one connection."""
     foreign_keys = ForeignKeys(link)
     return Queues(
         RedisSlotQueues(link, limit, wait, foreign_keys),

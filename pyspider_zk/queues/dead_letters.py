@@ -1,4 +1,4 @@
-"""Dead letters, written out for people."""
+"""Dead letters, formatted for people."""
 
 import json
 from typing import Any
@@ -14,7 +14,7 @@ _DEEPEST = 100  # levels of a message
 
 
 def letter_dict(letter: DeadLetter) -> dict[str, Any]:
-    """Return what is told of a dead letter, as plain values; of a long one its first bytes."""
+    """Return a dead letter as plain values; of a long one only the first bytes."""
     cut = len(letter.body) > caps.SHOWN
     return {
         "tag": letter.tag,
@@ -28,14 +28,14 @@ def letter_dict(letter: DeadLetter) -> dict[str, Any]:
 
 
 def where(letter: DeadLetter) -> str:
-    """Return the queue that it was found in."""
+    """Return the queue in which it was found."""
     return letter.kind.value if letter.slot is None else slot_queue(letter.kind, letter.slot)
 
 
 def readable(body: bytes) -> Any:
-    """Return a message as JSON can hold it; its text, if it cannot; its bytes, if they are none.
+    """Return a message as JSON values; as text, if that is impossible; else as bytes.
 
-    Too deep a message stays bytes as well: whoever writes or reads JSON gives up on it.
+    A message that is nested too deeply also stays bytes, because JSON libraries fail at it.
     """
     try:
         message = decode(body)

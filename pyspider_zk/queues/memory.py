@@ -1,6 +1,6 @@
 """All queues of a cluster in the memory of one process, for tests.
 
-What goes through a `MemoryBroker` is encoded and decoded as on the wire. Several processes of
+Messages in a `MemoryBroker` are encoded and decoded as on the wire. Several processes of
 a cluster are simulated by calling `queues` once for each::
 
     broker = MemoryBroker()
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class MemoryBroker:
-    """What all simulated processes share. Threads: any.
+    """State that all simulated processes share. Threads: any.
 
     Args:
         now: the clock of messages and dead letters, Unix seconds.
@@ -82,7 +82,7 @@ class MemoryBroker:
         return self._published.get(tag, self.now())
 
     def remove(self, queue: SlotQueue, tag: int) -> bytes | None:
-        """Take a message out of a slot queue, if it is there; return its wire form."""
+        """Remove a message from a slot queue, if it is there; return its wire form."""
         with self.lock:
             raw = self.streams[queue].pop(tag, None)
             if not self.streams[queue]:
@@ -105,7 +105,7 @@ class MemoryBroker:
             self.dead[tag] = DeadLetter(tag, kind, slot, brief(reason), self.now(), raw)
 
     def restore(self, tag: str) -> bool:
-        """Put a dead letter back where it was found, if there is one."""
+        """Put a dead letter back where it was found, if it exists."""
         with self.lock:
             letter = self.dead.pop(tag, None)
             if letter is None:

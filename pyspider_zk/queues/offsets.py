@@ -1,9 +1,9 @@
-"""Offsets: where one process stands in each of many slot queues, and how it reads them fairly.
+"""Offsets: how far one process has read each of many slot queues, and how it reads them fairly.
 
 A queue holds exactly what is not acknowledged yet, in order. So all that a reader must
 remember is how far it has read the queues of which something is not acknowledged; in all
 others it starts at the oldest message. There is nothing to claim from a former owner, and a
-reader that lost its slot unawares takes nothing away from the next.
+reader that lost its slot without knowing takes nothing from the next.
 """
 
 from bisect import bisect_right
@@ -23,7 +23,7 @@ Fetch = Callable[[Mapping[int, str], int], Mapping[int, Sequence[tuple[str, byte
 
 
 class Offsets:
-    """How far this process has read. Threads: one. Never blocks."""
+    """Offsets of this process. Threads: one. Never blocks."""
 
     def __init__(self) -> None:
         self._taken: set[int] = set()
@@ -41,19 +41,19 @@ class Offsets:
         self._order = sorted(self._taken)
 
     def drop(self, slots: Iterable[int]) -> None:
-        """Read these slots no more."""
+        """Stop reading these slots."""
         slots = set(slots)
         self._forget(slots)
         self._taken -= slots
         self._order = sorted(self._taken)
 
     def turn(self, kind: QueueKind, ready: Iterable[int], limit: int) -> dict[int, str]:
-        """Return whose turn it is: at most `limit` slots, each with the tag to read after."""
+        """Return the next slots to read, at most `limit`, each with the tag to read after."""
         slots = sorted(self._taken.intersection(ready))
         start = bisect_right(slots, self._turn.get(kind, -1))
         chosen = (slots[start:] + slots[:start])[: max(limit, 0)]
         if chosen:
-            # All had a turn: move on by one, else the same few always get the odd messages.
+            # All had a turn: move on by one, or the same few always get the remainder.
             self._turn[kind] = chosen[-1] if len(chosen) < len(slots) else chosen[0]
         return self.after(kind, chosen)
 
@@ -94,10 +94,10 @@ class Offsets:
 def unpack(
     kind: QueueKind, found: Iterable[Found], bury: Callable[[Delivery, str], None]
 ) -> list[Delivery]:
-    """Return what was found as deliveries, and bury what cannot be decoded.
+    """Return messages as deliveries; those that cannot be decoded become dead letters.
 
-    What cannot be buried now is found again later. It must not hold up the others: a Redis out
-    of memory takes no dead letter until some messages are acknowledged.
+    If that fails now, they are found again later. They must not block the others: a Redis out of
+    memory accepts no dead letter until some messages are acknowledged.
     """
     deliveries = []
     for slot, tag, raw in found:
@@ -112,13 +112,12 @@ def unpack(
 def gather(fetch: Fetch, after: Mapping[int, str], limit: int) -> list[Found]:
     """Fetch up to `limit` messages, in equal shares of the slots.
 
-    What a slot does not need of its share goes to those that returned all of theirs, so a few
-    passes do, usually one or two. The last may fetch more than there is room for; that is left
-    out, and was not read as far as anybody knows.
+    Unused shares go to the slots that used all of theirs, so a few passes suffice, usually one or
+    two. The last may fetch more than the limit; the excess is dropped and counts as unread.
 
     Args:
         fetch: returns for each slot at most `count` messages after its tag.
-        after: the slots to ask and the tag to read after, in the order of their turn.
+        after: the slots to read and the tag to read after, in order.
         limit: the most messages in all.
     """
     found: list[Found] = []

@@ -1,4 +1,4 @@
-"""Names of what is parked, as they stand in the message queue. Pure."""
+"""Names of parked messages in the message queue. Pure."""
 
 from collections.abc import Iterable
 
@@ -9,12 +9,12 @@ from pyspider_zk.queues.names import QueueKind
 
 
 def name_of(parked: Parked) -> str:
-    """Return the name of what is parked, within its slot."""
+    """Return the name of a parked message within its slot."""
     return f"{parked.tag} {parked.kind.value} {parked.project} {parked.taskid}"
 
 
 def parked_of(slot: int, name: bytes) -> Parked:
-    """Return what a name says.
+    """Parse a name.
 
     Raises:
         BadMessage: it is no such name.
@@ -30,7 +30,7 @@ def parked_of(slot: int, name: bytes) -> Parked:
 
 
 def in_order(parked: Iterable[Parked]) -> list[Parked]:
-    """Return what is parked in the order in which it was published, new tasks before packs."""
+    """Return parked messages in order of publication, new tasks before packs."""
     return sorted(parked, key=_place)
 
 

@@ -19,7 +19,7 @@ FOREIGN = "is no dead letter of ours: it cannot be put back, only dropped"
 
 log = logging.getLogger(__name__)
 
-_TAG = re.compile(r"\d{1,20}-\d{1,20}")  # Redis refuses a whole command for one that is none
+_TAG = re.compile(r"\d{1,20}-\d{1,20}")  # Redis refuses a whole command because of one invalid id
 
 # KEYS: dead letters, inbox or stream, ready   ARGV: tag, slot (none: the inbox)
 _REPLAY = """
@@ -41,7 +41,7 @@ return 1
 
 
 # KEYS: dead letters   ARGV: bytes of all
-# Every tenth goes at a time: what Redis tells of the bytes is an estimate.
+# A tenth is dropped at a time: Redis only estimates the bytes.
 _TRIM = """
 local dropped = 0
 while (redis.call('MEMORY', 'USAGE', KEYS[1]) or 0) > tonumber(ARGV[1]) do
@@ -54,11 +54,11 @@ return dropped
 
 
 class RedisDeadLetters:
-    """What `SlotQueues` tells of dead letters. Threads: any.
+    """The dead letters of `SlotQueues`. Threads: any.
 
     Args:
         link: where.
-        foreign_keys: moves foreign keys out of the way.
+        foreign_keys: renames foreign keys.
     """
 
     def __init__(self, link: RedisLink, foreign_keys: ForeignKeys | None = None) -> None:
@@ -70,7 +70,7 @@ class RedisDeadLetters:
         return int(length)
 
     def trim(self) -> None:
-        """Drop the oldest while all together are larger than they may be; one round trip."""
+        """Drop the oldest while all together are too large; one round trip."""
         dropped: Any = self._foreign_keys.run(
             _letters, lambda it: it.eval(_TRIM, 1, DEAD_LETTERS, str(caps.DEAD))
         )
@@ -84,7 +84,7 @@ class RedisDeadLetters:
     def latest(self, limit: int) -> list[DeadLetter]:
         """See `SlotQueues.dead_letters`."""
         if limit < 1:
-            return []  # for Redis 0 is no limit
+            return []  # 0 means no limit to Redis
         entries: Any = self._foreign_keys.run(
             _letters, lambda it: it.xrevrange(DEAD_LETTERS, count=limit)
         )
@@ -136,7 +136,7 @@ def _target(letter: DeadLetter) -> str:
 
 
 def _targets(letters: Sequence[DeadLetter]) -> dict[str, str]:
-    """Return the type of each key that putting these letters back is about."""
+    """Return the type of each key that these letters go back to."""
     types = {_target(each): "list" if each.slot is None else "stream" for each in letters}
     return {**_letters(), **types, **{ready_key(each.kind): "set" for each in letters}}
 
@@ -151,7 +151,7 @@ def _letters() -> dict[str, str]:
 
 
 def _letter(tag: bytes, fields: Mapping[bytes, bytes]) -> DeadLetter:
-    """Return a letter; an entry of a foreign hand is shown as one, but cannot be put back."""
+    """Return a letter; a foreign entry is shown as one, but cannot be put back."""
     try:
         return _read(tag, fields)
     except (KeyError, ValueError):

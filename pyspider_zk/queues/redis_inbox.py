@@ -1,9 +1,9 @@
 """The inbox in Redis: pyspider's lists, moved to the slot queues message by message.
 
 Any number of members forward at once, so a message is popped by its value: the script that
-moves it first compares the head of the list with the bytes the mover looked at. Whoever comes
-second finds another head and leaves it. Equal bytes have equal targets, so it does not matter
-which of two equal messages is meant.
+moves it first compares the head of the list with the bytes that the mover read. The second mover
+finds another head and does nothing. Equal bytes have equal targets, so it does not matter which of
+two equal messages is moved.
 """
 
 import logging
@@ -100,7 +100,7 @@ class RedisInbox:
         link: where.
         slots: how many slots the cluster has.
         limit: the most messages of one slot queue; 0: no limit.
-        foreign_keys: moves foreign keys out of the way.
+        foreign_keys: renames foreign keys.
     """
 
     def __init__(
@@ -116,9 +116,9 @@ class RedisInbox:
         return self.perform(moves)
 
     def plan(self, limit: int) -> list[Forwarding]:
-        """Return what is to do for the first `limit` messages of each kind.
+        """Return the moves of the first `limit` messages of each kind.
 
-        Changes nothing, but that it buries a first one that is too large.
+        Changes nothing, except that a first message that is too large becomes a dead letter.
         """
         if limit < 1:
             return []  # LRANGE 0 -1 would be all
@@ -138,10 +138,10 @@ class RedisInbox:
         ]
 
     def perform(self, moves: Sequence[Forwarding]) -> int:
-        """Do those of the moves whose message is still the head of its list; return how many.
+        """Carry out the moves whose message is still the head of its list; return how many.
 
-        Goes in batches and stops after one in which something did not move, because another
-        mover is at it or a slot queue is full.
+        Works in batches and stops after one in which something did not move, because of another
+        mover or a full slot queue.
         """
         total = 0
         for start in range(0, len(moves), BATCH):
@@ -171,7 +171,7 @@ class RedisInbox:
         return sum(done)
 
     def _carry_out(self, client: redis.Redis, batch: Sequence[Forwarding]) -> list[int]:
-        """Do the moves; those that were done when one met a foreign key are not done again."""
+        """Carry out the moves; after a foreign key was found, skip those already done."""
         pipe: Any = client.pipeline(transaction=False)
         for move in batch:
             self._queue(pipe, move)
@@ -193,7 +193,7 @@ def _lists() -> dict[str, str]:
 
 
 def _keys(moves: Sequence[Forwarding]) -> dict[str, str]:
-    """Return the type of each key that these moves are about."""
+    """Return the type that each key of these moves must have."""
     streams = {slot_queue(move.kind, slot): "stream" for move in moves for slot in move.route.parts}
     ready = {ready_key(kind): "set" for kind in QueueKind}
     more = {DEAD_LETTERS: "stream", SLOT_WAKE_UPS: "stream"}

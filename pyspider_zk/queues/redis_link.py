@@ -25,9 +25,11 @@ RETRIES = 3
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.5  # seconds between them
 
 DEAD_LETTERS = "dead_letters"
-DEAD_LETTER_LIMIT = 10_000  # the oldest go first; a flood of junk must not fill the memory
+DEAD_LETTER_LIMIT = (
+    10_000  # the oldest go first; a flood of invalid messages must not fill the memory
+)
 
-# Not after a timeout: whoever waits for a hanging Redis must hear of it while its lease holds.
+# Not after a timeout: callers must learn of a hanging Redis while their lease holds.
 _AGAIN = (redis.exceptions.ConnectionError,)
 
 _FOREIGN: tuple[type[Exception], ...] = (
@@ -53,7 +55,7 @@ _QUOTED_ARGUMENTS = re.compile(r", with args beginning with: .*", re.DOTALL)
 
 
 def ready_key(kind: QueueKind) -> str:
-    """Return the set of the slots whose queue of this kind holds something."""
+    """Return the key of the set of slots whose queue of this kind is not empty."""
     return f"{kind.value}:ready"
 
 
@@ -63,12 +65,12 @@ def record_key(slot: int) -> str:
 
 
 def parked_key(slot: int) -> str:
-    """Return the key of what is parked for a slot."""
+    """Return the key of a slot's parked messages."""
     return f"parked:{slot}"
 
 
 PARKED_READY = "parked:ready"
-"""The set of the slots for which something is parked."""
+"""The key of the set of slots that have parked messages."""
 
 
 SLOT_WAKE_UPS = "slot_wake_ups"
@@ -81,7 +83,7 @@ def wake_ups_key(queue: str) -> str:
 
 
 def slot_number(name: bytes) -> int | None:
-    """Return the slot that a member of a ready set stands for, None if for none."""
+    """Return the slot that a member of a ready set names, None if it names none."""
     if len(name) > len(str(MOST_SLOTS)) or not name.isdigit():
         return None
     slot = int(name)
@@ -90,11 +92,11 @@ def slot_number(name: bytes) -> int | None:
 
 @dataclass(frozen=True)
 class Tls:
-    """Files of PEM for a link with TLS, which always verifies authority and host name.
+    """PEM files for a connection with TLS, which always verifies authority and host name.
 
     Attributes:
-        ca: the authorities that are believed; None: the system's.
-        certificate: what we show; None: nothing.
+        ca: the trusted authorities; None: the system's.
+        certificate: our own; None: none.
         key: its private key, not encrypted.
     """
 
@@ -103,7 +105,7 @@ class Tls:
     key: str | None = None
 
     def options(self) -> dict[str, Any]:
-        """Return what redis-py is to be told."""
+        """Return the options for redis-py."""
         return {
             "ssl": True,
             "ssl_cert_reqs": "required",
@@ -111,13 +113,13 @@ class Tls:
             "ssl_ca_certs": self.ca,
             "ssl_certfile": self.certificate,
             "ssl_keyfile": self.key,
-            "ssl_password": "",  # without it OpenSSL would ask at the terminal
+            "ssl_password": "",  # without it OpenSSL would prompt at the terminal
         }
 
 
 @dataclass(frozen=True)
 class RedisAddress:
-    """Where a Redis is, and how to log in; without ``tls`` the link is not encrypted."""
+    """Address and login of a Redis; without ``tls`` the connection is not encrypted."""
 
     host: str
     port: int
@@ -128,10 +130,10 @@ class RedisAddress:
 
 
 class RedisLink:
-    """A client that connects when first used, and repeats a call whose connection broke.
+    """Client that connects at its first use, and repeats a call whose connection broke.
 
-    Threads: any; safe across fork. Errors come out as `Unavailable`, without the password and
-    without what was sent; `Refused` if it is the login or the certificate.
+    Threads: any; safe across fork. Errors are raised as `Unavailable`, without the password and the
+    data that was sent; as `Refused` for the login or the certificate.
 
     Args:
         where: a target, or ``redis://[[user]:password@]host:port/db``, or ``rediss://...`` for TLS,
@@ -140,7 +142,7 @@ class RedisLink:
         retries: how often a call whose connection broke is repeated, with a pause before each.
 
     Raises:
-        ConfigError: the URL cannot be used.
+        ConfigError: the URL is unusable.
     """
 
     def __init__(self, where: str | RedisAddress, retries: int = RETRIES) -> None:
@@ -167,17 +169,17 @@ class RedisLink:
 
     @contextmanager
     def client(self) -> Iterator[redis.Redis]:
-        """Lend the client; around Redis calls only.
+        """Context manager for Redis calls, which gives the client.
 
         Raises:
-            Unavailable: Redis does not answer, or refuses what it was asked.
+            Unavailable: Redis does not answer, or refuses the command.
             Refused: it refuses our login, or we its certificate.
         """
         try:
             yield self._client
         except _FOREIGN as error:
             if _is_read_only(error):
-                self.close()  # a former master: only a new connection leads to the present one
+                self.close()  # a former master: only a new connection leads to the current one
             # from None: the original quotes the command, so a traceback would show task bodies.
             raise self._translated(error) from None
 
@@ -207,7 +209,7 @@ def _is_read_only(error: Exception) -> bool:
 
 
 def _is_of_tls(error: BaseException | None) -> bool:
-    """Return whether an error came of a certificate, or of a port that speaks no TLS."""
+    """Return whether an error is due to a certificate, or to a port without TLS."""
     while error is not None:
         if isinstance(error, ssl.SSLError):
             return True
@@ -216,7 +218,7 @@ def _is_of_tls(error: BaseException | None) -> bool:
 
 
 def target_of(client: Any) -> RedisAddress:
-    """Return where a client of redis-py is connected to."""
+    """Return the address that a client of redis-py is connected to."""
     pool = client.connection_pool
     options = pool.connection_kwargs
     files = map(options.get, _TLS_FILES)

@@ -1,4 +1,4 @@
-"""A list in Redis as pyspider's queue uses it, which neither junk nor a lost reply harms."""
+"""List in Redis for pyspider's queue that tolerates foreign data and lost replies."""
 
 import logging
 import os
@@ -17,8 +17,8 @@ from pyspider_zk.queues.redis_wake_ups import LATEST, RedisWakeUps
 log = logging.getLogger(__name__)
 
 KEPT = 3600  # seconds that Redis remembers a caller
-LATE = 100  # messages after which no earlier call arrives any more
-MOST = 1000  # messages of a process that Redis may have without having said so
+LATE = 100  # messages after which no earlier call can arrive
+MOST = 1000  # messages of a process that Redis may have received without a reply
 
 # A call that comes again, since its reply was lost, has the number that it had, and is done once.
 
@@ -58,13 +58,13 @@ return length
 class RedisList:
     """The three commands of redis-py that pyspider's queue sends, and waiting for a message.
 
-    A message is taken and put once, also when Redis did it and its reply was lost: whoever asks
-    again is known. A key of another type is moved out of the way, see `redis_foreign_keys`.
+    A message is put or taken once, even if Redis did it and the reply was lost: Redis recognizes
+    the repeated call. A key of another type is renamed, see `redis_foreign_keys`.
 
     Threads: any; one after the other.
 
     Args:
-        foreign_keys: moves foreign keys out of the way.
+        foreign_keys: renames foreign keys.
     """
 
     def __init__(self, foreign_keys: ForeignKeys) -> None:
@@ -81,11 +81,11 @@ class RedisList:
     def rpush(self, name: str, raw: bytes) -> int:
         """Append a message; return the number of messages.
 
-        A message that comes again after a call that was not answered is the same message.
+        A message that is sent again after a call without a reply is the same message.
 
         Raises:
-            BadMessage: it is larger than the one who takes it would take.
-            Unavailable: no answer; it may or may not be there.
+            BadMessage: it is larger than readers accept.
+            Unavailable: no reply; it may or may not be in the list.
         """
         check_size(raw)
         with self._lock:
@@ -96,10 +96,10 @@ class RedisList:
         return int(length)
 
     def lpop(self, name: str) -> bytes | None:
-        """Take the oldest message; one that is too large is dropped by the server.
+        """Pop the oldest message; one that is too large is dropped by the server.
 
         Raises:
-            Unavailable: no answer; what was taken comes with the next call.
+            Unavailable: no reply; the popped message comes with the next call.
         """
         while True:
             with self._lock:
@@ -131,14 +131,14 @@ class RedisList:
         )
 
     def _present_caller(self) -> "_Caller":
-        """Return who asks: a process that was forked off is another one."""
+        """Return the caller: a forked process is another one."""
         if self._caller.pid != os.getpid():
             self._caller = _Caller()
         return self._caller
 
 
 class _Caller:
-    """Process that asks, and how often it has been answered."""
+    """Calling process, and how many replies it has received."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
@@ -148,7 +148,7 @@ class _Caller:
 
 
 class _Pushes:
-    """Numbers of the messages that a process puts; one that comes again has the one it had."""
+    """Numbers of the messages that a process puts; a repeated one keeps its number."""
 
     def __init__(self) -> None:
         self._last = 0
@@ -156,7 +156,7 @@ class _Pushes:
         self._answered: deque[int] = deque()
 
     def number_of(self, raw: bytes) -> int:
-        """Return the number of a message that is about to be put."""
+        """Return the number of a message to put."""
         key = _digest(raw)
         if key not in self._open:
             self._last += 1
@@ -183,7 +183,7 @@ def _digest(raw: bytes) -> bytes:
 
 
 def check_size(raw: bytes) -> None:
-    """Make sure that a message may be sent.
+    """Check that a message may be sent.
 
     Raises:
         BadMessage: it is too large.

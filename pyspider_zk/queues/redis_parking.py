@@ -1,7 +1,7 @@
 """The parking lot in Redis: one hash per slot, whose fields never change their value.
 
-A field's name tells which message it is of, so a member that takes a slot over reads the names
-alone; bodies are read when they are applied. One set names the slots that have something parked.
+A field's name identifies its message, so a member that takes a slot over reads only the names;
+bodies are read when they are applied. One set names the slots that have parked messages.
 """
 
 import logging
@@ -67,7 +67,7 @@ class RedisParkingLot:
 
     Args:
         link: where.
-        foreign_keys: moves foreign keys out of the way.
+        foreign_keys: renames foreign keys.
     """
 
     def __init__(self, link: RedisLink, foreign_keys: ForeignKeys) -> None:
@@ -183,7 +183,7 @@ def _types(calls: Iterable[Sequence[str]]) -> dict[str, str]:
 
 
 def _usable(slot: int, names: Iterable[bytes]) -> list[Parked]:
-    """Return what names say; anybody may write into a Redis."""
+    """Return the valid names; other programs may write into the same Redis."""
     found, junk = [], []
     for name in names:
         try:

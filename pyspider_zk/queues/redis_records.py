@@ -14,7 +14,7 @@ class RedisSlotRecords:
 
     Args:
         link: where.
-        foreign_keys: moves records that cannot be read out of the way.
+        foreign_keys: renames unreadable records.
     """
 
     def __init__(self, link: RedisLink, foreign_keys: ForeignKeys | None = None) -> None:
@@ -60,7 +60,7 @@ class RedisSlotRecords:
                 client.unlink(*keys)
 
     def _read(self, slot: int, raw: bytes) -> dict[str, Any] | None:
-        """Return a record; one that is none is moved out of the way, and there is none."""
+        """Return a record; an invalid one is renamed and counts as missing."""
         try:
             return decode_record(slot, raw)
         except BadMessage as error:

@@ -156,7 +156,7 @@ class RedisSlotQueues:
         link: where.
         limit: the most messages of one slot queue; 0: no limit.
         wait: waits that many seconds for room; by default until then or `close`.
-        foreign_keys: moves foreign keys out of the way.
+        foreign_keys: renames foreign keys.
     """
 
     def __init__(
@@ -208,7 +208,7 @@ class RedisSlotQueues:
 
     def read(self, kind: QueueKind, limit: int) -> list[Delivery]:
         """See `SlotQueues.read`; one round trip if there is nothing, else two or three."""
-        self.acknowledge([])  # else a Redis that can be read only would be read to the end
+        self.acknowledge([])  # otherwise a read-only Redis would be read to the end
         turn = self._positions.turn(kind, self._find(kind), limit)
         room = caps.ROUND
 
@@ -340,7 +340,7 @@ class RedisSlotQueues:
         return {kind: self._slots(kind, names) for kind, names in zip(kinds, replies, strict=True)}
 
     def _find(self, kind: QueueKind) -> set[int]:
-        """Return the ready slots, and those that are but that nobody says it of."""
+        """Return the ready slots, including those that are missing in the ready set."""
         slots = self._positions.look_into(kind, FOUND_AGAIN)
         keys = [ready_key(kind), *(slot_queue(kind, slot) for slot in slots)]
         names: Any = self._foreign_keys.run(
@@ -350,7 +350,7 @@ class RedisSlotQueues:
         return self._slots(kind, names)
 
     def _slots(self, kind: QueueKind, names: Iterable[bytes]) -> set[int]:
-        """Return the slots of their names; other names are taken out, they mean nothing."""
+        """Return the slots of their names; other names are removed, because they mean nothing."""
         slots = {name: slot_number(name) for name in names}
         stray = [name for name, slot in slots.items() if slot is None]
         if stray:
@@ -398,7 +398,7 @@ class RedisSlotQueues:
 
 
 def _types(queues: Iterable[SlotQueue]) -> dict[str, str]:
-    """Return what type each of these keys has, and the sets beside them."""
+    """Return the type that each of these keys, and the sets with them, must have."""
     return {
         **dict.fromkeys(map(ready_key, QueueKind), "set"),
         SLOT_WAKE_UPS: "stream",

@@ -1,8 +1,8 @@
-"""Resilient queues: pyspider's own, made to bear a message queue that becomes unavailable.
+"""Resilient queues: pyspider's own, which tolerate outages of the message queue.
 
-pyspider's components do something sensible when a queue is empty or full, and fall over, or flood
-the log, when it raises what its client library raises. So one that is unavailable looks empty to
-whoever gets and full to whoever puts, and `BackOff` says what it really is.
+pyspider's components handle empty and full queues well, but crash, or flood the log, on errors of
+the client library. So an unavailable queue appears empty to readers and full to writers, and
+`BackOff` logs the real state.
 """
 
 import copy
@@ -24,8 +24,8 @@ from pyspider_zk.queues.redis_foreign_keys import ForeignKeys
 from pyspider_zk.queues.redis_link import RedisLink, target_of
 from pyspider_zk.queues.redis_list import RedisList, check_size
 
-POLL = 0.1  # seconds until a queue of a kind that wakes nobody is looked into
-LOOK = 0.5  # seconds until a queue that one waits for is looked into, woken or not
+POLL = 0.1  # seconds between two looks into a queue of a kind without wake-ups
+LOOK = 0.5  # seconds of waiting before the queue, and the end of this process, is checked
 FOREVER = float("inf")
 
 log = logging.getLogger(__name__)
@@ -38,13 +38,13 @@ Listen = Callable[[float], None]
 
 
 class ResilientQueue:
-    """One of pyspider's queues. While the message queue is unavailable it looks empty and full.
+    """One of pyspider's queues; it appears empty and full while the message queue is unavailable.
 
     Threads: those that the queue itself allows.
 
     Args:
         inner: any queue with the methods of `queue.Queue` that pyspider uses.
-        back_off: knows whether the message queue is unavailable.
+        back_off: of this process.
     """
 
     Empty, Full = queue.Empty, queue.Full
@@ -54,7 +54,7 @@ class ResilientQueue:
         self._back_off = back_off
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
-        """Take the oldest message; wait for one, `timeout` seconds at most.
+        """Return the oldest message; wait for one, `timeout` seconds at most.
 
         Raises:
             queue.Empty: there was none in time.
@@ -69,7 +69,7 @@ class ResilientQueue:
         raise queue.Empty
 
     def wait(self, seconds: float) -> None:
-        """Wait until there may be a message, so many seconds at most, or ``LOOK``.
+        """Wait until there may be a message, for that many seconds or ``LOOK`` at most.
 
         Threads: one; others may use the other methods meanwhile.
         """
@@ -81,7 +81,7 @@ class ResilientQueue:
         self._back_off.rest(seconds)
 
     def get_nowait(self) -> Any:
-        """Take the oldest message.
+        """Return the oldest message.
 
         Raises:
             queue.Empty: there is none, or the message queue is unavailable.
@@ -93,7 +93,7 @@ class ResilientQueue:
 
         Raises:
             queue.Full: there was none in time.
-            Unavailable: this process ends and the message queue is still away or full.
+            Unavailable: this process ends and the message queue is still unavailable or full.
         """
         until = time.monotonic() + (FOREVER if timeout is None else timeout)
         while True:
@@ -119,7 +119,9 @@ class ResilientQueue:
             return True
         try:
             with self._asking():
-                return bool(self._inner.full())  # is no sign of life: without a limit nobody asks
+                return bool(
+                    self._inner.full()
+                )  # is no sign of life: without a limit no request is sent
         except Unavailable as error:
             self._back_off.failed(error)
             return True
@@ -148,7 +150,7 @@ class ResilientQueue:
         raise queue.Empty
 
     def _ask(self, question: Callable[[], Answer], away: type[Exception]) -> Answer:
-        """Return the answer; raise `away` if there is none, or if it is too early to ask again."""
+        """Return the result; raise `away` if there is none, or if it is too early to try again."""
         if self._back_off.resting:
             raise away
         try:
@@ -162,7 +164,7 @@ class ResilientQueue:
             raise
         except _UNDECODABLE as error:
             if away is queue.Full:
-                raise  # it is what was to be put that is at fault
+                raise  # the message is at fault
             log.error("dropped a message of %s that cannot be decoded: %.200r", self, error)
             raise queue.Empty from None
         self._back_off.answered()
@@ -173,7 +175,7 @@ class ResilientQueue:
 
 
 class SendBuffer:
-    """What is put on a queue without ever waiting: what finds no room is kept and sent later.
+    """Buffer in front of a queue; it never waits, but keeps messages and sends them later.
 
     All arrives in order. Threads: one.
     """
@@ -186,26 +188,26 @@ class SendBuffer:
         """Send a message, or keep it.
 
         Raises:
-            umsgpack.PackException: it has no wire form.
+            umsgpack.PackException: it cannot be encoded.
             BadMessage: it is too large.
         """
         if self._send():
             with suppress(queue.Full):
                 self._queue.put_nowait(body)
                 return
-        check_size(umsgpack.packb(body))  # raises here, where whose fault it is can still be told
+        check_size(umsgpack.packb(body))  # raises here, where the culprit is still known
         self._kept.append(body)
 
     def full(self) -> bool:
-        """Send what is kept; return whether there was no room for it or is none after it."""
+        """Send the kept messages; return whether there was too little room, or is none left."""
         return not self._send() or self._queue.full()
 
     def flush(self, timeout: float | None = None) -> None:
-        """Wait until all that is kept is sent, `timeout` seconds at most.
+        """Wait until all kept messages are sent, `timeout` seconds at most.
 
         Raises:
             queue.Full: it could not be sent in time.
-            Unavailable: this process ends and the message queue is still away or full.
+            Unavailable: this process ends and the message queue is still unavailable or full.
         """
         until = time.monotonic() + (FOREVER if timeout is None else timeout)
         while self._kept:
@@ -218,7 +220,7 @@ class SendBuffer:
         return len(self._kept)
 
     def _send(self) -> bool:
-        """Send what is kept as far as there is room; return whether nothing is left."""
+        """Send kept messages as far as there is room; return whether nothing is left."""
         with suppress(queue.Full):
             while self._kept:
                 self._queue.put_nowait(self._kept[0])
@@ -229,8 +231,8 @@ class SendBuffer:
 def _wrapped(inner: Any) -> tuple[Any, Asking, Listen | None]:
     """Return a queue with time-outs and few retries, what translates its errors, and how to wait.
 
-    pyspider's queue in Redis waits as long, and tries as often, as the client library likes: ten
-    seconds, or forever, depending on the version. Its caller may be an event loop.
+    How long pyspider's queue in Redis waits and retries depends on the client library's version:
+    ten seconds, or forever. Its caller may be an event loop.
     """
     if not isinstance(inner, RedisQueue):
         return inner, _sockets_only, None

@@ -1,4 +1,4 @@
-"""Tasks, as far as the cluster must know them."""
+"""Tasks: the fields that the cluster depends on."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -10,8 +10,8 @@ from pyspider_zk.projects.names import check_project_name
 REQUIRED = ("taskid", "project", "url")
 
 NUMBERS = ("priority", "retries", "retried", "exetime", "age")
-"""The parts of a schedule that pyspider compares. One of another type fails every round of its
-project's owner, as long as it is in a queue, whoever owns it."""
+"""The parts of a schedule that pyspider compares. A value of another type would fail every round of
+the project's owner as long as it is in a queue."""
 
 
 COLUMNS = (
@@ -24,27 +24,27 @@ COLUMNS = (
     "lastcrawltime",
     "updatetime",
 )
-"""What pyspider's task databases store. Their SQL is built from the names of a task's keys, so a
-message with any other would be a way into the database."""
+"""The columns of pyspider's task databases. Their SQL is built from the names of a task's keys, so
+any other key would allow SQL injection."""
 
 DISPATCHED = ("type", "group", "project_md5sum", "project_updatetime")
-"""What the scheduler adds for fetcher and processor; no database has a place for it."""
+"""Keys that the scheduler adds for fetcher and processor; databases do not store them."""
 
 PARTS = ("schedule", "fetch", "process", "track")
-"""What databases store as JSON."""
+"""Columns that databases store as JSON."""
 
 TASKID_LIMIT = 255  # characters
 URL_LIMIT = 2**20  # characters; a data: URL may carry something
-DEEPEST = 200  # levels of a part; far below what JSON, XML and msgpack give up at
-NUMBER_LIMIT = 2**63  # what a database takes
-QUOTED = 80  # characters of a fault that are told
+DEEPEST = 200  # levels of a part; far below the limits of JSON, XML and msgpack
+NUMBER_LIMIT = 2**63  # the range of a database's integers
+QUOTED = 80  # characters of an error message's quotation
 
 _KNOWN = frozenset((*COLUMNS, *DISPATCHED))
 _ON_GET_INFO = "_on_get_info"
 
 
 def check_task(task: object) -> None:
-    """Make sure that a message is a task, and one that every database takes.
+    """Check that a message is a task that every database accepts.
 
     Raises:
         BadMessage: naming what is wrong.
@@ -69,7 +69,7 @@ def check_task(task: object) -> None:
 
 
 def check_pack(pack: Mapping[str, Any]) -> None:
-    """Make sure that a task is a status pack: it says how a try ended.
+    """Check that a task is a status pack: that it says how a try ended.
 
     Raises:
         BadMessage: naming what is wrong.
@@ -78,17 +78,17 @@ def check_pack(pack: Mapping[str, Any]) -> None:
         return
     track = pack.get("track") or {}
     for part in ("fetch", "process"):
-        told = track.get(part)
-        if not isinstance(told, dict):
-            raise BadMessage(f"track: {part} must be a mapping, not {_short(told)}")
-        if not isinstance(told.get("time"), int | float | None) or _is_nan(told.get("time")):
-            raise BadMessage(f"track: {part} time must be a number, not {_short(told['time'])}")
+        report = track.get(part)
+        if not isinstance(report, dict):
+            raise BadMessage(f"track: {part} must be a mapping, not {_short(report)}")
+        if not isinstance(report.get("time"), int | float | None) or _is_nan(report.get("time")):
+            raise BadMessage(f"track: {part} time must be a number, not {_short(report['time'])}")
     if "ok" not in track["process"]:
         raise BadMessage("track: process needs ok")
 
 
 def with_url(pack: Any) -> Any:
-    """Return a message; if a script tells of itself in it, with the URL that it may lack."""
+    """Return a message; add the URL that a script's information may lack."""
     if isinstance(pack, dict) and pack.get("taskid") == _ON_GET_INFO and not pack.get("url"):
         return {**pack, "url": f"data:,{_ON_GET_INFO}"}
     return pack
@@ -162,7 +162,7 @@ def _is_whole(value: object, *, or_none: bool = False) -> bool:
 
 
 def _short(value: object) -> str:
-    """Return a value as a message quotes it; what it holds may be huge, or nested too deeply."""
+    """Return a short form of a value for a message; it may be huge, or nested too deeply."""
     if isinstance(value, str | bytes):
         return _cut(repr(value[:QUOTED]))
     if isinstance(value, dict | list | tuple) and (len(value) > 5 or is_deeper(value, 5)):
@@ -175,9 +175,9 @@ def _cut(text: str) -> str:
 
 
 def own_task(task: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a copy that may be changed and stored, with a schedule that may be compared.
+    """Return a copy that may be changed and stored, with a comparable schedule.
 
-    pyspider writes into the tasks that it applies. A message that must be applied again, for its
+    pyspider modifies the tasks that it applies. A message that must be applied again, because its
     first try failed in the middle, must not have been changed by that.
     """
     own = {key: value for key, value in task.items() if key not in DISPATCHED}
@@ -187,7 +187,7 @@ def own_task(task: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def usable_schedule(schedule: object) -> dict[str, Any]:
-    """Return what of a schedule can be compared; what is left out has pyspider's default."""
+    """Return the comparable parts of a schedule; the others get pyspider's defaults."""
     if not isinstance(schedule, Mapping):
         return {}
     return {
@@ -198,11 +198,11 @@ def usable_schedule(schedule: object) -> dict[str, Any]:
 
 
 def usable_info(info: object) -> tuple[dict[str, Any], list[str]]:
-    """Return what a script tells of itself, and what of it is unusable, in words."""
-    told = info if isinstance(info, Mapping) else {}
-    told = {key: value for key, value in told.items() if value is not None}
-    good = {key: value for key, value in told.items() if _is_usable(key, value)}
-    return good, [f"{key} {value!r}" for key, value in told.items() if key not in good]
+    """Return the usable information of a script, and descriptions of the rest."""
+    given = info if isinstance(info, Mapping) else {}
+    given = {key: value for key, value in given.items() if value is not None}
+    good = {key: value for key, value in given.items() if _is_usable(key, value)}
+    return good, [f"{key} {value!r}" for key, value in given.items() if key not in good]
 
 
 def _is_usable(key: str, value: object) -> bool:
@@ -216,7 +216,7 @@ def _is_usable(key: str, value: object) -> bool:
 def sort_out(
     tasks: Iterable[Any], check: Callable[[object], None] = check_task
 ) -> tuple[list[Any], str]:
-    """Return those that are tasks, and what is wrong with the first that is none."""
+    """Return the tasks among these, and what is wrong with the first that is not a task."""
     good, fault = [], ""
     for task in tasks:
         try:

@@ -1,7 +1,7 @@
-"""CallAdmission to a process by XML-RPC: no browser, and whoever proves the secret.
+"""Admission of XML-RPC calls: not from browsers, and only with a proof of the secret.
 
 A page of any site can make a browser post to an address that only the browser's machine reaches;
-so what a browser sends is refused before anything else is asked.
+so requests from browsers are refused before anything else is checked.
 """
 
 import base64
@@ -22,7 +22,7 @@ from pyspider_zk.rpc.proof import ANSWER_HEADER, SCHEME, Call, Prover, check_use
 
 logger = logging.getLogger(__name__)
 
-WINDOW = 300.0  # seconds that the clocks of caller and member may differ by
+WINDOW = 300.0  # seconds by which the clocks of caller and member may differ
 
 LISTENER = Listener(
     name="XML-RPC",
@@ -35,12 +35,12 @@ CHALLENGE = {"WWW-Authenticate": 'Basic realm="pyspider-zk", charset="UTF-8"'}
 
 
 class CallRefused(Exception):
-    """A call that is not carried out.
+    """Refusal of a call.
 
     Attributes:
-        status: of the answer.
-        headers: of the answer.
-        body: of the answer.
+        status: of the response.
+        headers: of the response.
+        body: of the response.
     """
 
     def __init__(
@@ -58,10 +58,10 @@ class CallRefused(Exception):
 
 @dataclass(frozen=True)
 class Head:
-    """What a call begins with.
+    """Head of a call's HTTP request.
 
     Attributes:
-        method: of HTTP.
+        method: the HTTP method.
         headers: case does not matter; an absent one is None.
         address: host and port at which the call arrived.
     """
@@ -73,11 +73,11 @@ class Head:
 
 @dataclass(frozen=True)
 class Admitted:
-    """A call that may come in.
+    """An admitted call.
 
     Attributes:
-        caller: who asks.
-        call: what it proved; None if it proved nothing that the answer could prove in turn.
+        caller: on whose behalf it is made.
+        call: its proven description; None if it came without a proof.
     """
 
     caller: Caller
@@ -88,10 +88,10 @@ class CallAdmission:
     """The rules of the XML-RPC of a member, or of a fetcher. Threads: any.
 
     Args:
-        secret: the cluster's; empty: everybody may come in who is no browser.
-        names: hosts that calls may be addressed to, beside loopback and where they arrive.
-        insecure: may be open to others without a secret.
-        door: what the rules are for.
+        secret: the cluster's; empty: every caller that is not a browser is admitted.
+        names: host names of calls, besides loopback and the address where they arrive.
+        insecure: may listen on other addresses without a secret.
+        listener: whose rules these are.
         clock: seconds since the epoch.
     """
 
@@ -100,14 +100,14 @@ class CallAdmission:
         secret: str = "",
         names: Collection[str] = (),
         insecure: bool = False,
-        door: Listener = LISTENER,
+        listener: Listener = LISTENER,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._secret = secret.encode()
         self._prover = Prover(secret)
         self._names = frozenset(name.lower() for name in names)
         self._insecure = insecure
-        self._door = door
+        self._listener = listener
         self._clock = clock
         self._nonces = _Nonces()
 
@@ -117,23 +117,23 @@ class CallAdmission:
         return bool(self._secret)
 
     def listen(self, host: str) -> None:
-        """Allow a member to listen on a host, whose name it answers to then.
+        """Check that the process may listen on a host, and accept calls to its name.
 
         Raises:
-            ConfigError: everybody could come in.
+            ConfigError: everybody could call it.
         """
-        check_listening(self._door, host, guarded=self.guarded, insecure=self._insecure)
+        check_listening(self._listener, host, guarded=self.guarded, insecure=self._insecure)
         if not self.guarded:
             reach = "every program on this machine" if is_loopback(host) else "whoever reaches it"
-            said = (self._door.name, reach, self._door.opens)
+            said = (self._listener.name, reach, self._listener.opens)
             logger.warning("%s has no secret: %s may %s; set secret_file", *said)
         self._names |= {host.lower()}
 
     def admit(self, head: Head) -> Admitted:
-        """Find out who calls.
+        """Authenticate a call.
 
         Raises:
-            CallRefused: it is not for us, or no caller that may.
+            CallRefused: it is not for us, or not allowed.
         """
         check_no_browser(head)
         host, port = self._check_host(head)
@@ -150,7 +150,7 @@ class CallAdmission:
         return Admitted(Caller(call.user, proven=True), call)
 
     def answer(self, admitted: Admitted, body: bytes) -> str | None:
-        """Return the proof of an answer, None if the call proved nothing."""
+        """Return the proof of a response, None if the call had no proof."""
         return None if admitted.call is None else self._prover.answer(admitted.call, body)
 
     def _check_host(self, head: Head) -> tuple[str, int | None]:
@@ -197,21 +197,21 @@ class CallAdmission:
         return call
 
     def _late(self, call: Call, now: int) -> CallRefused:
-        """Refuse a call of another time; whoever knows the secret is told the time here."""
+        """Refuse a call of another time; a caller that knows the secret learns our time."""
         body = str(now).encode()
         headers = {**CHALLENGE, ANSWER_HEADER: self._prover.answer(call, body)}
         why = f"the clocks of caller and member differ by {abs(now - call.time)} s"
         return CallRefused(HTTPStatus.UNAUTHORIZED, why, headers, body)
 
 
-def admission_of(settings: Settings, door: Listener = LISTENER) -> CallAdmission:
+def admission_of(settings: Settings, listener: Listener = LISTENER) -> CallAdmission:
     """Return the rules of a process with these settings."""
     names = filter(None, (*settings.xmlrpc_names, settings.advertise))
-    return CallAdmission(settings.secret, list(names), settings.insecure, door)
+    return CallAdmission(settings.secret, list(names), settings.insecure, listener)
 
 
 class _Nonces:
-    """The calls that came within the window. Only who proved the secret puts any in."""
+    """Nonces of the calls within the window. Only calls with a proof are recorded."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -227,7 +227,7 @@ class _Nonces:
             return new
 
     def _expired(self, now: float) -> list[str]:
-        """Return those at the front that no window holds any more: the oldest stand first."""
+        """Return the expired nonces at the front: the oldest come first."""
         expired = []
         for nonce, until in self._until.items():
             if until > now:
@@ -237,7 +237,7 @@ class _Nonces:
 
 
 def check_no_browser(head: Head) -> None:
-    """Refuse what is no call of a program.
+    """Refuse requests of browsers.
 
     Raises:
         CallRefused: naming what is wrong.

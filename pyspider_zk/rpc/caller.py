@@ -1,4 +1,4 @@
-"""Caller: on whose behalf this thread works."""
+"""Caller: the person or program on whose behalf this thread works."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asks.
+    """A caller.
 
     Attributes:
-        user: the name; empty if nobody said one that can be believed.
-        proven: the secret was proven.
+        user: the name; empty if there is no trustworthy one.
+        proven: the caller has proved the secret.
     """
 
     user: str = ""
@@ -25,13 +25,13 @@ _current = ContextVar("caller", default=NOBODY)
 
 
 def current_caller() -> Caller:
-    """Return who asked for what this thread does."""
+    """Return the caller on whose behalf this thread works."""
     return _current.get()
 
 
 @contextmanager
 def calling(caller: Caller) -> Iterator[None]:
-    """Work on somebody's behalf while the block runs."""
+    """Work on behalf of a caller while the block runs."""
     before = _current.set(caller)
     try:
         yield

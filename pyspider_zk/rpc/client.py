@@ -1,4 +1,4 @@
-"""Client of one member by XML-RPC: a call that proves the secret, an answer that must."""
+"""XML-RPC client of one member; call and response prove the secret."""
 
 import http.client
 import re
@@ -23,7 +23,7 @@ from pyspider_zk.tls import client_context
 CHUNK = 2**16  # bytes
 ANSWER_LIMIT = 64 * 2**20  # bytes; about 10,000 projects with all their counters
 
-# What is no answer makes the parser raise whatever it likes.
+# An invalid response makes the parser raise anything.
 _NO_ANSWER = (
     http.client.HTTPException,
     xmlrpc.client.Error,
@@ -34,7 +34,7 @@ _NO_ANSWER = (
     TypeError,
     LookupError,
     AttributeError,
-    OverflowError,  # a port that is none
+    OverflowError,  # an invalid port
     RecursionError,
 )
 
@@ -49,12 +49,12 @@ _TIME = re.compile(rb"\d{1,12}")
 
 @dataclass(frozen=True)
 class Credentials:
-    """What a process calls members with.
+    """Credentials of a process for calling members.
 
     Attributes:
         secret: the cluster's; empty: it has none.
-        user: who asks, unless this thread works on somebody else's behalf.
-        tls: call only members that speak TLS.
+        user: the caller, unless this thread works on somebody else's behalf.
+        tls: call only members with TLS.
         ca: file of the authorities that sign members' certificates; empty: the system's.
     """
 
@@ -65,7 +65,7 @@ class Credentials:
 
     @cached_property
     def context(self) -> ssl.SSLContext:
-        """What members are called with that speak TLS; the first use reads the authorities.
+        """TLS context for calling members; the first use reads the authorities.
 
         Raises:
             ConfigError: their file cannot be used.
@@ -73,7 +73,7 @@ class Credentials:
         return client_context(self.ca, "xmlrpc_tls_ca")
 
     def check(self) -> None:
-        """Find out whether members can be called at all.
+        """Check that members can be called.
 
         Raises:
             ConfigError: the authorities' file cannot be used.
@@ -83,7 +83,7 @@ class Credentials:
 
 
 def credentials_of(settings: Settings) -> Credentials:
-    """Return what a process with these settings calls members with."""
+    """Return the credentials of a process with these settings."""
     return Credentials(settings.secret, tls=settings.xmlrpc_tls, ca=settings.xmlrpc_tls_ca)
 
 
@@ -105,8 +105,8 @@ def call(
     """Call one member. Blocks: ``timeout`` seconds for each step of the exchange.
 
     Raises:
-        OSError: it cannot be reached, or what answers there is no scheduler (any more), does not
-            prove the secret or speaks no TLS; the one error that pyspider's views expect.
+        OSError: it cannot be reached, or the response is not from a scheduler, does not prove the
+            secret or came without TLS; the one error that pyspider's views expect.
         xmlrpc.client.Fault: it answered with an error.
     """
     body = _body(method, args)
@@ -123,11 +123,11 @@ def call(
 
 
 def _body(method: str, args: tuple[Any, ...]) -> bytes:
-    """Return a call as it is sent.
+    """Return the body of a call.
 
     Raises:
-        xmlrpc.client.Fault: XML-RPC has no form for what is handed over; parsers know more forms
-            than can be sent.
+        xmlrpc.client.Fault: XML-RPC cannot represent an argument; parsers know more types than
+            can be sent.
     """
     try:
         text = xmlrpc.client.dumps(args, method, allow_none=True)
@@ -137,7 +137,7 @@ def _body(method: str, args: tuple[Any, ...]) -> bytes:
 
 
 class _Link:
-    """Posts one body to one address, over a connection of its own each time."""
+    """Sender of one body to one address, over a new connection each time."""
 
     def __init__(self, address: str, body: bytes, timeout: float, credentials: Credentials) -> None:
         self.address = address.removeprefix(TLS)
@@ -159,7 +159,7 @@ class _Link:
             connection.close()
 
     def _connection(self) -> http.client.HTTPConnection:
-        """Return a connection, with TLS if that is spoken there.
+        """Return a connection, with TLS if the address requires it.
 
         Raises:
             NoTls: it is not spoken there, and must be.
@@ -172,7 +172,7 @@ class _Link:
         return http.client.HTTPConnection(self.address, timeout=self._timeout)
 
     def _read(self, response: http.client.HTTPResponse) -> bytes:
-        """Read an answer, but not without an end."""
+        """Read a response up to a limit."""
         until = time.monotonic() + self._timeout
         body = bytearray()
         while data := response.read1(CHUNK):
@@ -183,10 +183,10 @@ class _Link:
 
 
 def _proven(link: _Link, credentials: Credentials) -> _Answer:
-    """Ask with a proof; again, if the member's clock is another one and it proves that.
+    """Send with a proof; repeat it if the member proves that its clock differs.
 
     Raises:
-        PermissionError: the answer proves nothing.
+        PermissionError: the response proves nothing.
     """
     prover = Prover(credentials.secret)
     user = current_caller().user or credentials.user
@@ -195,7 +195,7 @@ def _proven(link: _Link, credentials: Credentials) -> _Answer:
         call = Call(link.address, at, secrets.token_hex(16), user, digest(link.body))
         answer = link.post(Authorization=prover.header(call))
         if not prover.proves(answer.header(ANSWER_HEADER) or "", call, answer.body):
-            status = f"{answer.status} {answer.reason:.100}"  # by whomever
+            status = f"{answer.status} {answer.reason:.100}"  # from an unknown server
             raise PermissionError(
                 f"the answer ({status!r}) does not prove the cluster's secret: {_REMEDY}"
             )
@@ -206,10 +206,10 @@ def _proven(link: _Link, credentials: Credentials) -> _Answer:
 
 
 def _value(answer: _Answer) -> Any:
-    """Return what a function returned.
+    """Return the result of the call.
 
     Raises:
-        xmlrpc.client.Fault: what it raised.
+        xmlrpc.client.Fault: its error.
     """
     if answer.status != http.HTTPStatus.OK:
         raise xmlrpc.client.Error(f"HTTP status {answer.status} {answer.reason!r:.100}")

@@ -1,4 +1,4 @@
-"""Peers of a member's XML-RPC server: whose calls are arriving, and who was refused."""
+"""Peers of a member's XML-RPC server: those whose calls arrive, and those that were refused."""
 
 import logging
 import socket
@@ -9,8 +9,8 @@ from contextlib import suppress
 logger = logging.getLogger(__name__)
 
 READ_LIMIT = 30.0  # seconds that a call may take to arrive
-HOLD_UP = 1.0  # seconds that the answer to a wrong secret waits
-HELD_UP_AT_ONCE = 16  # threads that wait for that
+HOLD_UP = 1.0  # seconds before a wrong secret is answered
+HELD_UP_AT_ONCE = 16  # threads that may wait for that
 PEERS_REPORTED = 1000  # peers and reasons that are remembered
 
 
@@ -22,28 +22,28 @@ class ReceivingCalls:
         self._since: dict[socket.socket, float] = {}
 
     def began(self, connection: socket.socket) -> None:
-        """Record that a call is being received from now on."""
+        """Record that a call is being received."""
         with self._lock:
             self._since[connection] = time.monotonic()
 
     def ended(self, connection: socket.socket) -> None:
-        """Record that it has arrived, or will not."""
+        """Record that it has arrived or was aborted."""
         with self._lock:
             self._since.pop(connection, None)
 
     def disconnect(self) -> None:
-        """End those that take too long: bytes that come one by one reset every other time-out."""
+        """Disconnect those that take too long: single bytes reset every other time-out."""
         late = time.monotonic() - READ_LIMIT
         with self._lock:
             overdue = [connection for connection, since in self._since.items() if since < late]
             for connection in overdue:
                 del self._since[connection]
-                with suppress(OSError):  # below TLS, which its own thread is at work with
+                with suppress(OSError):  # below TLS, which its own thread uses
                     socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
 
 class Peers:
-    """Who was refused: told of once, and held up. Threads: any."""
+    """Refused peers: logged once, and delayed. Threads: any."""
 
     def __init__(self, stopped: threading.Event) -> None:
         self._stopped = stopped
@@ -52,7 +52,7 @@ class Peers:
         self._held_up = threading.BoundedSemaphore(HELD_UP_AT_ONCE)
 
     def note(self, peer: str, why: str) -> None:
-        """Say that a call was refused, once for each peer and reason."""
+        """Log that a call was refused, once for each peer and reason."""
         with self._lock:
             if (peer, why) in self._reported:
                 return
@@ -62,10 +62,10 @@ class Peers:
         logger.warning("calls from %s are refused: %s (said once)", peer, why)
 
     def hold_up(self) -> None:
-        """Wait before a wrong secret is answered: all together get some answers a second.
+        """Delay the response to a wrong secret: together they get a few responses per second.
 
-        A right one is answered at once meanwhile, also from the same address: on loopback a
-        stranger would else shut out everybody.
+        A correct secret is answered at once, also from the same address: otherwise a stranger on
+        loopback could lock out everybody.
         """
         if self._held_up.acquire(timeout=READ_LIMIT):
             try:

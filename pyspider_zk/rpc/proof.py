@@ -1,8 +1,8 @@
 """Proof that a caller and a member know the secret, without sending it.
 
-A call carries an HMAC (RFC 2104, with SHA-256) over whom it is for, when and on whose behalf it
-is made, and its body. The answer carries one over the call's nonce and its own body, so that
-nobody else's answer is believed and no earlier one fits.
+A call carries an HMAC (RFC 2104, with SHA-256) over its addressee, time, user and body. The
+response carries one over the call's nonce and its own body, so that neither a response from
+anybody else nor an earlier one is accepted.
 """
 
 import hmac
@@ -14,11 +14,13 @@ from urllib.parse import parse_qsl, urlencode
 from pyspider_zk.errors import BadMessage
 
 SCHEME = "PyspiderZk"
-"""Of the header ``Authorization``."""
+"""Scheme of the header ``Authorization``."""
 
 ANSWER_HEADER = "X-PyspiderZk-Proof"
 
-_PURPOSE = b"pyspider-zk XML-RPC 1"  # a key of its own, if the secret ever serves for more
+_PURPOSE = (
+    b"pyspider-zk XML-RPC 1"  # derives a separate key, should the secret ever be used for more
+)
 _NONCE = re.compile(r"[0-9a-f]{32}")
 _LONGEST_HEADER = 2000  # characters
 _LONGEST_USER = 100  # characters
@@ -26,13 +28,13 @@ _LONGEST_USER = 100  # characters
 
 @dataclass(frozen=True)
 class Call:
-    """What a call says of itself.
+    """Description of a call.
 
     Attributes:
-        host: whom it is for, as in the header ``Host``.
+        host: its addressee, as in the header ``Host``.
         time: when it is made, whole seconds since the epoch.
-        nonce: 32 hexadecimal digits that no other call has.
-        user: on whose behalf it is made; empty: nobody's in particular.
+        nonce: 32 hexadecimal digits, unique to the call.
+        user: on whose behalf it is made; empty: unknown.
         digest: SHA-256 of the body, as it is sent.
     """
 
@@ -44,7 +46,7 @@ class Call:
 
 
 class Prover:
-    """Makes and checks proofs with one secret. Threads: any."""
+    """Creates and checks proofs with one secret. Threads: any."""
 
     def __init__(self, secret: str) -> None:
         self._key = hmac.digest(secret.encode(), _PURPOSE, sha256)
@@ -52,14 +54,14 @@ class Prover:
     def header(self, call: Call) -> str:
         """Return the header ``Authorization`` of a call."""
         parameters = asdict(call)
-        del parameters["host"]  # which has a header of its own
+        del parameters["host"]  # it has a header of its own
         return f"{SCHEME} {urlencode({**parameters, 'proof': self._of_call(call)})}"
 
     def call(self, header: str, host: str) -> Call:
-        """Return what the header of a call to a host says.
+        """Return the call that a header describes, for a call to a host.
 
         Raises:
-            BadMessage: it is none, or does not prove the secret.
+            BadMessage: it is malformed, or does not prove the secret.
         """
         parameters = _parameters(header)
         proof = parameters.pop("proof", "")
@@ -74,18 +76,18 @@ class Prover:
         return call
 
     def answer(self, call: Call, body: bytes) -> str:
-        """Return the proof of an answer."""
+        """Return the proof of a response."""
         return self._mac("answer", call.nonce, digest(body))
 
     def proves(self, proof: str, call: Call, body: bytes) -> bool:
-        """Return whether a proof is that of the answer to a call."""
+        """Return whether a proof is that of the response to a call."""
         return hmac.compare_digest(proof.encode(), self.answer(call, body).encode())
 
     def _of_call(self, call: Call) -> str:
         return self._mac("call", *map(str, asdict(call).values()))
 
     def _mac(self, *parts: str) -> str:
-        """Return the HMAC of some texts; their encoding says where each ends."""
+        """Return the HMAC of some texts, encoded so that it is clear where each ends."""
         text = urlencode([(str(place), part) for place, part in enumerate(parts)])
         return hmac.new(self._key, text.encode(), sha256).hexdigest()
 
@@ -96,10 +98,10 @@ def digest(body: bytes) -> str:
 
 
 def check_user(user: str) -> str:
-    """Return the name of a user that can be one.
+    """Return the user's name if it is valid.
 
     Raises:
-        BadMessage: it cannot.
+        BadMessage: it is not.
     """
     if len(user) > _LONGEST_USER or not user.isprintable():
         raise BadMessage(f"a user's name has up to {_LONGEST_USER} printable characters")

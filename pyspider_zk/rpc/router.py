@@ -1,9 +1,9 @@
 """Router: one XML-RPC interface that speaks for the whole cluster.
 
 It has pyspider's method names, so web UI and scripts do not notice that there are many
-schedulers. Questions go to all members at once and the answers are put together; a task goes to
-the member that owns its project. Between members only the ``local_...`` names are used, which
-never ask further.
+schedulers. Queries go to all members at once and the results are merged; a task goes to the
+member that owns its project. Between members only the ``local_...`` names are used, which are
+never forwarded.
 """
 
 import heapq
@@ -32,11 +32,11 @@ class Router:
     Threads: any. Every call blocks up to some seconds.
 
     Args:
-        read: returns the cluster as it is; may raise ``ClusterError``, then the last known one
-            serves.
-        fresh_for: how many seconds one reading serves.
-        timeout: how many seconds a member may take for its answer.
-        credentials: what members are called with.
+        read: returns the current cluster; if it raises ``ClusterError`` the last known one is
+            used.
+        fresh_for: how many seconds a reading is used.
+        timeout: how many seconds a member may take to respond.
+        credentials: for calling members.
     """
 
     def __init__(
@@ -74,11 +74,11 @@ class Router:
         return _union(self._ask_all("local_get_projects_pause_status", shape=_are_flags))
 
     def quarantine(self) -> dict[str, dict[str, Any]]:
-        """Return what is wrong with each project that is left alone."""
+        """Return the reason for each project in quarantine."""
         return _union(self._ask_all("local_quarantine"))
 
     def webui_update(self) -> dict[str, Any]:
-        """Return what the dashboard shows."""
+        """Return the dashboard's data."""
         answers = self._ask_all("local_webui_update", shape=_is_dashboard)
         windows = {window for answer in answers for window in answer["counter"]}
         return {
@@ -97,28 +97,28 @@ class Router:
         return [entry for entry, _ in zip(newest, range(limit), strict=False)]
 
     def update_project(self) -> None:
-        """Make every scheduler look at the project database now."""
+        """Make every scheduler check the project database now."""
         self._ask_all("local_update_project")
 
     def newtask(self, task: Mapping[str, Any]) -> bool:
-        """Schedule a task; return False if it is none or its project does not run."""
+        """Schedule a task; return False if it is invalid or its project does not run."""
         return bool(self._ask_owner("local_newtask", task))
 
     def send_task(self, task: Mapping[str, Any]) -> bool:
-        """Dispatch a task to the fetcher, past the scheduler's queue."""
+        """Dispatch a task to the fetcher, bypassing the scheduler's queue."""
         return bool(self._ask_owner("local_send_task", task))
 
     def _ask_all(
         self, method: str, *args: Any, shape: Callable[[Any], bool] = lambda _: True
     ) -> list[Any]:
-        """Ask every member; leave out those that cannot be reached, or whose answer is junk.
+        """Call every member; skip those that cannot be reached, or whose response is invalid.
 
         Args:
-            shape: tells whether an answer is what the question asks for.
+            shape: returns whether a response has the expected type.
 
         Raises:
             OSError: none can be reached.
-            xmlrpc.client.Fault: all that can be answer with an error.
+            xmlrpc.client.Fault: all that can be reached return an error.
         """
         answers: list[Any] = []
         fault: xmlrpc.client.Fault | None = None
@@ -140,15 +140,15 @@ class Router:
     def ask(
         self, method: str, *args: Any, past: Collection[MemberId] = ()
     ) -> tuple[dict[MemberId, Any], list[MemberId]]:
-        """Ask every member; return the answers, and the members that gave none.
+        """Call every member; return the results, and the members without one.
 
-        A member that answers with an error gives none: it may be of an older version.
+        A member that returns an error has none: it may be of an older version.
 
         Args:
-            past: members not to ask.
+            past: members not to call.
 
         Raises:
-            OSError: ZooKeeper does not tell who there is, and never did.
+            OSError: ZooKeeper does not answer, and no members are known.
         """
         answers: dict[MemberId, Any] = {}
         silent = []
@@ -185,7 +185,7 @@ class Router:
             return []
 
     def _ask_owner(self, method: str, task: Mapping[str, Any]) -> Any:
-        """Ask the owner of the task's project; any other member if it has none just now."""
+        """Call the owner of the task's project; any other member if it has none at the moment."""
         cluster = self._cluster()
         project = task.get("project") if isinstance(task, Mapping) else None
         owner = cluster.owner_of(project) if isinstance(project, str) else None
@@ -216,21 +216,21 @@ class Router:
             return None
 
     def _forget(self) -> None:
-        """Look again at the next call; what is known stays in reserve."""
+        """Read again at the next call; the last reading is kept as a fallback."""
         with self._lock:
             self._known_at = float("-inf")
 
 
 def _union(answers: list[dict[str, Any]]) -> dict[str, Any]:
-    """Put together what each owner says of its own projects; no project has two owners."""
+    """Merge what each owner reports of its own projects; no project has two owners."""
     return {project: value for answer in answers for project, value in answer.items()}
 
 
 def check_limit(limit: object) -> None:
-    """Make sure that a number of entries is one.
+    """Check a number of entries.
 
     Raises:
-        xmlrpc.client.Fault: it is none.
+        xmlrpc.client.Fault: it is invalid.
     """
     if not isinstance(limit, int) or isinstance(limit, bool):
         raise xmlrpc.client.Fault(400, f"limit must be a whole number, not {limit!r:.80}")
@@ -258,7 +258,7 @@ def _are_flags(answer: Any) -> bool:
 
 
 def _are_counters(answer: Any) -> bool:
-    """A window of counters, or None for there is none."""
+    """Return whether this is a window of counters, or None."""
     return answer is None or (_is_mapping(answer) and all(map(_is_mapping, answer.values())))
 
 

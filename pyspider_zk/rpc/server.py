@@ -27,11 +27,11 @@ from pyspider_zk.rpc.tls import NoTls, accepted
 logger = logging.getLogger(__name__)
 
 POLL = 0.1  # seconds until a stop is noticed
-BODY_LIMIT = 16 * 2**20  # bytes of a call, once inflated too
-LARGE = 2**20  # bytes; of larger calls only few are read and parsed at the same time
+BODY_LIMIT = 16 * 2**20  # bytes of a call, also when decompressed
+LARGE = 2**20  # bytes; only a few larger calls are read and parsed at the same time
 LARGE_AT_ONCE = 4
-DEEPEST = 200  # levels of what is handed over
-PACK_FROM = 1400  # bytes of an answer
+DEEPEST = 200  # levels of nesting of the arguments
+PACK_FROM = 1400  # bytes of a response
 
 Functions = Mapping[str, Callable[..., Any]]
 LoadTls = Callable[[], ssl.SSLContext | None]
@@ -39,10 +39,10 @@ LoadTls = Callable[[], ssl.SSLContext | None]
 
 class _CallHandler(SimpleXMLRPCRequestHandler):
     server: "_Server"
-    rpc_paths = ()  # any path is answered, as pyspider does
+    rpc_paths = ()  # every path is served, as pyspider does
     _admitted: Admitted
     _is_read = False  # the body
-    timeout = 30.0  # seconds; a client that connects and says nothing must not keep a thread
+    timeout = 30.0  # seconds; a silent client must not keep a thread
 
     def setup(self) -> None:
         self.server.arrivals.began(self.request)
@@ -53,11 +53,11 @@ class _CallHandler(SimpleXMLRPCRequestHandler):
         super().finish()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
-        """Record what could not even be read; the base prints it, each time and all of it."""
+        """Log a request that could not even be parsed; the base class prints all of it."""
         self.server.peers.note(self.client_address[0], f"{format % args:.100}")
 
     def parse_request(self) -> bool:
-        """Read the head of a request; refuse what need not be read further."""
+        """Read the head of a request; refuse those that need not be read further."""
         if not super().parse_request():
             return False
         host, port = self.request.getsockname()[:2]
@@ -76,7 +76,7 @@ class _CallHandler(SimpleXMLRPCRequestHandler):
             raise CallRefused(400, "this port speaks TLS only: call it by https")
 
     def do_POST(self) -> None:  # noqa: N802 - the base's name
-        """Answer a call, unless it is larger than memory should be spent on."""
+        """Answer a call, unless it needs too much memory."""
         try:
             length = self._length()
             with self._room(length):
@@ -88,7 +88,7 @@ class _CallHandler(SimpleXMLRPCRequestHandler):
         """Return how many bytes the body has.
 
         Raises:
-            CallRefused: nobody knows, or too many.
+            CallRefused: unknown, or too many.
         """
         length = self.headers.get("content-length", "")
         if "transfer-encoding" in self.headers or not (length.isascii() and length.isdigit()):
@@ -99,7 +99,7 @@ class _CallHandler(SimpleXMLRPCRequestHandler):
 
     @contextmanager
     def _room(self, length: int) -> Iterator[None]:
-        """Keep a call's place among the few large ones while the block runs.
+        """Reserve a place among the few large calls while the block runs.
 
         Raises:
             CallRefused: there is none.
@@ -115,10 +115,10 @@ class _CallHandler(SimpleXMLRPCRequestHandler):
             self.server.large.release()
 
     def _body(self, length: int) -> bytes:
-        """Return the body of a call, as it was before it was packed.
+        """Return the decompressed body of a call.
 
         Raises:
-            CallRefused: it is not what was announced.
+            CallRefused: it is not as announced.
         """
         data = self.rfile.read(length)
         self._is_read = True
@@ -132,7 +132,7 @@ class _CallHandler(SimpleXMLRPCRequestHandler):
         return _inflated(data) if packed == "gzip" else data
 
     def _answer(self, body: bytes) -> None:
-        """Carry a call out and send what comes of it."""
+        """Carry out a call and send the result."""
         with calling(self._admitted.caller):
             answer = self.server.answer(body)
         self.send_response(200)
@@ -162,7 +162,7 @@ class _CallHandler(SimpleXMLRPCRequestHandler):
         self.wfile.write(body)
 
     def _drain(self) -> None:
-        """Read a small body that nobody wants: else the sender might not see our answer."""
+        """Read and drop a small body: otherwise the sender might not see our response."""
         length = self.headers.get("content-length", "")
         is_small = length.isascii() and length.isdigit() and len(length) < len(str(LARGE))
         self.wfile.flush()
@@ -188,11 +188,11 @@ def _too_large() -> CallRefused:
 
 
 class _Server(socketserver.ThreadingMixIn, SimpleXMLRPCServer):
-    """One thread per call: members call each other, so a single one could wait for itself."""
+    """Server with a thread per call: members call each other, so one thread could deadlock."""
 
     daemon_threads = True
     allow_reuse_address = True
-    request_queue_size = 128  # of the base's 5, many at once would wait a second
+    request_queue_size = 128  # with the base's 5, many at once would wait a second
     timeout = POLL
 
     def __init__(
@@ -211,7 +211,7 @@ class _Server(socketserver.ThreadingMixIn, SimpleXMLRPCServer):
         super().__init__(*args, **kwargs)
 
     def finish_request(self, request: Any, client_address: Any) -> None:
-        """Serve a caller, in a thread of its own: one that shakes no hands stops no others."""
+        """Serve a caller in a thread of its own, so a stalled TLS handshake blocks no others."""
         try:
             link = accepted(request, self.tls, READ_LIMIT)
         except NoTls as error:
@@ -225,11 +225,11 @@ class _Server(socketserver.ThreadingMixIn, SimpleXMLRPCServer):
     def answer(self, data: bytes) -> bytes:
         """Answer a call.
 
-        The base would give what is no call and what failed in here the same code.
+        The base would return the same code for an invalid call and for an error in here.
         """
         try:
             given, method = loads(data)
-        except Exception as error:  # the parser raises whatever it likes
+        except Exception as error:  # the parser raises anything
             return _xml(Fault(400, f"this is no call: {type(error).__name__}: {error!s:.200}"))
         try:
             return _xml((self._dispatch(method, given),))
@@ -254,12 +254,12 @@ class _Server(socketserver.ThreadingMixIn, SimpleXMLRPCServer):
         return function(*params)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - the base's signature
-        """Log what socketserver prints; mostly a client that did not wait for its answer."""
+        """Log what socketserver prints; mostly clients that did not wait for the response."""
         logger.info("a call from %s was not answered", client_address, exc_info=True)
 
 
 def _xml(answer: Fault | tuple[Any]) -> bytes:
-    """Return an answer as it is sent. The caller's text comes back in some of them."""
+    """Return the body of a response; some quote the caller's text."""
     text = dumps(answer, methodresponse=True, allow_none=True)
     return text.encode("utf-8", "xmlcharrefreplace")
 
@@ -269,7 +269,7 @@ class _Server6(_Server):
 
 
 class RpcServer:
-    """Serves functions until it is stopped.
+    """XML-RPC server of functions.
 
     Threads: ``serve`` blocks the thread that it is called on; ``port`` and ``stop`` may be
     called from any other, those that answer calls included.
@@ -277,7 +277,7 @@ class RpcServer:
     Args:
         functions: by name.
         entry: decides who may call them.
-        load_tls: reads what callers are shown; None, or returning None: there is no TLS.
+        load_tls: returns the TLS context; None, or returning None: there is no TLS.
     """
 
     def __init__(
@@ -298,7 +298,8 @@ class RpcServer:
 
         Raises:
             OSError: the address cannot be bound.
-            ConfigError: it may not be, or there is no TLS as it is set. ``bound`` raises both, too.
+            ConfigError: it may not be, or TLS is not available as configured. ``bound`` raises
+                both, too.
         """
         try:
             self._entry.listen(host)
@@ -323,7 +324,7 @@ class RpcServer:
 
         Raises:
             OSError: ``serve`` could not bind.
-            ConfigError: it may not, or TLS cannot be.
+            ConfigError: it may not, or TLS is not available.
             TimeoutError: ``serve`` was not called.
         """
         return self._bound.result(patience)

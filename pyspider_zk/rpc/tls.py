@@ -9,10 +9,10 @@ from pyspider_zk.errors import ConfigError
 from pyspider_zk.tls import reason, server_context
 
 TLS = "https://"
-"""What the address of a member begins with that speaks TLS."""
+"""Prefix of the address of a member with TLS."""
 
 _MUCH = 2**16  # bytes
-_HANDSHAKE = b"\x16"  # the first byte of TLS, and of no HTTP
+_HANDSHAKE = b"\x16"  # the first byte of TLS, never of HTTP
 _REMEDY = (
     "its certificate must be valid for the host of its address (advertise), and xmlrpc_tls_ca must"
     " name the authority that signed it"
@@ -20,14 +20,14 @@ _REMEDY = (
 
 
 class NoTls(ConnectionError):
-    """There is no TLS with whom there must be."""
+    """TLS is required but not available."""
 
 
 def server_tls(settings: Settings) -> ssl.SSLContext | None:
-    """Return what members that call us are shown; None: we speak no TLS. Reads files.
+    """Return the TLS context for our callers; None: without TLS. Reads files.
 
     Raises:
-        ConfigError: the files cannot be used, or are missing though TLS is a must.
+        ConfigError: the files are unusable, or missing although TLS is required.
     """
     if settings.xmlrpc_tls_certificate:
         return server_context(
@@ -43,23 +43,23 @@ def server_tls(settings: Settings) -> ssl.SSLContext | None:
 
 
 def accepted(link: socket.socket, context: ssl.SSLContext | None, seconds: float) -> socket.socket:
-    """Return what a caller is served over, which is the link itself if the caller speaks no TLS.
+    """Return the connection to serve a caller on: with TLS, or the link itself without.
 
-    Blocks until the caller has said something, and with TLS has shaken hands.
+    Blocks until the caller has sent something, and until the end of the TLS handshake.
 
     Args:
-        context: with what we show; None: we speak no TLS.
+        context: with our certificate; None: without TLS.
         seconds: for each of the two.
 
     Raises:
-        NoTls: the caller wants TLS and we do not, or the handshake failed.
-        OSError: the caller said nothing.
+        NoTls: the caller uses TLS and we do not, or the handshake failed.
+        OSError: the caller sent nothing.
     """
     link.settimeout(seconds)
     if link.recv(1, socket.MSG_PEEK) != _HANDSHAKE:
         return link
     if context is None:
-        link.recv(_MUCH)  # unread, it would take our answer with it
+        link.recv(_MUCH)  # unread, it would discard our response, too
         link.sendall(b"HTTP/1.0 400 this port speaks no TLS\r\n\r\n")
         raise NoTls("they speak TLS; for that set xmlrpc_tls_certificate and xmlrpc_tls_key")
     try:
@@ -71,34 +71,34 @@ def accepted(link: socket.socket, context: ssl.SSLContext | None, seconds: float
 
 
 def connect(address: str, context: ssl.SSLContext, seconds: float) -> HTTPConnection:
-    """Return a connection to a member that speaks TLS; each step blocks for so long at most.
+    """Return a TLS connection to a member; each step blocks up to the given time.
 
     Args:
         address: without the scheme.
 
     Raises:
-        NoTls: there is none with it.
+        NoTls: TLS is not available there.
         OSError: it cannot be reached.
     """
     connection = HTTPConnection(address, timeout=seconds)
-    connection.auto_open = 0  # which would be without TLS
+    connection.auto_open = 0  # it would be without TLS
     connection.connect()
     link, name = connection.sock, connection.host
     try:
         connection.sock = _after_handshake(
             context.wrap_socket(link, server_hostname=name, do_handshake_on_connect=False)
         )
-    except (OSError, ValueError) as error:  # a host can be none that TLS knows
+    except (OSError, ValueError) as error:  # TLS rejects some host names
         link.close()
         raise NoTls(f"there is no TLS with {address}: {reason(error)}; {_REMEDY}") from error
     return connection
 
 
 def _after_handshake(link: ssl.SSLSocket) -> ssl.SSLSocket:
-    """Return the link after the handshake, which its time-out bounds as a whole.
+    """Return the link after the handshake, which the time-out limits as a whole.
 
     Raises:
-        OSError: there was none; the link is closed.
+        OSError: it failed; the link is closed.
     """
     try:
         link.do_handshake()

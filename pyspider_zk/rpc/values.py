@@ -1,7 +1,8 @@
 """Values as XML-RPC carries them.
 
-What scripts save, and the addresses that they crawl, hold anything. A number beyond 32 bits, a
-control character or half a surrogate pair in one task would cost the answer about all of them.
+Values that scripts save, and URLs that they crawl, may contain anything. A number beyond 32 bits,
+a control character or half a surrogate pair in one task would break the response about all of
+them.
 """
 
 import re
@@ -14,9 +15,9 @@ _REPLACEMENT = "\ufffd"
 
 
 def xmlrpc_value(value: Any) -> Any:
-    """Return a copy of a value with all that XML-RPC cannot carry put into other words.
+    """Return a copy of a value, with replacements for what XML-RPC cannot carry.
 
-    Keys become text, large numbers floats, what is no JSON its text.
+    Keys become text, large numbers floats, other objects their text.
     """
     if value is None or isinstance(value, bool | float):
         return value

@@ -1,7 +1,7 @@
 """Instance: the object to name as pyspider's ``--webui-instance``."""
 
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
@@ -26,6 +26,7 @@ from pyspider_zk.rpc.router import Router
 from pyspider_zk.webui import cluster
 from pyspider_zk.webui.api import PREFIX, Backend, create_api
 from pyspider_zk.webui.dashboard import Dashboard
+from pyspider_zk.webui.lent import configured, replaced
 from pyspider_zk.webui.limits import limited
 from pyspider_zk.webui.opening import check_open, login_faults, login_settings
 from pyspider_zk.webui.project_rows import ShownProjects
@@ -83,7 +84,7 @@ class ClusterWebUI:
             ConfigError: a login is needed, and there is none, or it is of no use.
         """
         settings = current_settings()
-        with self._configured(**login_settings(settings)):
+        with configured(self.config, login_settings(settings)):
             if faults := login_faults(settings, self.config):
                 raise ConfigError(faults)
             check_open(host, settings, self.config)
@@ -130,12 +131,14 @@ class ClusterWebUI:
             closing(
                 Router(Directory(settings, present.connection).read, credentials=asking)
             ) as router,
-            self._configured(projectdb=ShownProjects(self.config["projectdb"])),
+            configured(self.config, {"projectdb": ShownProjects(self.config["projectdb"])}),
             limited(self.flask_app),
             self._with_pages(settings, present.connection, queues),
-            self._configured(cluster=Dashboard(_reader(settings, present.connection), HOME)),
+            configured(
+                self.config, {"cluster": Dashboard(_reader(settings, present.connection), HOME)}
+            ),
             protected(self.flask_app, settings, EventLog(present.connection, tree).append, listens),
-            self._fed_by(Answering(router), {kind.value: _Sum(kind, queues) for kind in QueueKind}),
+            configured(self.config, self._feed(Answering(router), queues)),
         ):
             yield
 
@@ -170,7 +173,6 @@ class ClusterWebUI:
         self, settings: Settings, connection: Connection, queues: Queues
     ) -> Iterator[None]:
         """Serve the API and the operations page beside pyspider's pages while the block runs."""
-        before = self.flask_app.wsgi_app
         readings = Readings(_reader(settings, connection))
         pages = cluster.create_pages(self.config)
         asking = credentials_of(settings)
@@ -179,30 +181,14 @@ class ClusterWebUI:
         ) as hasty:
             backend = self._backend(settings, connection, queues, readings.read, hasty)
             ours: dict[str, Any] = {PREFIX: create_api(backend), cluster.PREFIX: pages}
-            self.flask_app.wsgi_app = DispatcherMiddleware(before, ours)
-            try:
+            both = DispatcherMiddleware(self.flask_app.wsgi_app, ours)
+            with replaced(self.flask_app, "wsgi_app", both):
                 yield
-            finally:
-                self.flask_app.wsgi_app = before
 
-    @contextmanager
-    def _fed_by(self, rpc: Answering, lengths: Mapping[str, _Sum]) -> Iterator[None]:
-        """Let the views ask the cluster while the block runs."""
-        queues = {**self.config["queues"], **lengths}
-        with self._configured(scheduler_rpc=rpc, queues=queues):
-            yield
-
-    @contextmanager
-    def _configured(self, **values: Any) -> Iterator[None]:
-        """Let the views find these values while the block runs."""
-        before = {name: self.config[name] for name in values if name in self.config}
-        self.config.update(values)
-        try:
-            yield
-        finally:
-            for name in values:
-                del self.config[name]
-            self.config.update(before)
+    def _feed(self, rpc: Answering, queues: Queues) -> dict[str, Any]:
+        """Return what lets the views ask the cluster."""
+        lengths = {kind.value: _Sum(kind, queues) for kind in QueueKind}
+        return {"scheduler_rpc": rpc, "queues": {**self.config["queues"], **lengths}}
 
 
 def _reader(settings: Settings, connection: Connection) -> Callable[[], Cluster]:

@@ -10,6 +10,7 @@ from flask import Response, request
 from pyspider_zk.errors import BadRequest
 from pyspider_zk.jobs.operations import Operation, check_arguments
 from pyspider_zk.projects.names import is_project_name
+from pyspider_zk.webui.lent import configured
 
 MOST_BYTES = 16 * 2**20
 """Of one request; a script or a task with its page is far smaller."""
@@ -27,16 +28,14 @@ _OPERATIONS = {
 @contextmanager
 def limited(flask_app: Any) -> Iterator[None]:
     """Refuse overlong requests, and values no project can have, while the block runs."""
-    before = flask_app.config.get("MAX_CONTENT_LENGTH")
-    flask_app.config["MAX_CONTENT_LENGTH"] = MOST_BYTES
     checks = flask_app.before_request_funcs.setdefault(None, [])
     checks += _CHECKS
     try:
-        yield
+        with configured(flask_app.config, {"MAX_CONTENT_LENGTH": MOST_BYTES}):
+            yield
     finally:
         for check in _CHECKS:
             checks.remove(check)
-        flask_app.config["MAX_CONTENT_LENGTH"] = before
 
 
 def _check_update() -> Response | None:

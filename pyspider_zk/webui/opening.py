@@ -20,6 +20,8 @@ LISTENER = Listener(
     guard="a login (--need-auth with --username and --password, or the setting users)",
 )
 
+_NOBODY = "nobody can log in; start webui with --username and --password, or name a file of users"
+
 
 def login_settings(settings: Settings) -> dict[str, Any]:
     """Return what pyspider's config says of our settings of logins."""
@@ -34,30 +36,22 @@ def login_faults(settings: Settings, config: Mapping[str, Any]) -> list[str]:
     """Return why nobody could log in, or a login would mean nothing."""
     if faults := account_faults(config, settings.users):
         return faults
-    can_change = _can_change(settings, config)
-    named = config.get("webui_username")
+    can_change, viewer = _can_change(settings, config), settings.viewer_username
+    named, closed = config.get("webui_username"), config.get("need_auth")
     rules = [
         (
             bool(named) == bool(config.get("webui_password")),
             "webui: give --username and --password, or none of them",
         ),
+        (can_change or not settings.login_to_change, f"login_to_change: {_NOBODY}"),
+        (can_change or not closed, f"need_auth: {_NOBODY}"),
         (
-            can_change or not settings.login_to_change,
-            "login_to_change: nobody can log in; start webui with --username and --password,"
-            " or name a file of users",
-        ),
-        (
-            can_change or not config.get("need_auth"),
-            "need_auth: nobody can log in; start webui with --username and --password,"
-            " or name a file of users",
-        ),
-        (
-            not settings.viewer_username or (can_change and bool(config.get("need_auth"))),
+            not viewer or (can_change and closed),
             "viewer_username: everybody may look; start webui with --need-auth, --username and"
             " --password, or leave it out",
         ),
         (
-            not settings.viewer_username or settings.viewer_username != named,
+            not viewer or viewer != named,
             "viewer_username: must be another name than webui's --username",
         ),
     ]

@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from pyspider_zk.webui.accounts import FileAccounts, all_accounts
 from pyspider_zk.webui.audit import AuditedDav, audited
 from pyspider_zk.webui.headers import Headers
 from pyspider_zk.webui.journal import Append
+from pyspider_zk.webui.lent import configured, replaced
 from pyspider_zk.webui.logins import LOGIN, Logins
 from pyspider_zk.webui.opening import login_settings
 from pyspider_zk.webui.same_site import Guard, hosts_of
@@ -46,7 +47,7 @@ def protected(
     Raises:
         ConfigError: the user file is faulty.
     """
-    config, behind, before = flask_app.config, _webdav(), flask_app.wsgi_app
+    config, behind = flask_app.config, _webdav()
     logins = _logins(settings, config)
     hosts = hosts_of(listens, settings.trusted_hosts, settings.trusted_origins)
 
@@ -56,23 +57,15 @@ def protected(
         return Headers(guard, config.get("cdn") or "")
 
     ours = {**COOKIES, **login_settings(settings), "identify": lambda environ: environ.get(LOGIN)}
-    others = {name: config[name] for name in ours if name in config}
-    dav_app = behind and behind.dav_app
-    pages = DispatcherMiddleware(before, {login.PREFIX: login.create_login(logins)})
-    flask_app.wsgi_app = wrapped(pages)
-    config.update(ours)
-    if behind is not None:
-        behind.dav_app = wrapped(AuditedDav(dav_app, append))
-    try:
-        with audited(flask_app, append):
-            yield
-    finally:
-        flask_app.wsgi_app = before
-        for name in ours:
-            del config[name]
-        config.update(others)
+    pages = DispatcherMiddleware(flask_app.wsgi_app, {login.PREFIX: login.create_login(logins)})
+    with ExitStack() as lent:
+        lent.enter_context(replaced(flask_app, "wsgi_app", wrapped(pages)))
+        lent.enter_context(configured(config, ours))
         if behind is not None:
-            behind.dav_app = dav_app
+            dav = wrapped(AuditedDav(behind.dav_app, append))
+            lent.enter_context(replaced(behind, "dav_app", dav))
+        lent.enter_context(audited(flask_app, append))
+        yield
 
 
 def _logins(settings: Settings, config: Any) -> Logins:

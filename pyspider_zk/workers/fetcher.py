@@ -1,4 +1,4 @@
-"""pyspider's fetcher, which gives back what it could not finish."""
+"""pyspider's fetcher, which returns unfinished tasks to their queue."""
 
 import functools
 import itertools
@@ -35,7 +35,7 @@ from pyspider_zk.rpc.values import xmlrpc_value
 logger = logging.getLogger("fetcher")
 
 PATIENCE = 5.0
-"""Seconds for what is left at the end, if its queue is full or away."""
+"""Seconds for sending the rest at the end, if its queue is full or unavailable."""
 
 PAUSE = 0.001
 """Seconds between two looks for tasks, at least."""
@@ -46,20 +46,20 @@ PAGE_LIMIT = 48 * 2**20
 LISTENER = Listener(
     name="the fetcher's XML-RPC",
     option="--xmlrpc-host",
-    opens="have it fetch whatever this machine reaches",
+    opens="make it fetch anything that this machine reaches",
     guard="a secret (secret_file, the same for the whole cluster)",
 )
 
-_LEFT = "the queue is full or away: %d tasks wait for their time-out"
+_LEFT = "the queue is full or unavailable: %d tasks wait for their time-out"
 
 
 class ClusterFetcher(Fetcher):
     """Fetches as pyspider does.
 
-    A result that finds no room, or a message queue that is unavailable, is kept and sent later;
-    meanwhile no task is taken, so that at most as many are kept as are fetched at the same time.
-    What is under way when it is told to quit goes back to its queue; pyspider would miss it only
-    after ten minutes.
+    If the queue is full or unavailable, results are kept and sent later; meanwhile no task is
+    taken, so at most as many results are kept as pages are fetched at the same time. On ``quit``
+    unfinished tasks go back to their queue; otherwise pyspider would retry them only after ten
+    minutes.
     """
 
     inqueue: Any
@@ -73,10 +73,10 @@ class ClusterFetcher(Fetcher):
             self.inqueue = CheckedQueue(ResilientQueue(self.inqueue, back_off), check_named, logger)
         if self.outqueue is not None:
             self.outqueue = SendBuffer(ResilientQueue(self.outqueue, back_off))
-        self._under_way: dict[int, dict[str, Any]] = {}  # by identity: a task may come twice
+        self._under_way: dict[int, dict[str, Any]] = {}  # by id(): a task may come twice
         self._empty_until = float("-inf")
         self._listener = Loop("fetcher listens", self._listen)
-        self._unserved: Exception | None = None
+        self._serve_error: Exception | None = None
         self.rpc = RpcServer(
             self._functions(),
             admission_of(self.settings, LISTENER),
@@ -123,9 +123,9 @@ class ClusterFetcher(Fetcher):
         return fetching
 
     def send_result(self, type: Any, task: dict[str, Any], result: Any) -> None:  # noqa: A002, ARG002 - pyspider's
-        """Send a result to the processor; one that cannot be sent is sent as a failed one.
+        """Send a result to the processor; one that cannot be sent becomes a failed one.
 
-        Without a queue nobody waits for it but who asked: so the web UI fetches for its editor.
+        Without a queue only the caller waits for it: the web UI fetches for its editor that way.
         """
         if self.outqueue is None:
             self._under_way.pop(id(task), None)
@@ -133,17 +133,17 @@ class ClusterFetcher(Fetcher):
         try:
             self.outqueue.put((task, _fitting(task, result)))
             self._under_way.pop(id(task), None)
-        except Exception as error:  # what a message cannot hold differs from queue to queue
+        except Exception as error:  # which messages cannot be sent differs from queue to queue
             self._give_up(task, error)
 
     def _ended(self, task: dict[str, Any], fetching: Any) -> None:
-        """Tell the processor of a fetch that ended without a result."""
+        """Report a fetch that ended without a result to the processor."""
         if id(task) in self._under_way:
             self._give_up(task, fetching.exception() or "ended without a result")
         self.take_tasks()
 
     def _give_up(self, task: dict[str, Any], error: object) -> dict[str, Any]:
-        """Tell the processor that a fetch failed, and return what it is told."""
+        """Report a failed fetch to the processor, and return the reported page."""
         logger.error("fetch %s:%s failed: %s", task["project"], task["taskid"], brief(error))
         self._under_way.pop(id(task), None)
         page = failed_page({**named(task)}, error)
@@ -169,8 +169,8 @@ class ClusterFetcher(Fetcher):
             super().run()
             self._send_rest()
             self._give_back()
-        if self._unserved is not None:
-            raise self._unserved
+        if self._serve_error is not None:
+            raise self._serve_error
 
     def close(self) -> None:
         """Free the event loop and the connections."""
@@ -189,19 +189,19 @@ class ClusterFetcher(Fetcher):
         bind: str = "127.0.0.1",
         logRequests: bool = False,  # noqa: ARG002, N803 - pyspider's signature
     ) -> None:
-        """Serve XML-RPC until ``quit``. What keeps it from that ends ``run``, which raises it."""
+        """Serve XML-RPC until ``quit``. If that fails, ``run`` ends and raises the error."""
         try:
             self.rpc.serve(bind, port)
         except ConfigError as error:
-            self._unserved = error
+            self._serve_error = error
         except OSError as error:
             remedy = "choose another --xmlrpc-port, 0 for any"
-            self._unserved = ClusterError(f"XML-RPC cannot listen ({error}): {remedy}")
-        if self._unserved is not None:
+            self._serve_error = ClusterError(f"XML-RPC cannot listen ({error}): {remedy}")
+        if self._serve_error is not None:
             self.quit()
 
     def _functions(self) -> Mapping[str, Callable[..., Any]]:
-        """Return what is served by XML-RPC: pyspider's names."""
+        """Return the functions of XML-RPC, by pyspider's names."""
         return {
             "_quit": self._quit_if_allowed,
             "size": self.size,
@@ -210,7 +210,7 @@ class ClusterFetcher(Fetcher):
         }
 
     def _quit_if_allowed(self) -> None:
-        """End, if whoever runs this fetcher lets callers end it.
+        """End, if the settings allow callers to end this fetcher.
 
         Raises:
             Fault: they do not.
@@ -224,7 +224,7 @@ class ClusterFetcher(Fetcher):
         """Fetch a task and return its page, packed; blocks as long as that takes.
 
         Raises:
-            Fault: it is none that can be fetched.
+            Fault: it cannot be fetched.
         """
         try:
             check_fetchable(task)
@@ -250,7 +250,7 @@ class ClusterFetcher(Fetcher):
             logger.warning(_LEFT, self.outqueue.kept)
 
     def _give_back(self) -> None:
-        """Put what is unfinished back where it came from."""
+        """Put unfinished tasks back into their queue."""
         waiting = list(self._under_way.values())
         until = time.monotonic() + PATIENCE
         try:

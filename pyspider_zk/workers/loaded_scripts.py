@@ -1,4 +1,4 @@
-"""Loaded scripts of a processor: none of a project that is gone."""
+"""Loaded scripts of a processor, without those of deleted projects."""
 
 import linecache
 import logging
@@ -18,14 +18,14 @@ from pyspider_zk.projects.cache import ProjectCache
 logger = logging.getLogger("processor")
 
 AGAIN = 0.1
-"""Seconds until a database that is unavailable, or a queue that failed, is asked again."""
+"""Seconds until an unavailable database, or a queue that failed, is tried again."""
 
 PRUNING = 10.0
-"""Seconds between two looks for scripts of projects that are gone."""
+"""Seconds between two searches for scripts of deleted projects."""
 
 
 class ExistingProjects(ProjectManager):
-    """pyspider's project manager, which by itself runs a deleted project's script forever.
+    """pyspider's project manager; stock keeps running a deleted project's script forever.
 
     Threads: one.
     """
@@ -44,7 +44,7 @@ class ExistingProjects(ProjectManager):
     ) -> Any:
         """Return a project's script, loaded; None if there is no such project.
 
-        Blocks while the project database is unavailable and the script is not known as it is now.
+        Blocks while the project database is unavailable and the script in memory is outdated.
 
         Raises:
             DatabaseAway: it is still away, and this process ends.
@@ -62,11 +62,11 @@ class ExistingProjects(ProjectManager):
                     raise
 
     def close(self) -> None:
-        """Wait for the database no more; from any thread."""
+        """Stop waiting for the database; from any thread."""
         self._ended.set()
 
     def _is_known(self, name: str, updatetime: float | None, md5sum: str | None) -> bool:
-        """Return whether the script in memory is the one that is requested."""
+        """Return whether the script in memory is the requested version."""
         if name not in self.projects:
             return False
         info = self.projects[name]["info"]
@@ -74,7 +74,7 @@ class ExistingProjects(ProjectManager):
         return not is_older and md5sum in (None, "", info.get("md5sum"))
 
     def prune(self) -> None:
-        """Forget the scripts of projects that are gone, now and then."""
+        """Forget the scripts of deleted projects, now and then."""
         now = self._clock()
         if now - self._pruned < PRUNING or not self.projects:
             return
@@ -118,7 +118,7 @@ class PruningQueue:
         self._wait = wait
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
-        """Take the oldest message; see ``queue.Queue.get``."""
+        """Return the oldest message; see ``queue.Queue.get``."""
         try:
             self._before()
             return self._inner.get(block, timeout)

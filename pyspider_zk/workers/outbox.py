@@ -1,4 +1,4 @@
-"""Outbox of a processor: all of a task's messages to schedulers at once, in the safe order."""
+"""Outbox of a processor: sends all of a task's messages at once, in the safe order."""
 
 import logging
 from contextlib import suppress
@@ -15,7 +15,7 @@ logger = logging.getLogger("processor")
 
 
 class Outbox:
-    """Collects the messages of one task while the ``with`` block runs, then publishes them.
+    """Collector of one task's messages in a ``with`` block, which publishes them at its end.
 
     The new tasks go before the status pack, in the same transaction: pyspider sends the pack
     first, and a processor that dies in between has lost the follow-ups for good. A block within
@@ -41,7 +41,7 @@ class Outbox:
         self._collected: dict[QueueKind, list[Message]] = {kind: [] for kind in QueueKind}
 
     def queue(self, kind: QueueKind) -> "OutboxQueue":
-        """Return the face that pyspider's processor puts messages on."""
+        """Return the queue object that pyspider's processor puts messages on."""
         return OutboxQueue(self, kind)
 
     def add(self, kind: QueueKind, body: Any) -> None:
@@ -84,16 +84,16 @@ class Outbox:
                 self._publish(half)
 
     def _deliver(self, messages: list[Message]) -> None:
-        """Publish, however long the message queue is unavailable or full: the work is done already.
+        """Publish, however long the message queue is unavailable or full: the task is done already.
 
         Raises:
-            Unavailable: it is still so, and this process ends.
+            Unavailable: it still is, and this process ends.
         """
         while not self._sent(messages):
             self._back_off.wait()
 
     def _sent(self, messages: list[Message]) -> bool:
-        """Publish if there is room, for ``publish`` itself waits without an end."""
+        """Publish if there is room, because ``publish`` itself would wait forever."""
         queues = {(message.kind, message.slot) for message in messages}
         with suppress(Unavailable), self._back_off.watching():
             if not any(self._queues.full(kind, slot) for kind, slot in queues):
@@ -103,7 +103,7 @@ class Outbox:
 
 
 def _halves(messages: list[Message]) -> list[list[Message]]:
-    """Return the messages in two parts, in order; a single list of tasks is cut; else nothing."""
+    """Return the messages in two parts, in order; a single list of tasks is split; else nothing."""
     if len(messages) > 1:
         middle = len(messages) // 2
         return [messages[:middle], messages[middle:]]

@@ -1,4 +1,4 @@
-"""pyspider's processor, sending to the queues of slots."""
+"""pyspider's processor, which sends to the slot queues."""
 
 import logging
 import signal
@@ -26,13 +26,13 @@ logger = logging.getLogger("processor")
 
 
 class ClusterProcessor(Processor):
-    """Runs scripts as pyspider does; what they make goes to the owner of its project.
+    """Runs scripts as pyspider does; sends their tasks to the owner of the project.
 
     The constructor's arguments are pyspider's; it does no I/O. ``settings`` and ``queues`` are
-    for those who compose by hand.
+    for those who construct it themselves.
     """
 
-    EXCEPTION_LIMIT = float("inf")  # pyspider ends after three, without a word and with code 0
+    EXCEPTION_LIMIT = float("inf")  # pyspider ends after three, silently and with code 0
 
     inqueue: Any
     result_queue: Any
@@ -61,9 +61,9 @@ class ClusterProcessor(Processor):
     def on_task(self, task: dict[str, Any], response: Any) -> Any:
         """Run one callback; its results leave, then its new tasks and its status pack together.
 
-        A script must not wait for room, because its time is limited. A task that cannot be worked
-        on, whatever was sent for it, counts as failed and ends nobody, even if its script raises
-        what would end a process: signals do not come this way.
+        A script must not wait for room, because its time is limited. A task that cannot be
+        processed counts as failed and does not end the process, even if its script raises
+        SystemExit: signals do not come this way.
         """
         try:
             with self._outbox:
@@ -77,7 +77,7 @@ class ClusterProcessor(Processor):
             return False
 
     def _give_up(self, task: dict[str, Any], error: BaseException) -> None:
-        """Say which task it was, and tell the scheduler that it failed."""
+        """Log the task, and report it to the scheduler as failed."""
         logger.error("process %s:%s failed", task["project"], task["taskid"], exc_info=error)
         with self._outbox:
             self.status_queue.put(failed_pack(task, error))

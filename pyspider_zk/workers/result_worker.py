@@ -1,4 +1,4 @@
-"""pyspider's result worker, present in the cluster."""
+"""pyspider's result worker, which registers in the cluster."""
 
 import logging
 import signal
@@ -27,14 +27,14 @@ PAUSE = 1.0
 """Seconds between two tries to save a result in a database that is unavailable."""
 
 PATIENCE = 5.0
-"""Seconds for the current result at the end, if its queue is full or away."""
+"""Seconds for the current result at the end, if its queue is full or unavailable."""
 
 
 class ClusterResultWorker(ResultWorker):
     """Saves results as pyspider does, those of projects that exist.
 
-    A late result of a deleted project would make its table again. ``settings`` and ``projectdb``
-    are for those who compose by hand; without a project database all results are saved.
+    A late result of a deleted project would recreate its table. ``settings`` and ``projectdb``
+    are for those who construct it themselves; without a project database all results are saved.
     """
 
     inqueue: Any
@@ -71,14 +71,14 @@ class ClusterResultWorker(ResultWorker):
         return self._save(task, result)
 
     def quit(self) -> None:
-        """End after the current result; one that cannot be saved just now goes back."""
+        """End after the current result; one that cannot be saved now goes back to its queue."""
         super().quit()
         self._ended.set()
 
     def _save(self, task: dict[str, Any], result: Any) -> Any:
         """Save a result, however long the database is unavailable.
 
-        One that the database refuses while it answers is at fault itself, and raises.
+        A result that an available database refuses is at fault itself, and raises.
         """
         while True:
             try:

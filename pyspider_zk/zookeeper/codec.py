@@ -1,7 +1,7 @@
 """Record codec: flat dataclasses as JSON, checked against their types, bounded in every way.
 
-Whatever stands in ZooKeeper may have been written by anybody. What is no record raises
-``BadMessage`` and nothing else, whoever reads it passes it over, says so once and goes on.
+Anybody may have written the data in ZooKeeper. Invalid records raise ``BadMessage`` and nothing
+else; readers skip them, log that once and go on.
 """
 
 import zlib

@@ -247,7 +247,7 @@ class Connection:
         return names
 
     def look(self, znodes: Sequence["Ask"], parents: Sequence["Ask"] = ()) -> "Look":
-        """Return data of znodes and names below parents, all asked for at once.
+        """Return data of znodes and names below parents, all requested at once.
 
         So it costs one round trip. They are read in this order, the znodes first. None stands for
         data that do not exist; below a parent that does not exist there is nothing.

@@ -43,7 +43,7 @@ class Session:
     Threads: any; nothing blocks.
 
     Args:
-        asked: seconds of session to request; what counts is what the server grants.
+        requested: seconds of session to request; what counts is what the server grants.
         clock: seconds on a clock that never jumps and counts suspension.
         resumes: never give up, but go on in the same session for as long as the server lets us,
             however long nobody answered. Only for those that hold nothing by the session alone.
@@ -54,12 +54,12 @@ class Session:
 
     def __init__(
         self,
-        asked: float,
+        requested: float,
         clock: Callable[[], float],
         *,
         resumes: bool = False,
     ) -> None:
-        self._asked = asked
+        self._requested = requested
         self._clock = clock
         self._resumes = resumes
         self._lock = threading.Lock()
@@ -69,7 +69,7 @@ class Session:
         self._has_warned = False
         self._silent = 0  # tries since a server answered
         self._wire: Wire | None = None
-        self.times = Times(asked)
+        self.times = Times(requested)
         self.changes: queue.SimpleQueue[Change | None] = queue.SimpleQueue()
 
     @property
@@ -144,18 +144,18 @@ class Session:
             if session != self._id:
                 self._answered = wire.began
             self._id, self._answered, self._silent = session, max(self._answered, wire.began), 0
-            self.times = Times(wire.granted or self._asked)
+            self.times = Times(wire.granted or self._requested)
         self._warn()
         self.changes.put(Change.BACK)
 
     def _warn(self) -> None:
         """Log once that the server grants another session time than was requested."""
-        if self.times.granted != self._asked and not self._has_warned:
+        if self.times.granted != self._requested and not self._has_warned:
             self._has_warned = True
             logger.warning(
-                "a session of %g s was asked for, ZooKeeper grants %g s and that counts: set"
+                "a session of %g s was requested, ZooKeeper grants %g s and that counts: set"
                 " session to it, or change minSessionTimeout or maxSessionTimeout of the server",
-                self._asked,
+                self._requested,
                 self.times.granted,
             )
 
@@ -181,9 +181,9 @@ class Session:
         of them may be slow. One that refuses takes no time.
         """
         if self._id is None:
-            return self._asked
+            return self._requested
         stretched: float = self.times.connecting * 2 ** min(self._silent, DOUBLINGS)
-        return min(self._asked, stretched)
+        return min(self._requested, stretched)
 
     def _end_of(self, wire: Wire) -> float:
         """Return when a link is considered dead."""

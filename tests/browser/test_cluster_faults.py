@@ -179,7 +179,7 @@ def test_without_zookeeper_the_page_says_so_and_shows_what_it_knows(
         expect(page.locator("#projects tbody tr")).to_have_count(3)
         picture(page, "projects")
         page.get_by_role("button", name="Owner", exact=True).click()
-        expect(missing).to_contain_text("Below is what was shown before you asked.", timeout=LONG)
+        expect(missing).to_contain_text("Below is the previous data.", timeout=LONG)
         page.get_by_role("button", name="Clear", exact=True).click()
     finally:
         cluster.zookeeper.start()

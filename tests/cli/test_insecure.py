@@ -92,6 +92,6 @@ def test_insecure_means_the_same_for_all_parts_of_all(path: Path, tmp_path: Path
             assert answer.status == 200
         child.terminate()
         said += "".join(rest(child))
-    assert "whoever reaches it may have it fetch" in said
+    assert "whoever reaches it may make it fetch" in said
     assert "whoever reaches it may change and delete" in said
     assert "there may" not in said

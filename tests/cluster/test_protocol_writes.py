@@ -60,7 +60,7 @@ class Hooked(Connection):
         return super().look(znodes, parents)
 
 
-class Bench:
+class WritesBench:
     """Two members without threads, on one clock that the test sets."""
 
     def __init__(self, settings: Settings) -> None:
@@ -135,15 +135,15 @@ class Bench:
 
 
 @contextmanager
-def bench_of(settings: Settings) -> Iterator[Bench]:
-    bench = Bench(settings)
+def bench_of(settings: Settings) -> Iterator[WritesBench]:
+    bench = WritesBench(settings)
     try:
         yield bench
     finally:
         bench.stop()
 
 
-def the_lease_counts_from_the_sending(bench: Bench) -> None:
+def the_lease_counts_from_the_sending(bench: WritesBench) -> None:
     sent = bench.now
     bench.links[0].after = lambda: bench.let_pass(3.0)
 
@@ -152,7 +152,7 @@ def the_lease_counts_from_the_sending(bench: Bench) -> None:
     assert bench.a.view.lease_until == sent + LEASE - 0.5
 
 
-def a_renewal_that_was_refused_counts_from_the_sending_of_the_next(bench: Bench) -> None:
+def a_renewal_that_was_refused_counts_from_the_sending_of_the_next(bench: WritesBench) -> None:
     bench.write_table(epoch=77)
     bench.links[0].before = lambda: bench.let_pass(1.0)
     sent = bench.now + 1.0
@@ -162,7 +162,7 @@ def a_renewal_that_was_refused_counts_from_the_sending_of_the_next(bench: Bench)
     assert bench.a.view.lease_until == sent + LEASE - 0.5
 
 
-def a_renewal_needs_the_present_assignment(bench: Bench) -> None:
+def a_renewal_needs_the_present_assignment(bench: WritesBench) -> None:
     bench.a.renew(Load())
     bench.write_table(slots=(Slot(bench.a.id, 9), Slot(bench.b.id, 9)))
 
@@ -171,14 +171,14 @@ def a_renewal_needs_the_present_assignment(bench: Bench) -> None:
     assert bench.a.view.owned == {0: 9}
 
 
-def a_renewal_needs_the_members_own_node(bench: Bench) -> None:
+def a_renewal_needs_the_members_own_node(bench: WritesBench) -> None:
     bench.links[1].delete(bench.tree.member(bench.a.id))
 
     with raises(SessionLost):
         bench.a.renew(Load())
 
 
-def who_leaves_shuts_the_fence_before_the_lease_is_gone(bench: Bench) -> None:
+def who_leaves_shuts_the_fence_before_the_lease_is_gone(bench: WritesBench) -> None:
     bench.a.renew(Load())
     seen: list[View] = []
     bench.links[0].before = lambda: seen.append(bench.a.view)
@@ -188,7 +188,7 @@ def who_leaves_shuts_the_fence_before_the_lease_is_gone(bench: Bench) -> None:
     assert seen == [NOTHING]
 
 
-def a_renewal_is_seen_in_the_version_of_the_lease(bench: Bench) -> None:
+def a_renewal_is_seen_in_the_version_of_the_lease(bench: WritesBench) -> None:
     before = bench.links[0].get(bench.tree.lease(bench.a.id))[1]
 
     bench.a.renew(Load(3, 4))
@@ -198,7 +198,7 @@ def a_renewal_is_seen_in_the_version_of_the_lease(bench: Bench) -> None:
     assert Load.decode(data) == Load(3, 4, lease=LEASE)
 
 
-def a_member_that_renews_in_time_for_the_write_keeps_its_slots(bench: Bench) -> None:
+def a_member_that_renews_in_time_for_the_write_keeps_its_slots(bench: WritesBench) -> None:
     bench.until_a_is_nearly_dead()
     before = bench.table()
     bench.links[1].before = lambda: bench.a.renew(Load())
@@ -209,7 +209,7 @@ def a_member_that_renews_in_time_for_the_write_keeps_its_slots(bench: Bench) -> 
     assert bench.table() == before
 
 
-def a_lease_tells_how_long_it_lasts(bench: Bench) -> None:
+def a_lease_tells_how_long_it_lasts(bench: WritesBench) -> None:
     new = bench._member(bench.links[0])
     new.join(record())
     bench.a.renew(Load())
@@ -219,7 +219,7 @@ def a_lease_tells_how_long_it_lasts(bench: Bench) -> None:
         assert Load.decode(data).lease == LEASE
 
 
-def a_member_of_a_longer_lease_is_judged_by_its_own(bench: Bench) -> None:
+def a_member_of_a_longer_lease_is_judged_by_its_own(bench: WritesBench) -> None:
     bench.a._rules = replace(TIMES, lease=2 * LEASE)
     bench.a.renew(Load())
     bench.lead()
@@ -231,7 +231,7 @@ def a_member_of_a_longer_lease_is_judged_by_its_own(bench: Bench) -> None:
     assert bench.table() == before
 
 
-def a_member_that_does_not_renew_loses_its_slots(bench: Bench) -> None:
+def a_member_that_does_not_renew_loses_its_slots(bench: WritesBench) -> None:
     bench.until_a_is_nearly_dead()
 
     bench.lead()
@@ -239,7 +239,7 @@ def a_member_that_does_not_renew_loses_its_slots(bench: Bench) -> None:
     assert {row.owner for row in bench.table()[0].slots} == {bench.b.id}
 
 
-def a_version_is_stamped_after_it_was_read(bench: Bench) -> None:
+def a_version_is_stamped_after_it_was_read(bench: WritesBench) -> None:
     def slow() -> None:
         bench.let_pass(LEASE / 4)
         bench.a.renew(Load())
@@ -251,7 +251,7 @@ def a_version_is_stamped_after_it_was_read(bench: Bench) -> None:
     assert bench.leader._stamps[bench.a.id].first_seen == bench.now
 
 
-def a_leader_that_could_not_look_for_long_takes_nobody_for_dead(bench: Bench) -> None:
+def a_leader_that_could_not_look_for_long_takes_nobody_for_dead(bench: WritesBench) -> None:
     bench.lead()
     before = bench.table()
     bench.let_pass(10 * LEASE)
@@ -262,7 +262,7 @@ def a_leader_that_could_not_look_for_long_takes_nobody_for_dead(bench: Bench) ->
     assert bench.table() == before
 
 
-def a_leader_that_renews_in_time_is_not_deposed(bench: Bench) -> None:
+def a_leader_that_renews_in_time_is_not_deposed(bench: WritesBench) -> None:
     next_in_line = bench.make_a_next_in_line()
     bench.links[0].before = lambda: bench.b.renew(Load())
 
@@ -270,7 +270,7 @@ def a_leader_that_renews_in_time_is_not_deposed(bench: Bench) -> None:
         next_in_line()
 
 
-def a_leader_that_does_not_renew_is_deposed(bench: Bench) -> None:
+def a_leader_that_does_not_renew_is_deposed(bench: WritesBench) -> None:
     before = bench.leader._candidacy
     next_in_line = bench.make_a_next_in_line()
 
@@ -281,7 +281,7 @@ def a_leader_that_does_not_renew_is_deposed(bench: Bench) -> None:
     assert not bench.leader.leading
 
 
-def who_has_no_lease_does_not_depose(bench: Bench) -> None:
+def who_has_no_lease_does_not_depose(bench: WritesBench) -> None:
     next_in_line = bench.make_a_next_in_line()
     bench.links[1].delete(bench.tree.lease(bench.b.id))
     bench.let_pass(LEASE)
@@ -292,7 +292,7 @@ def who_has_no_lease_does_not_depose(bench: Bench) -> None:
     assert bench.links[0].children(bench.tree.election) == line
 
 
-def who_has_no_lease_does_not_stand_again(bench: Bench) -> None:
+def who_has_no_lease_does_not_stand_again(bench: WritesBench) -> None:
     bench.links[0].delete(f"{bench.tree.election}/{bench.leader._candidacy}")
     bench.let_pass(LEASE)
 
@@ -301,7 +301,7 @@ def who_has_no_lease_does_not_stand_again(bench: Bench) -> None:
     assert bench.links[0].children(bench.tree.election) == []
 
 
-def time_counts_while_the_leaders_own_lease_holds(bench: Bench) -> None:
+def time_counts_while_the_leaders_own_lease_holds(bench: WritesBench) -> None:
     bench.lead()
     for _ in range(4):
         for _ in range(3):
@@ -312,7 +312,7 @@ def time_counts_while_the_leaders_own_lease_holds(bench: Bench) -> None:
     assert {row.owner for row in bench.table()[0].slots} == {bench.b.id}
 
 
-def one_look_counts_half_a_lease_at_most(bench: Bench) -> None:
+def one_look_counts_half_a_lease_at_most(bench: WritesBench) -> None:
     bench.lead()
     before = bench.table()
     for _ in range(4):
@@ -324,7 +324,7 @@ def one_look_counts_half_a_lease_at_most(bench: Bench) -> None:
     assert bench.table() == before
 
 
-def nothing_is_renewed_against_a_table_that_cannot_be_read(bench: Bench) -> None:
+def nothing_is_renewed_against_a_table_that_cannot_be_read(bench: WritesBench) -> None:
     bench.a.renew(Load())
     before = bench.a.view
     bench.links[1].set(bench.tree.assignment, b"junk")
@@ -335,7 +335,7 @@ def nothing_is_renewed_against_a_table_that_cannot_be_read(bench: Bench) -> None
     assert bench.a.view == before
 
 
-def an_open_release_is_told_with_each_renewal(bench: Bench) -> None:
+def an_open_release_is_told_with_each_renewal(bench: WritesBench) -> None:
     bench.write_table(slots=(Slot(bench.a.id, 9, bench.b.id), Slot(bench.a.id, 8)))
     bench.a.renew(Load())
     bench.a.release({0: 9})
@@ -347,7 +347,7 @@ def an_open_release_is_told_with_each_renewal(bench: Bench) -> None:
     assert bench.links[0].get(bench.tree.ack(bench.a.id))[0] == b'{"0": 9}'
 
 
-def who_stands_twice_leads_from_the_place_in_front(bench: Bench) -> None:
+def who_stands_twice_leads_from_the_place_in_front(bench: WritesBench) -> None:
     member = candidate_of(bench.leader._candidacy)
     for _ in range(3):
         bench.links[1].create(f"{bench.tree.election}/{member}-", ephemeral=True, sequence=True)
@@ -361,7 +361,7 @@ def who_stands_twice_leads_from_the_place_in_front(bench: Bench) -> None:
     ] == [first]
 
 
-def who_leads_no_more_writes_nothing(bench: Bench) -> None:
+def who_leads_no_more_writes_nothing(bench: WritesBench) -> None:
     bench.until_a_is_nearly_dead()
     before = bench.table()
     candidacy = f"{bench.tree.election}/{bench.leader._candidacy}"
@@ -373,7 +373,7 @@ def who_leads_no_more_writes_nothing(bench: Bench) -> None:
     assert bench.table() == before
 
 
-def a_leader_overwrites_nothing_it_has_not_read(bench: Bench) -> None:
+def a_leader_overwrites_nothing_it_has_not_read(bench: WritesBench) -> None:
     bench.until_a_is_nearly_dead()
     bench.links[1].before = lambda: bench.write_table(epoch=99)
 
@@ -383,7 +383,7 @@ def a_leader_overwrites_nothing_it_has_not_read(bench: Bench) -> None:
     assert bench.table()[0].epoch == 99
 
 
-def a_leader_overwrites_nothing_it_has_not_read_even_at_version_zero(bench: Bench) -> None:
+def a_leader_overwrites_nothing_it_has_not_read_even_at_version_zero(bench: WritesBench) -> None:
     bench.links[0].delete(bench.tree.assignment)
     bench.links[0].create(bench.tree.assignment, Assignment.vacant(2).encode())
     bench.links[1].before = lambda: bench.write_table(epoch=99)
@@ -394,7 +394,7 @@ def a_leader_overwrites_nothing_it_has_not_read_even_at_version_zero(bench: Benc
     assert bench.table()[0].epoch == 99
 
 
-def a_lease_that_was_renewed_before_the_sweep_stays(bench: Bench) -> None:
+def a_lease_that_was_renewed_before_the_sweep_stays(bench: WritesBench) -> None:
     link, sleeper = bench.links[1], bench._member(bench.links[0])
     sleeper.join(record())
     judged = link.get(bench.tree.lease(sleeper.id))[1]
@@ -406,7 +406,7 @@ def a_lease_that_was_renewed_before_the_sweep_stays(bench: Bench) -> None:
     assert link.find(bench.tree.lease(sleeper.id)) is not None
 
 
-def a_registration_whose_reply_was_lost_is_found(bench: Bench) -> None:
+def a_registration_whose_reply_was_lost_is_found(bench: WritesBench) -> None:
     lost = bench._member(bench.links[0])
     bench.links[0].after = fail
     with pytest.raises(ConnectionError):
@@ -418,7 +418,7 @@ def a_registration_whose_reply_was_lost_is_found(bench: Bench) -> None:
     assert numbers == ["0", "1", "2"]
 
 
-def a_slot_that_was_released_is_told_at_its_epoch(bench: Bench) -> None:
+def a_slot_that_was_released_is_told_at_its_epoch(bench: WritesBench) -> None:
     bench.write_table(slots=(Slot(bench.a.id, 9, bench.b.id), Slot(bench.a.id, 8)))
     bench.a.renew(Load())
     bench.a.release({0: 9, 1: 8})
@@ -531,7 +531,7 @@ MUTATIONS = [
     ),
     (
         an_open_release_is_told_with_each_renewal,
-        (membership, "renew_steps", "*told,", ""),
+        (membership, "renew_steps", "*releases,", ""),
     ),
     (
         who_stands_twice_leads_from_the_place_in_front,
@@ -569,7 +569,7 @@ MUTATIONS = [
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-def test_rule(settings: Settings, rule: Callable[[Bench], None]):
+def test_rule(settings: Settings, rule: Callable[[WritesBench], None]):
     with bench_of(replace(settings, slots=2)) as bench:
         rule(bench)
 

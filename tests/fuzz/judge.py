@@ -17,7 +17,7 @@ EXCUSED: tuple[tuple[str, str], ...] = (
     (r"was not answered", r"(BrokenPipeError|ConnectionResetError|TimeoutError|ConnectionAborted)"),
     (r"Error on request", r"(BrokenPipeError|ConnectionResetError)"),
     (r"processor:\d+\] process .* failed", r""),
-    (r"tornado_fetcher:161\]", r""),
+    (r"tornado_fetcher:163\]", r""),
     (r"project_module:\d+\] load project .* error", r""),
 )
 """Records, and the errors that they may tell of.

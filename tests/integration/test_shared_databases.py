@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,15 @@ def done(client: Client, ask: Callable[..., Any], project: str) -> None:
     assert (ended.done, ended.errors) == (1, {})
 
 
+def left_of(cluster: CrawlingCluster, project: str) -> list[str]:
+    """Return the kinds of the databases that know a project."""
+    with ExitStack() as stack:
+        task, of_projects, result = (stack.enter_context(cluster.open_database(k)) for k in KINDS)
+        known = {"task": project in task.projects, "result": project in result.projects}
+        known["project"] = of_projects.get(project) is not None
+    return [kind for kind, there in known.items() if there]
+
+
 def logged(cluster: CrawlingCluster, word: str) -> list[str]:
     """Return the processes in whose logs a word stands."""
     return [name for name, log in cluster.logs().items() if word in log.read_text("utf-8")]
@@ -90,5 +100,8 @@ def test_no_page_is_lost_on_a_database_server(
 
     cluster.site.end_chains(crawled)
     assert cluster.unfinished(FINISH) == []
+    with Client(replace(cluster.settings, secret=cluster.secret)) as client:
+        done(client, client.delete, "stopped")
+    assert left_of(cluster, "stopped") == []
     assert told(cluster, PASSWORD) == []
     assert told(cluster, quote(PASSWORD, safe="")) == []

@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.patches.databases import backend, databases, server_backend
 from tests.patches.spiders import SCRIPT, Spider, SpiderSite
+
+__all__ = ["backend", "databases", "server_backend"]  # fixtures
 
 PATCHES = Path(__file__).resolve().parents[2] / "patches"
 sys.path.insert(0, str(PATCHES))  # for the engine; the installed pyspider needs nothing of it

@@ -9,11 +9,9 @@ from urllib.parse import quote
 import pytest
 from pyspider.database import connect_database
 
-from tests.patches.databases import Databases, databases, server_backend
+from tests.patches.databases import Databases
 from tests.support.database_servers import DatabaseServer, MariaServer, PostgresServer
 from tests.support.secured_servers import NAME, Authority, authority
-
-__all__ = ["databases", "server_backend"]
 
 OLD = {
     "postgresql": """CREATE TABLE {} (

@@ -59,6 +59,7 @@ def test_a_bad_url_is_a_failed_fetch_that_names_it(
     assert f"{url!r} cannot be fetched" in result["error"]
     assert result["traceback"] is None
     assert traced(caplog) == []
+    assert caplog.text.encode(), "a log that cannot be written is lost"
 
 
 @pytest.mark.parametrize("url", UNPARSABLE)

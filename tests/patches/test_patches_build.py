@@ -78,6 +78,13 @@ def test_the_wheel_has_what_is_not_python(built: Path) -> None:
     assert not [name for name in files if name.endswith(".swp")]
 
 
+def test_the_wheel_has_no_modules_that_no_driver_of_today_runs(built: Path) -> None:
+    databases = {name.split("/")[2] for name in contents(built) if "pyspider/database/" in name}
+    assert {"sqlite", "redis", "local", "base", "sqlalchemy", "servers.py"} <= databases
+    assert not databases & {"mongodb", "elasticsearch", "mysql"}
+    assert "pyspider/database/sqlalchemy/sqlalchemybase.py" not in contents(built)
+
+
 def test_it_is_built_again_from_given_files_without_a_trace(
     built: Path, shelf: Path, tmp_path: Path
 ) -> None:

@@ -5,8 +5,6 @@ import signal
 import socket
 import threading
 from base64 import b64encode
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from http.client import HTTPConnection
 from pathlib import Path
@@ -334,15 +332,13 @@ def test_a_quit_while_it_joins_is_not_forgotten(
     ui: ClusterWebUI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # given
-    real = ui._fed_by
+    real = ui._feed
 
-    @contextmanager
-    def quit_meanwhile(*args: Any) -> Iterator[None]:
-        with real(*args):
-            ui.quit()
-            yield
+    def quit_meanwhile(*args: Any) -> dict[str, Any]:
+        ui.quit()
+        return real(*args)
 
-    monkeypatch.setattr(ui, "_fed_by", quit_meanwhile)
+    monkeypatch.setattr(ui, "_feed", quit_meanwhile)
     monkeypatch.setattr(stock_app, "run", lambda **_: pytest.fail("it was told to end"))
     # when
     ui.run("127.0.0.1", 0)

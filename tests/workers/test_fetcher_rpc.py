@@ -1,4 +1,4 @@
-"""The fetcher's own XML-RPC: the same door as the schedulers'."""
+"""The fetcher's own XML-RPC: the same admission check as the schedulers'."""
 
 import http.client
 import queue
@@ -152,7 +152,7 @@ def test_an_address_that_others_reach_needs_a_secret(cluster_settings: Settings)
     )
     with running(made.run, raises=ConfigError):
         made.xmlrpc_run(0, EVERYWHERE)
-    with pytest.raises(ConfigError, match=r"the fetcher's XML-RPC there may have it fetch"):
+    with pytest.raises(ConfigError, match=r"the fetcher's XML-RPC there may make it fetch"):
         made.rpc.bound(DEADLINE)
 
 

@@ -291,7 +291,7 @@ def test_what_the_server_grants_counts_and_is_said_once(make, granted, caplog):
     assert line.session.times.granted == granted
     assert line.after(granted * 0.8).id == ID
     assert line.after(granted * 0.15).id is None
-    told = [one.getMessage() for one in caplog.records if "was asked for" in one.getMessage()]
+    told = [one.getMessage() for one in caplog.records if "was requested" in one.getMessage()]
     assert len(told) == 1
     assert f"grants {granted:g} s" in told[0]
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pyspider_zk.cluster.alerts import Observation, alerts
 from pyspider_zk.cluster.records import Cluster
@@ -26,6 +26,19 @@ Backlog = Mapping[tuple[QueueKind, int], SlotBacklog]
 T = TypeVar("T")
 
 
+class Waiting(NamedTuple):
+    """What waits in the queues and beside them; None: unknown."""
+
+    lengths: Mapping[str, int] | None = None
+    backlog: Backlog | None = None
+    parked: Mapping[int, SlotBacklog] | None = None
+
+    @property
+    def dead(self) -> int | None:
+        """How many dead letters there are."""
+        return None if self.lengths is None else self.lengths[DEAD_LETTERS]
+
+
 @blueprint.route("/overview")
 @blueprint.tells(OverviewSchema)
 def get_overview() -> dict[str, Any]:
@@ -37,31 +50,28 @@ def get_overview() -> dict[str, Any]:
     missing: list[str] = []
     cluster = _or_none(backend().cluster, missing)
     ages = backend().leases.ages(cluster) if cluster else {}
-    lengths = _or_none(backend().queues, missing)
-    backlog = None if lengths is None else _or_none(backend().slot_queues.backlog, missing)
-    parked = None if lengths is None else _or_none(backend().parking_lot.waiting, missing)
+    waiting = _waiting(missing)
     throughput, silent = _throughput(missing)
-    dead = None if lengths is None else lengths[DEAD_LETTERS]
     quarantine = _quarantine(cluster, silent)
     keys = backend().slot_queues.unreadable()
     sight = Observation(
         cluster,
         ages,
         backend().settings.lease,
-        backlog,
-        dead,
+        waiting.backlog,
+        waiting.dead,
         tuple(sorted(member.number for member in silent)),
         {each["project"]: each["reason"] for each in quarantine},
         keys,
-        tuple(slot for slot, each in (parked or {}).items() if each.length >= PARKED_LIMIT),
+        tuple(slot for slot, each in (waiting.parked or {}).items() if each.length >= PARKED_LIMIT),
     )
     return {
         "at": time.time(),
         "missing": missing,
         "alerts": [asdict(alert) for alert in alerts(sight)],
         **_of_cluster(cluster, ages),
-        "queues": None if lengths is None else _queues(lengths, backlog or {}, parked or {}),
-        "dead_letters": dead,
+        "queues": None if waiting.lengths is None else _queues(waiting.lengths, waiting),
+        "dead_letters": waiting.dead,
         "quarantine": quarantine[:SHOWN],
         "unreadable": _unreadable(cluster, keys)[:SHOWN],
         "throughput": throughput,
@@ -74,6 +84,15 @@ def _or_none(ask: Callable[[], T], missing: list[str]) -> T | None:
     except ClusterError as error:
         missing.append(str(error))
         return None
+
+
+def _waiting(missing: list[str]) -> Waiting:
+    """Return what waits; a message queue that does not answer is asked once."""
+    lengths = _or_none(backend().queues, missing)
+    if lengths is None:
+        return Waiting()
+    backlog = _or_none(backend().slot_queues.backlog, missing)
+    return Waiting(lengths, backlog, _or_none(backend().parking_lot.waiting, missing))
 
 
 def _throughput(missing: list[str]) -> tuple[dict[str, list[int]] | None, list[MemberId]]:
@@ -140,14 +159,13 @@ def _of_cluster(cluster: Cluster | None, ages: Mapping[MemberId, float]) -> dict
     }
 
 
-def _queues(
-    lengths: Mapping[str, int], backlog: Backlog, parked: Mapping[int, SlotBacklog]
-) -> list[dict[str, Any]]:
+def _queues(lengths: Mapping[str, int], waiting: Waiting) -> list[dict[str, Any]]:
+    backlog, parked = waiting.backlog or {}, waiting.parked or {}
     oldest = {
-        kind.value: max(waiting.age for (its, _), waiting in backlog.items() if its is kind)
+        kind.value: max(each.age for (its, _), each in backlog.items() if its is kind)
         for kind in {kind for kind, _ in backlog}
     }
-    waiting = {
+    beside = {
         "name": PARKED,
         "length": sum(each.length for each in parked.values()),
         "oldest": max((each.age for each in parked.values()), default=None),
@@ -158,5 +176,5 @@ def _queues(
             for name, length in lengths.items()
             if name != DEAD_LETTERS
         ),
-        waiting,
+        beside,
     ]

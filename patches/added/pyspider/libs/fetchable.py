@@ -26,6 +26,11 @@ def bad_url(url: str, reason: object) -> BadURL:
     return BadURL(f"{url[:_QUOTED]!r} cannot be fetched: {str(reason)[:_QUOTED]}")
 
 
+def loggable(url: str) -> str:
+    """Return a URL with what UTF-8 cannot encode escaped."""
+    return url.encode(errors="backslashreplace").decode()
+
+
 def check_url(url: str) -> None:
     """Make sure that host and port of a URL can be found.
 

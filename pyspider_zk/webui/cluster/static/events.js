@@ -21,7 +21,7 @@ const table = new Table(byId("events"), [
   { title: "When", cls: "nowrap first", show: (each) => when(each.at) },
   { title: "Kind", show: (each) => badges([[each.kind, COLOURS[each.kind] ?? ""]]) },
   { title: "What", cls: "wide full", show: (each) => each.text },
-  { title: "User", cls: "wide full", show: (each) => each.who || "–" },
+  { title: "Who", cls: "wide full", show: (each) => each.who || "–" },
   { title: "More", cls: "full", show: (each) => ({ sign: "", node: () => more(each) }) },
 ], { key: (each) => each.sequence });
 

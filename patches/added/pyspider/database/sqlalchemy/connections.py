@@ -6,6 +6,7 @@ between two calls. Errors name no parameters: those are pages, cookies and scrip
 
 import os
 import weakref
+from functools import partial
 
 import sqlalchemy
 from sqlalchemy import event
@@ -44,6 +45,18 @@ OPTIONS = {
     },
 }
 """What drivers are told, unless the URL says something else of it."""
+
+
+LOCK_PATIENCE = 1  # seconds that a statement waits for what another holds, such as a reader's table
+
+SESSIONS = {
+    "postgresql": f"SET lock_timeout = {LOCK_PATIENCE * 1000}",
+    # What does not fit is refused, not cut.
+    "mysql": "SET SESSION sql_mode = CONCAT(@@SESSION.sql_mode, ',STRICT_ALL_TABLES'),"
+    f" SESSION lock_wait_timeout = {LOCK_PATIENCE},"
+    f" SESSION innodb_lock_wait_timeout = {LOCK_PATIENCE}",
+}
+"""What a connection begins with."""
 
 
 class Connections:
@@ -153,15 +166,15 @@ def make_engine(url):
         pool_recycle=3600,  # before a firewall forgets them
         hide_parameters=True,
     )
-    if engine.dialect.name == "mysql":
-        event.listen(engine, "connect", be_strict)
+    if engine.dialect.name in SESSIONS:
+        event.listen(engine, "connect", partial(begin_session, SESSIONS[engine.dialect.name]))
     return engine
 
 
-def be_strict(connection, _record):
-    """Let MySQL refuse what does not fit, instead of cutting it."""
+def begin_session(statement, connection, _record):
+    """Tell the server how to serve a connection."""
     cursor = connection.cursor()
-    cursor.execute("SET SESSION sql_mode = CONCAT(@@SESSION.sql_mode, ',STRICT_ALL_TABLES')")
+    cursor.execute(statement)
     cursor.close()
 
 

@@ -1,0 +1,1 @@
+"""Measures what a scheduler does and costs; see docs/internals/performance.md."""

@@ -1,0 +1,69 @@
+"""Command of the bench."""
+
+import argparse
+import json
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.bench.bench import Bench, opened
+from tests.bench.machine import load, machine
+from tests.bench.ratios import MEANING, ratios
+from tests.bench.scenarios import SCENARIOS
+from tests.bench.size import FULL, QUICK
+from tests.support.processes import ROOT
+
+
+def main() -> int:
+    """Measure, say what comes of it, and write it down; return how many scenarios failed."""
+    asked = _arguments()
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # background shells have it ignored
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    scenarios = {name: SCENARIOS[name] for name in asked.only or SCENARIOS}
+    with opened(QUICK if asked.quick else FULL, asked.database) as bench:
+        _say(*(f"left out: {name}: {why}" for name, why in bench.left_out.items()))
+        report = {"machine": machine(), "quick": asked.quick, "left_out": bench.left_out}
+        report["figures"] = {name: _run(name, run, bench) for name, run in scenarios.items()}
+    report |= {"ratio": ratios(report["figures"]), "ratio_means": MEANING}
+    asked.output.parent.mkdir(parents=True, exist_ok=True)
+    asked.output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    _say(*(f"{name:<40}{value}" for name, value in report["ratio"].items() if value is not None))
+    _say(f"-> {asked.output}")
+    return sum("failed" in figures for figures in report["figures"].values())
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="some minutes instead of an hour")
+    parser.add_argument("--only", action="append", choices=SCENARIOS, help="may be repeated")
+    parser.add_argument("--database", action="append", help="of those that are there; default: all")
+    parser.add_argument("--output", type=Path, default=ROOT / "build/bench.json")
+    return parser.parse_args()
+
+
+def _run(name: str, scenario: Callable[[Bench], Mapping[str, Any]], bench: Bench) -> dict[str, Any]:
+    """Return a scenario's figures, or why there are none: the others go on."""
+    begin, before = time.monotonic(), load()
+    try:
+        figures = dict(scenario(bench))
+    except Exception as error:
+        traceback.print_exc()
+        figures = {"failed": f"{type(error).__name__}: {error}"}
+    taken = time.monotonic() - begin
+    _say(f"== {name} ({taken:.0f} s)", json.dumps(figures, indent=1))
+    return {**figures, "taken_s": taken, "machine_load": {"before": before, "after": load()}}
+
+
+def _say(*lines: str) -> None:
+    for line in lines:
+        sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

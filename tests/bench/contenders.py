@@ -1,0 +1,161 @@
+"""Schedulers that are measured against each other, started as an operator starts them."""
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspider_zk.cluster.directory import Directory
+from pyspider_zk.errors import ClusterError
+from pyspider_zk.local.child import Child, tail
+from pyspider_zk.local.ports import any_free
+from tests.bench.bench import BenchPlace
+from tests.bench.feeds import Dispatched, Feed, SlotFeed, StockFeed
+
+QUIET = Path(__file__).with_name("logging-off.conf")
+PATIENCE = 60.0  # seconds until a cluster stands
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A scheduler and what it talks to.
+
+    Attributes:
+        name: in figures.
+        module: the program.
+        options: of its command ``scheduler``.
+        clustered: whether there may be several.
+    """
+
+    name: str
+    module: str
+    options: tuple[str, ...] = ()
+    clustered: bool = False
+
+    def feed(self, place: BenchPlace) -> Feed:
+        """Return what its processors talk to."""
+        return (SlotFeed if self.clustered else StockFeed)(place.redis)
+
+    def line(
+        self,
+        place: BenchPlace,
+        *command: str,
+        quiet: bool = False,
+        prefix: Sequence[str] = ("-m",),
+    ) -> list[str]:
+        """Return the command line of one process."""
+        zookeeper = ["--zookeeper", place.zookeeper] if self.clustered else []
+        logging = ["--logging-config", str(QUIET)] if quiet else []
+        # Without a limit nobody waits for whoever answers, so that the scheduler is what limits.
+        shared = ["--queue-maxsize", "0", "--data-path", str(place.folder)]
+        return [sys.executable, *prefix, self.module, *zookeeper, *logging, *shared, *command]
+
+    def scheduler(self, place: BenchPlace, *, quiet: bool, prefix: Sequence[str]) -> list[str]:
+        """Return the command line of a scheduler."""
+        port = "0" if self.clustered else str(any_free())
+        command = ("scheduler", "--xmlrpc-port", port, *self.options)
+        return self.line(place, *command, quiet=quiet, prefix=prefix)
+
+
+def _stock(name: str, scheduler: str) -> Contender:
+    options = ("--scheduler-cls", f"pyspider.scheduler.{scheduler}")
+    return Contender(name, "pyspider.run", options)
+
+
+STOCK = _stock("pyspider Scheduler", "Scheduler")
+THREADED = _stock("pyspider ThreadBaseScheduler", "ThreadBaseScheduler")
+OURS = Contender("pyspider-zk", "pyspider_zk.cli.main", clustered=True)
+ALL = {contender.name: contender for contender in (STOCK, THREADED, OURS)}
+
+
+@dataclass
+class BenchCrew:
+    """Schedulers that run, and the queues to and from them.
+
+    Attributes:
+        place: where.
+        feed: to them.
+        dispatched: from them.
+        children: the processes.
+    """
+
+    place: BenchPlace
+    feed: Feed
+    dispatched: Dispatched
+    children: list[Child] = field(default_factory=list)
+
+    @property
+    def pids(self) -> list[int]:
+        """The ids of their processes."""
+        return [child.pid for child in self.children]
+
+    def last_words(self) -> str:
+        """Return the ends of all logs."""
+        return "\n".join(f"--- {child.name}\n{tail(child.log)}" for child in self.children)
+
+    def check(self) -> None:
+        """Make sure that all of them run.
+
+        Raises:
+            RuntimeError: with the end of the log of one that ended.
+        """
+        for child in self.children:
+            if not child.running:
+                raise RuntimeError(f"{child.name} ended:\n{tail(child.log)}")
+
+
+@contextmanager
+def running(
+    contender: Contender,
+    place: BenchPlace,
+    count: int = 1,
+    *,
+    quiet: bool = False,
+    prefix: Sequence[str] = ("-m",),
+) -> Iterator[BenchCrew]:
+    """Run schedulers while the block runs; a cluster's own all slots by then.
+
+    Args:
+        contender: which.
+        place: where; its queues and databases are empty but for what the caller put there.
+        count: how many; more than one only of a cluster.
+        quiet: whether only warnings are logged.
+        prefix: what Python is told before the program's module.
+    """
+    with ExitStack() as held:
+        crew = BenchCrew(place, contender.feed(place), Dispatched(place.redis))
+        held.callback(crew.feed.close)
+        held.callback(crew.dispatched.close)
+        for number in range(count):
+            line = contender.scheduler(place, quiet=quiet, prefix=prefix)
+            log = place.folder / f"scheduler-{number}.log"
+            child = Child(f"{contender.name} {number}", line, log, place.environ, place.folder)
+            held.callback(child.kill)
+            child.start()
+            crew.children.append(child)
+        if contender.clustered:
+            _await_owners(crew, count)
+        yield crew
+        crew.check()
+
+
+def _await_owners(crew: BenchCrew, count: int) -> None:
+    """Wait until all slots are owned, by that many members, and none is on its way."""
+    until = time.monotonic() + PATIENCE
+    while not _settled(crew.place, count):
+        crew.check()
+        if time.monotonic() > until:
+            raise TimeoutError(f"no cluster of {count}:\n{tail(crew.children[0].log)}")
+        time.sleep(0.1)  # another process is asked
+
+
+def _settled(place: BenchPlace, count: int) -> bool:
+    try:
+        with Directory(place.settings) as directory:
+            slots = directory.read().assignment.slots
+    except ClusterError:  # not yet
+        return False
+    owners = {slot.owner for slot in slots}
+    return len(owners) == count and None not in owners and not any(slot.next for slot in slots)

@@ -1,0 +1,79 @@
+"""Databases of a run: which there are, and whether pyspider's backend can use them here."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspider.database import connect_database
+
+from pyspider_zk.local.plan import sqlite_url
+
+KINDS = ("taskdb", "projectdb", "resultdb")
+
+Urls = Mapping[str, str]
+Fresh = Callable[[Path], Urls]
+"""Returns where a run finds databases that are empty; the folder is the run's own."""
+
+
+def sqlite(folder: Path) -> Urls:
+    """Return three files in the folder."""
+    return {kind: sqlite_url(kind, folder / f"{kind}.db") for kind in KINDS}
+
+
+def in_memory(memory: Path) -> Fresh:
+    """Return what makes three files each in a folder of a file system in memory.
+
+    They cost no wait for the disk, so they show what the processor limits.
+    """
+
+    def fresh(folder: Path) -> Urls:
+        own = memory / folder.name
+        own.mkdir()
+        return sqlite(own)
+
+    return fresh
+
+
+def postgresql(address: str) -> Fresh:
+    """Return what names new databases of a server."""
+
+    def fresh(folder: Path) -> Urls:
+        base = f"postgres@{address}/{folder.name.replace('-', '_')}"
+        return {kind: f"sqlalchemy+postgresql+{kind}://{base}_{kind}" for kind in KINDS}
+
+    return fresh
+
+
+def why_not(urls: Urls) -> str:
+    """Return why pyspider's backend cannot use these databases; empty: it can."""
+    try:
+        for url in urls.values():
+            connect_database(url)
+        taskdb = connect_database(urls["taskdb"])
+        taskdb.insert("probe", "1", {"taskid": "1", "project": "probe", "url": "", "status": 1})
+        taskdb.drop("probe")
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def add_projects(urls: Urls, names: list[str], status: str = "RUNNING", script: str = "#") -> None:
+    """Write projects that may be crawled without a limit."""
+    projectdb = connect_database(urls["projectdb"])
+    row = {"status": status, "script": script, "group": "", "comments": ""}
+    with_begin(projectdb, lambda: _insert(projectdb, names, row))
+
+
+def _insert(projectdb: Any, names: list[str], row: Mapping[str, object]) -> None:
+    for name in names:
+        projectdb.insert(name, {**row, "rate": 1e6, "burst": 1e6})
+
+
+def with_begin(database: Any, work: Callable[[], None]) -> None:
+    """Do it in one transaction, where pyspider's backend would commit each row."""
+    if type(database).__module__.startswith("pyspider.database.sqlite"):
+        database._execute("BEGIN")
+        work()
+        database._execute("COMMIT")
+    else:
+        work()
