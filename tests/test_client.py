@@ -17,7 +17,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.errors import BadMessage, BadRequest, Conflict, NotFound, TimedOut, Unavailable
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.zookeeper.connection import Connection
-from tests.support.live_cluster import Cluster, living
+from tests.support.live_cluster import LiveCluster, living
 
 pytestmark = pytest.mark.zk
 
@@ -27,21 +27,21 @@ Eventually = Callable[..., None]
 @pytest.fixture
 def cluster(
     tmp_path: Path, cluster_settings: Settings, eventually: Eventually
-) -> Iterator[Cluster]:
+) -> Iterator[LiveCluster]:
     """Give a cluster of three projects and a scheduler."""
-    with living(Cluster(tmp_path, cluster_settings), eventually) as made:
+    with living(LiveCluster(tmp_path, cluster_settings), eventually) as made:
         yield made
 
 
 @pytest.fixture
-def client(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
+def client(cluster: LiveCluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
     """Give a client that was told the addresses as a text."""
     monkeypatch.setenv("PYSPIDER_ZK_SECRET", cluster.settings.secret)
     with Client(f"{cluster.settings.hosts}{cluster.settings.root}") as made:
         yield made
 
 
-def rows(cluster: Cluster) -> dict[str, Any]:
+def rows(cluster: LiveCluster) -> dict[str, Any]:
     return {row["name"]: row for row in cluster.database("project").get_all()}
 
 
@@ -58,7 +58,7 @@ OPERATIONS: list[tuple[Callable[[Client], BatchStatus], str, Any]] = [
 
 @pytest.mark.parametrize(("ask", "column", "value"), OPERATIONS)
 def test_what_is_asked_for_is_done(
-    client: Client, cluster: Cluster, ask: Any, column: str, value: Any
+    client: Client, cluster: LiveCluster, ask: Any, column: str, value: Any
 ) -> None:
     done = client.wait(ask(client).id)
     assert (done.state, done.total, done.done, done.ended) == ("done", 1, 1, True)
@@ -66,14 +66,16 @@ def test_what_is_asked_for_is_done(
     assert rows(cluster)["c"] == {**rows(cluster)["c"], "status": "STOP", "rate": 1}
 
 
-def test_a_deleted_project_is_gone(client: Client, cluster: Cluster) -> None:
+def test_a_deleted_project_is_gone(client: Client, cluster: LiveCluster) -> None:
     batch = client.delete(names=["b", "c"], user="ann", priority=900)
     assert client.wait(batch.id).state == "done"
     assert list(rows(cluster)) == ["a"]
     assert client.batch(batch.id).user == "ann"
 
 
-def test_a_project_that_waits_for_its_deletion_is_stopped(client: Client, cluster: Cluster) -> None:
+def test_a_project_that_waits_for_its_deletion_is_stopped(
+    client: Client, cluster: LiveCluster
+) -> None:
     client.wait(client.delete(names=["a"], wait=True).id)
     assert rows(cluster)["a"]["status"] == "STOP"
     assert "delete" in rows(cluster)["a"]["group"]
@@ -96,7 +98,7 @@ def test_asking_twice_with_one_id_is_asking_once(client: Client) -> None:
         client.stop(names=["c"], batch="mine")
 
 
-def test_a_plan_changes_nothing(client: Client, cluster: Cluster) -> None:
+def test_a_plan_changes_nothing(client: Client, cluster: LiveCluster) -> None:
     plan = client.plan("run", all=True)
     assert (plan.count, plan.names) == (3, ["a", "b", "c"])
     assert "not RUNNING or DEBUG" in plan.faults[0]
@@ -104,7 +106,7 @@ def test_a_plan_changes_nothing(client: Client, cluster: Cluster) -> None:
     assert rows(cluster)["a"]["status"] == "RUNNING"
 
 
-def test_a_plan_that_holds_no_more_is_not_carried_out(client: Client, cluster: Cluster) -> None:
+def test_a_plan_that_holds_no_more_is_not_carried_out(client: Client, cluster: LiveCluster) -> None:
     plan = client.plan("delete", status="STOP").digest
     cluster.project("newcomer", status="STOP")
     with pytest.raises(Conflict, match="look again"):
@@ -150,7 +152,7 @@ def names(found: Any) -> list[str]:
     return [project.name for project in found.items]
 
 
-def test_a_route_names_the_owner(client: Client, cluster: Cluster) -> None:
+def test_a_route_names_the_owner(client: Client, cluster: LiveCluster) -> None:
     found = client.route("a")
     assert found.slot == slot_of("a", cluster.settings.slots)
     assert (found.owner, found.phase, found.next) == (0, Phase.OWNED, None)
@@ -159,7 +161,7 @@ def test_a_route_names_the_owner(client: Client, cluster: Cluster) -> None:
         client.route("a-b")
 
 
-def test_events_are_read_and_followed(client: Client, cluster: Cluster) -> None:
+def test_events_are_read_and_followed(client: Client, cluster: LiveCluster) -> None:
     known = list(client.events())
     assert "joined" in [logged.event.kind for logged in known]
     followed = client.events(known[-1].sequence, follow=True)
@@ -179,7 +181,7 @@ def test_events_are_read_and_followed(client: Client, cluster: Cluster) -> None:
 
 
 def test_another_scheduler_is_asked_if_one_does_not_answer(
-    client: Client, cluster: Cluster, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
+    client: Client, cluster: LiveCluster, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
     real = client_module.call
@@ -202,7 +204,7 @@ def test_another_scheduler_is_asked_if_one_does_not_answer(
 
 
 def test_without_a_scheduler_it_says_so(tmp_path: Path, cluster_settings: Settings) -> None:
-    with Cluster(tmp_path, cluster_settings).scheduler():
+    with LiveCluster(tmp_path, cluster_settings).scheduler():
         pass
     with Client(cluster_settings) as client:
         with pytest.raises(Unavailable, match="no scheduler runs at"):

@@ -24,25 +24,25 @@ class BarrierState(Record):
 
 
 @dataclass(frozen=True)
-class Arrivals(Record):
+class BarrierArrivals(Record):
     """The arrivals for the current round."""
 
     names: tuple[str, ...] = ()
 
 
-def arrive(arrivals: Arrivals, me: str, running: Collection[str]) -> Arrivals:
+def arrive(arrivals: BarrierArrivals, me: str, running: Collection[str]) -> BarrierArrivals:
     """Return the arrivals with mine, without those of the dead."""
     alive = {name for name in arrivals.names if name in running}
-    return Arrivals(tuple(sorted(alive | {me})))
+    return BarrierArrivals(tuple(sorted(alive | {me})))
 
 
-def withdraw(arrivals: Arrivals, me: str) -> Arrivals:
+def withdraw(arrivals: BarrierArrivals, me: str) -> BarrierArrivals:
     """Return the arrivals without mine."""
-    return Arrivals(tuple(name for name in arrivals.names if name != me))
+    return BarrierArrivals(tuple(name for name in arrivals.names if name != me))
 
 
 def next_round(
-    state: BarrierState, arrivals: Arrivals, running: Collection[str]
+    state: BarrierState, arrivals: BarrierArrivals, running: Collection[str]
 ) -> BarrierState | None:
     """Return the state after this round, None if somebody is missing."""
     if len(arrivals.names) < state.parties:
@@ -53,7 +53,7 @@ def next_round(
     )
 
 
-def here(arrivals: Arrivals, running: Collection[MemberId]) -> set[MemberId]:
+def here(arrivals: BarrierArrivals, running: Collection[MemberId]) -> set[MemberId]:
     """Return those that have arrived and are alive."""
     return {member for member in running if str(member) in arrivals.names}
 

@@ -4,7 +4,7 @@ from contextlib import suppress
 
 from pyspider_zk.errors import BadMessage, ClusterError, Mismatch, Missing, SessionLost
 from pyspider_zk.groups.barrier_rules import (
-    Arrivals,
+    BarrierArrivals,
     BarrierState,
     arrive,
     here,
@@ -98,7 +98,7 @@ class Barrier:
             self._try(*steps)
 
     def _steps(
-        self, state: BarrierState, state_version: int, arrivals: Arrivals, version: int
+        self, state: BarrierState, state_version: int, arrivals: BarrierArrivals, version: int
     ) -> list[Step]:
         """Return the steps of my arrival, and of the state if it is the last; none if I wait."""
         running = self._running()
@@ -108,7 +108,7 @@ class Barrier:
             return [
                 *(Check(self._home.member(name)) for name in now.names),
                 Write(self._path, after.encode(), state_version),
-                Write(self._arrived, Arrivals().encode(), version),
+                Write(self._arrived, BarrierArrivals().encode(), version),
             ]
         if now == arrivals:
             return []
@@ -174,14 +174,14 @@ class Barrier:
             self._connection.multi(
                 Check(self._home.member(self._me)),
                 Create(self._path, BarrierState(self._parties).encode()),
-                Create(self._arrived, Arrivals().encode()),
+                Create(self._arrived, BarrierArrivals().encode()),
             )
         except NodeExistsError:
             return
         except NoNodeError as error:
             raise self._lost() from error
 
-    def _arrivals(self) -> tuple[Arrivals, int]:
+    def _arrivals(self) -> tuple[BarrierArrivals, int]:
         """Return who has arrived; nobody at a barrier that was never used.
 
         Unreadable arrivals count as nobody: all that wait check again from time to time, and arrive
@@ -189,12 +189,12 @@ class Barrier:
         """
         found = self._connection.find(self._arrived)
         if found is None:
-            return Arrivals(), 0
+            return BarrierArrivals(), 0
         try:
-            return Arrivals.decode(found[0]), found[1]
+            return BarrierArrivals.decode(found[0]), found[1]
         except BadMessage as fault:
             self._connection.unreadable.note(self._arrived, fault)
-            return Arrivals(), found[1]
+            return BarrierArrivals(), found[1]
 
     def _running(self) -> set[str]:
         running = set(map(str, self._id_allocator.running()))

@@ -23,7 +23,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.errors import Refused, SessionLost, Unavailable
 from pyspider_zk.zookeeper.access import EVERYBODY, REFUSALS, Admission, login, tells_no_secret
 from pyspider_zk.zookeeper.clock import boottime
-from pyspider_zk.zookeeper.heartbeat import Heartbeat, OnChange
+from pyspider_zk.zookeeper.heartbeat import OnChange, SessionHeartbeat
 from pyspider_zk.zookeeper.session import Session
 from pyspider_zk.zookeeper.session_times import Times
 from pyspider_zk.zookeeper.steps import Check, Create, Delete, Step, Write
@@ -97,7 +97,7 @@ class Connection:
         self._settings = settings
         self._timeout = timeout
         self._session = Session(settings.session, clock, resumes=resumes)
-        self._heartbeat = Heartbeat(self._session, self._beat)
+        self._heartbeat = SessionHeartbeat(self._session, self._beat)
         self.unreadable = Unreadable()
         self._admission = Admission(settings)
         self._client = KazooClient(

@@ -14,7 +14,7 @@ OnChange = Callable[[Change], object]
 """Called on the heartbeat's thread; must not block, so it should only post."""
 
 
-class Heartbeat:
+class SessionHeartbeat:
     """Thread that sends a request if no other was answered, checks the clock, and notifies.
 
     Threads: a daemon thread of its own, from ``start`` to ``stop``; methods may be called from any.

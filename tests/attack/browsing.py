@@ -19,7 +19,7 @@ _TRUSTING = (
 )
 
 
-class Login(StrEnum):
+class LoginWay(StrEnum):
     """How the browser is logged in."""
 
     SESSION = "session"
@@ -46,16 +46,16 @@ def browser(evil: str, rebound: str) -> Iterator[Browser]:
 
 @contextmanager
 def logged_in(
-    chromium: Browser, web: str, login: Login | None, name: str, password: str
+    chromium: Browser, web: str, login: LoginWay | None, name: str, password: str
 ) -> Iterator[BrowserContext]:
     """Give the profile of somebody who is logged in and looks at the web UI.
 
     With no login it is a web UI that needs none.
     """
-    known = {"username": name, "password": password} if login is Login.PASSWORD else None
+    known = {"username": name, "password": password} if login is LoginWay.PASSWORD else None
     with chromium.new_context(http_credentials=known) as context:  # type: ignore[arg-type]
         page = context.new_page()
-        if login is Login.SESSION:
+        if login is LoginWay.SESSION:
             page.goto(f"http://{web}/login/")
             page.fill("#name", name)
             page.fill("#password", password)

@@ -52,7 +52,7 @@ def evil_site(
     """
     site = Evil(f"http://{name}:{PORT}/")
 
-    class Answer(BaseHTTPRequestHandler):
+    class EvilPage(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             told = json.dumps(targets).encode()
             self._say(told if self.path == "/targets" else _PAGE.read_bytes())
@@ -73,7 +73,7 @@ def evil_site(
             """Say nothing."""
 
     with there:
-        server = ThreadingHTTPServer((address, PORT), Answer)
+        server = ThreadingHTTPServer((address, PORT), EvilPage)
     with server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()

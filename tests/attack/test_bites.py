@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.attack import odd, rpc, stores, web
-from tests.attack.browsing import Login, browser, logged_in, lured, rebound
+from tests.attack.browsing import LoginWay, browser, logged_in, lured, rebound
 from tests.attack.canaries import LOCKED, SCRIPT_CANARY
 from tests.attack.doors import LISTENS, PORTS, Who
 from tests.attack.evil import NAME, Evil, evil_site, targets
@@ -81,7 +81,9 @@ def _page_is_reported(opened: Machines) -> None:
     with (
         evil_site(network.entered(ATTACKER), address, NAME, sent) as site,
         browser(address, network.address("webui")) as chromium,
-        logged_in(chromium, opened.webui, Login.PASSWORD, "admin", PASSWORDS[Who.ADMIN]) as context,
+        logged_in(
+            chromium, opened.webui, LoginWay.PASSWORD, "admin", PASSWORDS[Who.ADMIN]
+        ) as context,
     ):
         lured(context, site)
         changed = changes(before, state_of(opened))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Browser
 
-from tests.attack.browsing import Login, browser, logged_in, lured, rebound
+from tests.attack.browsing import LoginWay, browser, logged_in, lured, rebound
 from tests.attack.canaries import MEMBERS_ONLY
 from tests.attack.doors import PORTS, Who
 from tests.attack.evil import NAME, evil_site, targets
@@ -41,14 +41,14 @@ def chromium(machines: Machines) -> Iterator[Browser]:
 @pytest.mark.parametrize(
     ("node", "login"),
     [
-        ("webui", Login.SESSION),
-        pytest.param("webui", Login.PASSWORD, marks=pytest.mark.slow),
-        pytest.param(ATTACKER, Login.SESSION, marks=pytest.mark.slow),
-        pytest.param(ATTACKER, Login.PASSWORD, marks=pytest.mark.slow),
+        ("webui", LoginWay.SESSION),
+        pytest.param("webui", LoginWay.PASSWORD, marks=pytest.mark.slow),
+        pytest.param(ATTACKER, LoginWay.SESSION, marks=pytest.mark.slow),
+        pytest.param(ATTACKER, LoginWay.PASSWORD, marks=pytest.mark.slow),
     ],
 )
 def test_a_page_of_another_site_does_nothing(
-    machines: Machines, chromium: Browser, node: str, login: Login, tried: Tried
+    machines: Machines, chromium: Browser, node: str, login: LoginWay, tried: Tried
 ) -> None:
     """On the web UI's own machine, at another port, the site is the same to cookies."""
     address = machines.network.address(node)
@@ -63,9 +63,9 @@ def test_a_page_of_another_site_does_nothing(
     tried(", ".join(f"{len(found)} {kind}" for kind, found in sent.items()))
 
 
-@pytest.mark.parametrize("login", Login)
+@pytest.mark.parametrize("login", LoginWay)
 def test_a_name_that_leads_here_by_now_opens_nothing(
-    machines: Machines, chromium: Browser, login: Login
+    machines: Machines, chromium: Browser, login: LoginWay
 ) -> None:
     posts = [post for post in targets(machines.webui, [])["posts"] if post["method"] == "POST"]
     admin = logged_in(chromium, machines.webui, login, "admin", PASSWORDS[Who.ADMIN])

@@ -31,7 +31,7 @@ Login = Callable[[Who], Mapping[str, str]]
 
 
 @dataclass(frozen=True)
-class Answer:
+class WebAnswer:
     """What came back."""
 
     status: int
@@ -45,16 +45,16 @@ class Answer:
 
 def ask(
     address: str, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] = {}
-) -> Answer:
+) -> WebAnswer:
     """Send one request."""
     link = http.client.HTTPConnection(address, timeout=PATIENCE)
     try:
         link.request(method, path, body or None, dict(headers))
         with link.getresponse() as came:
             told = f"{came.headers}\n{came.read().decode('utf-8', 'replace')}"
-            return Answer(came.status, told)
+            return WebAnswer(came.status, told)
     except http.client.HTTPException as error:
-        return Answer(0, f"no answer: {error!r}")
+        return WebAnswer(0, f"no answer: {error!r}")
     finally:
         link.close()
 

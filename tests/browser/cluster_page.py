@@ -5,7 +5,7 @@ import re
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import Watch
+from tests.browser.conftest import PageWatch
 
 GRAVE = ("serious", "critical")
 
@@ -59,7 +59,7 @@ def check_fits(page: Page) -> None:
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
 
 
-def forgive(watch: Watch, fault: str) -> None:
+def forgive(watch: PageWatch, fault: str) -> None:
     """Take what the browser says of requests that had to fail off the list."""
     assert all(fault in each for each in watch.wrong), watch.wrong
     watch.wrong.clear()

@@ -81,7 +81,7 @@ class Handler(BaseHandler):
 def site() -> Iterator[str]:
     """Give the URL of a site with three pages, and some that mean us no good."""
 
-    class Answer(BaseHTTPRequestHandler):
+    class CrawledPage(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             page = HOSTILE if "hostile" in self.path else PAGE
             page = LEADING if "target" in self.path else page
@@ -100,7 +100,7 @@ def site() -> Iterator[str]:
         def log_message(self, *_: Any) -> None:
             """Say nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), CrawledPage)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}"
@@ -156,7 +156,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
 
 
 @dataclass(frozen=True)
-class Cluster:
+class BrowsedCluster:
     """A cluster of two schedulers whose ZooKeeper and Redis a test may stop."""
 
     web: Web
@@ -188,7 +188,7 @@ class Cluster:
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowsedCluster]:
     """Run a cluster with two schedulers."""
     folder = tmp_path_factory.mktemp("cluster")
     zookeeper, redis = ZooKeeperServer(folder / "zookeeper"), RedisServer(folder / "redis")
@@ -198,7 +198,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     options = ["--schedulers", "2", "--zookeeper", f"{zookeeper.address}/pages"]
     try:
         with up(folder, *options, "--message-queue", redis.url) as running:
-            yield Cluster(Web(running), zookeeper, redis)
+            yield BrowsedCluster(Web(running), zookeeper, redis)
     finally:
         redis.stop()
         zookeeper.stop()
@@ -217,7 +217,7 @@ def chromium() -> Iterator[Browser]:
 
 
 @dataclass
-class Watch:
+class PageWatch:
     """What a browser asked for, and what went wrong in it."""
 
     home: str
@@ -243,13 +243,13 @@ class Watch:
 
 
 @pytest.fixture
-def watch(web: Web) -> Watch:
+def watch(web: Web) -> PageWatch:
     """Give what is seen of the pages."""
-    return Watch(web.url)
+    return PageWatch(web.url)
 
 
 @pytest.fixture
-def page(chromium: Browser, web: Web, watch: Watch) -> Iterator[Page]:
+def page(chromium: Browser, web: Web, watch: PageWatch) -> Iterator[Page]:
     """Give a page with a fresh profile; fail if it has errors or asks another server."""
     # Still colours: axe may not look while one changes into another.
     options = {"base_url": web.url, "viewport": WINDOW, "reduced_motion": "reduce"}

@@ -9,7 +9,7 @@ from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.connect import connect
 from pyspider_zk.queues.names import QueueKind
 from tests.browser.cluster_page import open_page, tick
-from tests.browser.conftest import ROOT, Cluster, Web
+from tests.browser.conftest import ROOT, BrowsedCluster, Web
 
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
@@ -39,7 +39,7 @@ BROKEN = [
 
 
 @pytest.fixture(scope="module")
-def web(cluster: Cluster) -> Web:
+def web(cluster: BrowsedCluster) -> Web:
     for number in range(48):
         subject = ("news", "shop", "blog", "jobs")[number % 4]
         status = "STOP" if number % 5 == 4 else "RUNNING"
@@ -52,7 +52,7 @@ def web(cluster: Cluster) -> Web:
     return cluster.web
 
 
-def bury(cluster: Cluster) -> None:
+def bury(cluster: BrowsedCluster) -> None:
     """Publish what nobody can use."""
     queues = connect(cluster.redis.url, 0, 256)
     queues.slot_queues.publish([Message(kind, 40, body) for kind, body in BROKEN])
@@ -64,7 +64,9 @@ def take(page: Page, name: str) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_take_pictures(page: Page, cluster: Cluster, eventually: Callable[..., None]) -> None:
+def test_take_pictures(
+    page: Page, cluster: BrowsedCluster, eventually: Callable[..., None]
+) -> None:
     asked = {"operation": "restart", "filter": {"status": "RUNNING"}, "id": "morning"}
     page.request.post("/api/v1/batches", data=asked)
     eventually(lambda: sum(cluster.ask("overview")["throughput"]["success"]) > TRIES, within=300)

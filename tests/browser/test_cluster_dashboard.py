@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.cluster_page import confirm, dialog, forgive
-from tests.browser.conftest import Cluster, Watch, Web
+from tests.browser.conftest import BrowsedCluster, PageWatch, Web
 
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
@@ -15,12 +15,12 @@ Picture = Callable[..., None]
 
 
 @pytest.fixture(scope="module")
-def web(cluster: Cluster) -> Web:
+def web(cluster: BrowsedCluster) -> Web:
     return cluster.web
 
 
 @pytest.fixture
-def dashboard(page: Page, cluster: Cluster) -> Page:
+def dashboard(page: Page, cluster: BrowsedCluster) -> Page:
     """Give the dashboard with a project that stands still."""
     cluster.make("still")
     page.goto("/")
@@ -41,16 +41,18 @@ def says(page: Page, text: str | re.Pattern[str]) -> None:
 
 
 def test_it_shows_the_owners_and_leads_to_the_pages(
-    dashboard: Page, cluster: Cluster, picture: Picture
+    dashboard: Page, cluster: BrowsedCluster, picture: Picture
 ) -> None:
     owner = cluster.ask("projects/still")["owner"]
     expect(project(dashboard).locator(".project-owner")).to_have_text(str(owner))
     picture(dashboard)
-    dashboard.get_by_role("link", name="Cluster").click()
+    dashboard.get_by_role("link", name="BrowsedCluster").click()
     expect(dashboard).to_have_title("Overview - cluster - pyspider")
 
 
-def test_a_project_is_started_restarted_and_stopped(dashboard: Page, cluster: Cluster) -> None:
+def test_a_project_is_started_restarted_and_stopped(
+    dashboard: Page, cluster: BrowsedCluster
+) -> None:
     for operation, status in (("Start", "RUNNING"), ("Restart", "RUNNING"), ("Stop", "STOP")):
         operate(dashboard, operation)
         says(dashboard, f"{operation.lower()}: 1 of 1 project done")
@@ -59,7 +61,7 @@ def test_a_project_is_started_restarted_and_stopped(dashboard: Page, cluster: Cl
 
 
 def test_a_row_that_was_changed_by_hand_still_shows_what_is_done_to_it(
-    page: Page, cluster: Cluster, picture: Picture
+    page: Page, cluster: BrowsedCluster, picture: Picture
 ) -> None:
     cluster.make("by_hand")
     page.goto("/")
@@ -89,7 +91,7 @@ def test_a_row_that_was_changed_by_hand_still_shows_what_is_done_to_it(
 
 
 def test_what_was_done_is_not_called_impossible_if_only_the_row_cannot_be_read(
-    dashboard: Page, watch: Watch
+    dashboard: Page, watch: PageWatch
 ) -> None:
     dashboard.route("**/api/v1/projects/still", lambda route: route.abort())
     operate(dashboard, "Stop")
@@ -101,7 +103,7 @@ def test_what_was_done_is_not_called_impossible_if_only_the_row_cannot_be_read(
 
 
 def test_the_dashboard_deletes_a_project_only_once_its_name_is_typed(
-    page: Page, cluster: Cluster, picture: Picture
+    page: Page, cluster: BrowsedCluster, picture: Picture
 ) -> None:
     cluster.make("doomed", "spared")
     page.goto("/")
@@ -117,7 +119,7 @@ def test_the_dashboard_deletes_a_project_only_once_its_name_is_typed(
 
 
 def test_a_locked_project_stays_locked_where_nobody_can_log_in(
-    chromium: Browser, cluster: Cluster
+    chromium: Browser, cluster: BrowsedCluster
 ) -> None:
     cluster.make("locked", group="lock")
     anybody = {"username": "anybody", "password": "anything"}

@@ -16,7 +16,7 @@ from tests.browser.cluster_page import (
     open_page,
     row,
 )
-from tests.browser.conftest import Cluster, Watch, Web
+from tests.browser.conftest import BrowsedCluster, PageWatch, Web
 from tests.conftest import Faults
 
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
@@ -29,7 +29,7 @@ Eventually = Callable[..., None]
 
 
 @pytest.fixture(scope="module")
-def web(cluster: Cluster) -> Web:
+def web(cluster: BrowsedCluster) -> Web:
     for number in range(12):
         cluster.web.add_project(f"p{number}", status="RUNNING")
     cluster.look()
@@ -37,7 +37,7 @@ def web(cluster: Cluster) -> Web:
 
 
 @pytest.fixture(autouse=True)
-def whole(web: Web, cluster: Cluster, eventually: Eventually) -> Iterator[None]:
+def whole(web: Web, cluster: BrowsedCluster, eventually: Eventually) -> Iterator[None]:
     """Begin and end with two members that share all slots."""
     del web  # it is to be there first
 
@@ -53,7 +53,7 @@ def whole(web: Web, cluster: Cluster, eventually: Eventually) -> Iterator[None]:
 
 
 @contextmanager
-def zookeeper_of(cluster: Cluster) -> Iterator[KazooClient]:
+def zookeeper_of(cluster: BrowsedCluster) -> Iterator[KazooClient]:
     """Give a client of the cluster's ZooKeeper."""
     client = KazooClient(cluster.zookeeper.address)
     client.start()
@@ -69,7 +69,7 @@ def alert(page: Page, text: str | re.Pattern[str]) -> Locator:
 
 
 def test_what_would_move_is_shown_and_nothing_is_changed(
-    page: Page, cluster: Cluster, picture: Picture
+    page: Page, cluster: BrowsedCluster, picture: Picture
 ) -> None:
     before = cluster.ask("assignment")["items"]
     open_page(page, "assignment")
@@ -93,7 +93,7 @@ def test_what_would_move_is_shown_and_nothing_is_changed(
 
 
 def test_what_is_at_fault_is_shown_with_the_reason_and_mended(
-    page: Page, cluster: Cluster, picture: Picture
+    page: Page, cluster: BrowsedCluster, picture: Picture
 ) -> None:
     cluster.web.add_project("broken", status="RUNNING", rate="fast")
     cluster.look()
@@ -118,7 +118,7 @@ def test_what_is_at_fault_is_shown_with_the_reason_and_mended(
     cluster.look()
 
 
-def test_a_member_is_drained(page: Page, cluster: Cluster, picture: Picture) -> None:
+def test_a_member_is_drained(page: Page, cluster: BrowsedCluster, picture: Picture) -> None:
     drained = next(each for each in cluster.members() if not each["leader"])
     number = drained["number"]
     open_page(page, f"assignment?change=leaves%3D{number}")
@@ -139,7 +139,7 @@ def test_a_member_is_drained(page: Page, cluster: Cluster, picture: Picture) -> 
 
 
 def test_a_killed_scheduler_is_suspect_until_another_has_its_slots(
-    page: Page, cluster: Cluster, faults: Faults, picture: Picture
+    page: Page, cluster: BrowsedCluster, faults: Faults, picture: Picture
 ) -> None:
     killed = next(each for each in cluster.members() if not each["leader"])
     open_page(page, "")
@@ -158,7 +158,7 @@ def test_a_killed_scheduler_is_suspect_until_another_has_its_slots(
 
 
 def test_without_zookeeper_the_page_says_so_and_shows_what_it_knows(
-    page: Page, cluster: Cluster, picture: Picture, watch: Watch
+    page: Page, cluster: BrowsedCluster, picture: Picture, watch: PageWatch
 ) -> None:
     open_page(page, "")
     expect(page.locator("#members tbody tr")).to_have_count(2)
@@ -189,7 +189,7 @@ def test_without_zookeeper_the_page_says_so_and_shows_what_it_knows(
 
 
 def test_without_redis_the_page_says_so_and_comes_back(
-    page: Page, cluster: Cluster, picture: Picture
+    page: Page, cluster: BrowsedCluster, picture: Picture
 ) -> None:
     open_page(page, "")
     expect(page.locator("#queues tbody tr")).to_have_count(7)
@@ -205,7 +205,7 @@ def test_without_redis_the_page_says_so_and_comes_back(
 
 
 def test_a_batch_is_cancelled_while_nobody_works_at_it(
-    page: Page, cluster: Cluster, faults: Faults, picture: Picture
+    page: Page, cluster: BrowsedCluster, faults: Faults, picture: Picture
 ) -> None:
     pids = [each["pid"] for each in cluster.members()]
     for pid in pids:
@@ -225,7 +225,9 @@ def test_a_batch_is_cancelled_while_nobody_works_at_it(
     assert cluster.web.project("p0")["status"] == "RUNNING"
 
 
-def test_without_the_web_ui_the_page_says_so(page: Page, cluster: Cluster, watch: Watch) -> None:
+def test_without_the_web_ui_the_page_says_so(
+    page: Page, cluster: BrowsedCluster, watch: PageWatch
+) -> None:
     open_page(page, "")
     page.context.set_offline(True)
     expect(page.locator("#missing")).to_contain_text("the web UI itself does not answer")

@@ -25,7 +25,7 @@ from tests.browser.cluster_page import (
     open_page,
     tick,
 )
-from tests.browser.conftest import ROOT, WINDOW, Cluster
+from tests.browser.conftest import ROOT, WINDOW, BrowsedCluster
 
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
@@ -38,7 +38,7 @@ Start = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
-def start(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
+def start(cluster: BrowsedCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
     """Give a function that starts one more web UI, with Ann's login, and returns its URL."""
     running = cluster.web.running
     folder = tmp_path_factory.mktemp("webui")
@@ -111,7 +111,7 @@ def started(page: Page) -> None:
 
 
 @pytest.fixture(scope="module")
-def closed(start: Start, cluster: Cluster) -> str:
+def closed(start: Start, cluster: BrowsedCluster) -> str:
     """Give the URL of a web UI that wants a login from everybody."""
     url = start("--need-auth", viewer_username="eve", viewer_password="look")  # noqa: S106
     cluster.make("mine")
@@ -119,7 +119,7 @@ def closed(start: Start, cluster: Cluster) -> str:
 
 
 @pytest.fixture(scope="module")
-def readable(start: Start, cluster: Cluster) -> str:
+def readable(start: Start, cluster: BrowsedCluster) -> str:
     """Give the URL of a web UI that wants a login from who changes something."""
     url = start(login_to_change="yes")
     cluster.make("mine")
@@ -155,7 +155,7 @@ def test_a_viewer_sees_everything_and_finds_nothing_to_change(
 
 
 def test_a_viewer_is_told_who_may_change_what_pyspiders_pages_offer(
-    chromium: Browser, closed: str, cluster: Cluster, picture: Picture
+    chromium: Browser, closed: str, cluster: BrowsedCluster, picture: Picture
 ) -> None:
     before = cluster.web.project("mine")["status"]
     with visit(chromium, closed, EVE) as page:
@@ -170,7 +170,7 @@ def test_a_viewer_is_told_who_may_change_what_pyspiders_pages_offer(
 
 
 def test_a_locked_project_is_changed_with_a_login(
-    chromium: Browser, start: Start, cluster: Cluster
+    chromium: Browser, start: Start, cluster: BrowsedCluster
 ) -> None:
     cluster.make("locked", group="lock")
     with visit(chromium, start(), ANN) as page:
@@ -196,7 +196,7 @@ def test_with_login_to_change_everybody_looks_and_ann_changes(
 
 
 def test_who_logs_in_by_the_page_has_a_session_with_a_role(
-    chromium: Browser, start: Start, cluster: Cluster, tmp_path: Path, picture: Picture
+    chromium: Browser, start: Start, cluster: BrowsedCluster, tmp_path: Path, picture: Picture
 ) -> None:
     users = tmp_path / "users.json"
     change_users(users, Role.OPERATOR, "olga", "correct horse")

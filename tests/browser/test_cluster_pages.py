@@ -21,7 +21,7 @@ from tests.browser.cluster_page import (
     row,
     tick,
 )
-from tests.browser.conftest import SCRIPT, Cluster, Watch, Web
+from tests.browser.conftest import SCRIPT, BrowsedCluster, PageWatch, Web
 
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
@@ -33,7 +33,7 @@ Eventually = Callable[..., None]
 
 
 @pytest.fixture(scope="module")
-def web(cluster: Cluster, site: str) -> Web:
+def web(cluster: BrowsedCluster, site: str) -> Web:
     """Give the web UI of a cluster that has done a little of everything."""
     for name in ("news", "shop", "blog"):
         script = SCRIPT.format(site=site)
@@ -43,7 +43,7 @@ def web(cluster: Cluster, site: str) -> Web:
 
 
 @pytest.fixture
-def letters(cluster: Cluster, eventually: Eventually) -> Iterator[SlotQueues]:
+def letters(cluster: BrowsedCluster, eventually: Eventually) -> Iterator[SlotQueues]:
     """Make three dead letters, and give the queues."""
     queues = connect(cluster.redis.url, 0, 256).slot_queues
     queues.discard(each.tag for each in queues.dead_letters(queues.dead()))
@@ -56,7 +56,7 @@ def letters(cluster: Cluster, eventually: Eventually) -> Iterator[SlotQueues]:
 
 
 @pytest.fixture
-def phone(chromium: Browser, web: Web, watch: Watch) -> Iterator[Page]:
+def phone(chromium: Browser, web: Web, watch: PageWatch) -> Iterator[Page]:
     """Give a page as wide as a phone that is set to dark."""
     options = {"viewport": PHONE, "color_scheme": "dark", "reduced_motion": "reduce"}
     with chromium.new_context(base_url=web.url, **options) as context:
@@ -120,7 +120,7 @@ def test_answers_forbid_what_does_not_come_from_here(page: Page, path: str) -> N
     assert headers["referrer-policy"] == "same-origin"
 
 
-def test_a_paused_page_stays_as_it_is_and_says_so(page: Page, cluster: Cluster) -> None:
+def test_a_paused_page_stays_as_it_is_and_says_so(page: Page, cluster: BrowsedCluster) -> None:
     open_page(page, "projects?q=late")
     page.get_by_role("button", name="Pause").click()
     expect(page.locator("#freshness")).to_have_text(re.compile(r"paused · \d+ s old"))
@@ -313,7 +313,7 @@ def test_what_is_known_of_a_slot_is_reachable_by_keys_and_by_touch(page: Page) -
 
 
 def test_the_overview_shows_what_the_api_tells(
-    page: Page, cluster: Cluster, picture: Picture, eventually: Eventually
+    page: Page, cluster: BrowsedCluster, picture: Picture, eventually: Eventually
 ) -> None:
     page.request.post(
         "/api/v1/batches", data={"operation": "restart", "filter": {"group": "daily"}}
@@ -340,7 +340,7 @@ def test_the_overview_shows_what_the_api_tells(
 
 
 def test_projects_show_their_owners_numbers(
-    page: Page, cluster: Cluster, eventually: Eventually
+    page: Page, cluster: BrowsedCluster, eventually: Eventually
 ) -> None:
     def numbers() -> dict[str, int]:
         return cluster.ask("workload?pattern=shop")["items"][0]["numbers"] or {}

@@ -16,7 +16,7 @@ from tests.browser.cluster_page import (
     row,
     tick,
 )
-from tests.browser.conftest import Cluster, Watch, Web
+from tests.browser.conftest import BrowsedCluster, PageWatch, Web
 
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
@@ -24,7 +24,7 @@ Picture = Callable[..., None]
 
 
 @pytest.fixture(scope="module")
-def web(cluster: Cluster) -> Web:
+def web(cluster: BrowsedCluster) -> Web:
     return cluster.web
 
 
@@ -37,7 +37,7 @@ def has_ended(page: Page, text: str) -> None:
 
 
 def test_filters_and_order_stay_in_the_address(
-    page: Page, cluster: Cluster, picture: Picture
+    page: Page, cluster: BrowsedCluster, picture: Picture
 ) -> None:
     cluster.make(*(f"filter_{n}" for n in range(4)))
     cluster.make("filter_on", status="RUNNING", group="daily")
@@ -63,7 +63,7 @@ def test_filters_and_order_stay_in_the_address(
 
 
 def test_a_selection_is_started_as_one_batch_whose_progress_is_shown(
-    page: Page, cluster: Cluster, picture: Picture
+    page: Page, cluster: BrowsedCluster, picture: Picture
 ) -> None:
     cluster.make("begin_a", "begin_b", "begin_c")
     open_page(page, "projects?q=begin_")
@@ -85,7 +85,7 @@ def test_a_selection_is_started_as_one_batch_whose_progress_is_shown(
 
 
 def test_all_that_match_are_one_batch_by_their_filter(
-    page: Page, cluster: Cluster, picture: Picture
+    page: Page, cluster: BrowsedCluster, picture: Picture
 ) -> None:
     cluster.make(*(f"many_{n:02}" for n in range(60)), status="RUNNING")
     open_page(page, "projects?q=many_")
@@ -102,7 +102,9 @@ def test_all_that_match_are_one_batch_by_their_filter(
     check_accessibility(page)
 
 
-def test_rate_and_group_are_asked_for_before_they_are_set(page: Page, cluster: Cluster) -> None:
+def test_rate_and_group_are_asked_for_before_they_are_set(
+    page: Page, cluster: BrowsedCluster
+) -> None:
     cluster.make("set_a", "set_b")
     open_page(page, "projects?q=set_")
     tick(page, "set_a", "set_b")
@@ -126,7 +128,9 @@ def test_rate_and_group_are_asked_for_before_they_are_set(page: Page, cluster: C
 
 
 @pytest.mark.parametrize("operation", ["Restart", "Run"])
-def test_what_runs_can_be_restarted_and_run(page: Page, cluster: Cluster, operation: str) -> None:
+def test_what_runs_can_be_restarted_and_run(
+    page: Page, cluster: BrowsedCluster, operation: str
+) -> None:
     cluster.make(f"go_{operation}", status="RUNNING")
     open_page(page, f"projects?q=go_{operation}")
     tick(page, f"go_{operation}")
@@ -136,7 +140,7 @@ def test_what_runs_can_be_restarted_and_run(page: Page, cluster: Cluster, operat
 
 
 def test_what_a_run_failed_for_is_told_with_the_reason_and_can_be_retried(
-    page: Page, cluster: Cluster, picture: Picture
+    page: Page, cluster: BrowsedCluster, picture: Picture
 ) -> None:
     cluster.make("idle")
     open_page(page, "projects?q=idle")
@@ -157,7 +161,7 @@ def test_what_a_run_failed_for_is_told_with_the_reason_and_can_be_retried(
 
 
 def test_a_project_is_deleted_only_once_its_name_is_typed(
-    page: Page, cluster: Cluster, picture: Picture
+    page: Page, cluster: BrowsedCluster, picture: Picture
 ) -> None:
     cluster.make("doomed", "spared")
     open_page(page, "projects?q=*ed")
@@ -177,7 +181,9 @@ def test_a_project_is_deleted_only_once_its_name_is_typed(
     assert (cluster.web.project("doomed"), cluster.web.project("spared") is None) == (None, False)
 
 
-def test_several_are_deleted_only_once_their_number_is_typed(page: Page, cluster: Cluster) -> None:
+def test_several_are_deleted_only_once_their_number_is_typed(
+    page: Page, cluster: BrowsedCluster
+) -> None:
     cluster.make("gone_a", "gone_b")
     open_page(page, "projects?q=gone_")
     page.get_by_role("checkbox", name="select all projects on this page").check()
@@ -189,7 +195,7 @@ def test_several_are_deleted_only_once_their_number_is_typed(page: Page, cluster
 
 
 def test_what_is_meant_by_now_must_be_what_was_shown(
-    page: Page, cluster: Cluster, watch: Watch
+    page: Page, cluster: BrowsedCluster, watch: PageWatch
 ) -> None:
     cluster.make("meant_a", "meant_b")
     open_page(page, "projects?q=meant_&status=STOP")
@@ -205,7 +211,7 @@ def test_what_is_meant_by_now_must_be_what_was_shown(
     forgive(watch, "409")
 
 
-def test_a_deletion_may_wait_for_pyspiders_24_hours(page: Page, cluster: Cluster) -> None:
+def test_a_deletion_may_wait_for_pyspiders_24_hours(page: Page, cluster: BrowsedCluster) -> None:
     cluster.make("waits", status="RUNNING")
     open_page(page, "projects?q=waits")
     tick(page, "waits")
@@ -230,7 +236,7 @@ def tab_to(page: Page, wanted: Locator, key: str = "Tab") -> None:
     pytest.fail(f"{key} does not lead to {wanted}")
 
 
-def test_an_operation_is_reachable_by_keyboard_alone(page: Page, cluster: Cluster) -> None:
+def test_an_operation_is_reachable_by_keyboard_alone(page: Page, cluster: BrowsedCluster) -> None:
     cluster.make("keyed")
     open_page(page, "projects?q=keyed")
     tab_to(page, page.get_by_role("button", name="Project", exact=True))

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.cluster_page import forgive
-from tests.browser.conftest import SCRIPT, Watch, Web, save, write_script
+from tests.browser.conftest import SCRIPT, PageWatch, Web, save, write_script
 
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
@@ -104,7 +104,7 @@ def test_the_helper_finds_the_selector_of_what_is_clicked(editor: Page, picture:
 
 @pytest.mark.parametrize("path", ["hostile", "hostile.txt"])
 def test_a_crawled_page_runs_nothing(
-    editor: Page, site: str, path: str, watch: Watch, picture: Picture
+    editor: Page, site: str, path: str, watch: PageWatch, picture: Picture
 ) -> None:
     write_script(editor, SCRIPT.format(site=site).replace(f"{site}/", f"{site}/{path}"))
     run(editor)
@@ -136,7 +136,7 @@ def show(editor: Page, url: str) -> None:
 
 
 def test_a_crawled_page_is_seen_with_pictures_and_leads_nowhere(
-    editor: Page, site: str, watch: Watch
+    editor: Page, site: str, watch: PageWatch
 ) -> None:
     show(editor, f"{site}/picture?target={site}/one")
     shown = editor.frame_locator("#tab-web iframe")
@@ -153,7 +153,7 @@ def test_a_crawled_page_is_seen_with_pictures_and_leads_nowhere(
     ("target", "directive"), [("{site}/one", "frame-src"), ("{web}/", "frame-ancestors")]
 )
 def test_nothing_but_the_crawled_page_can_be_in_its_frame(
-    editor: Page, site: str, web: Web, target: str, directive: str, watch: Watch
+    editor: Page, site: str, web: Web, target: str, directive: str, watch: PageWatch
 ) -> None:
     target = target.format(site=site, web=web.url)
     # What is plain text is written as it came, so this one does lead on.
@@ -163,7 +163,7 @@ def test_nothing_but_the_crawled_page_can_be_in_its_frame(
 
 
 @pytest.mark.parametrize("path", ["/", "/debug/any", "/results?project=any", "/cluster/"])
-def test_a_style_that_got_into_a_page_does_nothing(page: Page, path: str, watch: Watch) -> None:
+def test_a_style_that_got_into_a_page_does_nothing(page: Page, path: str, watch: PageWatch) -> None:
     page.goto(path)
     with page.expect_console_message(lambda said: "style-src" in said.text):
         page.evaluate("document.body.innerHTML += '<p id=got style=\"margin-left: 77px\">x</p>'")
@@ -172,7 +172,7 @@ def test_a_style_that_got_into_a_page_does_nothing(page: Page, path: str, watch:
 
 
 @pytest.mark.parametrize("path", ["/", "/debug/any", "/results?project=any", "/cluster/"])
-def test_code_that_got_into_a_page_does_not_run(page: Page, path: str, watch: Watch) -> None:
+def test_code_that_got_into_a_page_does_not_run(page: Page, path: str, watch: PageWatch) -> None:
     page.goto(path)
     with page.expect_console_message(lambda said: "script-src" in said.text):
         page.evaluate(
@@ -186,7 +186,7 @@ def test_code_that_got_into_a_page_does_not_run(page: Page, path: str, watch: Wa
     forgive(watch, "Content Security Policy")
 
 
-def test_nothing_is_loaded_twice_or_missing(editor: Page, watch: Watch) -> None:
+def test_nothing_is_loaded_twice_or_missing(editor: Page, watch: PageWatch) -> None:
     del editor
     files = [url for url in watch.asked if "/static/" in url]
     assert len(files) > 20

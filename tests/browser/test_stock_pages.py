@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from pyspider_zk.cluster.directory import Directory
 from tests.browser.cluster_page import forgive
-from tests.browser.conftest import SCRIPT, Watch, Web, save, write_script
+from tests.browser.conftest import SCRIPT, PageWatch, Web, save, write_script
 from tests.support.rpc_url import rpc_url
 from tests.support.running_cluster import settings_of
 
@@ -94,7 +94,9 @@ def test_a_wrong_rate_is_refused_in_the_form(page: Page, web: Web, picture: Pict
     assert web.project("wrong_rate")["rate"] == 10
 
 
-def test_what_the_server_refuses_is_told_in_the_form(page: Page, web: Web, watch: Watch) -> None:
+def test_what_the_server_refuses_is_told_in_the_form(
+    page: Page, web: Web, watch: PageWatch
+) -> None:
     web.add_project("refused")
     page.goto("/")
     web.drop_project("refused")
@@ -124,7 +126,7 @@ def test_the_form_is_used_by_keyboard(page: Page, web: Web) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["", "7", "7/", "/7", "7/8/9", "7/Infinity"])
-def test_what_is_no_rate_is_not_sent(page: Page, web: Web, watch: Watch, wrong: str) -> None:
+def test_what_is_no_rate_is_not_sent(page: Page, web: Web, watch: PageWatch, wrong: str) -> None:
     name = f"no_rate_{len(wrong)}_{wrong.count('/')}_{wrong.startswith('/')}"
     web.add_project(name)
     page.goto("/")

@@ -12,7 +12,7 @@ from tests.chaos import report
 from tests.chaos.faults import Kind
 from tests.chaos.mutations import MUTATIONS
 from tests.chaos.network import NotPermitted, check_permission
-from tests.chaos.run import Plan, run
+from tests.chaos.run import RunPlan, run
 
 NOT_PERMITTED = 77  # EX_NOPERM of sysexits.h
 MISSING = 69  # EX_UNAVAILABLE
@@ -43,7 +43,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.without:
         os.environ["CHAOS_WITHOUT"] = options.without  # schedulers inherit it
     kinds = tuple(options.only or Kind)
-    plan = Plan(options.seconds, options.seed, options.output, options.keep, kinds)
+    plan = RunPlan(options.seconds, options.seed, options.output, options.keep, kinds)
     return run(replace(plan, calm=options.calm, leases=options.leases))
 
 

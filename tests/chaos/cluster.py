@@ -21,7 +21,7 @@ from tests.chaos.services import (
     CLIENT_PORT,
     ENSEMBLE,
     SEATS,
-    Scheduler,
+    SeatedScheduler,
     ZooKeeperMember,
     component_child,
     redis_child,
@@ -98,7 +98,7 @@ class Watcher:
         return []
 
 
-class Cluster:
+class ChaosCluster:
     """The processes. Threads: the main one only.
 
     Attributes:
@@ -121,9 +121,9 @@ class Cluster:
             component_child(name, command, folder, self._logs)
             for name, command in COMPONENTS.items()
         ]
-        self.seated: dict[str, Scheduler] = {}
+        self.seated: dict[str, SeatedScheduler] = {}
         self.leaving: set[str] = set()
-        self._started: list[Scheduler] = []
+        self._started: list[SeatedScheduler] = []
         self._numbers = itertools.count()
         hosts = ",".join(f"{network.address(name)}:{CLIENT_PORT}" for name in ENSEMBLE)
         self.watcher = Watcher(hosts)
@@ -152,11 +152,13 @@ class Cluster:
         for child in self._children():
             child.kill()
 
-    def seat(self, seat: str) -> Scheduler:
+    def seat(self, seat: str) -> SeatedScheduler:
         """Start a scheduler on a seat."""
         label = f"{seat}-{next(self._numbers)}"
         lease = self._leases.get(seat)
-        self.seated[seat] = Scheduler(label, seat, self.network, self.folder, self._logs, lease)
+        self.seated[seat] = SeatedScheduler(
+            label, seat, self.network, self.folder, self._logs, lease
+        )
         self._started.append(self.seated[seat])
         return self.seated[seat]
 
@@ -164,7 +166,7 @@ class Cluster:
         """Return a seat where no process is."""
         return next((seat for seat in SEATS if not self._taken(seat)), None)
 
-    def staying(self) -> list[Scheduler]:
+    def staying(self) -> list[SeatedScheduler]:
         """Return the schedulers that run and are not about to end, by seat."""
         return [
             self.seated[seat]
@@ -172,12 +174,12 @@ class Cluster:
             if self._taken(seat) and self.seated[seat].label not in self.leaving
         ]
 
-    def leader(self) -> Scheduler | None:
+    def leader(self) -> SeatedScheduler | None:
         """Return the leading scheduler."""
         pid = self.watcher.leader_pid()
         return next((one for one in self.staying() if one.child.pid == pid), None)
 
-    def fallen(self) -> Iterator[Scheduler]:
+    def fallen(self) -> Iterator[SeatedScheduler]:
         """Return those that ended though nobody ended them, each once."""
         for scheduler in self._started:
             if not scheduler.child.running and scheduler.label not in self.leaving:
@@ -207,7 +209,7 @@ def await_that(what: str, condition: Callable[[], bool], patience: float = START
         time.sleep(_POLL)  # nobody tells us: it is asked over the network
 
 
-def signal_of(scheduler: Scheduler, number: int) -> None:
+def signal_of(scheduler: SeatedScheduler, number: int) -> None:
     """Send a signal to a scheduler; one that ended is left alone."""
     if scheduler.child.running:
         os.kill(scheduler.child.pid, number)

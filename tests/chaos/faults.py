@@ -109,7 +109,7 @@ _JUMPS = (-45.0, -10.0, -3.0, 3.0, 10.0, 45.0)
 
 
 @dataclass(frozen=True)
-class Fault:
+class PlannedFault:
     """One fault of a schedule.
 
     Attributes:
@@ -125,7 +125,7 @@ class Fault:
     lasts: float
     choice: float
     shift: float = 0.0
-    parts: tuple["Fault", ...] = ()
+    parts: tuple["PlannedFault", ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Return it as it is printed and saved."""
@@ -134,7 +134,7 @@ class Fault:
 
 def schedule(
     seed: int, seconds: float, kinds: Collection[Kind] = tuple(Kind), calm: float = 0.0
-) -> list[Fault]:
+) -> list[PlannedFault]:
     """Return the faults of a run, in order; all of them are undone at its end.
 
     Args:
@@ -156,7 +156,7 @@ class _Dice:
         self._free_from = {"zookeeper": 0.0, "redis": 0.0}
         self._schedulers = LEAST
 
-    def roll(self) -> Iterator[Fault]:
+    def roll(self) -> Iterator[PlannedFault]:
         at = WARM_UP
         while at < self._seconds - 1:
             kinds = [kind for kind in self._kinds if self._may(kind, at)]
@@ -183,15 +183,15 @@ class _Dice:
             return at >= self._free_from["zookeeper"]
         return kind is not Kind.REDIS_RESTART or at >= self._free_from["redis"]
 
-    def _fault(self, kind: Kind, at: float) -> Fault:
+    def _fault(self, kind: Kind, at: float) -> PlannedFault:
         if kind is Kind.PAIR:
             parts = tuple(self._fault(part, at) for part in self._random.sample(_PAIRED, 2))
-            return Fault(kind, at, max(part.lasts for part in parts), 0.0, parts=parts)
+            return PlannedFault(kind, at, max(part.lasts for part in parts), 0.0, parts=parts)
         lasts = round(self._random.uniform(*_LASTS.get(kind, (0.0, 0.0))), 3)
         lasts = min(lasts, round(self._seconds - at, 3))
         self._remember(kind, at + lasts + _RECOVERY.get(kind, 0.0))
         choice = round(self._random.random(), 4)
-        return Fault(kind, at, lasts, choice, self._shift(kind))
+        return PlannedFault(kind, at, lasts, choice, self._shift(kind))
 
     def _shift(self, kind: Kind) -> float:
         if kind is Kind.CLOCK_JUMP:

@@ -57,7 +57,7 @@ class Effect:
 
 
 @dataclass(frozen=True)
-class Tenure:
+class SlotTenure:
     """A member's time with a slot.
 
     Attributes:
@@ -129,7 +129,7 @@ class History:
     """
 
     effects: list[Effect] = field(default_factory=list)
-    tenures: list[Tenure] = field(default_factory=list)
+    tenures: list[SlotTenure] = field(default_factory=list)
     hits: list[Hit] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
     skips: list[Skip] = field(default_factory=list)
@@ -140,7 +140,7 @@ class History:
 def load(folder: Path) -> History:
     """Read what a run left in its folder."""
     effects: list[Effect] = []
-    tenures: list[Tenure] = []
+    tenures: list[SlotTenure] = []
     skips: list[Skip] = []
     for path in sorted((folder / "history").glob("*.jsonl")):
         lines = read_lines(path)
@@ -178,7 +178,7 @@ def effects_of(member: str, lines: Iterable[Mapping[str, Any]]) -> Iterator[Effe
             yield Effect(member, line["e"], **about, **times, **more)
 
 
-def tenures_of(member: str, lines: Iterable[Mapping[str, Any]]) -> Iterator[Tenure]:
+def tenures_of(member: str, lines: Iterable[Mapping[str, Any]]) -> Iterator[SlotTenure]:
     """Return the tenures in one process's events."""
     lines = list(lines)
     ready = {(x["slot"], x["epoch"]): x for x in lines if x["e"] == "ready"}
@@ -204,7 +204,7 @@ def tenures_of(member: str, lines: Iterable[Mapping[str, Any]]) -> Iterator[Tenu
             states = {"found": {**late[key], **loaded.get("states", {})}}
             states["given"] = gone.get("states", {}).get(str(line["slot"]), {})
             times = line["t"], loaded.get("t"), gone.get("t")
-            yield Tenure(member, *key, *times, **how, **states)
+            yield SlotTenure(member, *key, *times, **how, **states)
 
 
 def _given_up(lines: Iterable[Mapping[str, Any]]) -> dict[tuple[int, int], float]:

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from tests.chaos.cluster import Cluster, signal_of
-from tests.chaos.faults import DROPS, LEAST, Fault, Kind
+from tests.chaos.cluster import ChaosCluster, signal_of
+from tests.chaos.faults import DROPS, LEAST, Kind, PlannedFault
 from tests.chaos.network import Direction
 from tests.chaos.recorder import Recorder, boottime
-from tests.chaos.services import ENSEMBLE, Scheduler, ZooKeeperMember
+from tests.chaos.services import ENSEMBLE, SeatedScheduler, ZooKeeperMember
 from tests.chaos.traffic import keep_asking
 
 REBALANCE_PATIENCE = 8.0
@@ -58,7 +58,7 @@ class Inflictor:
         done: how many faults of each kind happened.
     """
 
-    def __init__(self, cluster: Cluster, timeline: Timeline, log: Recorder) -> None:
+    def __init__(self, cluster: ChaosCluster, timeline: Timeline, log: Recorder) -> None:
         self._cluster = cluster
         self._timeline = timeline
         self._log = log
@@ -67,7 +67,7 @@ class Inflictor:
         self._shifted: set[str] = set()
         self.done: dict[Kind, int] = {}
 
-    def inflict(self, fault: Fault) -> None:
+    def inflict(self, fault: PlannedFault) -> None:
         """Let a fault happen, unless nothing is there that it could hit."""
         self.look_after()
         begun = [part for part in fault.parts or (fault,) if self._begin(part)]
@@ -86,8 +86,8 @@ class Inflictor:
     def _count(self, kind: Kind) -> None:
         self.done[kind] = self.done.get(kind, 0) + 1
 
-    def _begin(self, fault: Fault) -> bool:
-        actions: dict[Kind, Callable[[Fault], bool]] = {
+    def _begin(self, fault: PlannedFault) -> bool:
+        actions: dict[Kind, Callable[[PlannedFault], bool]] = {
             Kind.KILL: self._kill,
             Kind.STOP: self._stop,
             Kind.DRAIN: self._drain,
@@ -102,13 +102,13 @@ class Inflictor:
 
     # -- schedulers -----------------------------------------------------------------------------
 
-    def _kill(self, fault: Fault) -> bool:
+    def _kill(self, fault: PlannedFault) -> bool:
         victim = self._victim(fault)
         if victim is not None:
             self._kill_scheduler(victim, fault)
         return victim is not None
 
-    def _kill_scheduler(self, victim: Scheduler, fault: Fault) -> None:
+    def _kill_scheduler(self, victim: SeatedScheduler, fault: PlannedFault) -> None:
         self._cluster.leaving.add(victim.label)
         healed = self._note(fault, victim.label)
         victim.child.kill()
@@ -120,7 +120,7 @@ class Inflictor:
 
         self._timeline.after(fault.lasts, restart)
 
-    def _stop(self, fault: Fault) -> bool:
+    def _stop(self, fault: PlannedFault) -> bool:
         victim = self._victim(fault)
         if victim is None:
             return False
@@ -136,7 +136,7 @@ class Inflictor:
         self._timeline.after(fault.lasts, resume)
         return True
 
-    def _drop(self, fault: Fault) -> bool:
+    def _drop(self, fault: PlannedFault) -> bool:
         victim = self._victim(fault)
         if victim is None:
             return False
@@ -156,14 +156,14 @@ class Inflictor:
         self._timeline.after(fault.lasts, heal)
         return True
 
-    def _keep_busy(self, victim: Scheduler, quiet: threading.Event) -> None:
+    def _keep_busy(self, victim: SeatedScheduler, quiet: threading.Event) -> None:
         """Hide from its ZooKeeper client that the link of a scheduler is dead."""
         address = self._cluster.watcher.address_of(victim.child.pid)
         self._log.note("traffic", target=victim.label, address=address)
         if address is not None:
             keep_asking(address, quiet)
 
-    def _drain(self, fault: Fault) -> bool:
+    def _drain(self, fault: PlannedFault) -> bool:
         victim = self._victim(fault)
         if victim is None:
             return False
@@ -172,7 +172,7 @@ class Inflictor:
             self._seat_another()
         return True
 
-    def _send_away(self, victim: Scheduler, fault: Fault) -> None:
+    def _send_away(self, victim: SeatedScheduler, fault: PlannedFault) -> None:
         self._cluster.leaving.add(victim.label)
         healed = self._note(fault, victim.label)
         signal_of(victim, signal.SIGTERM)
@@ -189,13 +189,13 @@ class Inflictor:
 
         look()
 
-    def _join(self, fault: Fault) -> bool:
+    def _join(self, fault: PlannedFault) -> bool:
         joined = self._seat_another()
         if joined is not None:
             self._note(fault, joined.label)()
         return joined is not None
 
-    def _jump(self, fault: Fault) -> bool:
+    def _jump(self, fault: PlannedFault) -> bool:
         able = [one for one in self._cluster.staying() if one.label not in self._shifted]
         victim = _chosen(able, fault)
         if victim is None:
@@ -212,7 +212,7 @@ class Inflictor:
         self._timeline.after(fault.lasts, set_back)
         return True
 
-    def _kill_in_rebalance(self, fault: Fault) -> bool:
+    def _kill_in_rebalance(self, fault: PlannedFault) -> bool:
         """Let somebody come or go, and kill the leader while slots are between two owners."""
         leader = self._cluster.leader()
         others = [one for one in self._healthy() if one is not leader and one.begun]
@@ -223,7 +223,7 @@ class Inflictor:
         self._await_rebalance(fault, boottime() + REBALANCE_PATIENCE)
         return False  # it counts when it comes to that
 
-    def _await_rebalance(self, fault: Fault, deadline: float) -> None:
+    def _await_rebalance(self, fault: PlannedFault, deadline: float) -> None:
         moving = self._cluster.watcher.moving()
         if not moving and boottime() < deadline:
             self._timeline.after(_LOOK, partial(self._await_rebalance, fault, deadline))
@@ -237,7 +237,7 @@ class Inflictor:
 
     # -- services -------------------------------------------------------------------------------
 
-    def _kill_zookeeper(self, fault: Fault) -> bool:
+    def _kill_zookeeper(self, fault: PlannedFault) -> bool:
         able = [one for one in self._cluster.ensemble if one.name not in self._hit]
         if fault.kind is Kind.ZK_LEADER_KILL:
             able = [one for one in able if one.leads()]
@@ -265,7 +265,7 @@ class Inflictor:
         others = [one for one in self._cluster.ensemble if one is not victim]
         return all(one.name not in self._hit and one.serves() for one in others)
 
-    def _restart_redis(self, fault: Fault) -> bool:
+    def _restart_redis(self, fault: PlannedFault) -> bool:
         redis = self._cluster.redis
         if not redis.running:
             return False
@@ -283,10 +283,10 @@ class Inflictor:
 
     # -- whom -----------------------------------------------------------------------------------
 
-    def _healthy(self) -> list[Scheduler]:
+    def _healthy(self) -> list[SeatedScheduler]:
         return [one for one in self._cluster.staying() if one.label not in self._hit]
 
-    def _victim(self, fault: Fault) -> Scheduler | None:
+    def _victim(self, fault: PlannedFault) -> SeatedScheduler | None:
         """Choose a scheduler, but not the last healthy one that has slots.
 
         Only such a one is told to end: SIGTERM would just end a Python that is starting.
@@ -296,19 +296,19 @@ class Inflictor:
         able = begun if fault.kind is Kind.DRAIN else healthy
         return _chosen(able, fault) if len(begun) > 1 else None
 
-    def _seat_another(self) -> Scheduler | None:
+    def _seat_another(self) -> SeatedScheduler | None:
         seat = self._cluster.free_seat()
         return None if seat is None else self._cluster.seat(seat)
 
-    def _note(self, fault: Fault, target: str, **fields: Any) -> Callable[..., None]:
+    def _note(self, fault: PlannedFault, target: str, **fields: Any) -> Callable[..., None]:
         number = next(self._numbers)
         self._log.note("fault", n=number, kind=fault.kind, target=target, **fields)
         return lambda **more: self._log.note("healed", n=number, **more)
 
 
-def _chosen(able: Sequence[_Any], fault: Fault) -> _Any | None:
+def _chosen(able: Sequence[_Any], fault: PlannedFault) -> _Any | None:
     return able[int(fault.choice * len(able))] if able else None
 
 
-def _part(fault: Fault, kind: Kind) -> Fault:
-    return Fault(kind, fault.at, fault.lasts, fault.choice)
+def _part(fault: PlannedFault, kind: Kind) -> PlannedFault:
+    return PlannedFault(kind, fault.at, fault.lasts, fault.choice)

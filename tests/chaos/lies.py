@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.chaos.checks.faults import HITS_ALL
 from tests.chaos.checks.pages import ACTIVE, FAILED, SUCCESS
-from tests.chaos.history import INFINITY, Effect, History, Request, Tenure
+from tests.chaos.history import INFINITY, Effect, History, Request, SlotTenure
 from tests.chaos.recorder import PROCESSING_TIMEOUT
 
 QUIET = 10.0
@@ -57,18 +57,18 @@ class _Owners:
     """Who owned which slot when."""
 
     def __init__(self, history: History) -> None:
-        self._by_slot: dict[int, list[Tenure]] = defaultdict(list)
+        self._by_slot: dict[int, list[SlotTenure]] = defaultdict(list)
         for tenure in sorted(history.tenures, key=lambda one: one.epoch):
             self._by_slot[tenure.slot].append(tenure)
 
-    def at(self, slot: int, when: float) -> Tenure | None:
+    def at(self, slot: int, when: float) -> SlotTenure | None:
         """Return who had loaded a slot then, and goes on for a while."""
         for tenure, end in self._spans(slot):
             if tenure.ready is not None and tenure.ready <= when and when + 1 < end:
                 return tenure
         return None
 
-    def successions(self) -> Iterator[tuple[Tenure, Tenure]]:
+    def successions(self) -> Iterator[tuple[SlotTenure, SlotTenure]]:
         """Yield each two owners of a slot, one after the other, if the second went on a while."""
         for slot, mine in self._by_slot.items():
             ends = {id(tenure): end for tenure, end in self._spans(slot)}
@@ -77,13 +77,13 @@ class _Owners:
                 if lasting and old.member != new.member:
                     yield old, new
 
-    def planned(self) -> Iterator[tuple[Tenure, Tenure]]:
+    def planned(self) -> Iterator[tuple[SlotTenure, SlotTenure]]:
         """Yield those that handed over in order."""
         for old, new in self.successions():
             if old.left is not None and old.planned and old.clean and new.epoch == old.epoch + 1:
                 yield old, new
 
-    def _spans(self, slot: int) -> Iterator[tuple[Tenure, float]]:
+    def _spans(self, slot: int) -> Iterator[tuple[SlotTenure, float]]:
         mine = self._by_slot[slot]
         followers = [tenure.taken for tenure in mine[1:]] + [INFINITY]
         for tenure, follower in zip(mine, followers, strict=True):
@@ -132,7 +132,7 @@ def _with_effect(history: History, effect: Effect) -> History:
     return replace(history, effects=[*history.effects, effect], requests=requests)
 
 
-def _by(effect: Effect, owner: Tenure, at: float) -> Effect:
+def _by(effect: Effect, owner: SlotTenure, at: float) -> Effect:
     """Return the same effect, done by an owner at another time."""
     how = {"start": at, "end": at + 0.001, "outcome": "done"}
     return replace(effect, member=owner.member, epoch=owner.epoch, **how)
@@ -333,7 +333,7 @@ def _strangers(history: History) -> Iterator[Effect]:
     return _others(history, lambda _: None)
 
 
-_Handover = tuple[Tenure, str]
+_Handover = tuple[SlotTenure, str]
 
 
 def _given(history: History, worth: Callable[[Mapping[str, Any]], bool]) -> Iterator[_Handover]:

@@ -20,8 +20,8 @@ from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.config import Settings
 from tests.chaos import report
 from tests.chaos.batches import SCRIPT, Starter, batches
-from tests.chaos.cluster import Cluster, await_that
-from tests.chaos.faults import LEAST, Fault, Kind, schedule
+from tests.chaos.cluster import ChaosCluster, await_that
+from tests.chaos.faults import LEAST, Kind, PlannedFault, schedule
 from tests.chaos.inflict import Inflictor, Timeline
 from tests.chaos.network import HUB_ADDRESS, Network
 from tests.chaos.recorder import PROCESSING_TIMEOUT, Recorder, boottime
@@ -33,7 +33,7 @@ from tests.chaos.services import (
     database_url,
     write_config,
 )
-from tests.chaos.site import Project, Site, failing, projects
+from tests.chaos.site import GraphSite, SiteProject, failing, projects
 from tests.support.rpc_url import rpc_url
 
 FINISH_PATIENCE = 240.0
@@ -47,7 +47,7 @@ _SHARE = 0.6  # of what a crawl without faults would do in the time
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunPlan:
     """What to run.
 
     Attributes:
@@ -77,7 +77,7 @@ class Plan:
         return max(10, int(self.seconds * RATE * _SHARE))
 
 
-def run(plan: Plan) -> int:
+def run(plan: RunPlan) -> int:
     """Run a seed; print the verdict as the last line.
 
     Returns:
@@ -91,8 +91,8 @@ def run(plan: Plan) -> int:
     _prepare(plan, faults)
     with Network([*SEATS, *ENSEMBLE]) as network:
         write_config(plan.folder, network)
-        with Site(HUB_ADDRESS, plan.pages, plan.folder / "requests.jsonl") as site:
-            cluster = Cluster(network, plan.folder, plan.leases)
+        with GraphSite(HUB_ADDRESS, plan.pages, plan.folder / "requests.jsonl") as site:
+            cluster = ChaosCluster(network, plan.folder, plan.leases)
             try:
                 cluster.start(LEAST)
                 _Crawl(plan, cluster, site).go(faults)
@@ -106,7 +106,7 @@ def run(plan: Plan) -> int:
 class _Crawl:
     """The crawl of one run, from its first page to the end."""
 
-    def __init__(self, plan: Plan, cluster: Cluster, site: Site) -> None:
+    def __init__(self, plan: RunPlan, cluster: ChaosCluster, site: GraphSite) -> None:
         self._plan = plan
         self._cluster = cluster
         self._site = site
@@ -118,7 +118,7 @@ class _Crawl:
         self._progress = boottime()  # when that last changed
         self._batches = batches(plan.seconds)
 
-    def go(self, faults: Sequence[Fault]) -> None:
+    def go(self, faults: Sequence[PlannedFault]) -> None:
         """Crawl while the faults happen, then let the crawl finish, and save what there is."""
         times = {"started": time.time(), "began": boottime()}
         _start([*self._projects, *failing()], self._site, self._cluster)
@@ -136,7 +136,7 @@ class _Crawl:
         final |= {"pages": self._plan.pages, "times": times, **self._left}
         _write(self._folder / "final.json", final)
 
-    def _suffer(self, faults: Sequence[Fault]) -> Inflictor:
+    def _suffer(self, faults: Sequence[PlannedFault]) -> Inflictor:
         timeline = Timeline()
         inflictor = Inflictor(self._cluster, timeline, self._log)
         began = boottime()
@@ -186,7 +186,7 @@ class _Crawl:
             }
 
 
-def _start(projects: Sequence[Project], site: Site, cluster: Cluster) -> None:
+def _start(projects: Sequence[SiteProject], site: GraphSite, cluster: ChaosCluster) -> None:
     """Create the projects and start them, as the web UI does."""
     with _database(cluster.folder, "project") as projectdb:
         for one in projects:
@@ -241,7 +241,7 @@ def _results(resultdb: Any, project: str) -> list[str]:
     return [row["url"] for row in resultdb.select(project, fields=("url",))]
 
 
-def _prepare(plan: Plan, faults: Sequence[Fault]) -> None:
+def _prepare(plan: RunPlan, faults: Sequence[PlannedFault]) -> None:
     """Make an empty folder; print and save the schedule."""
     shutil.rmtree(plan.folder, ignore_errors=True)
     for name in ("history", "logs", "data"):
@@ -253,7 +253,7 @@ def _prepare(plan: Plan, faults: Sequence[Fault]) -> None:
     sys.stdout.flush()
 
 
-def _tidy(plan: Plan, *, failed: bool) -> None:
+def _tidy(plan: RunPlan, *, failed: bool) -> None:
     """Keep what explains a failure; the servers' own data does not."""
     shutil.rmtree(plan.folder / "data")
     if not failed and not plan.keep:

@@ -104,7 +104,7 @@ def redis_child(folder: Path, logs: Path) -> Child:
     return Child("redis", command, logs / "redis.log")
 
 
-class Scheduler:
+class SeatedScheduler:
     """One scheduler process on a seat.
 
     Attributes:

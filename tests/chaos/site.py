@@ -59,7 +59,7 @@ FAILING = "failing"
 
 
 @dataclass(frozen=True)
-class Project:
+class SiteProject:
     """A project: which graph it crawls, how fast, and how often its callback is due.
 
     Attributes:
@@ -80,17 +80,17 @@ class Project:
         return _SCRIPT.format(name=self.name, site=site, graph=self.graph, cron=cron)
 
 
-def projects(rate: float = 2.0) -> list[Project]:
+def projects(rate: float = 2.0) -> list[SiteProject]:
     """Return the projects of a run: each graph is shared by three, and every other one ticks."""
     return [
-        Project(f"chaos{n}", f"g{n // 3}", rate, every=(2, 3, 5)[n // 2 % 3] if n % 2 else 0)
+        SiteProject(f"chaos{n}", f"g{n // 3}", rate, every=(2, 3, 5)[n // 2 % 3] if n % 2 else 0)
         for n in range(15)
     ]
 
 
-def failing(rate: float = 10.0) -> list[Project]:
+def failing(rate: float = 10.0) -> list[SiteProject]:
     """Return projects whose every page fails, so that pyspider pauses them."""
-    return [Project(f"failing{n}", FAILING, rate) for n in range(3)]
+    return [SiteProject(f"failing{n}", FAILING, rate) for n in range(3)]
 
 
 def latency(page: int) -> float:
@@ -109,7 +109,7 @@ def links(graph: str, page: int, pages: int) -> list[int]:
     return sorted({*children, more})
 
 
-class Site:
+class GraphSite:
     """Serves ``/<graph>/<page>``, ``/tick/<n>`` and ``/failing/<n>``.
 
     Threads: the server's own write the log; ``served`` may be read from any.
@@ -119,7 +119,7 @@ class Site:
         self.served = 0
         self._log = Recorder(log)
         self._lock = threading.Lock()
-        self._server = _Server((address, 0), _handler(self, pages))
+        self._server = _SiteServer((address, 0), _handler(self, pages))
         self._thread = threading.Thread(target=self._server.serve_forever, name="site")
         self.url = f"http://{address}:{self._server.server_address[1]}"
 
@@ -144,12 +144,12 @@ class Site:
             self.served += 1
 
 
-class _Server(ThreadingHTTPServer):
+class _SiteServer(ThreadingHTTPServer):
     request_queue_size = 256  # a connection that a burst drops is tried again only much later
 
 
-def _handler(site: Site, pages: int) -> type[BaseHTTPRequestHandler]:
-    class Page(BaseHTTPRequestHandler):
+def _handler(site: GraphSite, pages: int) -> type[BaseHTTPRequestHandler]:
+    class GraphPage(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             site.note(self.headers.get("X-Project", ""), self.path)
             graph, page = self.path.strip("/").split("/")
@@ -164,4 +164,4 @@ def _handler(site: Site, pages: int) -> type[BaseHTTPRequestHandler]:
         def log_message(self, *_: Any) -> None:
             """Say nothing; the site's own log has it."""
 
-    return Page
+    return GraphPage

@@ -22,7 +22,7 @@ from tests.chaos.history import (
     Hit,
     Request,
     Skip,
-    Tenure,
+    SlotTenure,
     effects_of,
     hits_of,
     skips_of,
@@ -44,10 +44,12 @@ def send(member: str, epoch: int, at: float, **more: Any) -> Effect:
     return effect(member, epoch, at, at + 0.01, **{"kind": "send", "url": PAGE, **more})
 
 
-def tenure(member: str, epoch: int, taken: float, left: float | None = None, **how: Any) -> Tenure:
+def tenure(
+    member: str, epoch: int, taken: float, left: float | None = None, **how: Any
+) -> SlotTenure:
     """Return a tenure of slot 1; one that was left was handed over well."""
     handed = {"planned": left is not None, "clean": left is not None, "gone": left, **how}
-    return Tenure(member, 1, epoch, taken, taken + 0.1, left, **handed)
+    return SlotTenure(member, 1, epoch, taken, taken + 0.1, left, **handed)
 
 
 def fetched(*times: float) -> list[Request]:
@@ -606,8 +608,8 @@ def test_a_tenure_ends_with_the_giving_up_of_its_own_epoch() -> None:
     ]
 
     assert list(tenures_of("a", lines)) == [
-        Tenure("a", 1, 2, 1, 2, 3, planned=True, clean=True),
-        Tenure("a", 1, 4, 4),
+        SlotTenure("a", 1, 2, 1, 2, 3, planned=True, clean=True),
+        SlotTenure("a", 1, 4, 4),
     ]
 
 

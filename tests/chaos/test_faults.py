@@ -4,12 +4,12 @@ from itertools import pairwise
 
 import pytest
 
-from tests.chaos.faults import HITS_SCHEDULER, MOST_HIT, WARM_UP, Fault, Kind, schedule
+from tests.chaos.faults import HITS_SCHEDULER, MOST_HIT, WARM_UP, Kind, PlannedFault, schedule
 
 SEEDS = range(30)
 
 
-def flat(faults: list[Fault]) -> list[Fault]:
+def flat(faults: list[PlannedFault]) -> list[PlannedFault]:
     """Return the faults with pairs taken apart."""
     return [part for fault in faults for part in (fault.parts or (fault,))]
 

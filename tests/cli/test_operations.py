@@ -13,7 +13,7 @@ import pytest
 
 from pyspider_zk.config import Settings
 from tests.cli.conftest import Run, hosts
-from tests.support.live_cluster import Cluster, living
+from tests.support.live_cluster import LiveCluster, living
 from tests.support.processes import PROGRAM, ROOT, lines_until, process
 
 pytestmark = pytest.mark.zk
@@ -27,21 +27,21 @@ def live(
     cluster_settings: Settings,
     eventually: Callable[..., None],
     monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Cluster]:
+) -> Iterator[LiveCluster]:
     """Give a cluster of three projects and a scheduler, whose secret commands find."""
     monkeypatch.setenv("PYSPIDER_ZK_SECRET", cluster_settings.secret)
-    with living(Cluster(tmp_path, cluster_settings), eventually) as made:
+    with living(LiveCluster(tmp_path, cluster_settings), eventually) as made:
         yield made
 
 
 @pytest.fixture
-def ask(run: Run, live: Cluster, monkeypatch: pytest.MonkeyPatch) -> Ask:
+def ask(run: Run, live: LiveCluster, monkeypatch: pytest.MonkeyPatch) -> Ask:
     """Give the function that runs a command at this cluster."""
     monkeypatch.setenv("LOGNAME", "ann")
     return lambda *arguments, **more: run("--zookeeper", hosts(live.settings), *arguments, **more)
 
 
-def statuses(cluster: Cluster) -> dict[str, str]:
+def statuses(cluster: LiveCluster) -> dict[str, str]:
     return {row["name"]: row["status"] for row in cluster.database("project").get_all()}
 
 
@@ -57,7 +57,7 @@ COMMANDS: list[tuple[list[object], str, object]] = [
 
 @pytest.mark.parametrize(("arguments", "column", "value"), COMMANDS)
 def test_what_is_asked_for_is_done_when_the_command_ends(
-    ask: Ask, live: Cluster, arguments: list[object], column: str, value: object
+    ask: Ask, live: LiveCluster, arguments: list[object], column: str, value: object
 ) -> None:
     result = ask(*arguments)
     assert result.exit_code == 0, result.output
@@ -65,7 +65,7 @@ def test_what_is_asked_for_is_done_when_the_command_ends(
     assert live.database("project").get("b")[column] == value
 
 
-def test_run_calls_on_start_of_a_project_that_runs(ask: Ask, live: Cluster) -> None:
+def test_run_calls_on_start_of_a_project_that_runs(ask: Ask, live: LiveCluster) -> None:
     assert ask("run", "a", "--id", "mine").exit_code == 0
     task = live.database("task").get_task("a", "on_start")
     assert (task["process"]["callback"], task["schedule"]["itag"]) == ("on_start", "mine")
@@ -85,7 +85,7 @@ def test_json_is_one_document(ask: Ask) -> None:
     assert result.stderr == ""
 
 
-def test_on_a_terminal_the_progress_is_shown(live: Cluster, tmp_path: Path) -> None:
+def test_on_a_terminal_the_progress_is_shown(live: LiveCluster, tmp_path: Path) -> None:
     screen, terminal = pty.openpty()
     command = (*PROGRAM, "--zookeeper", hosts(live.settings), "set-status", "debug", "--all")
     environ = os.environ | {"PYTHONPATH": str(ROOT), "TERM": "xterm"}
@@ -109,7 +109,7 @@ def test_who_waits_too_short_is_told_so(ask: Ask) -> None:
     assert "batch mine is at work" in result.stderr
 
 
-def test_a_dry_run_only_tells(ask: Ask, live: Cluster) -> None:
+def test_a_dry_run_only_tells(ask: Ask, live: LiveCluster) -> None:
     before = statuses(live)
     result = ask("start", "--status", "STOP", "--dry-run")
     assert (result.exit_code, result.stdout) == (0, "start 2 projects: b, c\n")
@@ -146,7 +146,7 @@ def test_a_wrong_command_ends_with_2_and_names_the_culprit(
 
 @pytest.mark.parametrize(("names", "typed"), [(["b"], "b"), (["b", "c"], "2")])
 def test_deleting_asks_for_the_name_or_the_number(
-    ask: Ask, live: Cluster, names: list[str], typed: str
+    ask: Ask, live: LiveCluster, names: list[str], typed: str
 ) -> None:
     result = ask("delete", *names, input=f"{typed}\n")
     assert result.exit_code == 0, result.output
@@ -155,7 +155,7 @@ def test_deleting_asks_for_the_name_or_the_number(
 
 @pytest.mark.parametrize("typed", ["", "y\n", "c\n", "1\n"])
 def test_deleting_does_nothing_without_the_right_answer(
-    ask: Ask, live: Cluster, typed: str
+    ask: Ask, live: LiveCluster, typed: str
 ) -> None:
     before = statuses(live)
     result = ask("delete", "b", input=typed)
@@ -164,7 +164,7 @@ def test_deleting_does_nothing_without_the_right_answer(
     assert ask("batches").stdout == "no batches\n"
 
 
-def test_deleting_tomorrow_stops_today(ask: Ask, live: Cluster) -> None:
+def test_deleting_tomorrow_stops_today(ask: Ask, live: LiveCluster) -> None:
     assert ask("delete", "a", "--yes", "--in-24h").exit_code == 0
     assert statuses(live)["a"] == "STOP"
 
@@ -200,7 +200,7 @@ def test_a_job_can_be_retried(ask: Ask) -> None:
     assert json.loads(again.stdout)["total"] == 1
 
 
-def test_a_job_can_be_cancelled(ask: Ask, live: Cluster) -> None:
+def test_a_job_can_be_cancelled(ask: Ask, live: LiveCluster) -> None:
     (scheduler,) = live.running
     scheduler._runner.stop()  # nobody carries anything out
     ask("stop", "a", "--no-wait", "--id", "mine")
@@ -237,7 +237,7 @@ def test_events_are_shown_oldest_first(ask: Ask) -> None:
     assert "stop of 1 projects was asked for (ann)" in after.splitlines()[0]
 
 
-def test_events_are_followed_until_ctrl_c(ask: Ask, live: Cluster, tmp_path: Path) -> None:
+def test_events_are_followed_until_ctrl_c(ask: Ask, live: LiveCluster, tmp_path: Path) -> None:
     where = ("--zookeeper", hosts(live.settings))
     with process(*where, "events", "--follow", folder=tmp_path) as child:
         lines_until(child, "joined")

@@ -26,13 +26,13 @@ from tests.cluster.protocol_states import (
     Decided,
     Known,
     Leader,
+    LeaderLook,
+    LeaderWatch,
     Lease,
     Leases,
-    Look,
     Members,
     Rows,
     State,
-    Watch,
     old,
 )
 from tests.cluster.protocol_zookeeper import TREE, done, is_refused, table_version
@@ -77,7 +77,7 @@ def begin(state: State, place: int) -> Iterator[Step]:
         yield f"{member} stands for election", state._replace(line=(*line, member))
     elif member in line and holds:
         before = line[: line.index(member)]
-        after = Leader(member, watch=Watch(before, state.leases))
+        after = Leader(member, watch=LeaderWatch(before, state.leases))
         yield f"{member} looks at the leases of {before}", _set_leader(state, place, after)
 
 
@@ -150,12 +150,12 @@ def _useful(state: State, leader: Leader) -> Leader:
     return leader._replace(sweep=left, depose=line) if (left, line) != (sweep, depose) else leader
 
 
-def _can_write(state: State, member: MemberId, seen: Look) -> bool:
+def _can_write(state: State, member: MemberId, seen: LeaderLook) -> bool:
     least = Decided(seen.rows, seen.version, ())
     return not is_refused(state, assignment_written(member, least))
 
 
-def _can_sweep(state: State, seen: Look) -> bool:
+def _can_sweep(state: State, seen: LeaderLook) -> bool:
     owners = {row.owner for row in seen.rows}
     last = (swept(one, lease.version)[-1] for one, lease in seen.leases if one not in owners)
     return any(not is_refused(state, steps) for steps in last)
@@ -183,7 +183,7 @@ def deposed(member: MemberId, version: int) -> Steps:
 
 def look(state: State, place: int) -> State:
     """Read the assignment, then the leases; what comes in between makes the write fail."""
-    seen = Look(state.rows, table_version(state.rows), state.leases)
+    seen = LeaderLook(state.rows, table_version(state.rows), state.leases)
     return _set_leader(state, place, Leader(state.leaders[place].member, seen))
 
 
@@ -293,7 +293,7 @@ def watch_over(state: State, place: int) -> Iterator[Step]:
 
 
 @cache
-def _to_depose(watch: Watch) -> tuple[Known, ...]:
+def _to_depose(watch: LeaderWatch) -> tuple[Known, ...]:
     found = {}
     for stamps in _memories(watch.leases):
         judged = {member: stamps.get(member) for member in watch.before}

@@ -73,7 +73,7 @@ class Node(NamedTuple):
     reply: int = 0
 
 
-class Look(NamedTuple):
+class LeaderLook(NamedTuple):
     """What was read before a decision, and whether it still stands."""
 
     rows: Rows
@@ -89,7 +89,7 @@ class Decided(NamedTuple):
     checks: Known
 
 
-class Watch(NamedTuple):
+class LeaderWatch(NamedTuple):
     """What a candidate read: who stands before it, and all leases."""
 
     before: Members
@@ -106,10 +106,10 @@ class Leader(NamedTuple):
     """
 
     member: MemberId = SOMEBODY
-    look: Look | None = None
+    look: LeaderLook | None = None
     decided: Decided | None = None
     sweep: Known = ()
-    watch: Watch | None = None
+    watch: LeaderWatch | None = None
     depose: Known = ()
 
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tests.support.crew import Cable, Crew, Scheduler, eventually
+from tests.support.crew import BareScheduler, Cable, Crew, eventually
 
 pytestmark = pytest.mark.zk
 
@@ -80,14 +80,14 @@ def test_a_lost_zookeeper_is_logged_once_and_its_return_once(crew: Crew, cable: 
     assert len(caplog.records) <= 6
 
 
-def count_steps(scheduler: Scheduler, monkeypatch) -> list[int]:
+def count_steps(scheduler: BareScheduler, monkeypatch) -> list[int]:
     steps: list[int] = []
     step = scheduler.coordinator._step
     monkeypatch.setattr(scheduler.coordinator, "_step", lambda: (steps.append(1), step()))
     return steps
 
 
-def watchers(scheduler: Scheduler) -> int:
+def watchers(scheduler: BareScheduler) -> int:
     client = scheduler.coordinator.connection._client
     tables = (client._data_watchers, client._child_watchers)
     return sum(len(found) for table in tables for found in list(table.values()))

@@ -7,12 +7,12 @@ import pytest
 from pyspider_zk.cluster.records import Load
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
-from tests.support.crew import Cable, Crew, Scheduler
+from tests.support.crew import BareScheduler, Cable, Crew
 
 pytestmark = pytest.mark.zk
 
 
-def start_with_lease(crew: Crew, lease: float, hosts: str = "", name: str = "") -> Scheduler:
+def start_with_lease(crew: Crew, lease: float, hosts: str = "", name: str = "") -> BareScheduler:
     """Start a member that is set up with another lease than the others."""
     crew.settings, settings = replace(crew.settings, lease=lease), crew.settings
     try:

@@ -12,7 +12,7 @@ from tests.support.crew import record
 SETTINGS = Settings(renewal=1.0, lease=4.0, hang=6.0)
 
 
-class Bench:
+class RenewalBench:
     """A coordinator that was never started, on a clock that the test sets."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, chance: float = 0.0) -> None:
@@ -32,7 +32,7 @@ class Bench:
 
 @pytest.mark.parametrize(("chance", "pause"), [(0.0, 1.0), (1.0, 1.0 - JITTER)])
 def test_renewals_come_up_to_a_tenth_early_by_chance(monkeypatch, chance, pause):
-    bench = Bench(monkeypatch, chance)
+    bench = RenewalBench(monkeypatch, chance)
 
     for now in (100.0, 100.0 + pause - 0.01, 100.0 + pause):
         bench.at(now)
@@ -50,7 +50,7 @@ def test_renewals_come_up_to_a_tenth_early_by_chance(monkeypatch, chance, pause)
     ],
 )
 def test_the_next_look_comes_when_a_silent_member_must_be_dead(monkeypatch, seen, pause):
-    bench = Bench(monkeypatch)
+    bench = RenewalBench(monkeypatch)
     bench.at(99.5)
     bench.now = 100.0
     stamps = {MemberId(number, "x"): Stamp(1, first) for number, first in enumerate(seen)}
@@ -60,7 +60,7 @@ def test_the_next_look_comes_when_a_silent_member_must_be_dead(monkeypatch, seen
 
 
 def test_a_loop_that_stands_still_is_renewed_for_no_longer_than_the_hang_limit(monkeypatch):
-    bench = Bench(monkeypatch)
+    bench = RenewalBench(monkeypatch)
 
     for second in range(10):
         bench.at(100.0 + second)
@@ -69,7 +69,7 @@ def test_a_loop_that_stands_still_is_renewed_for_no_longer_than_the_hang_limit(m
 
 
 def test_a_loop_that_runs_again_is_renewed_again(monkeypatch):
-    bench = Bench(monkeypatch)
+    bench = RenewalBench(monkeypatch)
     bench.at(110.0)
 
     bench.coordinator.beat()

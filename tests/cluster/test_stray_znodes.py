@@ -9,7 +9,7 @@ from pyspider_zk.cluster.scale import ScaleNode
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.zookeeper.connection import Connection
-from tests.support.crew import Crew, Scheduler, eventually, expire
+from tests.support.crew import BareScheduler, Crew, eventually, expire
 
 pytestmark = pytest.mark.zk
 
@@ -26,12 +26,12 @@ BAD_TABLES = [
 ]
 
 
-def is_well(crew: Crew, *members: Scheduler) -> None:
+def is_well(crew: Crew, *members: BareScheduler) -> None:
     crew.shared_by(*members)
     assert [member.failure for member in members] == [None] * len(members)
 
 
-def killed(scheduler: Scheduler) -> None:
+def killed(scheduler: BareScheduler) -> None:
     """Stop it dead; its session ends, its fences are shut by the clock alone."""
     scheduler.die()
     expire(scheduler.coordinator.connection)

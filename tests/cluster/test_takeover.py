@@ -11,7 +11,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.local.services import ZooKeeperServer
 from pyspider_zk.zookeeper.clock import boottime
-from tests.support.crew import Cable, Crew, Scheduler, eventually, expire
+from tests.support.crew import BareScheduler, Cable, Crew, eventually, expire
 
 pytestmark = pytest.mark.zk
 
@@ -188,7 +188,7 @@ def test_zookeeper_away_longer_than_the_lease_moves_nothing(tmp_path: Path, zk_r
 def test_stopping_while_zookeeper_is_away_comes_to_an_end(tmp_path: Path, zk_root: str):
     with ZooKeeperServer(tmp_path) as server:
         settings = Settings(hosts=server.address, root=zk_root, slots=12)
-        scheduler = Scheduler(settings).start()
+        scheduler = BareScheduler(settings).start()
     scheduler.stop()
 
     assert scheduler.open == set()
@@ -240,13 +240,13 @@ def test_another_slot_count_in_the_meta_ends_the_member_that_comes_back(crew: Cr
     connection.set(path, connection.get(path)[0].replace(b"24", b"12"))
 
 
-def dead_since(scheduler: Scheduler) -> float:
+def dead_since(scheduler: BareScheduler) -> float:
     """Stop it dead; return when its fence shuts for good."""
     scheduler.die()
     return scheduler.coordinator.view.lease_until
 
 
-def joined_anew(scheduler: Scheduler, before: MemberId) -> None:
+def joined_anew(scheduler: BareScheduler, before: MemberId) -> None:
     eventually(lambda: scheduler.coordinator.member not in (None, before), "joining anew")
 
 

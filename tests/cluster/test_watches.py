@@ -10,7 +10,7 @@ import pytest
 
 from pyspider_zk.config import Settings
 from pyspider_zk.limits import LONGEST_LEASE
-from tests.support.crew import Crew, Scheduler, eventually
+from tests.support.crew import BareScheduler, Crew, eventually
 
 pytestmark = pytest.mark.zk
 
@@ -79,7 +79,7 @@ def test_what_another_gave_up_is_seen_by_the_leader(crew: Crew):
         crew.shared_by(*members)
 
 
-def lines_seen_by(leader: Scheduler) -> list[list[str]]:
+def lines_seen_by(leader: BareScheduler) -> list[list[str]]:
     """Return a list that gets the candidates of each look that a leader takes."""
     leadership, lines = leader.coordinator._leadership, []
     look = leadership._look

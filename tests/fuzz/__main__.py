@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from tests.fuzz.inputs import load
-from tests.fuzz.run import Verdict, fuzz, replay, say
+from tests.fuzz.run import FuzzVerdict, fuzz, replay, say
 from tests.fuzz.target import ALL
 
 
@@ -23,7 +23,7 @@ def main() -> int:
     return 0 if verdict.good else 1
 
 
-def _run(asked: argparse.Namespace, folder: Path) -> Verdict:
+def _run(asked: argparse.Namespace, folder: Path) -> FuzzVerdict:
     if asked.replay:
         return replay(folder, load(asked.replay))
     say(f"seed {asked.seed}")

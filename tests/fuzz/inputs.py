@@ -25,7 +25,7 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Answered:
     """What came of an input.
 
     Attributes:
@@ -63,7 +63,7 @@ class Draw(Protocol):
 class Send(Protocol):
     """Puts an input in."""
 
-    def __call__(self, what: Input) -> Answer: ...
+    def __call__(self, what: Input) -> Answered: ...
 
 
 class Rest(Protocol):

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import redis
 
 from pyspider_zk.limits import DEFAULT_SLOTS
-from tests.fuzz.inputs import Answer, Input, Surface
+from tests.fuzz.inputs import Answered, Input, Surface
 from tests.fuzz.mutate import mutate_bytes, mutate_message, pick
 from tests.fuzz.spare import FUZZED
 
@@ -85,11 +85,11 @@ def surface(url: str, corpus: Corpus, slots: Sequence[int]) -> Surface:
         kind = pick(chance, [*BETWEEN, *SLOT_QUEUES, *SLOT_QUEUES, *_INBOX, *_OTHERS])
         return _drawn(kind, corpus, slots, chance)
 
-    def send(what: Input) -> Answer:
+    def send(what: Input) -> Answered:
         try:
-            return Answer(f"{what.parts['how']} {_put(client, what.parts)}")
+            return Answered(f"{what.parts['how']} {_put(client, what.parts)}")
         except redis.ResponseError as error:
-            return Answer(f"{what.parts['how']} refused: {str(error).split()[0]}")
+            return Answered(f"{what.parts['how']} refused: {str(error).split()[0]}")
 
     return Surface(NAME, draw, send, client.close)
 

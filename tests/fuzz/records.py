@@ -10,7 +10,7 @@ from random import Random
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NoNodeError
 
-from tests.fuzz.inputs import Answer, Input, Surface
+from tests.fuzz.inputs import Answered, Input, Surface
 from tests.fuzz.mutate import mutate_bytes, mutate_record, pick
 
 NAME = "records"
@@ -61,14 +61,14 @@ def surface(zk: KazooClient, root: str, corpus: Mapping[str, bytes]) -> Surface:
             path, data = path.replace(name, place), data.replace(name.encode(), place.encode())
         return replace(made, parts={**made.parts, "path": path, "data": data})
 
-    def send(what: Input) -> Answer:
+    def send(what: Input) -> Answered:
         path, data = what.parts["path"], what.parts["data"]
         for place, name in here.items():
             path, data = path.replace(place, name), data.replace(place.encode(), name.encode())
         try:
-            return Answer(_put(zk, f"{root}/{path}", data, what.parts["how"], written))
+            return Answered(_put(zk, f"{root}/{path}", data, what.parts["how"], written))
         except KazooException as error:
-            return Answer(type(error).__name__)
+            return Answered(type(error).__name__)
         finally:
             while len(written) > KEPT:
                 _mend(zk, written.popleft())

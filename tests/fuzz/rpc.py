@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from pyspider_zk.rpc.proof import Call, Prover, digest
-from tests.fuzz.inputs import Answer, Input, Surface
+from tests.fuzz.inputs import Answered, Input, Surface
 from tests.fuzz.mutate import ODD, mutate_bytes, mutate_value, pick
 from tests.fuzz.spare import FUZZED, call_spares, raw_spares
 from tests.fuzz.wire import Reply, exchange, request
@@ -108,7 +108,7 @@ def surface(addresses: Sequence[str], names: Sequence[str], secret: str) -> Surf
             if spares:
                 return made
 
-    def send(what: Input) -> Answer:
+    def send(what: Input) -> Answered:
         address = addresses[what.parts["member"] % len(addresses)]
         if "raw" in what.parts:
             login = _basic(secret).encode()
@@ -122,31 +122,31 @@ def surface(addresses: Sequence[str], names: Sequence[str], secret: str) -> Surf
     return Surface(NAME, draw, send)
 
 
-def judged(reply: Reply) -> Answer:
+def judged(reply: Reply) -> Answered:
     """Return what an answer means. A fault that names no fault of the caller's is the server's."""
     if reply.silent:
-        return Answer("silence", "neither an answer nor an end of the connection")
+        return Answered("silence", "neither an answer nor an end of the connection")
     if reply.status != 200:
         fault = f"status {reply.status}: {reply.body[:200]!r}" if reply.status == 500 else ""
-        return Answer(str(reply.status or "closed"), fault)
+        return Answered(str(reply.status or "closed"), fault)
     try:
         packed = reply.body[:2] == b"\x1f\x8b"
         xmlrpc.client.loads(gzip.decompress(reply.body) if packed else reply.body)
     except xmlrpc.client.Fault as fault:
         return _judged_fault(fault)
     except Exception as error:
-        return Answer("no XML-RPC", f"{error!r}: {reply.body[:200]!r}")
-    return Answer("value")
+        return Answered("no XML-RPC", f"{error!r}: {reply.body[:200]!r}")
+    return Answered("value")
 
 
-def _judged_fault(fault: xmlrpc.client.Fault) -> Answer:
+def _judged_fault(fault: xmlrpc.client.Fault) -> Answered:
     """Return what a fault means: the product's own have the codes of HTTP."""
     kind = f"fault {fault.faultCode}"
     if fault.faultCode == 1 and _CALLERS.search(fault.faultString):
-        return Answer(f"{kind}, the caller's")
+        return Answered(f"{kind}, the caller's")
     if 400 <= fault.faultCode < 500 or fault.faultCode == 503:
-        return Answer(kind)
-    return Answer(kind, f"{kind}: {fault.faultString:.300}")
+        return Answered(kind)
+    return Answered(kind, f"{kind}: {fault.faultString:.300}")
 
 
 # --- kinds of input -----------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 
 from tests.fuzz import queues, records
-from tests.fuzz.inputs import Answer, Input, Surface, save
+from tests.fuzz.inputs import Answered, Input, Surface, save
 from tests.fuzz.judge import LogReader, Memory, Question, mib, traces
 from tests.fuzz.target import Target, target
 
@@ -30,7 +30,7 @@ MORE_REDIS = 400 * 2**20  # bytes; dead letters may have 256 MiB
 
 
 @dataclass
-class Verdict:
+class FuzzVerdict:
     """What came of a run.
 
     Attributes:
@@ -67,7 +67,7 @@ class Verdict:
         return said + [f"FAULT: {text[:1500]}" for text in self.findings.values()]
 
 
-class Findings:
+class FuzzFindings:
     """What is wrong, with the inputs that may have done it. Threads: any."""
 
     def __init__(self, folder: Path) -> None:
@@ -96,7 +96,7 @@ class Feeder:
         findings: where bad answers go.
     """
 
-    def __init__(self, surface: Surface, seed: str, findings: Findings) -> None:
+    def __init__(self, surface: Surface, seed: str, findings: FuzzFindings) -> None:
         self.surface = surface
         self.answers: Counter[str] = Counter()
         self.latest: deque[Input] = deque(maxlen=SUSPECTS)
@@ -123,7 +123,7 @@ class Feeder:
         except Exception:
             self.error = traceback.format_exc()
 
-    def put(self, what: Input) -> Answer:
+    def put(self, what: Input) -> Answered:
         """Put an input in and note its answer."""
         self.latest.append(what)
         answer = self.surface.send(what)
@@ -134,10 +134,10 @@ class Feeder:
         return answer
 
 
-class Watch:
+class ClusterWatch:
     """Looks at a cluster while it is fuzzed. Threads: one."""
 
-    def __init__(self, one: Target, findings: Findings, feeders: Sequence[Feeder]) -> None:
+    def __init__(self, one: Target, findings: FuzzFindings, feeders: Sequence[Feeder]) -> None:
         self._target = one
         self._findings = findings
         self._feeders = feeders
@@ -203,7 +203,7 @@ def _without_numbers(text: str) -> str:
 
 def fuzz(
     folder: Path, what: Sequence[str], seconds: float, seed: str, preload: Path | None = None
-) -> Verdict:
+) -> FuzzVerdict:
     """Fuzz surfaces of a cluster of its own at the same time, and judge.
 
     Args:
@@ -215,7 +215,7 @@ def fuzz(
     """
     with _judged(folder, preload) as (one, findings, verdict):
         feeders = [Feeder(one.surface(name), seed, findings) for name in what]
-        watch = Watch(one, findings, feeders)
+        watch = ClusterWatch(one, findings, feeders)
         verdict.memory = watch.memory
         say(f"{', '.join(what)} for {seconds:g} s")
         _run(feeders, watch, seconds)
@@ -223,11 +223,11 @@ def fuzz(
     return verdict
 
 
-def replay(folder: Path, inputs: Iterable[Input]) -> Verdict:
+def replay(folder: Path, inputs: Iterable[Input]) -> FuzzVerdict:
     """Put inputs into a cluster of their own one by one, and tell after each what it did."""
     with _judged(folder, None) as (one, findings, verdict):
         feeders: dict[str, Feeder] = {}
-        watch = Watch(one, findings, [])
+        watch = ClusterWatch(one, findings, [])
         verdict.memory = watch.memory
         for number, each in enumerate(inputs):
             if each.surface not in feeders:
@@ -244,9 +244,11 @@ def replay(folder: Path, inputs: Iterable[Input]) -> Verdict:
 
 
 @contextmanager
-def _judged(folder: Path, preload: Path | None) -> Iterator[tuple[Target, Findings, Verdict]]:
+def _judged(
+    folder: Path, preload: Path | None
+) -> Iterator[tuple[Target, FuzzFindings, FuzzVerdict]]:
     """Give a cluster, and compare its keys and znodes before and after."""
-    verdict, findings = Verdict(), Findings(folder / "findings")
+    verdict, findings = FuzzVerdict(), FuzzFindings(folder / "findings")
     with target(folder, preload) as one:
         say("the cluster crawls")
         _keep_corpus(folder / "corpus.json", one)
@@ -261,7 +263,7 @@ def _judged(folder: Path, preload: Path | None) -> Iterator[tuple[Target, Findin
         verdict.findings = dict(findings.found)
 
 
-def _run(feeders: Sequence[Feeder], watch: Watch, seconds: float) -> None:
+def _run(feeders: Sequence[Feeder], watch: ClusterWatch, seconds: float) -> None:
     until = time.monotonic() + seconds
     for feeder in feeders:
         feeder.start()
@@ -275,7 +277,9 @@ def _run(feeders: Sequence[Feeder], watch: Watch, seconds: float) -> None:
             feeder.end()
 
 
-def _finish(one: Target, watch: Watch, feeders: Sequence[Feeder], verdict: Verdict) -> None:
+def _finish(
+    one: Target, watch: ClusterWatch, feeders: Sequence[Feeder], verdict: FuzzVerdict
+) -> None:
     """Let the crawl end, look a last time, and write everything down."""
     for feeder in feeders:
         verdict.answers[feeder.surface.name] = feeder.answers

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from urllib.parse import quote, urlencode
 
-from tests.fuzz.inputs import Answer, Input, Surface
+from tests.fuzz.inputs import Answered, Input, Surface
 from tests.fuzz.mutate import ODD, mutate_bytes, pick
 from tests.fuzz.spare import FUZZED, raw_spares, request_spares
 from tests.fuzz.wire import Reply, exchange, request
@@ -23,17 +23,17 @@ Headers = list[list[str]]
 _TAGS = re.compile(rb"<[^>]*>")
 
 
-def _judged(reply: Reply) -> Answer:
+def _judged(reply: Reply) -> Answered:
     if reply.silent:
-        return Answer("silence", "neither an answer nor an end of the connection")
+        return Answered("silence", "neither an answer nor an end of the connection")
     if reply.status == 500:
         told = b" ".join(_TAGS.sub(b" ", reply.body).split())
-        return Answer("500", f"status 500: {told[-160:]!r}")
-    return Answer(str(reply.status or "closed"))
+        return Answered("500", f"status 500: {told[-160:]!r}")
+    return Answered(str(reply.status or "closed"))
 
 
-def _sender(address: str, login: Callable[[str], Mapping[str, str]]) -> Callable[[Input], Answer]:
-    def send(what: Input) -> Answer:
+def _sender(address: str, login: Callable[[str], Mapping[str, str]]) -> Callable[[Input], Answered]:
+    def send(what: Input) -> Answered:
         given = login(what.parts["role"])
         if "raw" in what.parts:
             lines = "\r\n".join(f"{name}: {value}" for name, value in given.items())

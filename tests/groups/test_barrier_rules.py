@@ -4,7 +4,7 @@ import pytest
 
 from pyspider_zk.errors import ConfigError
 from pyspider_zk.groups.barrier_rules import (
-    Arrivals,
+    BarrierArrivals,
     BarrierState,
     arrive,
     here,
@@ -23,40 +23,40 @@ def members(*names: str) -> list[MemberId]:
 
 
 def test_an_arrival_counts_once():
-    arrivals = arrive(arrive(Arrivals(), A, {A, B}), A, {A, B})
+    arrivals = arrive(arrive(BarrierArrivals(), A, {A, B}), A, {A, B})
 
-    assert arrivals == Arrivals((A,))
+    assert arrivals == BarrierArrivals((A,))
     assert next_round(BarrierState(2), arrivals, {A, B}) is None
 
 
 def test_the_last_arrival_opens_the_state_for_those_that_arrived():
     state = BarrierState(2, 7, {A: 6, B: 6, C: 6})
 
-    after = next_round(state, arrive(Arrivals((A,)), B, {A, B}), {A, B})
+    after = next_round(state, arrive(BarrierArrivals((A,)), B, {A, B}), {A, B})
 
     assert after == BarrierState(2, 8, {A: 7, B: 7})
 
 
 def test_the_dead_do_not_count_though_they_had_arrived():
-    arrivals = arrive(Arrivals((A, B)), C, {B, C})
+    arrivals = arrive(BarrierArrivals((A, B)), C, {B, C})
 
-    assert arrivals == Arrivals((B, C))
+    assert arrivals == BarrierArrivals((B, C))
     assert next_round(BarrierState(3), arrivals, {B, C}) is None
 
 
 def test_an_arrival_can_be_taken_back():
-    assert withdraw(Arrivals((A, B)), A) == Arrivals((B,))
-    assert withdraw(Arrivals((B,)), A) == Arrivals((B,))
+    assert withdraw(BarrierArrivals((A, B)), A) == BarrierArrivals((B,))
+    assert withdraw(BarrierArrivals((B,)), A) == BarrierArrivals((B,))
 
 
 def test_records_come_back_as_they_were():
-    assert Arrivals.decode(Arrivals((A, B)).encode()) == Arrivals((A, B))
+    assert BarrierArrivals.decode(BarrierArrivals((A, B)).encode()) == BarrierArrivals((A, B))
     assert BarrierState.decode(BarrierState(3, 2, {A: 1}).encode()) == BarrierState(3, 2, {A: 1})
 
 
 def test_the_missing_are_named_dead_or_alive_and_the_unknown_counted():
     running = members(A, B)
-    arrived = here(Arrivals((A, C)), running)
+    arrived = here(BarrierArrivals((A, C)), running)
 
     told = missing(4, arrived, {0: "a", 1: "", 2: "c"}, running)
 
@@ -66,7 +66,7 @@ def test_the_missing_are_named_dead_or_alive_and_the_unknown_counted():
 def test_one_that_took_the_number_of_a_dead_one_stands_for_it():
     again = members("2-other")
 
-    assert missing(1, here(Arrivals(("2-other", C)), again), {2: "d"}, again) == ()
+    assert missing(1, here(BarrierArrivals(("2-other", C)), again), {2: "d"}, again) == ()
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\n", "\ud800", "\x00"])

@@ -10,7 +10,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.errors import Mismatch, Missing, SessionLost
 from pyspider_zk.groups.barriers import Barrier
 from tests.support.crew import eventually, expire
-from tests.support.zk_groups import Place, Places, together
+from tests.support.zk_groups import GroupPlace, Places, together
 
 pytestmark = pytest.mark.zk
 
@@ -23,12 +23,12 @@ def places(settings: Settings) -> Iterator[Places]:
         yield Places(settings, stack)
 
 
-def barrier(place: Place, parties: int, name: str = "step") -> Barrier:
+def barrier(place: GroupPlace, parties: int, name: str = "step") -> Barrier:
     group = place.group
     return Barrier(place.connection, group.home, group.id_allocator, group.me, name, parties)
 
 
-class Waiter(threading.Thread):
+class BarrierWaiter(threading.Thread):
     """Waits at a barrier; afterwards has the round or the error."""
 
     def __init__(self, barrier: Barrier, timeout: float = LONG) -> None:
@@ -49,14 +49,14 @@ class Waiter(threading.Thread):
         return self.outcome
 
 
-def arrived(place: Place, count: int, parties: int = 3) -> None:
+def arrived(place: GroupPlace, count: int, parties: int = 3) -> None:
     """Wait until so many have arrived."""
     eventually(lambda: len(barrier(place, parties)._arrivals()[0].names) == count, "arrival")
 
 
 def test_nobody_passes_before_all_have_arrived(places: Places):
     a, b, c = places.join("a", "b", "c")
-    early = [Waiter(barrier(a, 3)), Waiter(barrier(b, 3))]
+    early = [BarrierWaiter(barrier(a, 3)), BarrierWaiter(barrier(b, 3))]
     arrived(a, 2)
     assert [waiter.outcome for waiter in early] == [None, None]
 
@@ -70,7 +70,7 @@ def test_rounds_never_mix(places: Places):
     steps: list[int] = []
     behind: list[int] = []
 
-    def work(place: Place) -> None:
+    def work(place: GroupPlace) -> None:
         state = barrier(place, 4)
         for step in range(10):
             steps.append(step)
@@ -112,13 +112,13 @@ def test_an_arrival_that_was_not_in_time_does_not_count(places: Places):
 
 def test_one_that_died_at_the_barrier_is_missing_and_may_come_again(places: Places):
     a, b, c = places.join("a", "b", "c")
-    dead = Waiter(barrier(c, 3))
+    dead = BarrierWaiter(barrier(c, 3))
     arrived(a, 1)
     expire(c.connection)
     assert isinstance(dead.result(), SessionLost)
     eventually(lambda: len(a.group.running()) == 2)
 
-    alive = [Waiter(barrier(a, 3)), Waiter(barrier(b, 3))]
+    alive = [BarrierWaiter(barrier(a, 3)), BarrierWaiter(barrier(b, 3))]
     arrived(a, 2)
     assert barrier(b, 3).missing() == ("number 2 (c), which is gone",)
     again = places.make("c")
@@ -130,7 +130,7 @@ def test_one_that_died_at_the_barrier_is_missing_and_may_come_again(places: Plac
 
 def test_more_may_use_it_than_a_round_needs(places: Places):
     crew = places.join("a", "b", "c", "d")
-    waiters = [Waiter(barrier(place, 2)) for place in crew]
+    waiters = [BarrierWaiter(barrier(place, 2)) for place in crew]
 
     assert sorted(str(waiter.result()) for waiter in waiters) == ["0", "0", "1", "1"]
 
@@ -140,7 +140,7 @@ def test_an_arrival_whose_reply_was_lost_counts_once(places: Places, lost: int):
     a, b = places.join("a", "b")
     for _ in range(2):
         a.connection.lose = lost
-        waiter = Waiter(barrier(a, 2))
+        waiter = BarrierWaiter(barrier(a, 2))
         number = barrier(b, 2).wait(LONG)
         assert waiter.result() == number
     a.connection.lose = 0
@@ -151,7 +151,7 @@ def test_an_arrival_whose_reply_was_lost_counts_once(places: Places, lost: int):
 
 def test_the_last_arrival_may_lose_its_reply_too(places: Places):
     a, b = places.join("a", "b")
-    waiter = Waiter(barrier(a, 2))
+    waiter = BarrierWaiter(barrier(a, 2))
     arrived(b, 1, parties=2)
     b.connection.lose = 1
 
@@ -161,7 +161,7 @@ def test_the_last_arrival_may_lose_its_reply_too(places: Places):
 
 def test_a_death_between_looking_and_opening_keeps_the_state_shut(places: Places):
     a, b = places.join("a", "b")
-    Waiter(barrier(a, 2))
+    BarrierWaiter(barrier(a, 2))
     arrived(b, 1, parties=2)
 
     b.connection.before = lambda: expire(a.connection)
@@ -173,10 +173,10 @@ def test_an_arrival_in_between_is_not_overwritten(places: Places):
     a, b, c = places.join("a", "b", "c")
     with pytest.raises(Missing):
         barrier(b, 3).wait(0)
-    waiters: list[Waiter] = []
+    waiters: list[BarrierWaiter] = []
 
     def arrive_first() -> None:
-        waiters.append(Waiter(barrier(b, 3)))
+        waiters.append(BarrierWaiter(barrier(b, 3)))
         arrived(b, 1)
 
     a.connection.before = arrive_first
@@ -184,7 +184,7 @@ def test_an_arrival_in_between_is_not_overwritten(places: Places):
         barrier(a, 3).wait(0)
     assert missing.value.missing == ("number 2 (c), which runs",)
 
-    waiters.append(Waiter(barrier(a, 3)))
+    waiters.append(BarrierWaiter(barrier(a, 3)))
     assert barrier(c, 3).wait(LONG) == 0
     assert [waiter.result() for waiter in waiters] == [0, 0]
 

@@ -13,7 +13,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.errors import Mismatch, NameTaken, SessionLost, Unavailable
 from pyspider_zk.zookeeper.ephemeral import Tenure
 from tests.support.crew import eventually, expire
-from tests.support.zk_groups import Place, Places, together, tree
+from tests.support.zk_groups import GroupPlace, Places, together, tree
 
 pytestmark = pytest.mark.zk
 
@@ -74,7 +74,7 @@ def test_two_of_one_name_that_join_at_once_do_not_both_get_in(places: Places):
         twins = [places.make("twin"), places.make("twin")]
         refused: list[NameTaken] = []
 
-        def join(twin: Place, refused: list[NameTaken] = refused) -> None:
+        def join(twin: GroupPlace, refused: list[NameTaken] = refused) -> None:
             try:
                 twin.join(patience=0)
             except NameTaken as error:
@@ -190,7 +190,7 @@ def test_joining_while_others_leave_is_sound(places: Places, settings: Settings)
     crew = [places.make(name) for name in ("a", "b", "c", "")]
     rounds = [[chance.random() / 100 for _ in range(15)] for _ in crew]
 
-    def come_and_go(place: Place, pauses: list[float]) -> None:
+    def come_and_go(place: GroupPlace, pauses: list[float]) -> None:
         for pause in pauses:
             number = place.join()
             found = [one for one in place.group.running() if one.number == number]

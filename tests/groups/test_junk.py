@@ -13,7 +13,7 @@ from pyspider_zk.groups.locks import Lock
 from pyspider_zk.groups.records import HOLDER
 from pyspider_zk.zookeeper.background import Errands
 from pyspider_zk.zookeeper.connection import Connection
-from tests.groups.test_barriers import Waiter, barrier
+from tests.groups.test_barriers import BarrierWaiter, barrier
 from tests.support.crew import Crew, eventually
 from tests.support.zk_groups import Places
 
@@ -105,12 +105,12 @@ def test_arrivals_that_cannot_be_read_are_written_anew(
 ):
     monkeypatch.setattr("pyspider_zk.zookeeper.waiting.LOOK", 0.1)
     a, b = places.join("a", "b")
-    first = Waiter(barrier(a, 2))
+    first = BarrierWaiter(barrier(a, 2))
     point = barrier(b, 2)
     eventually(lambda: point._arrivals()[0].names)
     b.connection.set(point._arrived, b"junk")
 
-    second = Waiter(point)
+    second = BarrierWaiter(point)
 
     assert [first.result(), second.result()] == [0, 0]
 

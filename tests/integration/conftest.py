@@ -38,7 +38,7 @@ class Handler(BaseHandler):
 """
 
 
-class Site:
+class TreeSite:
     """A tree of pages: page n links to pages 2n+1 and 2n+2."""
 
     def __init__(self, pages: int) -> None:
@@ -46,7 +46,7 @@ class Site:
         self.requests: Counter[str] = Counter()
         site = self
 
-        class Page(BaseHTTPRequestHandler):
+        class TreePage(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 site.requests[self.path] += 1
                 number = int(self.path[1:])
@@ -60,14 +60,14 @@ class Site:
             def log_message(self, *_: Any) -> None:
                 """Say nothing."""
 
-        class Server(ThreadingHTTPServer):
+        class TreeServer(ThreadingHTTPServer):
             request_queue_size = 256  # a burst must not wait for dropped connections
 
-        self._server = Server(("127.0.0.1", 0), Page)
+        self._server = TreeServer(("127.0.0.1", 0), TreePage)
         self._thread = threading.Thread(target=self._server.serve_forever)
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
 
-    def __enter__(self) -> "Site":
+    def __enter__(self) -> "TreeSite":
         self._thread.start()
         return self
 
@@ -159,7 +159,7 @@ class Crawl:
         """Return a connection to a database."""
         return connect_database(self._database_url(kind))
 
-    def run_projects(self, site: Site, names: list[str], rate: float = 1e6) -> None:
+    def run_projects(self, site: TreeSite, names: list[str], rate: float = 1e6) -> None:
         """Create projects that crawl the site, and start them."""
         projectdb = self.database("project")
         row = {"status": "RUNNING", "script": SCRIPT.format(site=site.url), "group": ""}
@@ -179,12 +179,12 @@ class Crawl:
             name: resultdb.count(name) if name in resultdb.projects else 0 for name in self.projects
         }
 
-    def wait_for(self, share: float, site: Site) -> None:
+    def wait_for(self, share: float, site: TreeSite) -> None:
         """Wait until a share of all pages of all projects is crawled."""
         wanted = share * site.pages * len(self.projects)
         self._eventually(lambda: sum(self.crawled().values()) >= wanted, within=90)
 
-    def finished(self, site: Site) -> bool:
+    def finished(self, site: TreeSite) -> bool:
         """Tell whether all pages, ``on_start`` and ``on_finished`` of all projects succeeded."""
         taskdb = self.database("task")
         done = {taskdb.SUCCESS: site.pages + 2}
@@ -227,7 +227,7 @@ def crawl(
 
 
 @pytest.fixture
-def site() -> Iterator[Site]:
+def site() -> Iterator[TreeSite]:
     """Give a site of 60 pages."""
-    with Site(60) as made:
+    with TreeSite(60) as made:
         yield made

@@ -10,7 +10,7 @@ import pytest
 from pyspider.webui import app as stock_webui
 
 from pyspider_zk.cluster.records import Member
-from tests.integration.conftest import Crawl, Site
+from tests.integration.conftest import Crawl, TreeSite
 from tests.support.processes import STOCK_PROGRAM
 
 pytestmark = [pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
@@ -19,7 +19,7 @@ NAMES = [f"p{number}" for number in range(6)]
 
 
 def test_planned_moves_fetch_nothing_twice(
-    crawl: Crawl, site: Site, eventually: Callable[..., None]
+    crawl: Crawl, site: TreeSite, eventually: Callable[..., None]
 ) -> None:
     first, _ = crawl.scheduler(), crawl.scheduler()
     for component in ("fetcher", "processor", "result-worker"):
@@ -61,7 +61,7 @@ def test_a_scheduler_takes_only_its_share_and_gives_only_its_own(crawl: Crawl) -
 
 
 def test_stock_processors_and_scripts_reach_the_owner_through_the_stock_queues(
-    crawl: Crawl, site: Site
+    crawl: Crawl, site: TreeSite
 ) -> None:
     crawl.scheduler(), crawl.scheduler()
     crawl.start("processor", program=STOCK_PROGRAM)
@@ -77,7 +77,7 @@ def test_stock_processors_and_scripts_reach_the_owner_through_the_stock_queues(
 
 def test_a_task_costs_zookeeper_nothing_and_the_stock_web_ui_sees_all_of_them(
     crawl: Crawl,
-    site: Site,
+    site: TreeSite,
     eventually: Callable[..., None],
     zookeeper_writes: Callable[[], int],
     monkeypatch: pytest.MonkeyPatch,

@@ -20,7 +20,7 @@ from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.jobs.finalizer import ARCHIVE
 from pyspider_zk.local.databases import prepare
 from pyspider_zk.queues.connect import connect
-from tests.integration.conftest import SCRIPT, Crawl, Site
+from tests.integration.conftest import SCRIPT, Crawl, TreeSite
 from tests.integration.telling import TOLD
 
 pytestmark = [pytest.mark.zk, pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(400)]
@@ -161,7 +161,7 @@ def test_a_scheduler_killed_in_the_middle_makes_nothing_missing_and_little_twice
 
 
 def test_projects_deleted_while_they_crawl_leave_nothing(
-    crawl: Crawl, databases: Path, site: Site, redis_url: str, eventually: Eventually
+    crawl: Crawl, databases: Path, site: TreeSite, redis_url: str, eventually: Eventually
 ) -> None:
     crawl.scheduler(), crawl.scheduler()
     for component in COMPONENTS:

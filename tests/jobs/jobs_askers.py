@@ -10,8 +10,8 @@ from tests.jobs.jobs_states import (
     NOW,
     TREE,
     Asker,
-    Decision,
-    State,
+    JobDecision,
+    JobsState,
     batch_of,
     below,
     done,
@@ -21,10 +21,10 @@ from tests.jobs.jobs_states import (
     put_in,
 )
 
-Next = tuple[str, State]
+Next = tuple[str, JobsState]
 
 
-def asker_steps(state: State, place: int, asker: Asker, broken: str) -> Iterator[Next]:
+def asker_steps(state: JobsState, place: int, asker: Asker, broken: str) -> Iterator[Next]:
     what = f"{asker.wants} {place}"
     if asker.plan is None:
         after = PUTTING if asker.wants == "put" else CANCELLING[broken == "pending first"]
@@ -39,11 +39,11 @@ def asker_steps(state: State, place: int, asker: Asker, broken: str) -> Iterator
         yield f"{what}: {asker.plan.kind}", carry_out(state, place, asker, broken)
 
 
-def set_asker(state: State, place: int, asker: Asker) -> State:
+def set_asker(state: JobsState, place: int, asker: Asker) -> JobsState:
     return state._replace(askers=put_in(state.askers, place, asker))
 
 
-def carry_out(state: State, place: int, asker: Asker, broken: str) -> State:
+def carry_out(state: JobsState, place: int, asker: Asker, broken: str) -> JobsState:
     assert asker.plan is not None
     after = done(state, spoilt(asker.plan, broken))
     if after is None:  # look again, unless who moved a pending job will find the batch's mark
@@ -52,37 +52,37 @@ def carry_out(state: State, place: int, asker: Asker, broken: str) -> State:
     return set_asker(after, place, asker._replace(plan=asker.plan._replace(sent=True)))
 
 
-def put_more(state: State, place: int, asker: Asker) -> State:
+def put_more(state: JobsState, place: int, asker: Asker) -> JobsState:
     fresh = BatchRecord({}, NOW, state.jobs)
     moves = transactions.put_steps(TREE, BATCH, fresh, batch_of(state), entries(state.jobs), room=0)
     if not moves:
         return set_asker(state, place, asker._replace(stage="done"))
-    plan = Decision("put", None, tuple(moves))
+    plan = JobDecision("put", None, tuple(moves))
     return set_asker(state, place, asker._replace(plan=plan))
 
 
-def mark_batch(state: State, place: int, asker: Asker) -> State:
+def mark_batch(state: JobsState, place: int, asker: Asker) -> JobsState:
     batch = batch_of(state)
     if batch is None:
         return state
     if batch[0].cancelled:
         return set_asker(state, place, asker._replace(stage="list first"))
-    plan = Decision("mark", None, tuple(transactions.cancel_record_steps(TREE, BATCH, *batch)))
+    plan = JobDecision("mark", None, tuple(transactions.cancel_record_steps(TREE, BATCH, *batch)))
     return set_asker(state, place, asker._replace(plan=plan))
 
 
-def lister(where: JobState, stage: str) -> Callable[[State, int, Asker], State]:
-    def list_jobs(state: State, place: int, asker: Asker) -> State:
+def lister(where: JobState, stage: str) -> Callable[[JobsState, int, Asker], JobsState]:
+    def list_jobs(state: JobsState, place: int, asker: Asker) -> JobsState:
         todo = tuple(name for name, _, _ in below(state, where))
         return set_asker(state, place, asker._replace(stage=stage, todo=todo))
 
     return list_jobs
 
 
-def ender(where: JobState, stage: str) -> Callable[[State, int, Asker], State]:
+def ender(where: JobState, stage: str) -> Callable[[JobsState, int, Asker], JobsState]:
     """Return what ends, or marks, the next of the jobs that were listed in one place."""
 
-    def end_next(state: State, place: int, asker: Asker) -> State:
+    def end_next(state: JobsState, place: int, asker: Asker) -> JobsState:
         if not asker.todo:
             return go_on(state, place, asker, stage)
         found = find(state, TREE.job(where, asker.todo[0]))
@@ -94,17 +94,17 @@ def ender(where: JobState, stage: str) -> Callable[[State, int, Asker], State]:
     return end_next
 
 
-def go_on(state: State, place: int, asker: Asker, stage: str) -> State:
+def go_on(state: JobsState, place: int, asker: Asker, stage: str) -> JobsState:
     state = set_asker(state, place, asker._replace(stage=stage))
     return state._replace(is_cancelled=True) if stage == "done" else state
 
 
-def end_plan(where: JobState, name: JobName, job: Job, version: int) -> Decision:
+def end_plan(where: JobState, name: JobName, job: Job, version: int) -> JobDecision:
     if where is JobState.RUNNING:
         moves = transactions.cancel_running_steps(TREE, Claim(name, job, version))
-        return Decision("mark", name, tuple(moves))
+        return JobDecision("mark", name, tuple(moves))
     moves = transactions.cancel_pending_steps(TREE, Found(name, job, version), NOW)
-    return Decision("end", name, tuple(moves))
+    return JobDecision("end", name, tuple(moves))
 
 
 PUTTING = {"begin": put_more}

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 from pyspider_zk.zookeeper.steps import Create, Delete, Step, Write
-from tests.jobs.jobs_states import TREE, Decision
+from tests.jobs.jobs_states import TREE, JobDecision
 
 
-def spoilt(plan: Decision, broken: str) -> tuple[Step, ...]:
+def spoilt(plan: JobDecision, broken: str) -> tuple[Step, ...]:
     """Return a transaction's steps without the one that is to be left out."""
     kind, _, fault = broken.partition(" without ")
     if not fault or kind not in (plan.kind, "any move"):

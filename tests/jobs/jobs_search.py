@@ -9,7 +9,7 @@ from tests.jobs.jobs_askers import asker_steps
 from tests.jobs.jobs_states import (
     Asker,
     HeldClaim,
-    State,
+    JobsState,
     Worker,
     batch_of,
     below,
@@ -48,7 +48,7 @@ def _unrolled(trail: Trail) -> list[str]:
     return way[::-1]
 
 
-def explore(start: State, broken: str = "", depth: int = 999) -> Iterator[State]:
+def explore(start: JobsState, broken: str = "", depth: int = 999) -> Iterator[JobsState]:
     """Yield every state that can be reached within so many steps, once, the nearest first.
 
     Raises:
@@ -57,7 +57,7 @@ def explore(start: State, broken: str = "", depth: int = 999) -> Iterator[State]
     seen, layer = {start}, [(start, None)]
     while layer and depth:
         depth -= 1
-        coming: list[tuple[State, Trail]] = []
+        coming: list[tuple[JobsState, Trail]] = []
         for state, trail in layer:
             yield state
             for label, after in steps(state, broken):
@@ -73,12 +73,12 @@ def explore(start: State, broken: str = "", depth: int = 999) -> Iterator[State]
         layer = coming
 
 
-def fault_of(state: State) -> str | None:
+def fault_of(state: JobsState) -> str | None:
     """Tell what is wrong in a state."""
     return fault_of_places(state) or fault_of_holds(state) or fault_of_cancelling(state)
 
 
-def fault_of_places(state: State) -> str | None:
+def fault_of_places(state: JobsState) -> str | None:
     """Tell of a job in two places, lost, or put twice."""
     names = [name for place in JobState for name, _, _ in below(state, place)]
     twice = [str(name) for name, count in Counter(names).items() if count > 1]
@@ -92,7 +92,7 @@ def fault_of_places(state: State) -> str | None:
     return f"{put} jobs were put, {len(names)} are there" if len(names) != put else None
 
 
-def fault_of_holds(state: State) -> str | None:
+def fault_of_holds(state: JobsState) -> str | None:
     """Tell of somebody who may act on a job that is not its own, or twice on one."""
     for place, worker in enumerate(state.workers):
         if worker is None:
@@ -107,19 +107,19 @@ def fault_of_holds(state: State) -> str | None:
     return None
 
 
-def may_act(state: State, place: int, worker: Worker, hold: HeldClaim) -> bool:
+def may_act(state: JobsState, place: int, worker: Worker, hold: HeldClaim) -> bool:
     """Tell whether the fence, or without slots the claimant's znode, lets a claim have effects."""
     let = state.owner == place or (state.owner == -1 and worker.path in standing(state))
     return let and not worker.hangs and not hold.leaving
 
 
-def is_running_by(state: State, worker: Worker, hold: HeldClaim) -> bool:
+def is_running_by(state: JobsState, worker: Worker, hold: HeldClaim) -> bool:
     running = [job_of(data) for name, data, _ in below(state, JobState.RUNNING) if name == hold[0]]
     claims = job_of(hold.data).claims
     return [(job.claimant, job.claims) for job in running] == [(worker.path, claims)]
 
 
-def fault_of_cancelling(state: State) -> str | None:
+def fault_of_cancelling(state: JobsState) -> str | None:
     """Tell of a job that escaped a cancellation."""
     if not state.is_cancelled:
         return None
@@ -129,7 +129,7 @@ def fault_of_cancelling(state: State) -> str | None:
     return f"{unmarked} run on, for their batch's cancellation missed them" if unmarked else None
 
 
-def fault_between(before: State, after: State) -> str | None:
+def fault_between(before: JobsState, after: JobsState) -> str | None:
     """Tell what is wrong with a step: a job that ended stays so; only who stands begins one."""
     if before.nodes is after.nodes:
         return None
@@ -139,7 +139,7 @@ def fault_between(before: State, after: State) -> str | None:
     return fault_of_the_gone(before, after) or fault_of_forgetting(before, after)
 
 
-def fault_of_the_gone(before: State, after: State) -> str | None:
+def fault_of_the_gone(before: JobsState, after: JobsState) -> str | None:
     """Tell of a job that begins to run, goes on or is done in the hands of one that is gone."""
     told = {name: job_of(data).progress for name, data, _ in below(before, JobState.RUNNING)}
     for name, data, _ in below(after, JobState.RUNNING):
@@ -155,7 +155,7 @@ def fault_of_the_gone(before: State, after: State) -> str | None:
     return None
 
 
-def fault_of_forgetting(before: State, after: State) -> str | None:
+def fault_of_forgetting(before: JobsState, after: JobsState) -> str | None:
     """Tell of a job that was told to stop, or had made progress, and does not know it any more."""
     running = {name: job_of(data) for name, data, _ in below(before, JobState.RUNNING)}
     for place in JobState:
@@ -168,7 +168,7 @@ def fault_of_forgetting(before: State, after: State) -> str | None:
     return None
 
 
-class Recovery:
+class JobRecovery:
     """Looks whether all jobs end once no fault happens any more.
 
     Everybody takes their steps in turn, fairly. States on the way to a good end are remembered,
@@ -176,10 +176,10 @@ class Recovery:
     """
 
     def __init__(self) -> None:
-        self._good: set[State] = set()
+        self._good: set[JobsState] = set()
         self.rounds = 0
 
-    def check(self, state: State) -> None:
+    def check(self, state: JobsState) -> None:
         """Raise ``AssertionError`` if some job does not end."""
         way = []
         state = calm(state)
@@ -191,14 +191,14 @@ class Recovery:
         self._good.update(way)
 
 
-def is_ended(state: State) -> bool:
+def is_ended(state: JobsState) -> bool:
     """Tell whether all that was asked for is done or cancelled."""
     batch = batch_of(state)
     names = below(state, JobState.DONE)
     return batch is not None and batch[0].settled and len(names) == batch[0].put
 
 
-def calm(state: State) -> State:
+def calm(state: JobsState) -> JobsState:
     """Let no fault happen any more: who asked asks again, and somebody is there to work."""
     state = state._replace(faults=0, fails=0, reports=0)
     if not any(asker.wants == "put" for asker in state.askers):
@@ -213,12 +213,12 @@ def calm(state: State) -> State:
     return state
 
 
-def is_at_work(state: State, place: int) -> bool:
+def is_at_work(state: JobsState, place: int) -> bool:
     worker = state.workers[place]
     return worker is not None and not worker.hangs
 
 
-def a_round(state: State) -> State:
+def a_round(state: JobsState) -> JobsState:
     """Let everybody take all their steps, undisturbed."""
     for path in orphans(state):
         state = without_node(state, path)
@@ -230,7 +230,7 @@ def a_round(state: State) -> State:
     return state
 
 
-def ask(state: State, place: int) -> State:
+def ask(state: JobsState, place: int) -> JobsState:
     while True:
         after = next(
             (after for _, after in asker_steps(state, place, state.askers[place], "")), state
@@ -240,7 +240,7 @@ def ask(state: State, place: int) -> State:
         state = after
 
 
-def work(state: State, place: int) -> State:
+def work(state: JobsState, place: int) -> JobsState:
     worker = state.workers[place]
     assert worker is not None
     if worker.path not in standing(state):
@@ -258,7 +258,7 @@ def work(state: State, place: int) -> State:
     return part_with_all(state, place)
 
 
-def settle(state: State, place: int) -> State:
+def settle(state: JobsState, place: int) -> JobsState:
     """End what a worker has begun."""
     while True:
         worker = state.workers[place]
@@ -271,7 +271,7 @@ def settle(state: State, place: int) -> State:
             return state
 
 
-def part_with_all(state: State, place: int) -> State:
+def part_with_all(state: JobsState, place: int) -> JobsState:
     for _ in range(8):
         worker = state.workers[place]
         assert worker is not None

@@ -37,7 +37,7 @@ class HeldClaim(NamedTuple):
     leaving: str = ""
 
 
-class Decision(NamedTuple):
+class JobDecision(NamedTuple):
     """A transaction that was decided on; ``sent``: it was done, the reply is under way."""
 
     kind: str
@@ -57,7 +57,7 @@ class Worker(NamedTuple):
 
     path: str
     holds: tuple[HeldClaim, ...] = ()
-    plan: Decision | None = None
+    plan: JobDecision | None = None
     looked: Seen | None = None
     stood: tuple[str, ...] | None = None
     hangs: bool = False
@@ -72,10 +72,10 @@ class Asker(NamedTuple):
     wants: str
     stage: str = "begin"
     todo: tuple[JobName, ...] = ()
-    plan: Decision | None = None
+    plan: JobDecision | None = None
 
 
-class State(NamedTuple):
+class JobsState(NamedTuple):
     """The whole world.
 
     ``owner``: whose slot it is, by its place among the workers; -1: everybody may take
@@ -104,10 +104,10 @@ def birth(
     faults: int = 1,
     fails: int = 0,
     reports: int = 0,
-) -> State:
+) -> JobsState:
     """Return a world in which nothing was put yet."""
     crew = tuple(Worker(f"/c/w{number}") for number in range(workers))
-    return State(
+    return JobsState(
         jobs=jobs,
         nodes=tuple((worker.path, b"", 0) for worker in crew),
         sequence=0,
@@ -144,11 +144,11 @@ def name_of(path: str) -> JobName:
 # --- reading ------------------------------------------------------------------------------------
 
 
-def find(state: State, path: str) -> Node | None:
+def find(state: JobsState, path: str) -> Node | None:
     return next((node for node in state.nodes if node[0] == path), None)
 
 
-def below(state: State, place: JobState) -> list[Seen]:
+def below(state: JobsState, place: JobState) -> list[Seen]:
     prefix = TREE.place(place) + "/"
     return [
         (name_of(path), data, version)
@@ -157,19 +157,19 @@ def below(state: State, place: JobState) -> list[Seen]:
     ]
 
 
-def batch_of(state: State) -> tuple[BatchRecord, int] | None:
+def batch_of(state: JobsState) -> tuple[BatchRecord, int] | None:
     node = find(state, TREE.batch(BATCH))
     return (record_of(node[1]), node[2]) if node else None
 
 
-def standing(state: State) -> tuple[str, ...]:
+def standing(state: JobsState) -> tuple[str, ...]:
     return tuple(path for path, _, _ in state.nodes if path.startswith("/c/"))
 
 
 # --- ZooKeeper ----------------------------------------------------------------------------------
 
 
-def done(state: State, steps: tuple[Step, ...]) -> State | None:
+def done(state: JobsState, steps: tuple[Step, ...]) -> JobsState | None:
     """Do all steps or none; None if they are refused."""
     nodes = {path: (data, version) for path, data, version in state.nodes}
     sequence = state.sequence
@@ -195,11 +195,11 @@ def done(state: State, steps: tuple[Step, ...]) -> State | None:
     return state._replace(nodes=after, sequence=sequence)
 
 
-def without_node(state: State, path: str) -> State:
+def without_node(state: JobsState, path: str) -> JobsState:
     return state._replace(nodes=tuple(node for node in state.nodes if node[0] != path))
 
 
-def with_node(state: State, path: str) -> State:
+def with_node(state: JobsState, path: str) -> JobsState:
     return state._replace(nodes=tuple(sorted([*state.nodes, (path, b"", 0)])))
 
 

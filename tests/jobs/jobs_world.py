@@ -18,10 +18,10 @@ from tests.jobs.jobs_states import (
     NOW,
     RULES,
     TREE,
-    Decision,
     HeldClaim,
+    JobDecision,
+    JobsState,
     Seen,
-    State,
     Worker,
     batch_of,
     below,
@@ -34,13 +34,13 @@ from tests.jobs.jobs_states import (
     without_node,
 )
 
-Next = tuple[str, State]
+Next = tuple[str, JobsState]
 WRONG_ORDER = "who stands is read first"
 ANY_EPOCH = "a claim outlasts the loss of its slot"
 LEAVING = ("finish", "fail", "give back")
 
 
-def steps(state: State, broken: str = "") -> Iterator[Next]:
+def steps(state: JobsState, broken: str = "") -> Iterator[Next]:
     """Yield everything that can happen next, with what it leads to."""
     for place, worker in enumerate(state.workers):
         if worker is not None:
@@ -53,7 +53,7 @@ def steps(state: State, broken: str = "") -> Iterator[Next]:
         yield from faults(state._replace(faults=state.faults - 1))
 
 
-def faults(state: State) -> Iterator[Next]:
+def faults(state: JobsState) -> Iterator[Next]:
     for place, worker in enumerate(state.workers):
         if worker is None:
             continue
@@ -70,7 +70,7 @@ def faults(state: State) -> Iterator[Next]:
         yield f"who wanted to {asker.wants} crashes", state._replace(askers=askers)
 
 
-def move(state: State, place: int) -> State:
+def move(state: JobsState, place: int) -> JobsState:
     """Give the slot to another: what the one before holds it may only give back now."""
     before = state.workers[state.owner]
     if before is not None:
@@ -79,7 +79,7 @@ def move(state: State, place: int) -> State:
     return state._replace(owner=place, epoch=state.epoch + 1)
 
 
-def seize(state: State, place: int) -> State:
+def seize(state: JobsState, place: int) -> JobsState:
     """Give the slot of one whose loop hangs to another; it knows of nothing."""
     hung = state.workers[state.owner]
     assert hung is not None
@@ -87,7 +87,7 @@ def seize(state: State, place: int) -> State:
     return state._replace(owner=place, epoch=state.epoch + 1)
 
 
-def wake(state: State, place: int, worker: Worker, broken: str) -> State:
+def wake(state: JobsState, place: int, worker: Worker, broken: str) -> JobsState:
     """Let a loop go on: it parts with what it claimed before its slot went away."""
     epoch = slot_epoch_of(state, place)
     holds = tuple(
@@ -99,22 +99,22 @@ def wake(state: State, place: int, worker: Worker, broken: str) -> State:
     return set_worker(state, place, worker._replace(holds=holds, hangs=False))
 
 
-def orphans(state: State) -> list[str]:
+def orphans(state: JobsState) -> list[str]:
     """Return the claimants whose process is gone, or has begun another life."""
     living = {worker.path for worker in state.workers if worker}
     return [path for path in standing(state) if path not in living]
 
 
-def set_worker(state: State, place: int, worker: Worker | None) -> State:
+def set_worker(state: JobsState, place: int, worker: Worker | None) -> JobsState:
     return state._replace(workers=put_in(state.workers, place, worker))
 
 
-def slot_epoch_of(state: State, place: int) -> int:
+def slot_epoch_of(state: JobsState, place: int) -> int:
     """Return the slot_epoch at which somebody may take jobs; 0: not at all."""
     return state.epoch if state.owner in (-1, place) else 0
 
 
-def leaving_at(state: State, place: int, job: Job) -> str:
+def leaving_at(state: JobsState, place: int, job: Job) -> str:
     """Return how a claim that comes just now is parted with; empty: it is worked on."""
     return "" if rules.is_at(job, slot_epoch_of(state, place)) else "give back"
 
@@ -122,7 +122,7 @@ def leaving_at(state: State, place: int, job: Job) -> str:
 # --- a worker -----------------------------------------------------------------------------------
 
 
-def worker_steps(state: State, place: int, worker: Worker, broken: str) -> Iterator[Next]:
+def worker_steps(state: JobsState, place: int, worker: Worker, broken: str) -> Iterator[Next]:
     if worker.path not in standing(state):
         yield f"{worker.path} begins another life", rejoin(state, place)
     if worker.plan is not None:
@@ -148,7 +148,7 @@ def worker_steps(state: State, place: int, worker: Worker, broken: str) -> Itera
 
 
 def tell_of(
-    state: State, worker: Worker, place: int, only: tuple[str, ...] = ("report", *LEAVING)
+    state: JobsState, worker: Worker, place: int, only: tuple[str, ...] = ("report", *LEAVING)
 ) -> Iterator[Next]:
     for hold in worker.holds:
         for kind in what_next(state, hold):
@@ -157,14 +157,14 @@ def tell_of(
                 yield f"{worker.path} wants to {kind} {hold.name}", begin(state, place, plan)
 
 
-def rejoin(state: State, place: int) -> State:
+def rejoin(state: JobsState, place: int) -> JobsState:
     """Begin another session under another name; all of the one before is dropped."""
     path = f"/c/w{state.lives}"
     state = with_node(state._replace(lives=state.lives + 1), path)
     return set_worker(state, place, Worker(path))
 
 
-def judge(state: State, place: int, worker: Worker, broken: str) -> State:
+def judge(state: JobsState, place: int, worker: Worker, broken: str) -> JobsState:
     """Look who stands, and decide about the running job that was read before."""
     assert worker.looked is not None
     name, data, version = worker.looked
@@ -183,25 +183,27 @@ def judge(state: State, place: int, worker: Worker, broken: str) -> State:
     elif concern in (Concern.ORPHAN, Concern.OUTRUN):
         job = rules.after_death(claim.job, NOW, RULES)
         moves = transactions.return_steps(TREE, claim, job)
-        worker = worker._replace(plan=Decision("give back for", name, tuple(moves), job.encode()))
+        worker = worker._replace(
+            plan=JobDecision("give back for", name, tuple(moves), job.encode())
+        )
     return set_worker(state, place, worker)
 
 
-def want(state: State, place: int, worker: Worker, seen: Seen) -> State:
+def want(state: JobsState, place: int, worker: Worker, seen: Seen) -> JobsState:
     """Decide to claim a pending job, or to end it because its batch was cancelled."""
     name, data, version = seen
     pending, batch = Found(name, job_of(data), version), batch_of(state)
     if batch and batch[0].cancelled:
         moves = transactions.cancel_pending_steps(TREE, pending, NOW)
-        plan = Decision("end", name, tuple(moves))
+        plan = JobDecision("end", name, tuple(moves))
     else:
         after = rules.claimed(pending.job, Claimant(worker.path), slot_epoch_of(state, place))
         moves = transactions.claim_steps(TREE, pending, after, batch and batch[1])
-        plan = Decision("claim", name, tuple(moves), after.encode())
+        plan = JobDecision("claim", name, tuple(moves), after.encode())
     return set_worker(state, place, worker._replace(plan=plan))
 
 
-def what_next(state: State, hold: HeldClaim) -> list[str]:
+def what_next(state: JobsState, hold: HeldClaim) -> list[str]:
     """Return what may be done with a claim."""
     if hold.leaving:
         return [hold.leaving]
@@ -214,7 +216,7 @@ def what_next(state: State, hold: HeldClaim) -> list[str]:
     ]
 
 
-def plan_with(hold: HeldClaim, kind: str) -> Decision:
+def plan_with(hold: HeldClaim, kind: str) -> JobDecision:
     job = job_of(hold.data)
     claim = Claim(hold.name, job, hold.version)
     if kind == "report":
@@ -226,7 +228,7 @@ def plan_with(hold: HeldClaim, kind: str) -> Decision:
     else:
         after = AFTER[kind](job)
         moves = transactions.return_steps(TREE, claim, after)
-    return Decision(kind, hold.name, tuple(moves), after.encode(), hold)
+    return JobDecision(kind, hold.name, tuple(moves), after.encode(), hold)
 
 
 AFTER: dict[str, Callable[[Job], Job]] = {
@@ -235,7 +237,7 @@ AFTER: dict[str, Callable[[Job], Job]] = {
 }
 
 
-def begin(state: State, place: int, plan: Decision) -> State:
+def begin(state: JobsState, place: int, plan: JobDecision) -> JobsState:
     """Have something in mind with a claim; who parts with it has stopped acting."""
     worker = state.workers[place]
     assert worker is not None
@@ -252,7 +254,7 @@ def begin(state: State, place: int, plan: Decision) -> State:
     return set_worker(state, place, worker._replace(plan=plan, holds=holds))
 
 
-def plan_steps(state: State, place: int, worker: Worker, broken: str) -> Iterator[Next]:
+def plan_steps(state: JobsState, place: int, worker: Worker, broken: str) -> Iterator[Next]:
     plan = worker.plan
     assert plan is not None
     what = f"{worker.path} {plan.kind} {plan.name}"
@@ -269,7 +271,7 @@ def plan_steps(state: State, place: int, worker: Worker, broken: str) -> Iterato
         yield f"{what}: done", set_worker(after, place, sent)
 
 
-def reply(state: State, place: int, worker: Worker, plan: Decision) -> State:
+def reply(state: JobsState, place: int, worker: Worker, plan: JobDecision) -> JobsState:
     holds = worker.holds
     if plan.kind == "claim":
         assert plan.name is not None
@@ -285,7 +287,7 @@ def reply(state: State, place: int, worker: Worker, plan: Decision) -> State:
     return set_worker(state, place, worker._replace(plan=None, holds=holds))
 
 
-def refusal(state: State, place: int, worker: Worker, plan: Decision) -> State:
+def refusal(state: JobsState, place: int, worker: Worker, plan: JobDecision) -> JobsState:
     """Look again after a refusal: go on, or know that the job is done with or lost."""
     holds = worker.holds
     if plan.hold is not None:
@@ -301,7 +303,7 @@ def refusal(state: State, place: int, worker: Worker, plan: Decision) -> State:
     return set_worker(state, place, worker._replace(plan=None, holds=holds))
 
 
-def look_again(state: State, plan: Decision) -> Claim | None:
+def look_again(state: JobsState, plan: JobDecision) -> Claim | None:
     assert plan.hold is not None
     assert plan.name is not None
     claim = Claim(plan.name, job_of(plan.hold.data), plan.hold.version)

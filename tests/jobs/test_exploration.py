@@ -7,8 +7,8 @@ import pytest
 from pyspider_zk.jobs import rules
 from pyspider_zk.jobs.rules import Concern
 from tests.cluster.protocol_search import Violated
-from tests.jobs.jobs_search import Recovery, explore
-from tests.jobs.jobs_states import State, birth
+from tests.jobs.jobs_search import JobRecovery, explore
+from tests.jobs.jobs_states import JobsState, birth
 
 PUT, CANCEL = ("put",), ("put", "cancel")
 FREE = False  # everybody may take everything, as in a queue without slots
@@ -36,8 +36,8 @@ def name_of(item: object) -> str:
     return item if isinstance(item, str) else ""
 
 
-def look_at_all(start: State, at_least: int) -> str:
-    recovery, count = Recovery(), 0
+def look_at_all(start: JobsState, at_least: int) -> str:
+    recovery, count = JobRecovery(), 0
     for state in explore(start):
         recovery.check(state)
         count += 1

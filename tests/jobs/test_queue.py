@@ -24,7 +24,7 @@ ALL = JobState.PENDING, JobState.RUNNING, JobState.DONE
 TWO = [("a", {"n": 1}), ("b", {"n": 2})]
 
 
-class Side:
+class QueueSide:
     """One process: its connection, claimant and queue."""
 
     def __init__(self, settings: Settings, rules: JobRules) -> None:
@@ -50,12 +50,12 @@ class Side:
 
 
 @pytest.fixture
-def start(settings: Settings) -> Iterator[Callable[..., Side]]:
+def start(settings: Settings) -> Iterator[Callable[..., QueueSide]]:
     """Give a function that starts another process."""
-    sides: list[Side] = []
+    sides: list[QueueSide] = []
 
-    def another(rules: JobRules = JobRules(tries=2, pauses=(10.0,))) -> Side:  # noqa: B008
-        sides.append(Side(settings, rules))
+    def another(rules: JobRules = JobRules(tries=2, pauses=(10.0,))) -> QueueSide:  # noqa: B008
+        sides.append(QueueSide(settings, rules))
         return sides[-1]
 
     yield another
@@ -64,13 +64,13 @@ def start(settings: Settings) -> Iterator[Callable[..., Side]]:
 
 
 @pytest.fixture
-def one(start: Callable[..., Side]) -> Side:
+def one(start: Callable[..., QueueSide]) -> QueueSide:
     """Give a process."""
     return start()
 
 
 @pytest.fixture
-def other(start: Callable[..., Side]) -> Side:
+def other(start: Callable[..., QueueSide]) -> QueueSide:
     """Give another process."""
     return start()
 
@@ -78,7 +78,7 @@ def other(start: Callable[..., Side]) -> Side:
 # --- put ----------------------------------------------------------------------------------------
 
 
-def test_a_batch_is_put_once(one: Side):
+def test_a_batch_is_put_once(one: QueueSide):
     assert one.queue.put("b", TWO, note={"who": "me"}, priority=7)
     assert not one.queue.put("b", TWO)
 
@@ -93,12 +93,12 @@ def test_a_batch_is_put_once(one: Side):
     assert one.queue.batch("unknown") is None
 
 
-def test_a_batch_without_jobs_has_ended(one: Side):
+def test_a_batch_without_jobs_has_ended(one: QueueSide):
     assert one.queue.put("empty", [])
     assert one.queue.batch("empty").ended
 
 
-def test_a_put_whose_reply_was_lost_is_found(one: Side):
+def test_a_put_whose_reply_was_lost_is_found(one: QueueSide):
     one.link.lose = 1
     with pytest.raises(Unavailable):
         one.queue.put("b", TWO)
@@ -107,7 +107,7 @@ def test_a_put_whose_reply_was_lost_is_found(one: Side):
     assert one.places() == [2, 0, 0]
 
 
-def test_a_large_batch_is_put_in_parts_and_completed_by_another(one: Side, other: Side):
+def test_a_large_batch_is_put_in_parts_and_completed_by_another(one: QueueSide, other: QueueSide):
     large = [(f"p{i}", {"text": noise(i, 100_000)}) for i in range(20)]
     one.link.lose = 1
     with pytest.raises(Unavailable):
@@ -123,12 +123,12 @@ def test_a_large_batch_is_put_in_parts_and_completed_by_another(one: Side, other
     assert [name.project for name in names] == [f"p{i}" for i in range(20)]
 
 
-def test_a_note_that_is_too_large_is_refused(one: Side):
+def test_a_note_that_is_too_large_is_refused(one: QueueSide):
     with pytest.raises(BadMessage, match="note"):
         one.queue.put("b", TWO, note={"text": noise(0, 400_000)})
 
 
-def test_two_that_put_the_same_batch_at_once_put_it_once(one: Side, other: Side):
+def test_two_that_put_the_same_batch_at_once_put_it_once(one: QueueSide, other: QueueSide):
     large = [(f"p{i}", {"text": noise(i, 100_000)}) for i in range(20)]
     other_puts = threading.Thread(target=other.queue.put, args=("b", large))
     one.link.before = other_puts.start
@@ -152,7 +152,7 @@ def test_two_that_put_the_same_batch_at_once_put_it_once(one: Side, other: Side)
     ids=["batch", "project", "priority", "size"],
 )
 def test_what_cannot_be_put_is_refused_before_anything_is(
-    one: Side, batch, project, work, priority
+    one: QueueSide, batch, project, work, priority
 ):
     if work:
         work = {"text": noise(0, 1_600_000)}
@@ -179,7 +179,7 @@ def test_what_cannot_be_put_is_refused_before_anything_is(
     ],
     ids=ascii,
 )
-def test_zookeeper_takes_any_name(one: Side, group, project):
+def test_zookeeper_takes_any_name(one: QueueSide, group, project):
     assert one.queue.put(group, [(project, {"n": 1})])
 
     assert one.queue.batches() == [group]
@@ -189,7 +189,7 @@ def test_zookeeper_takes_any_name(one: Side, group, project):
     assert one.queue.batch(group).ended
 
 
-def test_zookeeper_takes_sequences_that_ran_over(one: Side):
+def test_zookeeper_takes_sequences_that_ran_over(one: QueueSide):
     one.queue.put("b", [("a", {})])
     (name,) = one.queue.names(JobState.PENDING)
     path = f"{one.queue._tree.place(JobState.PENDING)}"
@@ -205,7 +205,7 @@ def test_zookeeper_takes_sequences_that_ran_over(one: Side):
 # --- take ---------------------------------------------------------------------------------------
 
 
-def test_the_highest_priority_is_taken_first_then_the_oldest(one: Side):
+def test_the_highest_priority_is_taken_first_then_the_oldest(one: QueueSide):
     one.queue.put("low", [("a", {}), ("b", {})], priority=1)
     one.queue.put("high", [("c", {}), ("d", {})], priority=999)
     one.queue.put("middle", [("e", {})])
@@ -215,7 +215,7 @@ def test_the_highest_priority_is_taken_first_then_the_oldest(one: Side):
     assert taken == ["c", "d", "e", "a", "b"]
 
 
-def test_only_mine_are_taken_and_only_so_many(one: Side):
+def test_only_mine_are_taken_and_only_so_many(one: QueueSide):
     one.queue.put("b", [(project, {}) for project in string.ascii_lowercase])
 
     taken = one.take(room=3, mine=lambda project: project > "f")
@@ -224,18 +224,18 @@ def test_only_mine_are_taken_and_only_so_many(one: Side):
     assert one.take(room=0) == []
 
 
-def test_what_is_taken_is_not_taken_again(one: Side, other: Side):
+def test_what_is_taken_is_not_taken_again(one: QueueSide, other: QueueSide):
     one.queue.put("b", TWO)
 
     assert len(one.take()) == 2
     assert one.take() == other.take() == []
 
 
-def test_competing_claimants_get_each_job_once(one: Side, other: Side):
+def test_competing_claimants_get_each_job_once(one: QueueSide, other: QueueSide):
     one.queue.put("b", [(f"p{i}", {}) for i in range(60)])
     taken: list[str] = []
 
-    def take_all(side: Side) -> None:
+    def take_all(side: QueueSide) -> None:
         while claims := side.take(room=5):
             taken.extend(claim.name.project for claim in claims)
 
@@ -250,7 +250,7 @@ def test_competing_claimants_get_each_job_once(one: Side, other: Side):
     assert sorted(taken) == sorted(f"p{i}" for i in range(60))
 
 
-def test_threads_of_one_claimant_get_each_job_once(one: Side):
+def test_threads_of_one_claimant_get_each_job_once(one: QueueSide):
     count = 120
     one.queue.put("b", [(f"p{i}", {}) for i in range(count)])
     taken: list[str] = []
@@ -270,7 +270,7 @@ def test_threads_of_one_claimant_get_each_job_once(one: Side):
     assert sorted(taken) == sorted(f"p{i}" for i in range(count))
 
 
-def test_a_job_that_ends_while_another_thread_looks_is_not_given_to_it(one: Side):
+def test_a_job_that_ends_while_another_thread_looks_is_not_given_to_it(one: QueueSide):
     """The other thread claims and finishes between this one's look at the jobs and at memory."""
     one.queue.put("b", [("a", {})])
     claims: list[Claim] = []
@@ -295,7 +295,7 @@ def test_a_job_that_ends_while_another_thread_looks_is_not_given_to_it(one: Side
     assert len(claims) == 1
 
 
-def test_claims_that_nobody_began_are_returned_again(one: Side):
+def test_claims_that_nobody_began_are_returned_again(one: QueueSide):
     one.queue.put("b", TWO)
     first, second = one.take()
 
@@ -307,14 +307,14 @@ def test_claims_that_nobody_began_are_returned_again(one: Side):
     one.queue.finish(second, Outcome.DONE, {})
 
 
-def test_who_was_slower_goes_on_without(one: Side, other: Side):
+def test_who_was_slower_goes_on_without(one: QueueSide, other: QueueSide):
     one.queue.put("b", TWO)
     one.link.before = other.take
 
     assert one.take() == []
 
 
-def test_a_claim_whose_reply_was_lost_is_found_once(one: Side):
+def test_a_claim_whose_reply_was_lost_is_found_once(one: QueueSide):
     one.queue.put("b", TWO)
     one.link.lose = 1
     with pytest.raises(Unavailable):
@@ -328,7 +328,7 @@ def test_a_claim_whose_reply_was_lost_is_found_once(one: Side):
     assert one.places() == [1, 0, 1]
 
 
-def test_a_lost_claim_of_a_session_before_is_left_to_who_may(one: Side):
+def test_a_lost_claim_of_a_session_before_is_left_to_who_may(one: QueueSide):
     one.queue.put("b", [("a", {})])
     one.link.lose = 1
     with pytest.raises(Unavailable):
@@ -341,7 +341,7 @@ def test_a_lost_claim_of_a_session_before_is_left_to_who_may(one: Side):
     assert one.places() == [0, 1, 0]
 
 
-def test_claims_before_one_whose_reply_was_lost_are_found_too(one: Side):
+def test_claims_before_one_whose_reply_was_lost_are_found_too(one: QueueSide):
     one.queue.put("b", [(project, {}) for project in "abc"])
     count = iter((0, 1))
 
@@ -359,7 +359,7 @@ def test_claims_before_one_whose_reply_was_lost_are_found_too(one: Side):
     assert [claim.name.project for claim in found] == ["a", "b"]
 
 
-def test_a_claimant_that_is_gone_takes_nothing(one: Side):
+def test_a_claimant_that_is_gone_takes_nothing(one: QueueSide):
     one.queue.put("b", TWO)
     with pytest.raises(SessionLost):
         one.queue.take(Claimant(f"{one.me.parent}/nobody"), lambda _: True, 9)
@@ -371,7 +371,7 @@ def test_a_claimant_that_is_gone_takes_nothing(one: Side):
     assert one.places() == [2, 0, 0]
 
 
-def test_jobs_that_have_moved_since_they_were_listed_are_left_out(one: Side):
+def test_jobs_that_have_moved_since_they_were_listed_are_left_out(one: QueueSide):
     one.queue.put("b", [("a", {})])
     (name,) = one.queue.names(JobState.PENDING)
 
@@ -380,7 +380,7 @@ def test_jobs_that_have_moved_since_they_were_listed_are_left_out(one: Side):
     assert [each.name for each in found] == [name]
 
 
-def test_data_that_is_no_job_is_passed_over(one: Side):
+def test_data_that_is_no_job_is_passed_over(one: QueueSide):
     one.queue.put("b", [("a", {}), ("b", {})])
     broken = one.queue.names(JobState.PENDING)[0]
     one.link.set(f"{one.queue._tree.job(JobState.PENDING, broken)}", b"?")
@@ -407,7 +407,7 @@ JUNK = {
 @pytest.mark.parametrize("junk", JUNK.values(), ids=JUNK.keys())
 @pytest.mark.parametrize("state", ALL)
 def test_a_record_that_is_no_job_keeps_no_other_from_anything(
-    one: Side, other: Side, caplog: pytest.LogCaptureFixture, junk: bytes, state: JobState
+    one: QueueSide, other: QueueSide, caplog: pytest.LogCaptureFixture, junk: bytes, state: JobState
 ):
     one.queue.put("b", [("a", {}), ("b", {}), ("c", {})])
     name, claim = one.queue.names(JobState.PENDING)[0], None
@@ -444,7 +444,7 @@ def test_a_record_that_is_no_job_keeps_no_other_from_anything(
     "child", ["stranger", "entry-500-%ff:p-0000000001", "entry-500-b:%ED%A0%80-0000000001", "%ff"]
 )
 @pytest.mark.parametrize("place", ["pending", "running", "done", "batches"])
-def test_a_name_that_is_no_name_keeps_nobody_from_anything(one: Side, place: str, child: str):
+def test_a_name_that_is_no_name_keeps_nobody_from_anything(one: QueueSide, place: str, child: str):
     one.queue.put("b", TWO)
     path = f"{one.queue._tree.root}/{place}/{child}"
     one.link.create(path, b"junk")
@@ -464,7 +464,7 @@ def test_a_name_that_is_no_name_keeps_nobody_from_anything(one: Side, place: str
 
 
 @pytest.mark.parametrize("junk", JUNK.values(), ids=JUNK.keys())
-def test_a_batch_that_cannot_be_read_is_named_and_the_others_go_on(one: Side, junk: bytes):
+def test_a_batch_that_cannot_be_read_is_named_and_the_others_go_on(one: QueueSide, junk: bytes):
     one.queue.put("b", TWO)
     one.queue.put("c", [("c", {})])
     path = one.queue._tree.batch("b")
@@ -483,7 +483,7 @@ def test_a_batch_that_cannot_be_read_is_named_and_the_others_go_on(one: Side, ju
 @pytest.mark.parametrize(
     "claimant", ["", "x", "/", "//", "/a//b", "/a/../b", "relative/x", "/a\x00b", "/" + "x" * 9999]
 )
-def test_a_job_whose_claimant_is_no_znode_at_all_is_given_back(one: Side, claimant: str):
+def test_a_job_whose_claimant_is_no_znode_at_all_is_given_back(one: QueueSide, claimant: str):
     one.queue.put("b", TWO)
     claim = one.take_one()
     running = one.queue._tree.job(JobState.RUNNING, claim.name)
@@ -493,7 +493,7 @@ def test_a_job_whose_claimant_is_no_znode_at_all_is_given_back(one: Side, claima
 
 
 @pytest.mark.parametrize("child", ["stranger", "7", "-1", "01"])
-def test_a_child_that_does_not_belong_below_a_job_does_not_hold_it(one: Side, child: str):
+def test_a_child_that_does_not_belong_below_a_job_does_not_hold_it(one: QueueSide, child: str):
     one.queue.put("b", TWO)
     pending = one.queue._tree.job(JobState.PENDING, one.queue.names(JobState.PENDING)[0])
     one.link.create(f"{pending}/{child}")
@@ -510,7 +510,7 @@ def test_a_child_that_does_not_belong_below_a_job_does_not_hold_it(one: Side, ch
 # --- report, finish, give back ------------------------------------------------------------------
 
 
-def test_a_job_is_reported_and_finished(one: Side):
+def test_a_job_is_reported_and_finished(one: QueueSide):
     one.queue.put("b", [("a", {"n": 1})])
     claim = one.queue.report(one.take_one(), {"done": 1})
     claim = one.queue.report(claim, {"done": 2})
@@ -534,7 +534,7 @@ LAST_STEPS = {
 
 
 @pytest.mark.parametrize("step", LAST_STEPS)
-def test_a_step_whose_reply_was_lost_is_found_done(one: Side, step):
+def test_a_step_whose_reply_was_lost_is_found_done(one: QueueSide, step):
     one.queue.put("b", [("a", {})])
     claim = one.take_one()
     one.link.lose = 1
@@ -547,7 +547,7 @@ def test_a_step_whose_reply_was_lost_is_found_done(one: Side, step):
     assert one.queue.find(claim.name) == before
 
 
-def test_a_progress_that_no_znode_takes_is_refused_before_it_is_sent(one: Side):
+def test_a_progress_that_no_znode_takes_is_refused_before_it_is_sent(one: QueueSide):
     """ZooKeeper would drop the connection, and the claimant with it."""
     one.queue.put("b", [("a", {})])
     claim = one.take_one()
@@ -562,7 +562,7 @@ def test_a_progress_that_no_znode_takes_is_refused_before_it_is_sent(one: Side):
     assert one.places() == [0, 0, 1]
 
 
-def test_a_report_whose_reply_was_lost_is_made_again(one: Side):
+def test_a_report_whose_reply_was_lost_is_made_again(one: QueueSide):
     one.queue.put("b", [("a", {})])
     claim = one.take_one()
     one.link.lose = 1
@@ -574,7 +574,7 @@ def test_a_report_whose_reply_was_lost_is_made_again(one: Side):
 
 
 @pytest.mark.parametrize("step", LAST_STEPS)
-def test_a_job_that_another_has_now_is_lost(one: Side, other: Side, step):
+def test_a_job_that_another_has_now_is_lost(one: QueueSide, other: QueueSide, step):
     one.queue.put("b", [("a", {})])
     claim = one.take_one()
     one.queue.give_back(claim, {})
@@ -588,7 +588,7 @@ def test_a_job_that_another_has_now_is_lost(one: Side, other: Side, step):
     other.queue.finish(others, Outcome.DONE, {})
 
 
-def test_a_claim_of_before_is_lost_to_its_own_claimant_too(one: Side):
+def test_a_claim_of_before_is_lost_to_its_own_claimant_too(one: QueueSide):
     one.queue.put("b", [("a", {})])
     former = one.take_one()
     one.queue.give_back(former, {})
@@ -601,7 +601,7 @@ def test_a_claim_of_before_is_lost_to_its_own_claimant_too(one: Side):
     one.queue.finish(claim, Outcome.DONE, {})
 
 
-def test_a_job_that_is_given_back_keeps_its_place_and_progress(one: Side, other: Side):
+def test_a_job_that_is_given_back_keeps_its_place_and_progress(one: QueueSide, other: QueueSide):
     one.queue.put("b", [("a", {}), ("b", {})])
     one.queue.give_back(one.take_one(), {"done": 5})
 
@@ -611,7 +611,7 @@ def test_a_job_that_is_given_back_keeps_its_place_and_progress(one: Side, other:
     assert (claim.job.attempts, claim.job.claims) == (0, 2)
 
 
-def test_a_job_that_failed_waits_and_fails_for_good_after_the_last_try(one: Side):
+def test_a_job_that_failed_waits_and_fails_for_good_after_the_last_try(one: QueueSide):
     one.queue.put("b", [("a", {})])
     one.queue.give_back(one.take_one(), {}, "no luck")
     assert one.take() == []
@@ -624,7 +624,7 @@ def test_a_job_that_failed_waits_and_fails_for_good_after_the_last_try(one: Side
     assert (state, job.outcome, job.reason) == (JobState.DONE, Outcome.FAILED, "no luck at all")
 
 
-def test_jobs_that_wait_do_not_block_those_behind_them(one: Side):
+def test_jobs_that_wait_do_not_block_those_behind_them(one: QueueSide):
     one.queue.put("b", [(f"p{i}", {}) for i in range(150)])
     for claim in one.take(room=140):
         one.queue.give_back(claim, {}, "no luck")
@@ -632,7 +632,7 @@ def test_jobs_that_wait_do_not_block_those_behind_them(one: Side):
     assert [claim.name.project for claim in one.take(room=3)] == ["p140", "p141", "p142"]
 
 
-def test_a_job_that_gave_way_is_taken_again_after_all_others(one: Side):
+def test_a_job_that_gave_way_is_taken_again_after_all_others(one: QueueSide):
     one.queue.put("b", [(project, {}) for project in "abc"])
     for claim in one.take(room=2):
         one.queue.give_back(claim, {}, behind=True)
@@ -640,7 +640,7 @@ def test_a_job_that_gave_way_is_taken_again_after_all_others(one: Side):
     assert [claim.name.project for claim in one.take()] == ["c", "a", "b"]
 
 
-def test_a_job_that_gave_way_and_that_another_took_is_not_missed(one: Side, other: Side):
+def test_a_job_that_gave_way_and_that_another_took_is_not_missed(one: QueueSide, other: QueueSide):
     one.queue.put("b", [(project, {}) for project in "ab"])
     one.queue.give_back(one.take_one(), {}, behind=True)
     taken = other.take_one()
@@ -654,7 +654,7 @@ def test_a_job_that_gave_way_and_that_another_took_is_not_missed(one: Side, othe
 # --- the dead -----------------------------------------------------------------------------------
 
 
-def test_jobs_of_the_dead_are_taken_by_who_may(one: Side, other: Side):
+def test_jobs_of_the_dead_are_taken_by_who_may(one: QueueSide, other: QueueSide):
     one.queue.put("b", [("a", {}), ("b", {})])
     claims = one.take()
     assert other.take() == []
@@ -666,7 +666,7 @@ def test_jobs_of_the_dead_are_taken_by_who_may(one: Side, other: Side):
     assert other.places() == [0, 2, 0]
 
 
-def test_who_goes_on_after_its_session_loses_its_job(one: Side, other: Side):
+def test_who_goes_on_after_its_session_loses_its_job(one: QueueSide, other: QueueSide):
     one.queue.put("b", [("a", {}), ("b", {}), ("c", {})])
     reported, finished, given = one.take()
     one.die()
@@ -685,7 +685,7 @@ def test_who_goes_on_after_its_session_loses_its_job(one: Side, other: Side):
     assert one.take() == []
 
 
-def test_a_claimant_registers_anew_in_each_session(one: Side):
+def test_a_claimant_registers_anew_in_each_session(one: QueueSide):
     first = one.registration.claimant()
     assert one.registration.claimant() == first
     one.die()
@@ -699,7 +699,7 @@ def test_a_claimant_registers_anew_in_each_session(one: Side):
     assert one.link.children(first.parent) == []
 
 
-def test_a_session_whose_id_is_not_known_yet_is_waited_for(one: Side, monkeypatch):
+def test_a_session_whose_id_is_not_known_yet_is_waited_for(one: QueueSide, monkeypatch):
     one.registration.leave()
     session = one.link.session
     known = []
@@ -709,7 +709,7 @@ def test_a_session_whose_id_is_not_known_yet_is_waited_for(one: Side, monkeypatc
     assert one.registration.claimant() == one.registration.claimant()
 
 
-def test_a_registration_whose_reply_was_lost_is_found(one: Side, monkeypatch):
+def test_a_registration_whose_reply_was_lost_is_found(one: QueueSide, monkeypatch):
     one.registration.leave()
     create = one.link.create
 
@@ -726,7 +726,7 @@ def test_a_registration_whose_reply_was_lost_is_found(one: Side, monkeypatch):
     assert [me.path] == [f"{me.parent}/{name}" for name in one.link.children(me.parent)]
 
 
-def test_a_job_that_kills_everybody_fails(start: Callable[..., Side]):
+def test_a_job_that_kills_everybody_fails(start: Callable[..., QueueSide]):
     rules = JobRules(deaths=2)
     last = start(rules)
     last.queue.put("b", [("a", {})])
@@ -743,7 +743,9 @@ def test_a_job_that_kills_everybody_fails(start: Callable[..., Side]):
 # --- cancel -------------------------------------------------------------------------------------
 
 
-def test_pending_jobs_are_cancelled_at_once_and_running_ones_are_told(one: Side, other: Side):
+def test_pending_jobs_are_cancelled_at_once_and_running_ones_are_told(
+    one: QueueSide, other: QueueSide
+):
     one.queue.put("b", [(project, {}) for project in "abc"])
     claim = one.take_one()
 
@@ -760,11 +762,11 @@ def test_pending_jobs_are_cancelled_at_once_and_running_ones_are_told(one: Side,
     assert {job.outcome for job in batch.jobs[JobState.DONE].values()} == {Outcome.CANCELLED}
 
 
-def test_an_unknown_batch_cancels_nothing(one: Side):
+def test_an_unknown_batch_cancels_nothing(one: QueueSide):
     assert one.queue.cancel("unknown") == 0
 
 
-def test_a_job_that_finishes_before_the_mark_is_done(one: Side, other: Side):
+def test_a_job_that_finishes_before_the_mark_is_done(one: QueueSide, other: QueueSide):
     one.queue.put("b", [("a", {})])
     claim = one.take_one()
     assert other.queue.put("other", [("x", {})])
@@ -782,7 +784,7 @@ def test_a_job_that_finishes_before_the_mark_is_done(one: Side, other: Side):
     assert one.queue.find(claim.name)[1].outcome is Outcome.DONE
 
 
-def test_a_job_that_was_marked_first_may_still_be_finished(one: Side, other: Side):
+def test_a_job_that_was_marked_first_may_still_be_finished(one: QueueSide, other: QueueSide):
     one.queue.put("b", [("a", {})])
     claim = one.take_one()
     one.link.before = lambda: other.queue.cancel("b")
@@ -794,7 +796,7 @@ def test_a_job_that_was_marked_first_may_still_be_finished(one: Side, other: Sid
 
 
 @pytest.mark.parametrize("step", ["give back", "fail"])
-def test_a_job_that_was_marked_first_does_not_come_back(one: Side, other: Side, step):
+def test_a_job_that_was_marked_first_does_not_come_back(one: QueueSide, other: QueueSide, step):
     one.queue.put("b", [("a", {})])
     claim = one.take_one()
     one.link.before = lambda: other.queue.cancel("b")
@@ -804,7 +806,7 @@ def test_a_job_that_was_marked_first_does_not_come_back(one: Side, other: Side, 
     assert one.queue.find(claim.name)[1].outcome is Outcome.CANCELLED
 
 
-def test_a_job_of_a_cancelled_batch_is_not_claimed(one: Side, other: Side):
+def test_a_job_of_a_cancelled_batch_is_not_claimed(one: QueueSide, other: QueueSide):
     one.queue.put("b", [("a", {})])
     batches = other.queue._batches
     one.link.before = lambda: batches._mark("b")
@@ -815,7 +817,7 @@ def test_a_job_of_a_cancelled_batch_is_not_claimed(one: Side, other: Side):
     assert one.places() == [0, 0, 1]
 
 
-def test_jobs_that_another_ends_meanwhile_do_not_keep_the_rest(one: Side, other: Side):
+def test_jobs_that_another_ends_meanwhile_do_not_keep_the_rest(one: QueueSide, other: QueueSide):
     one.queue.put("b", [(project, {}) for project in "abc"])
 
     def before_the_end() -> None:
@@ -829,7 +831,7 @@ def test_jobs_that_another_ends_meanwhile_do_not_keep_the_rest(one: Side, other:
 
 
 def test_threads_that_claim_cancel_and_close_one_batch_leave_each_job_ended_once(
-    one: Side, other: Side
+    one: QueueSide, other: QueueSide
 ):
     event = Create(f"{one.queue._tree.root}-events/event-", b"", sequence=True)
     count = 40
@@ -838,18 +840,18 @@ def test_threads_that_claim_cancel_and_close_one_batch_leave_each_job_ended_once
     finished: list[str] = []
     go = threading.Event()
 
-    def work(side: Side) -> None:
+    def work(side: QueueSide) -> None:
         while not side.queue.batch("b").ended:
             for claim in side.take(room=2):
                 go.set()
                 side.queue.finish(claim, Outcome.DONE, {})
                 finished.append(claim.name.project)
 
-    def cancel(side: Side) -> None:
+    def cancel(side: QueueSide) -> None:
         go.wait(30)
         counted.append(side.queue.cancel("b", event))
 
-    def close(side: Side) -> None:
+    def close(side: QueueSide) -> None:
         while side.queue.batch("b").record.to_close:
             for batch in side.queue.unclosed(set()):
                 side.queue.close(batch.id, event)
@@ -873,7 +875,7 @@ def test_threads_that_claim_cancel_and_close_one_batch_leave_each_job_ended_once
     assert len(one.link.children(f"{one.queue._tree.root}-events")) == 3, "asked, cancelled, closed"
 
 
-def test_large_jobs_are_cancelled_in_several_transactions(one: Side):
+def test_large_jobs_are_cancelled_in_several_transactions(one: QueueSide):
     one.queue.put("b", [(f"p{i}", {"text": noise(i, 100_000)}) for i in range(40)])
 
     assert one.queue.cancel("b") == 40
@@ -881,7 +883,7 @@ def test_large_jobs_are_cancelled_in_several_transactions(one: Side):
     assert one.places() == [0, 0, 40]
 
 
-def test_nothing_is_put_into_a_batch_that_was_cancelled(one: Side, other: Side):
+def test_nothing_is_put_into_a_batch_that_was_cancelled(one: QueueSide, other: QueueSide):
     large = [(f"p{i}", {"text": noise(i, 100_000)}) for i in range(20)]
     one.link.lose = 1
     with pytest.raises(Unavailable):
@@ -892,7 +894,7 @@ def test_nothing_is_put_into_a_batch_that_was_cancelled(one: Side, other: Side):
     assert one.queue.batch("b").ended
 
 
-def test_the_dead_give_back_what_was_cancelled_as_cancelled(one: Side, other: Side):
+def test_the_dead_give_back_what_was_cancelled_as_cancelled(one: QueueSide, other: QueueSide):
     one.queue.put("b", [("a", {})])
     one.take()
     other.queue.cancel("b")
@@ -902,7 +904,9 @@ def test_the_dead_give_back_what_was_cancelled_as_cancelled(one: Side, other: Si
     assert other.queue.batch("b").ended
 
 
-def test_what_must_be_tidied_up_comes_back_though_it_was_cancelled(one: Side, other: Side):
+def test_what_must_be_tidied_up_comes_back_though_it_was_cancelled(
+    one: QueueSide, other: QueueSide
+):
     one.queue.put("b", [("a", {}), ("b", {})])
     died, given = (one.queue.report(claim, {"done": 1}, needs_cleanup=True) for claim in one.take())
     one.queue.give_back(given, {"done": 1})
@@ -919,7 +923,7 @@ def test_what_must_be_tidied_up_comes_back_though_it_was_cancelled(one: Side, ot
     assert other.queue.batch("b").ended
 
 
-def test_what_cannot_be_tidied_up_ends_after_the_last_try(one: Side, other: Side):
+def test_what_cannot_be_tidied_up_ends_after_the_last_try(one: QueueSide, other: QueueSide):
     one.queue.put("b", [("a", {})])
     claim = one.queue.report(one.take_one(), {}, needs_cleanup=True)
     other.queue.cancel("b")
@@ -935,7 +939,7 @@ def test_what_cannot_be_tidied_up_ends_after_the_last_try(one: Side, other: Side
 # --- showing, watching, forgetting --------------------------------------------------------------
 
 
-def test_batches_are_listed_newest_first(one: Side):
+def test_batches_are_listed_newest_first(one: QueueSide):
     for batch in ("x", "z", "y"):
         one.queue.put(batch, [])
         one.now += 1
@@ -943,7 +947,7 @@ def test_batches_are_listed_newest_first(one: Side):
     assert one.queue.batches() == ["y", "z", "x"]
 
 
-def test_whoever_waits_is_called_when_jobs_come_or_claimants_go(one: Side, other: Side):
+def test_whoever_waits_is_called_when_jobs_come_or_claimants_go(one: QueueSide, other: QueueSide):
     called = threading.Semaphore(0)
     one.queue.on_change(lambda _: called.release())
     assert one.take() == []
@@ -964,7 +968,7 @@ def test_whoever_waits_is_called_when_jobs_come_or_claimants_go(one: Side, other
     assert called.acquire(timeout=10)
 
 
-def test_a_job_can_be_watched(one: Side):
+def test_a_job_can_be_watched(one: QueueSide):
     one.queue.put("b", [("a", {})])
     (name,) = one.queue.names(JobState.PENDING)
     called = threading.Semaphore(0)
@@ -980,7 +984,7 @@ def test_a_job_can_be_watched(one: Side):
     assert one.queue.find(JobName(1, "x", "y", 2)) is None
 
 
-def test_old_batches_are_forgotten_with_their_jobs(start: Callable[..., Side]):
+def test_old_batches_are_forgotten_with_their_jobs(start: Callable[..., QueueSide]):
     one = start(JobRules(keep_batches=2))
     for batch in ("old", "running", "half", "young"):
         one.queue.put(batch, TWO)
@@ -999,7 +1003,7 @@ def test_old_batches_are_forgotten_with_their_jobs(start: Callable[..., Side]):
     assert one.places() == [0, 2, 4]
 
 
-def test_a_thousand_done_jobs_go_at_once(start: Callable[..., Side]):
+def test_a_thousand_done_jobs_go_at_once(start: Callable[..., QueueSide]):
     one = start(JobRules(keep_jobs=1))
     one.queue.put("old", [(f"p{i}", {}) for i in range(1100)])
     one.queue.cancel("old")
@@ -1012,7 +1016,7 @@ def test_a_thousand_done_jobs_go_at_once(start: Callable[..., Side]):
     assert one.queue.batches() == ["new"]
 
 
-def test_jobs_of_long_names_are_forgotten_in_several_transactions(start: Callable[..., Side]):
+def test_jobs_of_long_names_are_forgotten_in_several_transactions(start: Callable[..., QueueSide]):
     one = start(JobRules(keep_jobs=1))
     long = "\U0001f600" * 200
     one.queue.put(long, [(f"p{i}", {}) for i in range(500)])
@@ -1026,7 +1030,7 @@ def test_jobs_of_long_names_are_forgotten_in_several_transactions(start: Callabl
     assert one.queue.batches() == ["new"]
 
 
-def test_a_queue_that_was_cleared_away_can_be_used_again(one: Side):
+def test_a_queue_that_was_cleared_away_can_be_used_again(one: QueueSide):
     one.queue.put("b", [])
     for path in reversed(one.queue._tree.all):
         for name in one.link.children(path):
@@ -1037,7 +1041,7 @@ def test_a_queue_that_was_cleared_away_can_be_used_again(one: Side):
     assert len(one.take()) == 2
 
 
-def answers(side: Side) -> bool:
+def answers(side: QueueSide) -> bool:
     try:
         side.link.children("/")
     except (Unavailable, SessionLost, NoNodeError):

@@ -271,7 +271,7 @@ def _is_loopback(where: str) -> bool:
 # --- a forged record in ZooKeeper ---------------------------------------------------------------
 
 
-class Liar(BaseHTTPRequestHandler):
+class LyingMember(BaseHTTPRequestHandler):
     """Says that all was done, and keeps what it was told."""
 
     heard: list[str]
@@ -299,7 +299,9 @@ def liar(whole: Whole) -> Iterator[list[str]]:
     Whoever does that has the login to ZooKeeper.
     """
     heard: list[str] = []
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (Liar,), {"heard": heard}))
+    server = ThreadingHTTPServer(
+        ("127.0.0.1", 0), type("Handler", (LyingMember,), {"heard": heard})
+    )
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     settings = settings_of(whole.running)

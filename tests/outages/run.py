@@ -29,7 +29,7 @@ QUICK_TIMES: Mapping[str, float] = {"renewal": 0.5, "lease": 2.0, "session": 4.0
 
 
 @dataclass
-class Outage:
+class SufferedOutage:
     """What was seen of one.
 
     Attributes:
@@ -86,10 +86,10 @@ class Outage:
 
 
 @dataclass
-class Verdict:
+class OutageVerdict:
     """What was seen of all, and of the end."""
 
-    outages: list[Outage] = field(default_factory=list)
+    outages: list[SufferedOutage] = field(default_factory=list)
     unfinished: list[str] = field(default_factory=list)
 
     def faults(self, within: float = PATIENCE) -> list[str]:
@@ -106,7 +106,7 @@ def run(
     seconds: float,
     times: Mapping[str, float] | None = None,
     rate: float = 20.0,
-) -> Verdict:
+) -> OutageVerdict:
     """Have these outages happen one after the other to one cluster.
 
     Args:
@@ -115,7 +115,7 @@ def run(
         times: settings of the cluster; an outage shall outlast its lease and its session.
         rate: pages per second of each project, at most.
     """
-    verdict = Verdict()
+    verdict = OutageVerdict()
     with CrawlingCluster(folder, times, relayed=True) as cluster:
         cluster.crawl(PROJECTS, rate)
         cluster.await_that(
@@ -134,8 +134,8 @@ def say(what: str) -> None:
     print(what, flush=True)  # noqa: T201
 
 
-def _suffer(cluster: CrawlingCluster, parts: Mapping[str, str], seconds: float) -> Outage:
-    outage = Outage(parts, seconds)
+def _suffer(cluster: CrawlingCluster, parts: Mapping[str, str], seconds: float) -> SufferedOutage:
+    outage = SufferedOutage(parts, seconds)
     known = cluster.processes()
     with all_away(parts, cluster):
         time.sleep(seconds / 2)  # that is what an outage is

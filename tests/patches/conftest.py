@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.patches.databases import backend, databases, server_backend
-from tests.patches.spiders import SCRIPT, Site, Spider
+from tests.patches.spiders import SCRIPT, Spider, SpiderSite
 
 __all__ = ["backend", "databases", "server_backend"]  # fixtures
 
@@ -36,7 +36,7 @@ def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
 
 @pytest.fixture
 def site() -> Iterator[str]:
-    with serving(Site) as url:
+    with serving(SpiderSite) as url:
         yield url
 
 

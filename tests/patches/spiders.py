@@ -53,7 +53,7 @@ def wait_for(condition: Callable[[], T]) -> T:
     raise AssertionError("the condition did not come true")
 
 
-class Site(BaseHTTPRequestHandler):
+class SpiderSite(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:

@@ -23,7 +23,7 @@ VISITOR = "scheduler-up-3"
 
 
 @dataclass
-class Verdict:
+class PoisonVerdict:
     """What came of a run.
 
     Attributes:
@@ -172,7 +172,7 @@ class Poisoning:
 
     # --- the end -------------------------------------------------------------------------------
 
-    def finish(self, verdict: Verdict) -> None:
+    def finish(self, verdict: PoisonVerdict) -> None:
         """Crawl to the end, look at everything, and judge."""
         self.cluster.crawl(self.grip.late)
         self.cluster.site.end_chains([*self.grip.healthy, *self.grip.late])
@@ -186,7 +186,7 @@ class Poisoning:
         verdict.faults += self._alerts()
         verdict.faults += self.cluster.changes()
 
-    def _await_shown(self, verdict: Verdict) -> None:
+    def _await_shown(self, verdict: PoisonVerdict) -> None:
         deadline = time.monotonic() + SHOWN
         while True:
             self.sight.look()
@@ -251,9 +251,11 @@ def say(what: str) -> None:
     print(f"{time.strftime('%H:%M:%S')} {what}", flush=True)  # noqa: T201
 
 
-def run(folder: Path, grouped: Sequence[Sequence[Poison]], visits: Sequence[Poison]) -> Verdict:
+def run(
+    folder: Path, grouped: Sequence[Sequence[Poison]], visits: Sequence[Poison]
+) -> PoisonVerdict:
     """Poison clusters until all groups were put in; a new cluster after each fatal group."""
-    verdict = Verdict()
+    verdict = PoisonVerdict()
     left = [list(group) for group in grouped]
     for number in itertools.count():
         if _one_cluster(folder / f"cluster-{number}", left, visits, verdict):
@@ -262,7 +264,7 @@ def run(folder: Path, grouped: Sequence[Sequence[Poison]], visits: Sequence[Pois
 
 
 def _one_cluster(
-    folder: Path, left: list[list[Poison]], visits: Sequence[Poison], verdict: Verdict
+    folder: Path, left: list[list[Poison]], visits: Sequence[Poison], verdict: PoisonVerdict
 ) -> bool:
     """Poison one cluster until something is fatal; tell whether it got to its end."""
     with (
@@ -284,7 +286,7 @@ def _one_cluster(
         return True
 
 
-def _note(verdict: Verdict, group: Sequence[Poison], trouble: str) -> None:
+def _note(verdict: PoisonVerdict, group: Sequence[Poison], trouble: str) -> None:
     say(f"FATAL: {trouble}")
     verdict.fatal.append((list(group), trouble))
 

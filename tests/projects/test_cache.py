@@ -242,14 +242,14 @@ def test_scripts_of_deleted_projects_are_forgotten_without_any_task(projectdb: A
 
 
 def test_a_database_that_is_away_makes_no_script_forgotten(projectdb: Any) -> None:
-    class Away:
+    class AwayDatabase:
         def get_all(self, **_: Any) -> Any:
             raise OSError("away")
 
     clock = Clock()
     manager = ExistingProjects(projectdb, {}, clock=clock)
     manager.get("p")
-    manager.projectdb = Away()
+    manager.projectdb = AwayDatabase()
     clock.now += PRUNING
     manager.prune()
     assert set(manager.projects) == {"p"}

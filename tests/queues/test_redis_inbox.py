@@ -43,7 +43,7 @@ class Push:
 
 
 @dataclass(frozen=True)
-class Look:
+class InboxLook:
     """A mover reads the inbox, forgetting what it read before: that is a crash too."""
 
     mover: int
@@ -58,7 +58,7 @@ class Perform:
 
 
 @dataclass
-class World:
+class InboxWorld:
     """An inbox, its movers, and what has been put in."""
 
     backend: Any
@@ -66,11 +66,11 @@ class World:
     plans: dict[int, list[Forwarding]] = field(default_factory=dict)
     pushed: list[dict[str, Any]] = field(default_factory=list)
 
-    def do(self, step: Push | Look | Perform) -> None:
+    def do(self, step: Push | InboxLook | Perform) -> None:
         if isinstance(step, Push):
             self.backend.put_inbox(NEW, step.raw)
             self.pushed += step.tasks
-        elif isinstance(step, Look):
+        elif isinstance(step, InboxLook):
             self.plans[step.mover] = self.inbox.plan(5)
         else:
             plan = self.plans.get(step.mover, [])
@@ -85,7 +85,7 @@ STEPS = st.lists(
         st.lists(st.sampled_from(PROJECTS), min_size=1, max_size=3).map(tuple),
         st.integers(0, 2),
     )
-    | st.builds(Look, MOVERS)
+    | st.builds(InboxLook, MOVERS)
     | st.builds(Perform, MOVERS, st.integers(1, 5)),
     max_size=30,
 )
@@ -109,11 +109,11 @@ def read_all(queues: Queues) -> list[dict[str, Any]]:
 )
 @given(STEPS)
 def test_any_interleaving_of_movers_and_crashes_moves_each_message_once(
-    redis_backend: Any, steps: list[Push | Look | Perform]
+    redis_backend: Any, steps: list[Push | InboxLook | Perform]
 ) -> None:
     redis_backend.client.flushdb()
     queues = redis_backend.process(slots=SLOTS)
-    world = World(redis_backend, queues.inbox)
+    world = InboxWorld(redis_backend, queues.inbox)
     for step in steps:
         world.do(step)
     while queues.inbox.forward(7):

@@ -273,7 +273,7 @@ def test_a_member_whose_address_is_none_cannot_be_reached(stack: ExitStack, stra
     assert router(stack, strange).size() == GOOD["local_size"]()
 
 
-class Page(http.server.BaseHTTPRequestHandler):
+class JunkPage(http.server.BaseHTTPRequestHandler):
     """Answers every call with the same bytes."""
 
     body: bytes = b""
@@ -296,7 +296,7 @@ class Page(http.server.BaseHTTPRequestHandler):
 
 
 def site(stack: ExitStack, body: bytes, status: int = 200) -> str:
-    handler = type("Handler", (Page,), {"body": body, "status": status})
+    handler = type("Handler", (JunkPage,), {"body": body, "status": status})
     server = stack.enter_context(http.server.ThreadingHTTPServer((LOOPBACK, 0), handler))
     stack.enter_context(running(server.serve_forever, 0.01))
     stack.callback(server.shutdown)

@@ -13,7 +13,7 @@ from pyspider_zk.cluster.records import Member
 from pyspider_zk.config import Settings
 from pyspider_zk.hooks import ClusterScheduler
 from pyspider_zk.rpc.client import Credentials, call
-from tests.support.live_cluster import DEADLINE, Cluster
+from tests.support.live_cluster import DEADLINE, LiveCluster
 from tests.support.rpc_url import rpc_url
 
 pytestmark = pytest.mark.zk
@@ -34,7 +34,7 @@ CHANGES: list[tuple[str, tuple[Any, ...]]] = [
 @contextmanager
 def joined(folder: Path, settings: Settings, eventually: Eventually) -> Iterator[ClusterScheduler]:
     """Run a scheduler of a cluster with a locked project and another."""
-    cluster = Cluster(folder, settings)
+    cluster = LiveCluster(folder, settings)
     cluster.project("locked", "RUNNING", "news, Lock")
     cluster.project("open", "RUNNING")
     with cluster.scheduler() as scheduler:

@@ -236,7 +236,7 @@ def test_a_fault_is_passed_on(serve: Serve, route: Route, method: str) -> None:
         getattr(router, method)(*args)
 
 
-class Table:
+class RoutingTable:
     """What stands in ZooKeeper, which may be away.
 
     Attributes:
@@ -258,7 +258,7 @@ class Table:
 def test_while_zookeeper_is_away_the_last_known_members_serve(
     serve: Serve, stack: ExitStack
 ) -> None:
-    table = Table(cluster(serve(size=lambda: 3)))
+    table = RoutingTable(cluster(serve(size=lambda: 3)))
     router = stack.enter_context(closing(Router(table.read, fresh_for=-1)))
     assert router.size() == 3
     table.now = Unavailable("no ZooKeeper")
@@ -270,7 +270,7 @@ def test_while_zookeeper_is_away_the_last_known_members_serve(
 def test_without_a_known_member_it_is_the_error_that_views_expect(
     stack: ExitStack, error: Exception
 ) -> None:
-    router = stack.enter_context(closing(Router(Table(error).read)))
+    router = stack.enter_context(closing(Router(RoutingTable(error).read)))
     with pytest.raises(OSError, match="no scheduler is known"):
         router.size()
 
@@ -280,7 +280,7 @@ def test_a_stale_table_is_read_anew_after_a_failure(
     serve: Serve, stack: ExitStack, closed_port: str, method: str
 ) -> None:
     # given
-    table = Table(cluster(closed_port, owner=0))
+    table = RoutingTable(cluster(closed_port, owner=0))
     router = stack.enter_context(closing(Router(table.read, fresh_for=1e9)))
     args = [TASK] if method == "newtask" else []
     with pytest.raises(OSError, match="no scheduler"):
@@ -293,7 +293,7 @@ def test_a_stale_table_is_read_anew_after_a_failure(
 
 
 def test_a_fresh_table_is_not_read_again(serve: Serve, stack: ExitStack) -> None:
-    table = Table(cluster(serve(size=lambda: 3)))
+    table = RoutingTable(cluster(serve(size=lambda: 3)))
     router = stack.enter_context(closing(Router(table.read, fresh_for=1e9)))
     assert [router.size() for _ in range(3)] == [3, 3, 3]
     assert table.reads == 1

@@ -22,7 +22,7 @@ from pyspider_zk.rpc.admission import CallAdmission
 from pyspider_zk.rpc.client import call, credentials_of
 from pyspider_zk.rpc.server import RpcServer
 from pyspider_zk.rpc.tls import server_tls
-from tests.support.live_cluster import Cluster
+from tests.support.live_cluster import LiveCluster
 from tests.support.secured_servers import Authority, authority
 from tests.support.stand_ins import running
 
@@ -286,7 +286,7 @@ def test_a_cluster_can_be_changed_to_tls_one_member_after_the_other(
         xmlrpc_tls_certificate=settings.xmlrpc_tls_certificate,
         xmlrpc_tls_key=settings.xmlrpc_tls_key,
     )
-    plain, tls = Cluster(tmp_path, base), Cluster(tmp_path, spoken)
+    plain, tls = LiveCluster(tmp_path, base), LiveCluster(tmp_path, spoken)
     tls.broker = plain.broker
     plain.project("one")
     with plain.scheduler() as first, tls.scheduler() as second:

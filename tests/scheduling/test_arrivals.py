@@ -85,7 +85,7 @@ def test_a_message_queue_that_is_away_is_listened_to_after_a_pause() -> None:
     assert Arrivals(Away(), Fence(SLOTS), lambda: None).listen() > 0
 
 
-class Slow(ClusterScheduler):
+class SlowMember(ClusterScheduler):
     """A member whose whole rounds never come again."""
 
     LOOP_INTERVAL = 3600
@@ -96,7 +96,7 @@ def test_a_new_task_is_sent_between_two_rounds(
 ) -> None:
     world.project("p")
     world.script_is_known("p")
-    made = Slow(
+    made = SlowMember(
         **{f"{kind}db": world.database(kind) for kind in ("task", "project", "result")},
         newtask_queue=None,
         status_queue=None,

@@ -131,7 +131,7 @@ def test_what_was_selected_when_the_fence_shut_is_sent_when_it_opens(
 # -- whole members --------------------------------------------------------------------------------
 
 
-class Member(ClusterScheduler):
+class FailingMember(ClusterScheduler):
     """A member that owns everything, and whose rounds the test may make fail."""
 
     failure: Exception | None = None
@@ -145,12 +145,12 @@ class Member(ClusterScheduler):
 
 
 @pytest.fixture
-def member(world: World, task: Task, owner: SoleOwner) -> Member:
+def member(world: World, task: Task, owner: SoleOwner) -> FailingMember:
     """Give a member that has not begun."""
     world.project("p")
     world.script_is_known("p")
     world.new(task("p"))
-    made = Member(
+    made = FailingMember(
         **{f"{kind}db": world.database(kind) for kind in ("task", "project", "result")},
         newtask_queue=None,
         status_queue=None,
@@ -165,7 +165,7 @@ def member(world: World, task: Task, owner: SoleOwner) -> Member:
 
 
 def test_a_crash_leaves_no_clean_record(
-    world: World, member: Member, eventually: Callable[..., None]
+    world: World, member: FailingMember, eventually: Callable[..., None]
 ) -> None:
     with running(member.run, raises=ClusterError):
         eventually(lambda: not world.fetcher.empty())
@@ -176,7 +176,7 @@ def test_a_crash_leaves_no_clean_record(
 
 
 def test_an_orderly_end_leaves_a_clean_record(
-    world: World, member: Member, eventually: Callable[..., None]
+    world: World, member: FailingMember, eventually: Callable[..., None]
 ) -> None:
     with running(member.run):
         eventually(lambda: not world.fetcher.empty())
@@ -189,7 +189,7 @@ def test_an_orderly_end_leaves_a_clean_record(
 
 def test_no_number_of_failed_rounds_ends_a_member(
     world: World,
-    member: Member,
+    member: FailingMember,
     eventually: Callable[..., None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

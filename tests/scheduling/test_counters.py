@@ -25,7 +25,7 @@ from pyspider_zk.scheduling.counters import (
 Managers = Mapping[str, CounterManager]
 
 
-class Clock:
+class CounterClock:
     """The time as pyspider's counters see it."""
 
     now = 1_000_000_000.0
@@ -35,8 +35,8 @@ class Clock:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def clock() -> Iterator[Clock]:
-    clock, real = Clock(), counter.time
+def clock() -> Iterator[CounterClock]:
+    clock, real = CounterClock(), counter.time
     counter.time = clock
     yield clock
     counter.time = real
@@ -58,7 +58,9 @@ def managers(folder: str) -> Managers:
         st.tuples(st.sampled_from(EVENTS), st.integers(0, 5), st.floats(0, 500)), max_size=40
     )
 )
-def test_counters_are_the_same_after_the_wire(clock: Clock, folder: str, events: Any) -> None:
+def test_counters_are_the_same_after_the_wire(
+    clock: CounterClock, folder: str, events: Any
+) -> None:
     # given
     old, new = managers(folder), managers(folder)
     for event, value, pause in events:
@@ -74,7 +76,7 @@ def test_counters_are_the_same_after_the_wire(clock: Clock, folder: str, events:
             assert read_counters(new[window], value) == old[window].to_dict(value)
 
 
-def test_a_counter_goes_on_where_the_former_owner_stopped(clock: Clock, folder: str) -> None:
+def test_a_counter_goes_on_where_the_former_owner_stopped(clock: CounterClock, folder: str) -> None:
     # given
     old, new = managers(folder), managers(folder)
     old["5m"].event(("p", "success"), 3)
@@ -102,12 +104,12 @@ def test_only_the_projects_own_counters_are_dumped_and_dropped(folder: str) -> N
 
 def test_a_record_of_another_version_is_taken_as_far_as_it_goes(folder: str) -> None:
     own = managers(folder)
-    load_windows(own, "p", {"5m": {"success": {"cache_value": 2, "cache_start": Clock.now}}})
+    load_windows(own, "p", {"5m": {"success": {"cache_value": 2, "cache_start": CounterClock.now}}})
     assert dump_windows(own, "p")["1h"] == {}
     assert own["5m"].counters["p", "success"].cache_value == 2
 
 
-def test_reading_leaves_the_counters_as_they_are(clock: Clock, folder: str) -> None:
+def test_reading_leaves_the_counters_as_they_are(clock: CounterClock, folder: str) -> None:
     # given a counter that pyspider would trim when it is read
     own = managers(folder)
     own["5m"].event(("p", "success"), 1)

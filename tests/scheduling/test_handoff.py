@@ -126,7 +126,7 @@ def test_a_handoff_that_cannot_be_saved_at_once_loses_nothing(
 def test_counters_active_tasks_and_rate_bucket_go_on(
     world: World, crawling: SlotScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    Clock(monkeypatch, start=time.time())  # it stands still, so no token is added
+    HandoffClock(monkeypatch, start=time.time())  # it stands still, so no token is added
     crawling.run_once()
     before = LocalAnswers(crawling)
     counters, log = before.webui_update()["counter"], before.get_active_tasks("p")
@@ -156,7 +156,7 @@ def test_a_project_paused_after_failures_stays_paused(
 def test_failures_from_before_a_pause_do_not_count_again_after_a_move(
     world: World, crawling: SlotScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock = Clock(monkeypatch, start=time.time())
+    clock = HandoffClock(monkeypatch, start=time.time())
     _pause(world, crawling)
     clock.now += crawling.fenced.PAUSE_TIME + 1
     crawling.run_once()
@@ -172,7 +172,7 @@ def test_failures_from_before_a_pause_do_not_count_again_after_a_move(
 def test_an_owner_whose_clock_is_behind_goes_on_at_the_same_rate(
     world: World, task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock = Clock(monkeypatch, start=6_000_000)
+    clock = HandoffClock(monkeypatch, start=6_000_000)
     world.project("p", rate=1, burst=1)
     world.script_is_known("p")
     world.new(*(task("p", each) for each in "abc"))
@@ -225,7 +225,7 @@ def test_a_slot_that_comes_back_brings_nothing_twice(world: World, crawling: Slo
 def test_ticks_between_two_owners_are_sent_once_each(
     world: World, crawling: SlotScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock = Clock(monkeypatch, start=6_000_000)
+    clock = HandoffClock(monkeypatch, start=6_000_000)
     crawling.cron.start("p", int(clock.now))
     clock.now += 61
     crawling.run_once()
@@ -241,7 +241,7 @@ def test_ticks_between_two_owners_are_sent_once_each(
 def test_ticks_missed_since_the_death_of_an_owner_are_made_up(
     world: World, crawling: SlotScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock = Clock(monkeypatch, start=6_000_000)
+    clock = HandoffClock(monkeypatch, start=6_000_000)
     world.project("young")
     crawling.rows.look_soon()
     crawling.run_once()  # the record that is written every minute was written before
@@ -261,7 +261,7 @@ def test_ticks_missed_since_the_death_of_an_owner_are_made_up(
 def test_ticks_that_waited_for_the_fetcher_at_the_death_of_an_owner_are_sent(
     world: World, crawling: SlotScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock = Clock(monkeypatch, start=6_000_000)
+    clock = HandoffClock(monkeypatch, start=6_000_000)
     crawling.cron.start("p", int(clock.now))
     world.fetcher.maxsize = world.fetcher.qsize()  # it is full
     clock.now += 121
@@ -479,7 +479,7 @@ def test_a_clock_that_was_set_back_does_not_keep_projects_from_being_found(
     scheduler = world.scheduler()
     scheduler.run_once()
     world.project("p")
-    Clock(monkeypatch, time.time() - 3600)
+    HandoffClock(monkeypatch, time.time() - 3600)
     later = time.monotonic() + scheduler.fenced.UPDATE_PROJECT_INTERVAL
     monkeypatch.setattr("pyspider_zk.scheduling.project_rows.time.monotonic", lambda: later)
 
@@ -505,7 +505,7 @@ def _pause(world: World, scheduler: SlotScheduler) -> None:
     assert LocalAnswers(scheduler).get_projects_pause_status() == {"p": True}
 
 
-class Clock:
+class HandoffClock:
     """A wall clock that the test moves."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, start: float) -> None:

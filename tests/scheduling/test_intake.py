@@ -16,7 +16,7 @@ SLOTS = 4
 LIMIT = 100
 
 
-class Table:
+class TaskTable:
     """Remembers what was applied, and what is to happen instead, by body."""
 
     def __init__(self) -> None:
@@ -45,8 +45,8 @@ def queues(broker: MemoryBroker) -> Queues:
 
 
 @pytest.fixture
-def table() -> Table:
-    return Table()
+def table() -> TaskTable:
+    return TaskTable()
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def left(queues: Queues) -> int:
 
 
 def test_messages_are_applied_in_order_and_acknowledged(
-    queues: Queues, table: Table, send: Callable[..., None]
+    queues: Queues, table: TaskTable, send: Callable[..., None]
 ) -> None:
     send("a", "b", "c")
     assert round_of(intake_of(queues), table.apply) == 3
@@ -88,7 +88,7 @@ def test_messages_are_applied_in_order_and_acknowledged(
 
 
 def test_what_must_wait_is_tried_again_before_what_is_new(
-    queues: Queues, table: Table, send: Callable[..., None]
+    queues: Queues, table: TaskTable, send: Callable[..., None]
 ) -> None:
     # given
     intake = intake_of(queues)
@@ -110,7 +110,7 @@ def test_what_must_wait_is_tried_again_before_what_is_new(
 
 
 def test_what_waits_counts_against_the_limit(
-    queues: Queues, table: Table, send: Callable[..., None]
+    queues: Queues, table: TaskTable, send: Callable[..., None]
 ) -> None:
     intake = intake_of(queues)
     send("a", "b", "c")
@@ -125,7 +125,7 @@ def test_what_waits_counts_against_the_limit(
 
 
 def test_a_message_that_is_no_task_is_buried_at_once(
-    queues: Queues, table: Table, send: Callable[..., None]
+    queues: Queues, table: TaskTable, send: Callable[..., None]
 ) -> None:
     send("a", "b")
     table.raises["a"] = BadMessage("is no task")
@@ -137,7 +137,7 @@ def test_a_message_that_is_no_task_is_buried_at_once(
 
 
 def test_a_message_that_fails_again_and_again_is_buried_with_the_reason(
-    queues: Queues, table: Table, send: Callable[..., None]
+    queues: Queues, table: TaskTable, send: Callable[..., None]
 ) -> None:
     # given
     intake = intake_of(queues, pauses=(0, 0))
@@ -158,7 +158,7 @@ def test_a_message_that_fails_again_and_again_is_buried_with_the_reason(
 
 
 def test_a_message_that_cannot_be_buried_now_holds_up_no_other(
-    broker: MemoryBroker, queues: Queues, table: Table, send: Callable[..., None]
+    broker: MemoryBroker, queues: Queues, table: TaskTable, send: Callable[..., None]
 ) -> None:
     # given a message queue that is out of memory: it takes no dead letter before others are gone
     class OutOfMemory(MemorySlotQueues):
@@ -204,7 +204,7 @@ def test_a_message_that_failed_is_left_alone_for_longer_and_longer(
 
 
 def test_a_database_that_is_away_for_half_a_minute_makes_no_dead_letters(
-    queues: Queues, table: Table, send: Callable[..., None]
+    queues: Queues, table: TaskTable, send: Callable[..., None]
 ) -> None:
     # given
     rounds_per_second = 10
@@ -224,7 +224,7 @@ def test_a_database_that_is_away_for_half_a_minute_makes_no_dead_letters(
 
 @pytest.mark.parametrize("error", [FenceClosed("not ours"), Unavailable("no Redis")])
 def test_a_closed_fence_leaves_the_rest_waiting_and_acknowledges_what_is_done(
-    queues: Queues, table: Table, send: Callable[..., None], error: Exception
+    queues: Queues, table: TaskTable, send: Callable[..., None], error: Exception
 ) -> None:
     # given
     intake = intake_of(queues)
@@ -246,7 +246,7 @@ def test_a_closed_fence_leaves_the_rest_waiting_and_acknowledges_what_is_done(
 
 
 def test_a_closed_fence_is_no_failure_of_the_message(
-    queues: Queues, table: Table, send: Callable[..., None]
+    queues: Queues, table: TaskTable, send: Callable[..., None]
 ) -> None:
     intake = intake_of(queues, pauses=())
     send("a")
@@ -260,7 +260,7 @@ def test_a_closed_fence_is_no_failure_of_the_message(
 
 
 def test_what_waits_of_a_dropped_slot_is_the_next_owners(
-    broker: MemoryBroker, queues: Queues, table: Table, send: Callable[..., None]
+    broker: MemoryBroker, queues: Queues, table: TaskTable, send: Callable[..., None]
 ) -> None:
     # given
     intake = intake_of(queues)
@@ -277,7 +277,7 @@ def test_what_waits_of_a_dropped_slot_is_the_next_owners(
     # and
     successor, applied = (
         Intake(broker.queues(SLOTS).slot_queues, Parking(queues.parking_lot)),
-        Table(),
+        TaskTable(),
     )
     successor.take([0])
     round_of(successor, applied.apply)
@@ -285,7 +285,7 @@ def test_what_waits_of_a_dropped_slot_is_the_next_owners(
 
 
 def test_a_slot_that_comes_back_is_read_from_its_oldest_message(
-    queues: Queues, table: Table, send: Callable[..., None]
+    queues: Queues, table: TaskTable, send: Callable[..., None]
 ) -> None:
     intake = intake_of(queues)
     send("a", "b")
@@ -298,7 +298,7 @@ def test_a_slot_that_comes_back_is_read_from_its_oldest_message(
     assert table.applied == ["b", "a"]
 
 
-def test_the_kinds_wait_apart(queues: Queues, table: Table, send: Callable[..., None]) -> None:
+def test_the_kinds_wait_apart(queues: Queues, table: TaskTable, send: Callable[..., None]) -> None:
     intake = intake_of(queues)
     send("a")
     queues.slot_queues.publish([Message(QueueKind.NEWTASK, 0, "n")])

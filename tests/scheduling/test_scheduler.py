@@ -242,14 +242,14 @@ def test_a_second_pack_of_the_same_task_changes_nothing(world: World, task: Task
 def test_rows_are_counted_once_per_project_and_not_at_every_update(world: World) -> None:
     counted: Counter[str] = Counter()
 
-    class Counting(TaskDB):
+    class CountingTaskDB(TaskDB):
         def status_count(self, project: str) -> Any:
             counted[project] += 1
             return super().status_count(project)
 
     world.project("p", status="STOP")
     world.taskdb.insert("p", "t", {"url": "http://site.example/t", "status": SUCCESS})
-    scheduler = world.scheduler(taskdb=Counting(world.taskdb.path))
+    scheduler = world.scheduler(taskdb=CountingTaskDB(world.taskdb.path))
     for comment in "abc":
         world.projectdb.update("p", {"comments": comment})
         scheduler.rows.look_soon()

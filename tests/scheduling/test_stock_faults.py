@@ -53,13 +53,13 @@ def test_stock_throws_away_packs_of_tasks_that_it_did_not_dispatch_itself(
 def test_stock_counts_all_rows_of_a_stopped_project_at_every_update(world: World) -> None:
     counted: Counter[str] = Counter()
 
-    class Counting(TaskDB):
+    class FaultCountingTaskDB(TaskDB):
         def status_count(self, project: str) -> Any:
             counted[project] += 1
             return super().status_count(project)
 
     world.project("p", status="STOP")
-    scheduler = stock(world, taskdb=Counting(world.taskdb.path))
+    scheduler = stock(world, taskdb=FaultCountingTaskDB(world.taskdb.path))
     for comment in "abc":
         world.projectdb.update("p", {"comments": comment})
         scheduler._force_update_project = True

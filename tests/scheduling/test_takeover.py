@@ -30,7 +30,7 @@ def test_a_row_that_a_paused_owner_wrote_late_is_scheduled_when_its_message_come
 
 
 def test_a_row_that_a_paused_owner_wrote_late_is_found_by_a_second_look(
-    world: World, task: Task, clock: "Clock"
+    world: World, task: Task, clock: "TakeoverClock"
 ) -> None:
     world.project("p")
     world.script_is_known("p")
@@ -47,7 +47,9 @@ def test_a_row_that_a_paused_owner_wrote_late_is_found_by_a_second_look(
     assert [each["taskid"] for each in world.dispatched()] == ["late"]
 
 
-def test_the_second_look_sends_nothing_again(world: World, task: Task, clock: "Clock") -> None:
+def test_the_second_look_sends_nothing_again(
+    world: World, task: Task, clock: "TakeoverClock"
+) -> None:
     world.project("p")
     world.script_is_known("p")
     after = world.scheduler(granted(epoch=2))
@@ -66,7 +68,7 @@ def test_the_second_look_sends_nothing_again(world: World, task: Task, clock: "C
 
 
 def test_after_a_planned_move_there_is_no_second_look(
-    world: World, task: Task, clock: "Clock"
+    world: World, task: Task, clock: "TakeoverClock"
 ) -> None:
     world.project("p")
     world.script_is_known("p")
@@ -108,7 +110,7 @@ def test_a_project_is_not_deleted_while_the_fence_is_shut(
     assert len(scheduler.fenced.projects) == 1
 
 
-class Clock:
+class TakeoverClock:
     """A monotonic clock that the test moves."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,9 +119,9 @@ class Clock:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+def clock(monkeypatch: pytest.MonkeyPatch) -> TakeoverClock:
     """Give a clock that stands still."""
-    return Clock(monkeypatch)
+    return TakeoverClock(monkeypatch)
 
 
 def _write_late(world: World, late: dict[str, Any]) -> None:

@@ -100,7 +100,7 @@ class ChainSite:
 
 
 def _server(links: Any) -> ThreadingHTTPServer:
-    class Page(BaseHTTPRequestHandler):
+    class ChainPage(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             found = _PAGE.fullmatch(self.path)
             body = json.dumps({"links": links(found[1], int(found[2])) if found else []}).encode()
@@ -112,7 +112,7 @@ def _server(links: Any) -> ThreadingHTTPServer:
         def log_message(self, *_: Any) -> None:
             """Say nothing."""
 
-    class Server(ThreadingHTTPServer):
+    class ChainServer(ThreadingHTTPServer):
         request_queue_size = 256  # a burst must not wait for dropped connections
 
-    return Server(("127.0.0.1", 0), Page)
+    return ChainServer(("127.0.0.1", 0), ChainPage)

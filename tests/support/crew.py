@@ -32,7 +32,7 @@ def record(name: str = "") -> Member:
     return Member("127.0.0.1:23333", "host", 1, "0", 0.0, name)
 
 
-class Scheduler:
+class BareScheduler:
     """A scheduling loop that does nothing but hold slots: like pyspider's, it polls.
 
     ``hold_on`` keeps it from releasing, ``hang`` stops its rounds, ``die`` stops everything but
@@ -50,7 +50,7 @@ class Scheduler:
         self._halt = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def start(self) -> "Scheduler":
+    def start(self) -> "BareScheduler":
         self.coordinator.start()
         self._thread.start()
         eventually(lambda: self.coordinator.member, "joining")
@@ -108,7 +108,7 @@ class FenceWatch(threading.Thread):
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
-        self.schedulers: list[Scheduler] = []
+        self.schedulers: list[BareScheduler] = []
         self.overlaps: list[tuple[int, MemberId, MemberId]] = []
         self._halt = threading.Event()
 
@@ -133,7 +133,7 @@ class OpenTimes(threading.Thread):
     In between it may have been shut, but nobody else may have had it: that takes another epoch.
     """
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: BareScheduler) -> None:
         super().__init__(daemon=True)
         self._scheduler = scheduler
         self._seen: dict[tuple[int, int], tuple[float, float]] = {}
@@ -168,18 +168,18 @@ class Crew:
 
     def start(
         self, name: str = "", hosts: str = "", weights: dict[int, int] | None = None
-    ) -> Scheduler:
+    ) -> BareScheduler:
         return self.make(name, hosts, weights).start()
 
     def make(
         self, name: str = "", hosts: str = "", weights: dict[int, int] | None = None
-    ) -> Scheduler:
+    ) -> BareScheduler:
         settings = replace(self.settings, hosts=hosts or self.settings.hosts)
-        scheduler = Scheduler(settings, name, weights)
+        scheduler = BareScheduler(settings, name, weights)
         self._watch.schedulers.append(scheduler)
         return scheduler
 
-    def start_and_share(self, count: int) -> list[Scheduler]:
+    def start_and_share(self, count: int) -> list[BareScheduler]:
         """Start some and wait until they share all slots."""
         crew = [self.start(f"scheduler{number}") for number in range(count)]
         self.shared_by(*crew)
@@ -191,11 +191,11 @@ class Crew:
     def assignment(self) -> Assignment:
         return self._reader.read().assignment
 
-    def shared_by(self, *schedulers: Scheduler) -> None:
+    def shared_by(self, *schedulers: BareScheduler) -> None:
         """Wait until these have all slots, evenly, with open fences, and nothing is moving."""
         eventually(lambda: self._is_shared_by(schedulers), f"sharing by {len(schedulers)}")
 
-    def _is_shared_by(self, schedulers: Iterable[Scheduler]) -> bool:
+    def _is_shared_by(self, schedulers: Iterable[BareScheduler]) -> bool:
         table = self.table()
         counts = [len(one.open) for one in schedulers]
         is_still = all(row.next is None for row in table)

@@ -9,11 +9,11 @@ import sys
 import threading
 
 from pyspider_zk.config import Settings
-from tests.support.crew import OpenTimes, Scheduler
+from tests.support.crew import BareScheduler, OpenTimes
 
 
 def main() -> None:
-    scheduler = Scheduler(Settings(**json.loads(sys.argv[1])), "far").start()
+    scheduler = BareScheduler(Settings(**json.loads(sys.argv[1])), "far").start()
     times = OpenTimes(scheduler)
     times.start()
     threading.Thread(target=keep_sending, args=(scheduler,), daemon=True).start()
@@ -22,13 +22,13 @@ def main() -> None:
     times.stop()
 
 
-def keep_sending(scheduler: Scheduler) -> None:
+def keep_sending(scheduler: BareScheduler) -> None:
     client, pause = scheduler.coordinator.connection._client, threading.Event()
     while not pause.wait(0.1):
         client.exists_async("/")
 
 
-def state(scheduler: Scheduler, times: OpenTimes) -> dict[str, object]:
+def state(scheduler: BareScheduler, times: OpenTimes) -> dict[str, object]:
     return {
         "member": str(scheduler.coordinator.member),
         "open": sorted(scheduler.open),

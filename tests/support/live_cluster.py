@@ -19,7 +19,7 @@ DEADLINE = 20.0
 PROJECTS = [("a", "RUNNING", "daily"), ("b", "STOP", ""), ("c", "STOP", "")]
 
 
-class Cluster:
+class LiveCluster:
     """Databases, the message queue, which is in this process or a Redis, schedulers in threads."""
 
     def __init__(self, folder: Path, settings: Settings, redis: str = "") -> None:
@@ -74,7 +74,7 @@ class Cluster:
 
 
 @contextmanager
-def living(cluster: Cluster, eventually: Callable[..., None]) -> Iterator[Cluster]:
+def living(cluster: LiveCluster, eventually: Callable[..., None]) -> Iterator[LiveCluster]:
     """Give the cluster three projects, and a scheduler that owns all slots while the block runs."""
     for name, status, group in PROJECTS:
         cluster.project(name, status, group)

@@ -16,7 +16,7 @@ PATIENCE = 30.0
 _times = itertools.count()
 
 
-class Place:
+class GroupPlace:
     """One would-be participant with a connection of its own."""
 
     def __init__(self, settings: Settings, name: str, run: str) -> None:
@@ -38,12 +38,12 @@ class Places:
         self._settings = settings
         self._stack = stack
 
-    def make(self, name: str = "", run: str = "") -> Place:
-        place = Place(self._settings, name, run)
+    def make(self, name: str = "", run: str = "") -> GroupPlace:
+        place = GroupPlace(self._settings, name, run)
         self._stack.callback(place.connection.stop)
         return place
 
-    def join(self, *names: str) -> list[Place]:
+    def join(self, *names: str) -> list[GroupPlace]:
         places = [self.make(name) for name in names]
         for place in places:
             place.join()

@@ -11,7 +11,7 @@ from pyspider.webui.app import app as stock_app
 
 from pyspider_zk.config import Settings
 from pyspider_zk.webui.instance import ClusterWebUI
-from tests.support.live_cluster import Cluster
+from tests.support.live_cluster import LiveCluster
 
 NAMES = ["newtask_queue", "status_queue", "scheduler2fetcher", "fetcher2processor"]
 NAMES += ["processor2result"]
@@ -20,8 +20,8 @@ Eventually = Callable[..., None]
 
 
 @pytest.fixture
-def cluster(tmp_path: Path, cluster_settings: Settings) -> Cluster:
-    return Cluster(tmp_path, cluster_settings)
+def cluster(tmp_path: Path, cluster_settings: Settings) -> LiveCluster:
+    return LiveCluster(tmp_path, cluster_settings)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.connect import connect
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.webui.instance import ClusterWebUI
-from tests.support.live_cluster import Cluster
+from tests.support.live_cluster import LiveCluster
 from tests.webui.conftest import Eventually
 
 pytestmark = pytest.mark.zk
@@ -39,7 +39,7 @@ Ask = Callable[..., Any]
 
 
 @pytest.fixture
-def client(ui: ClusterWebUI, cluster: Cluster) -> Iterator[Any]:
+def client(ui: ClusterWebUI, cluster: LiveCluster) -> Iterator[Any]:
     """Give a client of a web UI whose cluster was born and has no scheduler (any more)."""
     with cluster.scheduler():
         pass
@@ -70,7 +70,7 @@ def test_every_order_has_its_reverse(client: Any, sort: str) -> None:
 
 
 def test_a_project_tells_who_schedules_it(
-    client: Any, cluster: Cluster, eventually: Eventually
+    client: Any, cluster: LiveCluster, eventually: Eventually
 ) -> None:
     path = "/api/v1/projects/news_a"
     before = client.get(path).get_json()
@@ -84,7 +84,7 @@ def test_a_project_tells_who_schedules_it(
     assert (found["phase"], found["address"]) == ("owned", member["address"])
 
 
-def test_the_assignment_has_a_row_for_each_slot(client: Any, cluster: Cluster) -> None:
+def test_the_assignment_has_a_row_for_each_slot(client: Any, cluster: LiveCluster) -> None:
     found = client.get("/api/v1/assignment").get_json()
     assert [row["slot"] for row in found["items"]] == list(range(cluster.settings.slots))
     assert found["unserved"] == cluster.settings.slots
@@ -95,7 +95,7 @@ def test_components_are_told_by_kind(client: Any) -> None:
     assert component["pid"] > 0
 
 
-def test_queues_are_counted_with_the_dead_letters(client: Any, cluster: Cluster) -> None:
+def test_queues_are_counted_with_the_dead_letters(client: Any, cluster: LiveCluster) -> None:
     queues = cluster.queues()
     queues.slot_queues.publish(
         [Message(QueueKind.NEWTASK, 3, {}), Message(QueueKind.STATUS, 3, {})]
@@ -164,7 +164,9 @@ def test_a_dry_run_does_nothing(client: Any) -> None:
     assert client.get("/api/v1/batches").get_json()["items"] == []
 
 
-def test_another_choice_than_the_one_agreed_to_is_refused(client: Any, cluster: Cluster) -> None:
+def test_another_choice_than_the_one_agreed_to_is_refused(
+    client: Any, cluster: LiveCluster
+) -> None:
     asked = {"operation": "delete", "filter": {"status": "STOP"}}
     plan = client.post("/api/v1/batches", json={**asked, "dry_run": True}).get_json()["digest"]
     cluster.project("newcomer", status="STOP")
@@ -174,7 +176,7 @@ def test_another_choice_than_the_one_agreed_to_is_refused(client: Any, cluster: 
 
 
 def test_any_id_that_a_command_gave_is_found(
-    client: Any, cluster: Cluster, eventually: Eventually
+    client: Any, cluster: LiveCluster, eventually: Eventually
 ) -> None:
     with Client(cluster.settings) as python, cluster.scheduler():
         eventually(lambda: client.get("/api/v1/members").get_json()["items"])
@@ -190,7 +192,7 @@ def test_a_batch_can_be_cancelled(client: Any) -> None:
     assert (answer.status_code, answer.get_json()["state"]) == (200, "cancelled")
 
 
-def test_a_batch_is_carried_out(client: Any, cluster: Cluster, eventually: Eventually) -> None:
+def test_a_batch_is_carried_out(client: Any, cluster: LiveCluster, eventually: Eventually) -> None:
     with cluster.scheduler():
         asked = {"operation": "group", "filter": {"status": "STOP"}, "arguments": {"group": "g"}}
         path = client.post("/api/v1/batches", json=asked).headers["Location"]
@@ -200,7 +202,7 @@ def test_a_batch_is_carried_out(client: Any, cluster: Cluster, eventually: Event
 
 
 def test_what_failed_is_retried_as_a_new_batch(
-    client: Any, cluster: Cluster, eventually: Eventually
+    client: Any, cluster: LiveCluster, eventually: Eventually
 ) -> None:
     with cluster.scheduler():
         asked = {"operation": "run", "names": ["news_b"], "id": "mine"}
@@ -214,7 +216,7 @@ def test_what_failed_is_retried_as_a_new_batch(
 
 
 def test_nothing_is_retried_where_nothing_failed(
-    client: Any, cluster: Cluster, eventually: Eventually
+    client: Any, cluster: LiveCluster, eventually: Eventually
 ) -> None:
     with cluster.scheduler():
         client.post(
@@ -312,7 +314,7 @@ def test_other_sites_are_refused(client: Any) -> None:
 # -- what is away ----------------------------------------------------------------------------
 
 
-def test_a_message_queue_that_is_away_is_told(ui: ClusterWebUI, cluster: Cluster) -> None:
+def test_a_message_queue_that_is_away_is_told(ui: ClusterWebUI, cluster: LiveCluster) -> None:
     queues = connect("redis://:secret@127.0.0.1:1/0", 0, cluster.settings.slots)
     with cluster.scheduler(), ui.joined(cluster.settings, queues):
         answer = stock_app.test_client().get("/api/v1/queues")
@@ -333,7 +335,7 @@ def test_a_zookeeper_that_is_away_is_told(ui: ClusterWebUI, tmp_path: Path) -> N
     server.start()
     try:
         settings = Settings(hosts=server.address, root="/away", renewal=0.2, lease=1.0)
-        cluster = Cluster(tmp_path, settings)
+        cluster = LiveCluster(tmp_path, settings)
         with cluster.scheduler():
             pass
         for name in "ab":
@@ -390,7 +392,7 @@ def test_a_name_that_nobody_checks_stands_nowhere(client: Any) -> None:
 
 
 def test_retrying_locked_projects_needs_a_login(
-    client: Any, ui: ClusterWebUI, cluster: Cluster, eventually: Eventually
+    client: Any, ui: ClusterWebUI, cluster: LiveCluster, eventually: Eventually
 ) -> None:
     ui.config.update(webui_username="ann", webui_password="secret")  # noqa: S106 - a test's
     with cluster.scheduler():

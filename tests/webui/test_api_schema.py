@@ -14,7 +14,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 from pyspider_zk.config import Settings
 from pyspider_zk.webui.instance import ClusterWebUI
 from tests.support.api_requests import draw_requests
-from tests.support.live_cluster import Cluster
+from tests.support.live_cluster import LiveCluster
 from tests.webui.conftest import Eventually
 
 pytestmark = [pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
@@ -33,7 +33,7 @@ def api(
     eventually: Eventually,
 ) -> Iterator[Any]:
     """Give the document of a cluster that has projects, a scheduler and batches."""
-    cluster = Cluster(tmp_path, cluster_settings, redis_url)
+    cluster = LiveCluster(tmp_path, cluster_settings, redis_url)
     for name, status, group in PROJECTS:
         cluster.project(name, status, group)
     with cluster.scheduler(), ui.joined(cluster.settings, cluster.queues()):

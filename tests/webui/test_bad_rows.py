@@ -12,7 +12,7 @@ from pyspider.webui.app import app as stock_app
 
 from pyspider_zk.projects.rows import shown
 from pyspider_zk.webui.instance import ClusterWebUI
-from tests.support.live_cluster import Cluster
+from tests.support.live_cluster import LiveCluster
 
 COLUMNS = ("name", "group", "status", "script", "comments", "rate", "burst", "updatetime")
 GOOD = ("good", "daily", "STOP", "class Handler: pass", "", 1, 3, 1.0)
@@ -32,7 +32,7 @@ ANSWERS = ("projects", "projects?sort=-rate", "workload", "workload?status=STOP"
 
 
 @pytest.fixture
-def client(ui: ClusterWebUI, cluster: Cluster, tmp_path: Path) -> Iterator[Any]:
+def client(ui: ClusterWebUI, cluster: LiveCluster, tmp_path: Path) -> Iterator[Any]:
     with sqlite3.connect(tmp_path / "project.db") as database:
         marks = ", ".join("?" * len(COLUMNS))
         for row in (GOOD, *ODD.values()):

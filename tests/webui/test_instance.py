@@ -25,7 +25,7 @@ from pyspider_zk.queues.memory import MemoryBroker
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.webui.instance import ClusterWebUI
 from pyspider_zk.webui.refusals import Answering
-from tests.support.live_cluster import DEADLINE, Cluster
+from tests.support.live_cluster import DEADLINE, LiveCluster
 from tests.webui.conftest import NAMES, Eventually
 
 
@@ -36,7 +36,7 @@ def present(settings: Settings) -> list[str]:
 
 
 @pytest.mark.zk
-def test_it_is_present_while_it_runs(ui: ClusterWebUI, cluster: Cluster) -> None:
+def test_it_is_present_while_it_runs(ui: ClusterWebUI, cluster: LiveCluster) -> None:
     with ui.joined(cluster.settings, cluster.queues(), "here:5000"):
         assert present(cluster.settings) == ["here:5000"]
         assert isinstance(ui.config["scheduler_rpc"], Answering)
@@ -44,7 +44,7 @@ def test_it_is_present_while_it_runs(ui: ClusterWebUI, cluster: Cluster) -> None
 
 
 @pytest.mark.zk
-def test_afterwards_the_application_is_as_before(ui: ClusterWebUI, cluster: Cluster) -> None:
+def test_afterwards_the_application_is_as_before(ui: ClusterWebUI, cluster: LiveCluster) -> None:
     # given
     before = dict(ui.config)
     queues = cluster.queues()
@@ -77,7 +77,7 @@ def test_a_cluster_that_cannot_be_joined_changes_nothing(
 
 @pytest.mark.zk
 def test_the_five_queues_keep_their_names_and_have_the_sums(
-    ui: ClusterWebUI, cluster: Cluster
+    ui: ClusterWebUI, cluster: LiveCluster
 ) -> None:
     # given
     queues = cluster.queues()
@@ -106,7 +106,7 @@ def test_the_sums_come_from_redis(
 
 @pytest.mark.zk
 def test_without_a_scheduler_the_views_answer_as_pyspiders(
-    ui: ClusterWebUI, cluster: Cluster
+    ui: ClusterWebUI, cluster: LiveCluster
 ) -> None:
     cluster.project("p")
     with ui.joined(cluster.settings, cluster.queues()):
@@ -122,7 +122,7 @@ def test_without_a_scheduler_the_views_answer_as_pyspiders(
 
 @pytest.mark.zk
 def test_with_a_scheduler_the_views_tell_of_the_cluster(
-    ui: ClusterWebUI, cluster: Cluster, eventually: Eventually
+    ui: ClusterWebUI, cluster: LiveCluster, eventually: Eventually
 ) -> None:
     cluster.project("p")
     with cluster.scheduler(), ui.joined(cluster.settings, cluster.queues()):
@@ -141,7 +141,7 @@ def test_what_members_refuse_is_refused_with_their_reason(
     ui: ClusterWebUI, cluster_settings: Settings, tmp_path: Path, eventually: Eventually
 ) -> None:
     """Without a secret they cannot know that somebody logged in here."""
-    cluster = Cluster(tmp_path, replace(cluster_settings, secret=""))
+    cluster = LiveCluster(tmp_path, replace(cluster_settings, secret=""))
     cluster.project("p", group="lock")
     ui.config.update(webui_username="ann", webui_password="pass", need_auth=False)  # noqa: S106
     with cluster.scheduler() as member, ui.joined(cluster.settings, cluster.queues()):
@@ -153,7 +153,7 @@ def test_what_members_refuse_is_refused_with_their_reason(
 
 @pytest.mark.zk
 def test_a_task_goes_through_any_member_to_the_slot_of_its_project(
-    ui: ClusterWebUI, cluster: Cluster, eventually: Eventually
+    ui: ClusterWebUI, cluster: LiveCluster, eventually: Eventually
 ) -> None:
     # given
     cluster.project("p")
@@ -244,7 +244,7 @@ def test_a_login_that_nobody_has_is_refused(
 
 
 @pytest.mark.zk
-def test_a_change_by_a_page_is_in_the_event_log(ui: ClusterWebUI, cluster: Cluster) -> None:
+def test_a_change_by_a_page_is_in_the_event_log(ui: ClusterWebUI, cluster: LiveCluster) -> None:
     cluster.project("p")
     ui.config.update(webui_username="ann", webui_password="secret")  # noqa: S106 - a test's
     with ui.joined(cluster.settings, cluster.queues()):

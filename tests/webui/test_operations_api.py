@@ -14,7 +14,7 @@ from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.webui.instance import ClusterWebUI
-from tests.support.live_cluster import Cluster as LiveCluster
+from tests.support.live_cluster import LiveCluster
 from tests.webui.conftest import Eventually
 
 pytestmark = pytest.mark.zk

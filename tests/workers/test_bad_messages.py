@@ -15,7 +15,7 @@ from pyspider_zk.queues.memory import MemoryBroker
 from pyspider_zk.queues.names import QueueKind
 from tests.queues.away import AwayQueue
 from tests.support.stand_ins import locked, read_all, running
-from tests.workers.test_fetcher import Site
+from tests.workers.test_fetcher import FetchedSite
 
 SLOTS = 8
 SCRIPT = """
@@ -242,7 +242,7 @@ FETCHES = [
 def test_a_fetcher_answers_whatever_is_asked_of_it(
     fetcher: ClusterFetcher, eventually: Eventually
 ) -> None:
-    site = Site()
+    site = FetchedSite()
     thread = running(site.server.serve_forever)
     with thread:
         for body in [*NO_PAIR, *NO_TASK]:

@@ -23,7 +23,7 @@ from tests.support.stand_ins import running
 Queue = queue.Queue[Any]
 
 
-class Site:
+class FetchedSite:
     """A site whose page ``/held`` is answered when the test says so.
 
     Attributes:
@@ -35,7 +35,7 @@ class Site:
         self._release = threading.Event()
         site = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class SiteHandler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 if self.path == "/held":
                     site.asked.release()
@@ -48,7 +48,7 @@ class Site:
             def log_message(self, *_: Any) -> None:
                 """Keep quiet."""
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), SiteHandler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
     def release(self) -> None:
@@ -61,8 +61,8 @@ class Site:
 
 
 @pytest.fixture
-def site() -> Iterator[Site]:
-    made = Site()
+def site() -> Iterator[FetchedSite]:
+    made = FetchedSite()
     with running(made.server.serve_forever, 0.01):
         yield made
         made.close()
@@ -88,7 +88,7 @@ def left(tasks: Queue) -> list[Any]:
 
 @pytest.mark.zk
 def test_what_is_under_way_goes_back_and_what_is_finished_does_not(
-    site: Site, tasks: Queue, pages: Queue, cluster_settings: Settings
+    site: FetchedSite, tasks: Queue, pages: Queue, cluster_settings: Settings
 ) -> None:
     # given
     made = ClusterFetcher(tasks, pages, settings=cluster_settings)
@@ -108,7 +108,7 @@ def test_what_is_under_way_goes_back_and_what_is_finished_does_not(
 
 @pytest.mark.zk
 def test_a_task_that_came_twice_goes_back_if_one_of_them_is_unfinished(
-    site: Site, tasks: Queue, pages: Queue, cluster_settings: Settings
+    site: FetchedSite, tasks: Queue, pages: Queue, cluster_settings: Settings
 ) -> None:
     made = ClusterFetcher(tasks, pages, settings=cluster_settings)
     with running(made.run):
@@ -122,7 +122,7 @@ def test_a_task_that_came_twice_goes_back_if_one_of_them_is_unfinished(
 
 @pytest.mark.zk
 def test_a_fetch_for_a_caller_of_ours_is_not_remembered(
-    site: Site, tasks: Queue, pages: Queue, cluster_settings: Settings
+    site: FetchedSite, tasks: Queue, pages: Queue, cluster_settings: Settings
 ) -> None:
     # given
     made = ClusterFetcher(tasks, pages, settings=cluster_settings)
@@ -158,7 +158,7 @@ def test_a_failed_fetch_is_finished_too(tasks: Queue, pages: Queue) -> None:
 
 @pytest.mark.zk
 def test_a_full_queue_does_not_keep_it_from_ending(
-    site: Site, pages: Queue, cluster_settings: Settings, monkeypatch: pytest.MonkeyPatch
+    site: FetchedSite, pages: Queue, cluster_settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # given
     monkeypatch.setattr(fetcher, "PATIENCE", 0.1)
@@ -178,7 +178,7 @@ def test_a_full_queue_does_not_keep_it_from_ending(
 
 @pytest.mark.zk
 def test_a_queue_that_is_away_does_not_keep_it_from_ending(
-    site: Site, pages: Queue, cluster_settings: Settings, monkeypatch: pytest.MonkeyPatch
+    site: FetchedSite, pages: Queue, cluster_settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # given
     monkeypatch.setattr(fetcher, "PATIENCE", 0.1)
@@ -196,7 +196,7 @@ def test_a_queue_that_is_away_does_not_keep_it_from_ending(
 
 @pytest.mark.zk
 def test_results_are_kept_while_the_queue_is_away_and_no_task_is_taken(
-    site: Site,
+    site: FetchedSite,
     tasks: Queue,
     cluster_settings: Settings,
     eventually: Callable[..., None],
@@ -232,7 +232,7 @@ def test_results_are_kept_while_the_queue_is_away_and_no_task_is_taken(
 
 @pytest.mark.zk
 def test_a_full_queue_does_not_stop_what_is_being_fetched(
-    site: Site, tasks: Queue, cluster_settings: Settings
+    site: FetchedSite, tasks: Queue, cluster_settings: Settings
 ) -> None:
     # given a processor that does nothing for a while
     pages: Queue = queue.Queue(maxsize=1)
@@ -251,7 +251,7 @@ def test_a_full_queue_does_not_stop_what_is_being_fetched(
 
 @pytest.mark.zk
 def test_what_is_kept_at_the_end_is_sent(
-    site: Site, tasks: Queue, cluster_settings: Settings, eventually: Callable[..., None]
+    site: FetchedSite, tasks: Queue, cluster_settings: Settings, eventually: Callable[..., None]
 ) -> None:
     pages = AwayQueue()
     made = ClusterFetcher(tasks, pages, settings=cluster_settings)
@@ -348,12 +348,12 @@ def test_results_that_are_away_are_said_once_and_saved_later(
     caplog.set_level(logging.INFO, "result")
     saved: Queue = queue.Queue()
 
-    class Results:
+    class LaterResults:
         def save(self, **result: Any) -> None:
             saved.put(result)
 
     inqueue = AwayQueue(away=True)
-    made = ClusterResultWorker(Results(), inqueue, settings=cluster_settings)
+    made = ClusterResultWorker(LaterResults(), inqueue, settings=cluster_settings)
     # when
     with running(made.run):
         for _ in range(4):

@@ -249,7 +249,7 @@ def test_a_message_without_a_project_fails_its_task(queues: FaultySlotQueues) ->
     assert queues.published == []
 
 
-class Watched:
+class WatchedQueues:
     """Queues that tell when they were away."""
 
     def __init__(self, queues: SlotQueues) -> None:
@@ -271,7 +271,7 @@ def test_a_redis_that_was_stopped_gets_everything_once_it_is_back(
 ) -> None:
     # given
     queues = connect(redis_url, limit=0, slots=SLOTS).slot_queues
-    watched = Watched(queues)
+    watched = WatchedQueues(queues)
     redis_server.stop()
     # when
     try:

@@ -24,7 +24,7 @@ ID, ANOTHER = 7, 8
 
 
 @dataclass
-class Clock:
+class SessionClock:
     """A clock that the test sets."""
 
     time: float = 1000.0
@@ -39,7 +39,7 @@ class Line:
 
     asked: float = 12.0
     resumes: bool = False
-    clock: Clock = field(default_factory=Clock)
+    clock: SessionClock = field(default_factory=SessionClock)
     far: list[socket.socket] = field(default_factory=list)
     wires: list[Wire] = field(default_factory=list)
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tests.chaos.checks.moves import Move, Moves, moves
-from tests.chaos.history import History, Tenure
+from tests.chaos.checks.moves import Move, SlotMoves, moves
+from tests.chaos.history import History, SlotTenure
 
 State = Mapping[str, Any]
 
@@ -17,7 +17,7 @@ def handovers(history: History) -> list[str]:
     next one without all that was handed over badly, unless those who were granted it in between
     did not live to take it.
     """
-    known = Moves(history)
+    known = SlotMoves(history)
     found = []
     for move in moves(history.tenures):
         if move.asked and move.old.given and move.new.ready is not None:
@@ -28,7 +28,7 @@ def handovers(history: History) -> list[str]:
     return found
 
 
-def _lost(move: Move, known: Moves) -> Iterator[str]:
+def _lost(move: Move, known: SlotMoves) -> Iterator[str]:
     """Name what each project of a slot lost in a clean move."""
     for name in move.old.given:
         heir = known.heir(move, name)
@@ -36,7 +36,7 @@ def _lost(move: Move, known: Moves) -> Iterator[str]:
             yield from (f"{name} epoch {heir.epoch}: {each}" for each in _less(move, heir, name))
 
 
-def _less(move: Move, heir: Tenure, name: str) -> list[str]:
+def _less(move: Move, heir: SlotTenure, name: str) -> list[str]:
     found = heir.found.get(name)
     if found is None:
         return ["all"]

@@ -6,14 +6,14 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from tests.chaos.checks.faults import HITS_ALL, HITS_LEASE, SETTLE, meets
-from tests.chaos.history import INFINITY, Effect, History, Hit, Tenure
+from tests.chaos.history import INFINITY, Effect, History, Hit, SlotTenure
 
 
 class Move(NamedTuple):
     """A slot that went from one owner to the next; the first owner has no former one."""
 
-    old: Tenure
-    new: Tenure
+    old: SlotTenure
+    new: SlotTenure
 
     @property
     def asked(self) -> bool:
@@ -27,9 +27,9 @@ class Move(NamedTuple):
         return self.asked and (self.new.epoch == self.old.epoch + 1 or bool(self.new.received))
 
 
-def moves(tenures: Iterable[Tenure]) -> list[Move]:
+def moves(tenures: Iterable[SlotTenure]) -> list[Move]:
     """Return each slot's changes of owner, in order."""
-    by_slot: dict[int, list[Tenure]] = defaultdict(list)
+    by_slot: dict[int, list[SlotTenure]] = defaultdict(list)
     for tenure in tenures:
         by_slot[tenure.slot].append(tenure)
     return [
@@ -39,7 +39,7 @@ def moves(tenures: Iterable[Tenure]) -> list[Move]:
     ]
 
 
-class Moves:
+class SlotMoves:
     """All moves of a history by slot, and the faults that explain those that were not clean."""
 
     def __init__(self, history: History) -> None:
@@ -60,7 +60,7 @@ class Moves:
             not move.clean and self.explained(move) for move in self.between(slot, since, until)
         )
 
-    def heir(self, move: Move, name: str) -> Tenure | None:
+    def heir(self, move: Move, name: str) -> SlotTenure | None:
         """Return who first had a project in memory after a clean move; None if nobody could.
 
         Who has to wait for a database may have to pass on what it got before it could load it.
@@ -118,7 +118,7 @@ class Moves:
 
 
 def _last_acts(
-    effects: Iterable[Effect], tenures: Iterable[Tenure]
+    effects: Iterable[Effect], tenures: Iterable[SlotTenure]
 ) -> dict[tuple[str, int, int], float]:
     """Return when each owner last had an effect; what the fence refused is none."""
     known = {(tenure.member, tenure.slot, tenure.epoch) for tenure in tenures}

@@ -6,10 +6,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from tests.chaos.checks.faults import meets, redis_was_down
-from tests.chaos.checks.moves import Moves
+from tests.chaos.checks.moves import SlotMoves
 from tests.chaos.checks.owners import without_paused
 from tests.chaos.checks.pages import FAILED, SUCCESS
-from tests.chaos.history import INFINITY, Effect, History, Tenure
+from tests.chaos.history import INFINITY, Effect, History, SlotTenure
 from tests.chaos.recorder import PROCESSING_TIMEOUT
 
 HELD_UP = 1.0
@@ -94,8 +94,8 @@ class _Judge:
 
     def __init__(self, history: History) -> None:
         self._hits = history.hits
-        self._moves = Moves(history)
-        self._tenures: dict[int, list[Tenure]] = defaultdict(list)
+        self._moves = SlotMoves(history)
+        self._tenures: dict[int, list[SlotTenure]] = defaultdict(list)
         for tenure in history.tenures:
             self._tenures[tenure.slot].append(tenure)
         self._done = _done(history)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
-from tests.chaos.checks.moves import Moves
+from tests.chaos.checks.moves import SlotMoves
 from tests.chaos.history import Effect, History
 
 START_PATIENCE = 15
@@ -40,7 +40,7 @@ def ticks_twice(history: History) -> list[str]:
     That is, the slot changed hands in between without a clean handoff, which a fault explains.
     Neither clocks that jump nor a Redis that restarts send a tick again.
     """
-    known = Moves(history)
+    known = SlotMoves(history)
     sent: dict[tuple[str, int], list[Effect]] = defaultdict(list)
     for effect in history.effects:
         if effect.tick is not None and effect.outcome == "done":
