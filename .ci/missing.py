@@ -1,7 +1,8 @@
 """Print the Debian packages that this machine lacks, or the remedies for other systems.
 
-Usage: ``python3 .ci/missing.py packages|remedies [PURPOSE]``, PURPOSE one of those below. Needs
-nothing but Python: it runs before there is a virtual environment, with the product's own search.
+Usage: ``python3 .ci/missing.py packages|remedies [demo|databases|browser|chaos|all]``. Needs
+nothing but Python: it runs before there is a virtual environment, and asks the product's own
+search.
 """
 
 import os

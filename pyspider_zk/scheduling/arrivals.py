@@ -68,7 +68,7 @@ class Arrivals:
             slots = self._wake_ups.wait(LISTEN)
         except Unavailable:
             return AWAY_PAUSE  # the scheduler loop says so
-        if slots & self._fence.held.keys():
+        if any(slot in self._fence.held for slot in slots):
             self._is_woken = True
             self._wake()
         return 0
