@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import socket
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import TypeVar
@@ -16,6 +15,7 @@ import redis
 
 from pyspider_zk.config import Settings
 from pyspider_zk.local.services import RedisServer, Server, ZooKeeperServer
+from tests.support import waiting
 from tests.support.database_servers import DatabaseServer, MariaServer, PostgresServer
 from tests.support.needed import skip_without_needed
 
@@ -160,14 +160,7 @@ def faults() -> Faults:
 @pytest.fixture
 def eventually() -> Callable[..., None]:
     """Give a function that waits until a condition holds, with a limit that fails the test."""
-
-    def wait(condition: Callable[[], object], within: float = 30.0) -> None:
-        deadline = time.monotonic() + within
-        while not condition():
-            assert time.monotonic() < deadline, f"not within {within:g} s"
-            time.sleep(0.05)
-
-    return wait
+    return waiting.eventually
 
 
 def _serving(server: S) -> Iterator[S]:

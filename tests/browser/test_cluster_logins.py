@@ -5,7 +5,6 @@ import re
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +25,7 @@ from tests.browser.cluster_page import (
     tick,
 )
 from tests.browser.conftest import ROOT, WINDOW, BrowsedCluster
+from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
@@ -80,10 +80,7 @@ def free_port() -> int:
 
 
 def wait_for(url: str) -> None:
-    deadline = time.monotonic() + 60
-    while not answers(url):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    eventually(lambda: answers(url), f"an answer of {url}", within=60)
 
 
 def answers(url: str) -> bool:

@@ -12,7 +12,8 @@ from pyspider_zk.cluster.records import Component, ComponentKind, Meta
 from pyspider_zk.cluster.scale import ScaleNode
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Mismatch
-from tests.support.crew import Crew, eventually, expire
+from tests.support.crew import Crew, expire
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.zk
 

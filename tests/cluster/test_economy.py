@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from tests.support.crew import BareScheduler, Cable, Crew, eventually
+from tests.support.crew import BareScheduler, Cable, Crew
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.zk
 

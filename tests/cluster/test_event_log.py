@@ -21,7 +21,8 @@ from pyspider_zk.zookeeper.clock import boottime
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.steps import Create
 from pyspider_zk.zookeeper.unreadable import Unreadable
-from tests.support.crew import Crew, eventually, record
+from tests.support.crew import Crew, record
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.zk
 

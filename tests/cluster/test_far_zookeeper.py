@@ -11,7 +11,8 @@ from dataclasses import replace
 import pytest
 
 from pyspider_zk.config import Settings
-from tests.support.crew import Cable, Crew, eventually
+from tests.support.crew import Cable, Crew
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.zk
 

@@ -9,7 +9,8 @@ from pyspider_zk.cluster import rules
 from pyspider_zk.cluster.phases import Trigger
 from pyspider_zk.cluster.records import Slot
 from pyspider_zk.groups.ids import MemberId
-from tests.support.crew import Crew, eventually
+from tests.support.crew import Crew
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.zk
 

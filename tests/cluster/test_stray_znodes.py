@@ -9,7 +9,8 @@ from pyspider_zk.cluster.scale import ScaleNode
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.zookeeper.connection import Connection
-from tests.support.crew import BareScheduler, Crew, eventually, expire
+from tests.support.crew import BareScheduler, Crew, expire
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.zk
 

@@ -11,7 +11,8 @@ from pyspider_zk.config import Settings
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.local.services import ZooKeeperServer
 from pyspider_zk.zookeeper.clock import boottime
-from tests.support.crew import BareScheduler, Cable, Crew, eventually, expire
+from tests.support.crew import BareScheduler, Cable, Crew, expire
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.zk
 

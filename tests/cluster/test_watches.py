@@ -10,7 +10,8 @@ import pytest
 
 from pyspider_zk.config import Settings
 from pyspider_zk.limits import LONGEST_LEASE
-from tests.support.crew import BareScheduler, Crew, eventually
+from tests.support.crew import BareScheduler, Crew
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.zk
 

@@ -9,7 +9,8 @@ import pytest
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Mismatch, Missing, SessionLost
 from pyspider_zk.groups.barriers import Barrier
-from tests.support.crew import eventually, expire
+from tests.support.crew import expire
+from tests.support.waiting import eventually
 from tests.support.zk_groups import GroupPlace, Places, together
 
 pytestmark = pytest.mark.zk

@@ -12,7 +12,8 @@ import pytest
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Mismatch, NameTaken, SessionLost, Unavailable
 from pyspider_zk.zookeeper.ephemeral import Tenure
-from tests.support.crew import eventually, expire
+from tests.support.crew import expire
+from tests.support.waiting import eventually
 from tests.support.zk_groups import GroupPlace, Places, together, tree
 
 pytestmark = pytest.mark.zk

@@ -14,7 +14,8 @@ from pyspider_zk.groups.records import HOLDER
 from pyspider_zk.zookeeper.background import Errands
 from pyspider_zk.zookeeper.connection import Connection
 from tests.groups.test_barriers import BarrierWaiter, barrier
-from tests.support.crew import Crew, eventually
+from tests.support.crew import Crew
+from tests.support.waiting import eventually
 from tests.support.zk_groups import Places
 
 pytestmark = pytest.mark.zk

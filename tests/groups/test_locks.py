@@ -12,7 +12,8 @@ from pyspider_zk.groups.lock_rules import LockKind, prefix_of
 from pyspider_zk.groups.locks import Lock
 from pyspider_zk.zookeeper.background import Errands
 from pyspider_zk.zookeeper.connection import Connection
-from tests.support.crew import Cable, eventually, expire
+from tests.support.crew import Cable, expire
+from tests.support.waiting import eventually
 from tests.support.zk_faults import Lossy
 
 pytestmark = pytest.mark.zk

@@ -15,7 +15,8 @@ from pyspider_zk.jobs.claims import Registration
 from pyspider_zk.jobs.model import Claim, Claimant, JobName, JobRules, JobState, Outcome
 from pyspider_zk.jobs.queue import JobQueue
 from pyspider_zk.zookeeper.steps import Create
-from tests.support.crew import eventually, expire
+from tests.support.crew import expire
+from tests.support.waiting import eventually
 from tests.support.zk_faults import Lossy
 
 pytestmark = pytest.mark.zk

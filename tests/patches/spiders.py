@@ -2,13 +2,9 @@
 
 import sys
 import threading
-import time
-from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any, TypeVar
-
-T = TypeVar("T")
+from typing import Any
 
 DEADLINE = 20.0
 
@@ -40,17 +36,6 @@ class Handler(BaseHandler):
     def on_message(self, project, message):
         return {'message': message}
 """
-
-
-def wait_for(condition: Callable[[], T]) -> T:
-    """Poll where there is no event to wait for, and return the first truth."""
-    end = time.monotonic() + DEADLINE
-    while time.monotonic() < end:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.02)
-    raise AssertionError("the condition did not come true")
 
 
 class SpiderSite(BaseHTTPRequestHandler):

@@ -16,7 +16,8 @@ import pytest
 import requests
 from pyspider.run import cli
 
-from tests.patches.spiders import DEADLINE, Spider, wait_for
+from tests.patches.spiders import DEADLINE, Spider
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.slow  # each runs whole components of pyspider
 
@@ -121,15 +122,15 @@ def test_all_crawls_a_site_and_ends_by_a_signal(
     process = run("-c", "config.json", "all", "--run-in", run_in)
     with requests.Session() as session:
         session.headers["Connection"] = "close"
-        wait_for(lambda: _answers(session, web))
+        eventually(lambda: _answers(session, web))
         assert session.post(f"{web}/debug/demo/save", data={"script": script}).text == "ok"
         for name, value in (("status", "RUNNING"), ("rate", "100/100")):
             form = {"pk": "demo", "name": name, "value": value}
             assert session.post(f"{web}/update", data=form).text == "ok"
         start = {"project": "demo"}
-        wait_for(lambda: session.post(f"{web}/run", data=start).json()["result"])
+        eventually(lambda: session.post(f"{web}/run", data=start).json()["result"])
         results = f"{web}/results/dump/demo.txt"
-        wait_for(lambda: len(session.get(results).text.splitlines()) == 3)
+        eventually(lambda: len(session.get(results).text.splitlines()) == 3)
     process.send_signal(how)
     assert process.wait(DEADLINE) == 0
 
@@ -150,7 +151,7 @@ def test_pages_load_from_a_cdn_only_if_one_is_named_and_the_log_says_so(
     process = run("webui", "--port", str(port), *named, stderr=subprocess.PIPE)
     with requests.Session() as session:
         session.headers["Connection"] = "close"
-        wait_for(lambda: _answers(session, f"http://127.0.0.1:{port}"))
+        eventually(lambda: _answers(session, f"http://127.0.0.1:{port}"))
         page = session.get(f"http://127.0.0.1:{port}/").text
     process.terminate()
     _, log = process.communicate(timeout=DEADLINE)

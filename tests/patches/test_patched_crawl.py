@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.patches.spiders import Spider, wait_for
+from tests.patches.spiders import Spider
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.slow  # each runs whole components of pyspider
 
@@ -35,15 +36,15 @@ def crawl(spider: Spider, script: str) -> Any:
     for component in (scheduler, spider.fetcher(), spider.processor(), spider.result_worker()):
         spider.start(component)
     rpc = spider.serve(scheduler)
-    wait_for(lambda: rpc.newtask(ON_START))
-    wait_for(lambda: spider.titles("demo") == TITLES)
+    eventually(lambda: rpc.newtask(ON_START))
+    eventually(lambda: spider.titles("demo") == TITLES)
     return rpc
 
 
 def test_a_site_is_crawled_over_the_builtin_queues(spider: Spider, script: str) -> None:
     rpc = crawl(spider, script)
     taskdb = spider.taskdb
-    wait_for(lambda: taskdb.status_count("demo") == {taskdb.SUCCESS: 5})  # with on_finished
+    eventually(lambda: taskdb.status_count("demo") == {taskdb.SUCCESS: 5})  # with on_finished
     counters = rpc.webui_update()["counter"]
     assert counters["all"]["demo"]["success"] == 5
 
@@ -79,7 +80,7 @@ def test_one_crawls_a_site_in_one_thread(spider: Spider, script: str) -> None:
     )
     scheduler.trigger_on_start("demo")
     thread = spider.start(scheduler)
-    wait_for(lambda: spider.titles("demo") == TITLES)
+    eventually(lambda: spider.titles("demo") == TITLES)
     scheduler.quit()
     thread.join()
     fetcher.close()
@@ -91,7 +92,7 @@ def test_a_message_reaches_its_project(spider: Spider, script: str) -> None:
     task |= {"fetch": {"save": ["__command__", "hello"]}, "process": {"callback": "_on_message"}}
     assert rpc.send_task(task) is True
     message = {"message": "hello"}
-    wait_for(lambda: message in [row["result"] for row in spider.resultdb.select("demo")])
+    eventually(lambda: message in [row["result"] for row in spider.resultdb.select("demo")])
 
 
 def test_threads_have_own_connections_to_a_database(spider: Spider) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.patches.spiders import DEADLINE, Spider, wait_for
+from tests.patches.spiders import DEADLINE, Spider
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.slow  # each runs whole components of pyspider
 
@@ -78,7 +79,7 @@ def test_a_component_that_quit_before_it_ran_ends_at_once(spider: Spider, kind: 
 def test_a_fetch_in_hand_keeps_no_thread_from_ending(spider: Spider, site: str) -> None:
     fetcher = spider.fetcher()
     spider.start(fetcher)
-    wait_for(lambda: fetcher._running)
+    eventually(lambda: fetcher._running)
     spider.serve(fetcher)
     errors: list[Exception] = []
 
@@ -90,7 +91,7 @@ def test_a_fetch_in_hand_keeps_no_thread_from_ending(spider: Spider, site: str) 
 
     caller = threading.Thread(target=fetch, args=(spider.client(fetcher.xmlrpc_port),))
     caller.start()
-    wait_for(lambda: fetcher.size() == 1)
+    eventually(lambda: fetcher.size() == 1)
     fetcher.quit()
     for _, thread in spider.threads:
         assert_ended(thread)

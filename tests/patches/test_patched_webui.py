@@ -7,7 +7,8 @@ from xmlrpc.client import ServerProxy
 
 import pytest
 
-from tests.patches.spiders import Spider, wait_for
+from tests.patches.spiders import Spider
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.slow  # each runs whole components of pyspider
 
@@ -51,10 +52,10 @@ def crawled(spider: Spider, app: Any, script: str) -> None:
         spider.start(component)
     app.config["scheduler_rpc"] = spider.serve(scheduler)
     client = app.test_client()
-    wait_for(lambda: client.post("/run", data={"project": "demo"}).json["result"])
-    wait_for(lambda: spider.titles("demo") == {"front", "one", "two"})
+    eventually(lambda: client.post("/run", data={"project": "demo"}).json["result"])
+    eventually(lambda: spider.titles("demo") == {"front", "one", "two"})
     taskdb = spider.taskdb
-    wait_for(lambda: taskdb.status_count("demo").get(taskdb.SUCCESS, 0) >= 4)
+    eventually(lambda: taskdb.status_count("demo").get(taskdb.SUCCESS, 0) >= 4)
 
 
 def test_a_dashboard_without_a_cluster_shows_nothing_of_one(spider: Spider, web: Any) -> None:

@@ -1,9 +1,8 @@
-"""Schedulers without pyspider, a cable that can be cut, and patience with a deadline."""
+"""Schedulers without pyspider, and a cable that can be cut."""
 
 import socket
 import threading
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -15,17 +14,9 @@ from pyspider_zk.errors import ClusterError
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.clock import boottime
 from pyspider_zk.zookeeper.connection import Connection
+from tests.support.waiting import eventually
 
-PATIENCE = 30.0  # seconds until a test gives up; never how long it takes
 ROUND = 0.02  # seconds
-
-
-def eventually(holds: Callable[[], object], what: str = "") -> None:
-    """Wait until something holds."""
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < deadline, f"never happened: {what or holds}"
-        time.sleep(ROUND)
 
 
 def record(name: str = "") -> Member:

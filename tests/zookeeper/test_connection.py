@@ -9,7 +9,8 @@ from pyspider_zk.config import Settings
 from pyspider_zk.errors import SessionLost, Unavailable
 from pyspider_zk.zookeeper.connection import Connection, local_address
 from pyspider_zk.zookeeper.steps import Check, Create, Delete, Write
-from tests.support.crew import Cable, eventually, expire
+from tests.support.crew import Cable, expire
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.zk
 

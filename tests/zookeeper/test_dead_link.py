@@ -18,9 +18,10 @@ from pyspider_zk.controller import WorkerController
 from pyspider_zk.local.services import ZooKeeperServer
 from pyspider_zk.zookeeper.clock import boottime
 from tests.chaos.network import HUB_ADDRESS, Network, check_permission
-from tests.support.crew import Crew, OpenTimes, eventually
+from tests.support.crew import Crew, OpenTimes
 from tests.support.needed import skip_without_needed
 from tests.support.processes import ROOT, program
+from tests.support.waiting import eventually
 from tests.support.zk_groups import together
 
 pytestmark = [pytest.mark.zk, pytest.mark.slow]

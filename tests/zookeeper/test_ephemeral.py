@@ -7,7 +7,8 @@ import pytest
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import SessionLost, Unavailable
 from pyspider_zk.zookeeper.ephemeral import Ephemeral, Tenure, begin
-from tests.support.crew import eventually, expire
+from tests.support.crew import expire
+from tests.support.waiting import eventually
 from tests.support.zk_faults import Lossy
 
 pytestmark = pytest.mark.zk

@@ -12,7 +12,8 @@ from pyspider_zk.controller import Locks
 from pyspider_zk.local import services
 from pyspider_zk.local.services import ZooKeeperServer
 from pyspider_zk.zookeeper.connection import Connection
-from tests.support.crew import Cable, Crew, eventually
+from tests.support.crew import Cable, Crew
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.zk
 

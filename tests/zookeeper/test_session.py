@@ -17,7 +17,8 @@ from pyspider_zk.zookeeper.background import Errands
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.session import Change, Session
 from pyspider_zk.zookeeper.wire import Wire
-from tests.support.crew import Cable, eventually, expire
+from tests.support.crew import Cable, expire
+from tests.support.waiting import eventually
 
 SESSION = 6.0
 ID, ANOTHER = 7, 8

@@ -1,0 +1,27 @@
+"""Waiting for what has no event to wait for."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+PATIENCE = 30.0
+"""Seconds until a test gives up; never how long it takes."""
+
+LOOK = 0.02
+"""Seconds between two looks."""
+
+
+def eventually(condition: Callable[[], T], what: str = "", *, within: float = PATIENCE) -> T:
+    """Wait until a condition holds, and return what it returned.
+
+    Args:
+        what: names the condition, for when it never holds.
+        within: seconds until the test fails.
+    """
+    deadline = time.monotonic() + within
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"never happened: {what or condition}"
+        time.sleep(LOOK)
+    return found
