@@ -28,10 +28,11 @@ def main() -> int:
     with opened(QUICK if asked.quick else FULL, asked.database) as bench:
         _say(*(f"left out: {name}: {why}" for name, why in bench.left_out.items()))
         report = {"machine": machine(), "quick": asked.quick, "left_out": bench.left_out}
-        report["figures"] = {name: _run(name, run, bench) for name, run in scenarios.items()}
-    report |= {"ratio": ratios(report["figures"]), "ratio_means": MEANING}
-    asked.output.parent.mkdir(parents=True, exist_ok=True)
-    asked.output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+        report |= {"figures": {}, "ratio_means": MEANING}
+        for name, scenario in scenarios.items():
+            report["figures"][name] = _run(name, scenario, bench)
+            report["ratio"] = ratios(report["figures"])
+            _write(asked.output, report)
     _say(*(f"{name:<40}{value}" for name, value in report["ratio"].items() if value is not None))
     _say(f"-> {asked.output}")
     return sum("failed" in figures for figures in report["figures"].values())
@@ -57,6 +58,11 @@ def _run(name: str, scenario: Callable[[Bench], Mapping[str, Any]], bench: Bench
     taken = time.monotonic() - begin
     _say(f"== {name} ({taken:.0f} s)", json.dumps(figures, indent=1))
     return {**figures, "taken_s": taken, "machine_load": {"before": before, "after": load()}}
+
+
+def _write(output: Path, report: Mapping[str, Any]) -> None:
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
 
 def _say(*lines: str) -> None:
