@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.jobs.test_runner import ALL, Cluster, cluster, names, stopped
+from tests.jobs.test_runner import ALL, JobCluster, cluster, names, stopped
 from tests.support.crew import expire
 from tests.support.world import World
 
@@ -17,7 +17,7 @@ def _no_looks(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"pyspider_zk.jobs.runner.{pause}", 3600.0)
 
 
-def test_a_job_that_was_put_is_seen(cluster: Cluster, world: World) -> None:
+def test_a_job_that_was_put_is_seen(cluster: JobCluster, world: World) -> None:
     """Several times, for a look that is just under way may see it without a watch."""
     names(world, 20)
     worker = cluster.worker()
@@ -26,7 +26,7 @@ def test_a_job_that_was_put_is_seen(cluster: Cluster, world: World) -> None:
         worker.until(lambda batch=batch: cluster.batch_service.batch(batch)["state"] == "done")
 
 
-def test_the_end_of_another_claimant_is_seen(cluster: Cluster, world: World) -> None:
+def test_the_end_of_another_claimant_is_seen(cluster: JobCluster, world: World) -> None:
     made = names(world, 40)
     dead = cluster.worker(epoch=1)
     dead.scheduler.local_jobs._share = 0
