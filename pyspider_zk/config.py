@@ -45,14 +45,14 @@ class Settings:
         hang: how long the scheduling loop may stand still, loading a large project for instance,
             before it is taken for hung and its lease is not renewed any more; at least a lease.
         budget: how long an effect may take; the fence shuts so much before the lease ends.
-        session: the ZooKeeper session timeout asked for.
+        session: the requested ZooKeeper session timeout.
         drain: how long a member that got SIGTERM waits for its slots to move away.
         name: a member's identity, which keeps its number; empty: host and port if the XML-RPC
             port is given, else none.
         await_members: how many members a newborn cluster waits for before the first grant.
         advertise: the address others reach this process at; empty: the one that reaches
             ZooKeeper.
-        login_to_change: in the web UI, whoever is not logged in may only look.
+        login_to_change: in the web UI, changes require a login.
         viewer_username: of a second login to the web UI, which may look and change nothing.
         viewer_password: of that login.
         trusted_origins: whose pages may change things through the web UI, beside its own.
@@ -137,7 +137,7 @@ def settings_from(
     given |= _split_root(_from_environ(environ or {}, faults), faults)
     given |= _split_root({"hosts": (hosts, "--zookeeper")} if hosts else {}, faults)
     values = _convert(given, faults)
-    if "hang" not in given:  # no fault of whoever only chose a long lease
+    if "hang" not in given:  # not the fault of a user who only chose a long lease
         values["hang"] = max(HANG, values.get("lease", HANG))
     values |= _secret_in_file(values, faults)
     faults += _check(Settings(**values), set(given) - set(values))

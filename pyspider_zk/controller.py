@@ -154,7 +154,7 @@ class WorkerController(_Locking):
         return number
 
     def leave(self) -> None:
-        """Leave the group; whoever is the last leaves nothing behind. Safe to repeat.
+        """Leave the group; the last one to leave removes its znodes. Safe to repeat.
 
         If ZooKeeper does not answer for some seconds, the end of the session does the leaving,
         and whoever takes the group's name next does the clearing up.

@@ -1,4 +1,4 @@
-"""Loop in a thread of its own, which sleeps between its turns and can be woken."""
+"""Loop in its own thread, which sleeps between its turns and can be woken."""
 
 import logging
 import threading
@@ -10,13 +10,13 @@ logger = logging.getLogger(__name__)
 class Loop:
     """Daemon thread that takes a turn, sleeps, and takes the next one, until it is stopped.
 
-    Threads: ``start`` and ``stop`` belong to whoever owns the loop; ``wake`` and ``end`` may be
+    Threads: ``start`` and ``stop`` belong to the owner of the loop; ``wake`` and ``end`` may be
     called from any thread and never block.
 
     Args:
         name: the thread's.
         turn: does the work and returns how many seconds to sleep, None for until it is woken.
-            What it raises is logged, and the next turn comes after ``pause``.
+            If it raises, the error is logged, and the next turn comes after ``pause``.
         pause: see ``turn``.
     """
 
@@ -41,7 +41,7 @@ class Loop:
         self._wake.set()
 
     def stop(self, within: float | None = None) -> None:
-        """End, and wait for the turn that is under way, so many seconds at most."""
+        """End, and wait for the present turn, at most so many seconds."""
         self.end()
         if self._thread.is_alive():
             self._thread.join(within)
@@ -52,7 +52,7 @@ class Loop:
         return self._ending.is_set()
 
     def rest(self, seconds: float) -> None:
-        """Sleep in a turn, whoever wakes the loop, unless it ends."""
+        """Sleep in a turn, even if the loop is woken, unless it ends."""
         self._ending.wait(seconds)
 
     def _run(self) -> None:

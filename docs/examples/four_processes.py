@@ -48,7 +48,7 @@ def work(settings: Settings, run: str, results: Path) -> None:
 
 
 def is_prime(number: int) -> bool:
-    """Tell whether a number is a prime."""
+    """Return whether a number is a prime."""
     return number > 1 and all(number % divisor for divisor in range(2, int(number**0.5) + 1))
 
 

@@ -33,7 +33,7 @@ class DemoSite:
         start: URL of the page where the crawl starts.
         page: the HTML of that page.
         expected: the pages that must be found; None if the site is not ours to walk.
-        asked: the paths that our server was asked for so far; None if it is not ours.
+        asked: the paths requested from our server so far; None if it is not ours.
     """
 
     start: str
@@ -95,7 +95,7 @@ def documentation(where: Path = DOCUMENTATION) -> Path:
 
 
 class _Handler(SimpleHTTPRequestHandler):
-    """Serves files and notes what it is asked for."""
+    """Handler that serves files and records the requested paths."""
 
     protocol_version = "HTTP/1.1"  # keeps connections open
     disable_nagle_algorithm = True  # else head and body, sent apart, wait for each other

@@ -1,6 +1,6 @@
 """The job queue, for programs of your own.
 
-``docs/job-queue.md`` tells how to use it, with an example that runs.
+``docs/job-queue.md`` explains how to use it, with an example that runs.
 """
 
 from pyspider_zk.config import Settings

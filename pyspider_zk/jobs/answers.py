@@ -1,11 +1,11 @@
-"""Answers about projects, plans and batches: what every member, the API and the client tell."""
+"""Answers about projects, plans and batches: as members, API and client return them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 ENDED = ("done", "failed", "cancelled")
-"""The states that a batch does not leave."""
+"""The final states of a batch."""
 
 BATCH_STATES = ("pending", "running", *ENDED)
 
@@ -26,11 +26,11 @@ class _Plain:
 
 @dataclass(frozen=True)
 class BatchStatus(_Plain):
-    """What was asked for in one go, and how far it came.
+    """A batch and its progress.
 
     Attributes:
         arguments: the operation's.
-        user: who asked.
+        user: who requested it.
         created: seconds since the epoch.
         state: pending, running, done, failed or cancelled; failed if any project did.
         total: projects, like ``done``, ``failed`` and ``remaining``.
@@ -54,19 +54,19 @@ class BatchStatus(_Plain):
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will be done."""
+        """Whether the batch has ended."""
         return self.state in ENDED
 
 
 @dataclass(frozen=True)
 class Plan(_Plain):
-    """What would be done.
+    """Plan: what an operation would do.
 
     Attributes:
         count: how many projects.
         names: the first of them.
         jobs: how many jobs it would become.
-        faults: what would be refused, or fail.
+        faults: reasons why it would be refused, or fail.
         digest: stands for all the names.
     """
 
@@ -87,8 +87,8 @@ class Project(_Plain):
         rate: tasks per second.
         burst: tasks at once.
         updatetime: seconds since the epoch.
-        slot: where it belongs.
-        owner: number of the member that schedules it; None: nobody just now.
+        slot: the slot that it belongs to.
+        owner: number of the member that schedules it; None: nobody at present.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Batch service: takes in what is asked for any number of projects, and tells how far it is."""
+"""Batch service: accepts requests for operations on projects, and reports their progress."""
 
 import time
 import uuid
@@ -34,21 +34,21 @@ T = TypeVar("T")
 
 
 class BatchService:
-    """Makes jobs of what is asked for projects: one per slot, unless a slot has very many of them.
+    """Service that turns a request into jobs: one per slot, or several if a slot has many projects.
 
-    What is asked for under a batch id is done once, however often it is asked for.
+    A request is carried out once per batch id, however often it is repeated.
 
     Threads: any. Calls block for some seconds at most. All raise ``Unavailable`` if ZooKeeper or
-    the project database does not answer; what was asked for may be known by then, so ask again
+    the project database does not answer; the request may have been accepted by then, so repeat it
     with the same batch id.
 
     Args:
         projectdb: pyspider's; a copy of it is used.
-        cluster: reads the cluster as it is.
+        cluster: reads the current state of the cluster.
         slots: how many the cluster has.
 
     Attributes:
-        projects: what may be asked for.
+        projects: the projects that may be selected.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class BatchService:
         self._events = events
         self._ended: Mapping[str, Told] = {}
 
-    # --- asking ---
+    # --- requests ---
 
     def plan(
         self,
@@ -72,9 +72,9 @@ class BatchService:
         selection: Selection,
         arguments: Mapping[str, Any] | None = None,
     ) -> Told:
-        """Return what ``submit`` would do, and do nothing.
+        """Return what ``submit`` would do, without doing it.
 
-        See ``Plan``. Give its ``digest`` to ``submit`` as ``plan``, and nothing else can be meant.
+        See ``Plan``. With its ``digest`` as ``plan``, ``submit`` refuses any other projects.
 
         Raises:
             BadRequest: there is no such operation, or its arguments are wrong.
@@ -105,17 +105,17 @@ class BatchService:
     ) -> Told:
         """Have an operation carried out for the projects that are meant; return the batch.
 
-        It is durable when this returns; the slots' owners carry it out meanwhile.
+        It is durable when this returns; the owners of the slots carry it out.
 
         Args:
-            user: who asks, for the event log.
+            user: who requests it, for the event log.
             batch: the batch's id, 1 to 200 characters; empty: a new one.
             priority: 0 to 999; the highest comes first.
-            plan: the ``digest`` of the plan that was agreed to.
+            plan: the ``digest`` of the plan that was confirmed.
 
         Raises:
-            BadRequest: naming what is wrong and what to do.
-            Conflict: the id stands for something else, or other projects are meant than in the
+            BadRequest: the message names what is wrong and what to do.
+            Conflict: the id belongs to another request, or the projects are not those of the
                 plan.
         """
         name = check_operation(operation)
@@ -134,14 +134,14 @@ class BatchService:
         return self._put(batch, entries, note, priority)
 
     def retry(self, batch: str, user: str = "") -> Told:
-        """Ask again for the projects that a batch failed for; return the new batch.
+        """Repeat a batch for the projects that it failed for; return the new batch.
 
-        A batch is retried once, however often this is called; what fails again is asked for by
-        retrying the new batch.
+        A batch is retried once, however often this is called; to try again what fails again, retry
+        the new batch.
 
         Raises:
             NotFound: there is no such batch.
-            BadRequest: it has not ended, or nothing failed that is still there.
+            BadRequest: it has not ended, or no project that it failed for still exists.
         """
         former = self._find(batch)
         again = _retry_id(batch)
@@ -159,11 +159,11 @@ class BatchService:
         return self.submit(note.operation, selection, note.arguments, user, again)
 
     def cancel(self, batch: str, user: str = "") -> Told:
-        """Stop a batch before its next project; what is done stays done.
+        """Stop a batch before its next project; what is done is not undone.
 
         Args:
             batch: the id.
-            user: who asks, for the event log.
+            user: who cancels it, for the event log.
 
         Raises:
             NotFound: there is no such batch.
@@ -172,13 +172,13 @@ class BatchService:
         self._jobs.cancel(batch, self._events.step(event))
         return self.batch(batch)
 
-    # --- telling ---
+    # --- reports ---
 
     def batch(self, batch: str) -> Told:
-        """Return what is known of a batch.
+        """Return the status of a batch.
 
         Raises:
-            NotFound: there is none of this id (any more).
+            NotFound: there is no batch with this id (any more).
         """
         return batch_dict(self._find(batch))
 
@@ -197,7 +197,7 @@ class BatchService:
         return ResultPage(told, len(records), max(0, offset))
 
     def _told(self, records: Mapping[str, BatchRecord], wanted: Sequence[str]) -> list[Told]:
-        """Tell of these batches; the jobs of one that has ended do not change any more."""
+        """Return the status of batches; the jobs of one that has ended no longer change."""
         ended = {
             batch: told
             for batch, told in self._ended.items()
@@ -250,7 +250,7 @@ class BatchService:
 
 
 def _retry_id(batch: str) -> str:
-    """Return the one id under which a batch is retried."""
+    """Return the id under which a batch is retried, always the same."""
     again = f"{batch}+retry"
     return again if len(again) <= GROUP_LIMIT else f"{sha256(batch.encode()).hexdigest()}+retry"
 

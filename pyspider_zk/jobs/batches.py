@@ -38,7 +38,7 @@ from pyspider_zk.jobs.transactions import (
 from pyspider_zk.projects.names import check_project_name
 from pyspider_zk.zookeeper.steps import Create, Step
 
-LOOKS = 3  # at a batch, while jobs that are just moving back escape
+LOOKS = 3  # at a batch, because a look may miss jobs that are just moving back
 READ_AT_ONCE = 64  # pending jobs that are to end
 FORGOTTEN_AT_ONCE = 1024  # done jobs that one call of trim deletes, and some more
 
@@ -62,7 +62,7 @@ class Batches:
         priority: int,
         event: Create | None,
     ) -> bool:
-        """Put a batch's jobs, or those that are missing; see ``JobQueue.put``."""
+        """Put a batch's jobs, or the missing ones; see ``JobQueue.put``."""
         jobs = self._encoded(check_batch_id(batch), entries, check_priority(priority))
         fresh = BatchRecord(
             dict(note),
@@ -82,7 +82,7 @@ class Batches:
             has_put |= self._store.do_if_current(steps)
 
     def show(self, batches: Sequence[str]) -> dict[str, Batch]:
-        """Return those of these batches that stand, with their jobs; see ``JobQueue.shown``."""
+        """Return those of these batches that exist, with their jobs; see ``JobQueue.shown``."""
         shown = self._look(batches)
         for _ in range(LOOKS - 1):
             partly = [batch for batch in shown if not shown[batch].is_whole]
@@ -101,8 +101,8 @@ class Batches:
     def cancel(self, batch: str, event: Create | None) -> int:
         """Cancel what is not done; see ``JobQueue.cancel``.
 
-        The mark in the batch comes first. No claim succeeds after it, so what was running then
-        is running still, or has gone where the second look finds it.
+        The batch is marked first. No claim succeeds after it, so a job that ran at that time
+        is still running, or has moved to where the second look finds it.
         """
         if not self._mark(batch, event):
             return 0
@@ -136,7 +136,7 @@ class Batches:
     def trim(self) -> int:
         """Forget the oldest batches that ended; see ``JobQueue.trim``.
 
-        The done jobs are listed before the batches: whatever is done was put with its batch.
+        The done jobs are listed before the batches, so the batch of each job is in the list.
         """
         done = self._store.names(JobState.DONE)
         if not self._is_over(len(done), len(self._store.batch_ids())):
@@ -177,7 +177,7 @@ class Batches:
         return {batch: Batch(batch, found[batch][0], jobs[batch], junk[batch]) for batch in found}
 
     def _jobs_of(self, batches: Container[str]) -> dict[JobName, tuple[JobState, Found | Junk]]:
-        """Read the places in the direction that jobs move in; what is seen twice has moved on."""
+        """Read the places in the direction in which jobs move; a job seen twice has moved on."""
         where: dict[JobName, tuple[JobState, Found | Junk]] = {}
         for state in JobState:
             for found in self._store.look(state, self._names_of(batches, state)):
@@ -220,7 +220,7 @@ class Batches:
         return sum(map(self._do_together, together(moves)))
 
     def _discard(self, batch: str) -> int:
-        """End the jobs that nobody can read: nobody would ever end them otherwise."""
+        """End the unreadable jobs, which nobody would end otherwise."""
         states = (JobState.RUNNING, JobState.PENDING)
         junk = [
             (state, one)
@@ -238,7 +238,7 @@ class Batches:
         return self._store.do_if_current(steps)
 
     def _do_together(self, moves: Sequence[Sequence[Step]]) -> int:
-        """Make these moves together; if one of them is outdated, one by one."""
+        """Do these moves together; if one of them is outdated, one by one."""
         if self._store.do_if_current(chain.from_iterable(moves)):
             return len(moves)
         return sum(map(self._store.do_if_current, moves))
@@ -249,7 +249,7 @@ class Batches:
         return jobs > self._rules.keep_jobs or batches > self._rules.keep_batches
 
     def _busy(self) -> set[str]:
-        """Return the batches that have jobs which are not done; look twice where they begin."""
+        """Return the batches with jobs that are not done; the first place is read twice."""
         states = (JobState.PENDING, JobState.RUNNING, JobState.PENDING)
         return {name.group for state in states for name in self._store.names(state)}
 

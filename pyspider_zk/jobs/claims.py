@@ -1,4 +1,4 @@
-"""Claims that a process works on, and the znode in whose name it makes them."""
+"""Claims that a process works on, and the claimant's znode."""
 
 import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -11,7 +11,7 @@ from pyspider_zk.zookeeper.ephemeral import Ephemeral
 
 
 class ClaimId(NamedTuple):
-    """One claim of one claimant on one job, the only one ever with these three."""
+    """Id of a claim of one claimant on one job; the three values are unique."""
 
     claimant: str
     name: JobName
@@ -26,10 +26,10 @@ class ClaimId(NamedTuple):
 class ClaimRegister:
     """Register of the claims that somebody in this process works on.
 
-    It tells a claim that is worked on from one that we hold without knowing it, because the reply
-    was lost or whoever took it never began. A claim is in hand from before it is asked for until
-    after its job was parted with. So whoever sees it running, and finds that it was in hand at no
-    time since the look began, may take it in hand: nobody else will.
+    It distinguishes a claim that is worked on from one that we hold without knowing it, because the
+    reply was lost or whoever took it never began. A claim is registered from before the request for
+    it until after its job was given up. So a thread that sees a job running, and that its claim
+    was not registered at any time since the look began, may take it: nobody else will.
 
     Threads: any; nothing blocks.
     """
@@ -43,7 +43,7 @@ class ClaimRegister:
 
     @contextmanager
     def looking(self) -> Iterator[Collection[ClaimId]]:
-        """Give, while somebody looks at running jobs, all that was in hand since that began."""
+        """Yield, during a look at running jobs, the claims registered at any time since then."""
         with self._lock:
             known = set(self._held)
             self._looks.append(known)
@@ -54,10 +54,10 @@ class ClaimRegister:
                 self._looks = [look for look in self._looks if look is not known]
 
     def take(self, claim_id: ClaimId, known: Collection[ClaimId] = ()) -> bool:
-        """Take a claim in hand, unless another thread has done so.
+        """Register a claim, unless another thread has done so.
 
         Args:
-            known: what ``looking`` gave, for a claim that was found running.
+            known: what ``looking`` yielded, for a claim that was found running.
         """
         with self._lock:
             if claim_id in self._held or claim_id in known:
@@ -68,29 +68,29 @@ class ClaimRegister:
             return True
 
     def let_go(self, claim_id: ClaimId) -> None:
-        """Forget a claim: its job was parted with, or is another's."""
+        """Forget a claim: its job was given up, or is another claimant's."""
         with self._lock:
             self._held.discard(claim_id)
 
     def doubt(self, claim_ids: Iterable[ClaimId]) -> None:
-        """Let go of claims that may be ours still: the next look will find out."""
+        """Forget claims that may still be ours: the next look will find out."""
         claim_ids = list(claim_ids)
         with self._lock:
             self._held.difference_update(claim_ids)
             self._doubtful.update(claim_ids)
 
     def doubtful(self) -> frozenset[ClaimId]:
-        """Return the claims of which nobody knows whether they are ours."""
+        """Return the claims that may be ours or not."""
         with self._lock:
             return frozenset(self._doubtful)
 
     def settle(self, claim_ids: Iterable[ClaimId]) -> None:
-        """Doubt these no more: a look that began later has found them, or not."""
+        """Stop doubting these: a look that began later has found them, or not."""
         with self._lock:
             self._doubtful.difference_update(claim_ids)
 
     def forget_the_gone(self, parent: str, standing: Collection[str]) -> None:
-        """Forget the claims of claimants below a znode that stand there no more."""
+        """Forget the claims of claimants that no longer exist below a znode."""
         with self._lock:
             self._held = {
                 claim_id
@@ -99,7 +99,7 @@ class ClaimRegister:
             }
 
     def put_behind(self, name: JobName) -> None:
-        """Have this job claimed again only after all others."""
+        """Let this job be claimed again only after all others."""
         with self._lock:
             self._behind.pop(name, None)
             self._behind[name] = None
@@ -113,14 +113,14 @@ class ClaimRegister:
 
 
 class Registration:
-    """Registers a process as a claimant of jobs, anew in every session.
+    """Registration of a process as a claimant of jobs, a new one in every session.
 
-    A claimant is never made again: when its session ended, others may have its jobs.
+    A claimant is never created again: once its session has ended, others may have its jobs.
 
     Threads: any; calls block for some seconds at most and raise ``Unavailable``.
 
     Args:
-        parent: the znode below which the claimants of one queue stand.
+        parent: the znode of the claimants of one queue.
     """
 
     def __init__(self, connection: Connection, parent: str) -> None:
@@ -130,7 +130,7 @@ class Registration:
         """Return the claimant of the present session, registered.
 
         Raises:
-            SessionLost: the session ended meanwhile; ask again.
+            SessionLost: the session ended meanwhile; call again.
         """
         return Claimant(self._node.stand())
 

@@ -16,15 +16,15 @@ from pyspider_zk.jobs.stages import OperationRefused, Operations, ProjectTarget,
 logger = logging.getLogger(__name__)
 
 WAITS = ""
-"""The reason of a project that is put off without having failed."""
+"""The reason given for a project that is put off without having failed."""
 
 LOOK_AGAIN = 0.5  # seconds until projects that were put off are tried again
-TRIES = 3  # at a project that fails, before the others go on to the next stage without it
+TRIES = 3  # of a project that fails, before the others go on to the next stage without it
 TOLD_IN_FULL = 3  # failures of a job that are logged with the traceback
 
 
 class Verdict(NamedTuple):
-    """What becomes of a job that is not carried out any longer here.
+    """Result of a job that is no longer carried out here.
 
     Attributes:
         outcome: how it ended; None: it is given back.
@@ -36,19 +36,19 @@ class Verdict(NamedTuple):
 
 
 class JobWork:
-    """Carries out one job.
+    """Work on one claimed job.
 
     Threads: the scheduling loop calls ``advance`` and ``let_go``. The thread that talks to
     ZooKeeper calls the others; it alone replaces ``claim``.
 
     Args:
-        claim: the job; what former claimants reported is not done again.
+        claim: the job; work that former claimants reported is not repeated.
 
     Attributes:
         claim: the job as it was reported last.
-        verdict: set once, by the loop; then nothing more is done.
+        verdict: set once, by the loop; nothing more is done afterwards.
         reported: when it was reported last, on the job thread's clock.
-        waits_since: when all that is left of it was found to wait for something, on the loop's
+        waits_since: since when everything left of it waits for something, on the loop's
             clock; None: it can go on.
         gives_way: set by the job thread: it is given back if it waits, so that others have room.
     """
@@ -82,7 +82,7 @@ class JobWork:
     # --- the job thread ---
 
     def progress(self) -> tuple[Progress, int]:
-        """Return how far it is, and the number of changes that led there."""
+        """Return the progress, and the number of changes that led to it."""
         with self._lock:
             at = len(self._projects) - len(self._left)
             told = Progress(
@@ -91,24 +91,24 @@ class JobWork:
             return told, self._changes
 
     def recorded(self, claim: Claim, changes: int) -> None:
-        """Note that the progress after so many changes stands in ZooKeeper."""
+        """Record that the progress after so many changes is in ZooKeeper."""
         self.claim = claim
         self._recorded = changes
         self._cancelled = self._cancelled or claim.job.cancelled
 
     @property
     def is_new(self) -> bool:
-        """Whether there is progress that was not reported."""
+        """Whether there is unreported progress."""
         return self._recorded != self._changes
 
     @property
     def needs_cleanup(self) -> bool:
-        """Whether it must be tidied up, however it ends."""
+        """Whether it must be cleaned up, however it ends."""
         return self._stage > 0 and any(stage.tidies for stage in self._stages)
 
     @property
     def waits(self) -> bool:
-        """Whether nothing of it can be done just now."""
+        """Whether nothing of it can be done at present."""
         return self.waits_since is not None
 
     @property
@@ -119,14 +119,14 @@ class JobWork:
     # --- the scheduling loop ---
 
     def let_go(self, reason: str = "") -> None:
-        """Do nothing more; the job is given back, after a failure with the reason."""
+        """Stop working; the job is given back, after a failure with the reason."""
         self.verdict = self.verdict or Verdict(None, reason)
 
     def advance(self) -> bool:
-        """Do the next thing, one project at most; return False if there is nothing just now.
+        """Do the next thing, one project at most; return False if there is nothing to do now.
 
         Raises:
-            FenceClosed: the lease ended, or the slot is lost; nothing is missed.
+            FenceClosed: the lease ended, or the slot is lost; nothing is skipped.
             Unavailable: the message queue is away; likewise.
         """
         if self.gives_way and self.waits:
@@ -147,18 +147,18 @@ class JobWork:
         return True
 
     def _understand(self) -> None:
-        """Read what is to be done, and how far it is.
+        """Read the work to do and its progress.
 
         Raises:
-            BadMessage: the record tells something else; anybody may have written it.
-            BadRequest: there is no such operation here.
+            BadMessage: the record is not valid; anybody may have written it.
+            BadRequest: there is no such operation.
         """
         work, progress = Work.parse(self.claim.job.work), Progress.parse(self.claim.job.progress)
         self._projects = list(work.projects)
         self._resume(progress)
         self._stages = self._operations.stages(work)
         for stage in self._stages[self._stage : self._stage + 1]:
-            self._not_before = self._clock() + stage.settle  # whoever was here before may have died
+            self._not_before = self._clock() + stage.settle  # a former claimant may have just died
 
     def _resume(self, progress: Progress) -> None:
         self._stage = progress.stage
@@ -169,14 +169,14 @@ class JobWork:
         self._versions = dict(progress.versions)
 
     def _awaits_record(self) -> bool:
-        """Tell whether this stage must not begin before the one before it is reported."""
+        """Return whether this stage must not begin before the one before it is reported."""
         if self._ending is not None or self._stage >= len(self._stages):
             return False
         begins = len(self._left) == len(self._projects)
         return begins and self._stages[self._stage].recorded and self.is_new
 
     def _next(self) -> str | None:
-        """Return the next project, None if this stage is through with all for now."""
+        """Return the next project, None if this stage has been through all for now."""
         while self._left and (self._left[0] in self._errors or self._left[0] in self._later):
             with self._lock:
                 self._left.popleft()
@@ -185,7 +185,7 @@ class JobWork:
         return self._again[0] if self._again else None
 
     def _try(self, name: str) -> None:
-        """Do it to a project; whatever happens to it holds up no other."""
+        """Apply the stage to a project; a failure does not block the others."""
         waited = self._later.get(name) == WAITS
         target = ProjectTarget(name, self.name.group, waited, self.waits, self._versions.get(name))
         try:
@@ -195,14 +195,14 @@ class JobWork:
             self._note(target, error=brief(error))
         except (FenceClosed, Unavailable):
             raise
-        except Exception as error:  # each database has errors of its own
+        except Exception as error:  # each database has its own errors
             self._fail(target, error)
             return
         else:
             self._note(target, later=None if is_done else WAITS)
 
     def _fail(self, target: ProjectTarget, error: Exception) -> None:
-        """Put a project off: the fault is its own, for a database that is away says so."""
+        """Put a project off: the fault is its own; an unavailable database raises another error."""
         in_full = self._failures < TOLD_IN_FULL
         self._failures += 1
         logger.error("job %s, project %s: %r", self.name, target.project, error, exc_info=in_full)
@@ -225,7 +225,7 @@ class JobWork:
             self._changes += is_news
 
     def _step_on(self) -> bool:
-        """Go on after a look at all projects: again to those put off, to the next stage, home."""
+        """Continue after all projects: with those put off, with the next stage, or end."""
         waiting = [name for name, reason in self._later.items() if reason == WAITS]
         failed = [reason for reason in self._later.values() if reason != WAITS]
         if waiting:
@@ -247,13 +247,13 @@ class JobWork:
         return True
 
     def _try_again(self) -> None:
-        """Try those that failed once more, a moment later."""
+        """Try those that failed again, a moment later."""
         self._rounds += 1
         self._again = deque(self._later)
         self._not_before = self._clock() + LOOK_AGAIN
 
     def _give_up_failed(self) -> None:
-        """Let no project that fails keep the others from the next stage."""
+        """Give up failed projects, so that the others can go on to the next stage."""
         self._errors |= self._later
         self._later = {}
 
@@ -268,7 +268,7 @@ class JobWork:
         self._not_before = self._clock() + self._stages[stage].settle
 
     def _wind_up(self, verdict: Verdict) -> None:
-        """Do it to no more projects; end so once what was done is tidied up."""
+        """Stop, and end with this verdict once what was done is cleaned up."""
         self._ending = verdict
         self.waits_since = None
         if self.needs_cleanup:
@@ -277,7 +277,7 @@ class JobWork:
             self._not_before = self._clock() + (0 if has_settled else self._stages[-1].settle)
 
     def _end(self) -> bool:
-        """Tidy up after one project; if that was all, end."""
+        """Clean up after one project; end if it was the last."""
         if not self._to_tidy:
             self.verdict = self._ending
             return False
@@ -286,7 +286,7 @@ class JobWork:
         except (FenceClosed, Unavailable):
             raise
         except Exception as error:  # each database has errors of its own
-            logger.exception("job %s, tidying up after %s", self.name, self._to_tidy[0])
+            logger.exception("job %s, cleaning up after %s", self.name, self._to_tidy[0])
             self.let_go(brief(repr(error)))
             return False
         self._to_tidy.popleft()

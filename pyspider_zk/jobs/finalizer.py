@@ -1,4 +1,4 @@
-"""Finalizer of batches: tells their end, keeps the outcomes of their jobs, forgets old ones."""
+"""Finalizer of batches: reports their end, stores their jobs' outcomes, deletes old batches."""
 
 import logging
 import time
@@ -20,17 +20,17 @@ ARCHIVE = "pyspider_zk_jobs"
 """The project under which the outcomes of jobs are kept in the result database."""
 
 PAUSE = 3.0  # seconds between two looks
-LEAVING = 5.0  # seconds that leaving waits for the database
-TIDYING = 60.0  # seconds between two looks at what need not be kept any longer
+LEAVING = 5.0  # seconds to wait for the database when stopping
+TIDYING = 60.0  # seconds between two deletions of old batches
 PATIENCE = 3600.0  # seconds that a batch waits for the result database, once it has ended
 
 
 class Finalizer:
-    """Closes the batches that have ended: keeps what became of their jobs, then tells their end.
+    """Finalizer: closes ended batches by storing the outcomes of their jobs, then the event.
 
-    It works while its member leads, and then forgets the oldest batches now and then as well.
+    It works while its member leads, and then also deletes the oldest batches from time to time.
 
-    A job may end in many hands, some of which have no result database; the leader sees them all.
+    Jobs end at many members, some of which have no result database; the leader sees them all.
     Both can be repeated: outcomes have keys, and the event is written with a mark in the batch.
 
     Threads: one of its own, which may wait for the database. ``start`` and ``stop`` belong to the
@@ -58,16 +58,16 @@ class Finalizer:
         self._closed: set[str] = set()
         self._tidied = float("-inf")
         self._outage = Outage(
-            logger, "outcomes of jobs are not kept yet: %r", "outcomes of jobs are kept again"
+            logger, "outcomes of jobs are not stored yet: %r", "outcomes of jobs are stored again"
         )
         self._loop = Loop("finalizer", self._turn)
 
     def start(self) -> None:
-        """Begin to look, now and then."""
+        """Start looking for ended batches."""
         self._loop.start()
 
     def stop(self) -> None:
-        """Look no more. Blocks for some seconds at most, while the database does not answer."""
+        """Stop. Blocks for some seconds at most, while the database does not answer."""
         self._loop.stop(LEAVING)
 
     def wake(self) -> None:
@@ -75,14 +75,14 @@ class Finalizer:
         self._loop.wake()
 
     def look(self) -> None:
-        """Close what has ended and forget what is old, if this member leads.
+        """Close ended batches and delete old ones, if this member leads.
 
         Raises:
             Unavailable: ZooKeeper does not answer.
         """
         ownership = self._fence.ownership
         if ownership is None or not ownership.leading:
-            self._closed.clear()  # another may forget batches and have new ones of their ids
+            self._closed.clear()  # another leader may delete batches, and new ones have their ids
             return
         for batch in self._queue.unclosed(self._closed):
             self._close(batch)
@@ -107,7 +107,7 @@ class Finalizer:
             self._queue.close(batch.id, self._events.step(event))
 
     def _keep(self, batch: Batch) -> bool:
-        """Keep the outcomes of a batch; return whether it may be closed."""
+        """Store the outcomes of a batch; return whether it may be closed."""
         if self._original is None:
             return True
         jobs = batch.jobs[JobState.DONE]
@@ -116,7 +116,7 @@ class Finalizer:
                 record = outcome_dict(name, job)
                 url = f"data:,{record['operation']}"
                 self._database().save(ARCHIVE, name.key, url, record)
-        except Exception as error:  # each database has errors of its own
+        except Exception as error:  # each database has its own errors
             self._outage.failed(error)
             return self._clock() - max(job.ended for job in jobs.values()) > PATIENCE
         self._outage.answered()

@@ -1,4 +1,4 @@
-"""Local jobs: those that a member has claimed, for its scheduling loop to work on."""
+"""Local jobs: the jobs that a member has claimed, for its scheduling loop to work on."""
 
 import logging
 import threading
@@ -28,7 +28,7 @@ class LocalJobs:
         share: see ``SHARE``; one project is always done.
 
     Attributes:
-        call: called by the loop when the job thread should look here: something is over, must be
+        call: called by the loop when the job thread should look here: a job has ended or must be
             reported before it can go on, or other slots are held. It must not block.
     """
 
@@ -49,14 +49,14 @@ class LocalJobs:
         self._held: dict[int, int] = {}
 
     def add(self, claim: Claim) -> JobWork:
-        """Lay down a claimed job."""
+        """Add a claimed job."""
         work = JobWork(claim, self._operations, self._clock)
         with self._lock:
             self._works = sorted([*self._works, work], key=lambda each: each.name.rank)
         return work
 
     def clear(self, work: JobWork) -> None:
-        """Take a job away; it is another's, or over."""
+        """Remove a job that is another member's or has ended."""
         with self._lock:
             self._works = [each for each in self._works if each is not work]
 
@@ -65,7 +65,7 @@ class LocalJobs:
         return self._works
 
     def follow(self) -> None:
-        """Let go the jobs of slots that are not held any more, or at another epoch."""
+        """Stop the jobs of slots that are no longer held, or at another epoch."""
         for work in self._works:
             if not self._is_current(work):
                 work.let_go()
@@ -76,7 +76,7 @@ class LocalJobs:
     def work(self, beat: Callable[[], None]) -> bool:
         """Work for a share of a round; return whether more could be done at once.
 
-        Jobs that wait come after those that can go on: looking at them again may take all of it.
+        Waiting jobs come after those that can go on: checking them may take the whole share.
 
         Args:
             beat: called after each project, as a sign of life.
@@ -94,7 +94,7 @@ class LocalJobs:
                 self.call()
 
     def _work(self, work: JobWork, until: float, beat: Callable[[], None]) -> bool:
-        """Work at one job; return whether the time is over."""
+        """Work on one job; return whether the time is over."""
         while work in self._works and self._is_current(work) and self._advance(work):
             beat()
             if self._clock() >= until:
@@ -102,15 +102,15 @@ class LocalJobs:
         return False
 
     def _is_current(self, work: JobWork) -> bool:
-        """Tell whether its slot is held as when it was claimed: else another may have had it."""
+        """Return whether its slot is still held at the epoch of its claim."""
         epoch = self._fence.held.get(self._fence.slot(work.name.project), 0)
         return is_at(work.claim.job, epoch)
 
     def _advance(self, work: JobWork) -> bool:
-        """Do the next thing of a job; one that raises is given back and has failed once more.
+        """Do the next step of a job; a job that raises is given back, with one more failure.
 
-        It must not end the scheduler: another would claim the job and end as well. One that needs
-        a database that is away waits for it; the next job may need another database.
+        It must not end the scheduler: another would claim the job and end as well. A job that needs
+        an unavailable database waits for it; the next job may need another database.
         """
         try:
             return work.advance()

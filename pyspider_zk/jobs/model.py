@@ -1,7 +1,7 @@
-"""Model of jobs: their names, what is known of each, and batches of them.
+"""Model of jobs: their names, their records, and batches of them.
 
-A job is a znode below ``pending``, ``running`` or ``done``, under the same name in each. What
-moves it there is in ``jobs/transactions.py``, and what decides in ``jobs/rules.py``.
+A job is a znode below ``pending``, ``running`` or ``done``, under the same name in each. The
+transactions that move it are in ``jobs/transactions.py``, the decisions in ``jobs/rules.py``.
 """
 
 import re
@@ -20,21 +20,21 @@ PRIORITIES = range(1000)
 GROUP_LIMIT = 200  # characters
 KEY_LIMIT = 64  # characters; pyspider's task ids in MySQL and PostgreSQL
 KEY_MARK = 16  # hexadecimal digits
-KNOWN_NAMES = 16384  # jobs whose names need not be read anew at every look
+KNOWN_NAMES = 16384  # jobs whose names need not be parsed again at every look
 NOTE_LIMIT = 128 * 1024  # bytes, once compressed; it goes with every part of a batch
 NO_EPOCH = 1
-"""The slot epoch of who claims jobs where owners do not change: the lowest, and ``int(True)``."""
+"""The slot epoch of claimants where owners do not change: the lowest, and ``int(True)``."""
 
 RECORD_LIMIT = 2 * 2**20  # bytes of a job or batch once inflated; many are read in one go
-MOVED_LIMIT = 640 * 1024  # bytes of a job with its progress; what cannot be moved never ends
+MOVED_LIMIT = 640 * 1024  # bytes of a job with its progress; a job that cannot be moved never ends
 TRANSACTION_LIMIT = 512 * 1024  # bytes; ZooKeeper refuses requests of 1 MiB
 
 _JOB_NAME = re.compile(r"entry-([0-9]{3})-(.+):([^:-]+)-(-?[0-9]{9,10})")
-# What ZooKeeper takes for no character of a name, what separates names, and the quote itself.
+# Characters that ZooKeeper does not allow in names, separators of names, and the quote itself.
 _REFUSED = "\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000-\U0010ffff"
 _QUOTED = re.compile(f"[%/{_REFUSED}]")
 _PATH = re.compile(rf"(?:/(?!\.{{1,2}}(?:/|$))[^/{_REFUSED}]+)+")
-_LONE = re.compile("[\ud800-\udfff]")  # no text: slots are counted from its UTF-8
+_LONE = re.compile("[\ud800-\udfff]")  # not text: slots are computed from its UTF-8
 _WHOLE_NAMES = {".": "%2E", "..": "%2E%2E"}
 
 
@@ -57,14 +57,14 @@ class Outcome(StrEnum):
 class JobName(NamedTuple):
     """The name of a job's znode: ``entry-<priority>-<group>:<project>-<sequence>``.
 
-    It is read from both ends: a project's name has neither ``:`` nor ``-``, the group may have any
-    character.
+    It is parsed from both ends: a project's name contains neither ``:`` nor ``-``, the group may
+    contain any character.
 
     Attributes:
         priority: 0 to 999; the highest comes first.
         group: the id of the batch that the job belongs to.
         project: the job's project, or the one that stands for several.
-        sequence: ZooKeeper's signed 32-bit number; it runs over to negative.
+        sequence: ZooKeeper's signed 32-bit number; it overflows to negative.
     """
 
     priority: int
@@ -78,7 +78,7 @@ class JobName(NamedTuple):
     @classmethod
     @lru_cache(maxsize=KNOWN_NAMES)
     def parse(cls, text: str) -> Self:
-        """Read the form that ``str`` writes.
+        """Parse the form that ``str`` writes.
 
         Raises:
             BadMessage: it is not exactly that form.
@@ -98,16 +98,16 @@ class JobName(NamedTuple):
 
     @property
     def key(self) -> str:
-        """What it is kept under, in databases that take 64 characters.
+        """Its key in databases that allow 64 characters.
 
-        That is as much of the batch's id as there is room for, and what tells its jobs apart.
+        That is as much of the batch's id as fits, and what distinguishes its jobs.
         """
         mark = sha256(str(self).encode()).hexdigest()[:KEY_MARK]
         return f"{quoted(self.group)[: KEY_LIMIT - KEY_MARK - 1]}-{mark}"
 
 
 def name_prefix(priority: int, group: str, project: str) -> str:
-    """Return a job's name without the sequence, which ZooKeeper puts behind it."""
+    """Return a job's name without the sequence, which ZooKeeper appends."""
     return f"entry-{priority:03d}-{quoted(group)}:{quoted(project)}-"
 
 
@@ -122,10 +122,10 @@ def quoted_whole(text: str) -> str:
 
 
 def unquoted(text: str) -> str:
-    """Read the form that ``quoted`` and ``quoted_whole`` write.
+    """Parse the form that ``quoted`` and ``quoted_whole`` write.
 
     Raises:
-        BadMessage: what is percent-encoded there is no text.
+        BadMessage: what is percent-encoded is not text.
     """
     try:
         return unquote(text, errors="surrogatepass")
@@ -134,7 +134,7 @@ def unquoted(text: str) -> str:
 
 
 def check_batch_id(batch: object) -> str:
-    """Return the id if a batch may have it: any text of 1 to 200 characters.
+    """Return the id if it is allowed: any text of 1 to 200 characters.
 
     Raises:
         BadMessage: naming the fault.
@@ -145,7 +145,7 @@ def check_batch_id(batch: object) -> str:
 
 
 def check_priority(priority: object) -> int:
-    """Return the priority if it is one.
+    """Return the priority if it is allowed.
 
     Raises:
         BadMessage: naming the fault.
@@ -156,7 +156,7 @@ def check_priority(priority: object) -> int:
 
 
 def check_size(what: str, record: "Job | BatchRecord", limit: int) -> bytes:
-    """Return a record's bytes, if they fit into a transaction and whoever reads them may.
+    """Return a record's bytes, if they fit into a transaction and readers accept their size.
 
     Raises:
         BadMessage: they do not.
@@ -175,10 +175,10 @@ class JobRules:
 
     Attributes:
         tries: failures after which a job is failed.
-        pauses: seconds to wait after the first failure, the second ...; the last one counts on.
+        pauses: seconds to wait after the first failure, the second ...; the last one repeats.
         deaths: claimants that may die of a job before it is failed.
         keep_batches: ended batches kept.
-        keep_jobs: done jobs kept; the batches of those beyond it go as a whole, the oldest first.
+        keep_jobs: done jobs kept; beyond that, whole batches are deleted, the oldest first.
         abandoned: seconds after which a batch that was put only in part, or that nobody closed,
             counts as ended.
     """
@@ -193,21 +193,21 @@ class JobRules:
 
 @dataclass(frozen=True)
 class Job:
-    """A durable piece of work, as its znode tells.
+    """Job: a durable piece of work, as recorded in its znode.
 
     Attributes:
-        work: what to do; the queue does not look inside.
+        work: what to do; opaque to the queue.
         created: seconds since the epoch.
         attempts: how often it failed.
-        deaths: how many claimants were gone before they ended it.
-        claims: how often it was claimed; tells one claim of a claimant from another.
+        deaths: how many claimants died before they ended it.
+        claims: how often it was claimed; distinguishes the claims of one claimant.
         not_before: seconds since the epoch before which nobody may claim it.
-        claimant: path of the claimant's ephemeral znode; of a done job, who had it last.
-        slot_epoch: the epoch at which the claimant owned the job's slot; one with a higher one
-            may take the job over.
-        cancelled: the claimant has to stop.
-        needs_cleanup: it has begun what somebody must tidy up, even if it is cancelled.
-        progress: what a claimant reported last.
+        claimant: path of the claimant's ephemeral znode; of a done job, the last claimant's.
+        slot_epoch: the epoch at which the claimant owned the job's slot; a claimant with a
+            higher one may take the job over.
+        cancelled: the claimant must stop.
+        needs_cleanup: it has begun something that must be cleaned up, even if it is cancelled.
+        progress: as last reported by a claimant.
         reason: why it failed last.
         outcome: how it ended; None before.
         ended: seconds since the epoch.
@@ -234,10 +234,10 @@ class Job:
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        """Read the bytes of the znode; unknown keys of a newer version are ignored.
+        """Parse the bytes of the znode; unknown keys of a newer version are ignored.
 
         Raises:
-            BadMessage: they are no job.
+            BadMessage: they are not a job.
         """
         if len(data) > MOVED_LIMIT:
             raise BadMessage(f"a job has {MOVED_LIMIT} bytes at most, not {len(data)}")
@@ -249,16 +249,16 @@ class Job:
 
 @dataclass(frozen=True)
 class BatchRecord:
-    """What a batch's znode tells.
+    """Record of a batch, as its znode stores it.
 
     Attributes:
-        note: what was asked for; the queue does not look inside.
+        note: describes the request; opaque to the queue.
         created: seconds since the epoch.
         expected: how many jobs it has when all are put.
         put: how many were put so far.
         cancelled: no job of it may be claimed, and no more may be put.
-        digest: of the jobs that were asked for: a batch is not completed with others.
-        to_close: somebody must see its end; it is not forgotten before.
+        digest: of the requested jobs: a batch is not completed with others.
+        to_close: its end must be recorded; it is not deleted before.
     """
 
     note: Mapping[str, Any]
@@ -271,7 +271,7 @@ class BatchRecord:
 
     @property
     def settled(self) -> bool:
-        """Whether nothing will be put any more."""
+        """Whether no more jobs will be put."""
         return self.cancelled or self.put == self.expected
 
     def encode(self) -> bytes:
@@ -280,10 +280,10 @@ class BatchRecord:
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        """Read the bytes of the znode.
+        """Parse the bytes of the znode.
 
         Raises:
-            BadMessage: they are no batch.
+            BadMessage: they are not a batch.
         """
         record = decode(cls, data, RECORD_LIMIT)
         if not 0 <= record.put <= record.expected:
@@ -293,11 +293,11 @@ class BatchRecord:
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch with its jobs, as they stood at one moment (nearly).
+    """Batch with its jobs, at (nearly) one moment.
 
     Attributes:
         jobs: those that are still kept, by place.
-        unreadable: what is wrong with those that nobody can read; they stay until the batch is
+        unreadable: what is wrong with the unreadable ones; they stay until the batch is
             cancelled.
     """
 
@@ -308,7 +308,7 @@ class Batch:
 
     @property
     def note(self) -> Mapping[str, Any]:
-        """What was asked for."""
+        """The description of the request."""
         return self.record.note
 
     @property
@@ -328,33 +328,33 @@ class Batch:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every job that was put is shown: one that is just moving may escape a look."""
+        """Whether every job that was put was seen: a look may miss one that is just moving."""
         return sum(map(len, self.jobs.values())) + len(self.unreadable) >= self.record.put
 
     @property
     def ended(self) -> bool:
-        """Whether all was put, unless it was cancelled, and all of that is done."""
+        """Whether all jobs are done, and all were put unless the batch was cancelled."""
         return self.record.settled and len(self.jobs[JobState.DONE]) >= self.record.put
 
 
 @dataclass(frozen=True)
 class Claimant:
-    """Who claims jobs.
+    """Claimant of jobs.
 
     Attributes:
-        path: its ephemeral znode, which is never made again once it is gone.
+        path: its ephemeral znode, which is never created again once it is gone.
     """
 
     path: str
 
     @property
     def parent(self) -> str:
-        """The znode below which claimants like this one stand."""
+        """The parent znode of claimants like this one."""
         return self.path.rpartition("/")[0]
 
     @property
     def is_path(self) -> bool:
-        """Whether ZooKeeper could have such a znode at all; a record may tell anything."""
+        """Whether it is a valid path in ZooKeeper; a record may contain anything."""
         return _PATH.fullmatch(self.path) is not None
 
 
@@ -376,7 +376,7 @@ class Junk(NamedTuple):
 
 @dataclass(frozen=True)
 class Claim:
-    """A running job in its claimant's hands.
+    """Claim: a running job that a claimant holds.
 
     Attributes:
         version: of the running job's znode.

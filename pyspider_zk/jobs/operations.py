@@ -1,6 +1,6 @@
-"""Operations on projects, the arguments of each, and how batches and jobs ask for them.
+"""Operations on projects, the arguments of each, and their form in batches and jobs.
 
-The job queue itself does not look inside.
+To the job queue itself they are opaque.
 """
 
 import math
@@ -15,11 +15,11 @@ from pyspider_zk.zookeeper.codec import checked
 
 GROUP_LIMIT = 1000  # characters of all groups of a project
 PROJECTS_LIMIT = 10_000
-"""Projects that a job may name; what is put for the cluster names fewer."""
+"""Projects that a job may name; the cluster's own jobs name fewer."""
 
 
 class Operation(StrEnum):
-    """What a job does to each of its projects."""
+    """Operation that a job does on each of its projects."""
 
     START = "start"
     RUN = "run"
@@ -32,15 +32,15 @@ class Operation(StrEnum):
 
 
 STARTING = (Operation.START, Operation.RUN, Operation.RESTART)
-"""What dispatches ``on_start``."""
+"""The operations that dispatch ``on_start``."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a job is to do, as it stands there; anybody may have written it.
+    """Work of a job, as recorded in it; anybody may have written it.
 
     Attributes:
-        operation: one of ``Operation``, or what a newer version knows.
+        operation: one of ``Operation``, or of a newer version.
         arguments: the operation's.
         projects: the job's; all of one slot.
     """
@@ -51,10 +51,10 @@ class Work:
 
     @classmethod
     def parse(cls, work: object) -> Self:
-        """Read the form that stands in a job; unknown keys of a newer version are ignored.
+        """Parse the form in a job; unknown keys of a newer version are ignored.
 
         Raises:
-            BadMessage: it is no such work.
+            BadMessage: it is not valid.
         """
         parsed = checked(cls, work)
         if len(parsed.projects) > PROJECTS_LIMIT:
@@ -64,13 +64,13 @@ class Work:
 
 @dataclass(frozen=True)
 class Note:
-    """What was asked for in one go, as it stands in a batch; anybody may have written it.
+    """Note: the request, as recorded in a batch; anybody may have written it.
 
     Attributes:
         selection: how the projects were chosen.
-        user: who asked.
-        total: how many projects are meant.
-        asked: what tells this request from others.
+        user: who requested it.
+        total: how many projects are selected.
+        asked: distinguishes this request from others.
     """
 
     operation: str = ""
@@ -82,7 +82,7 @@ class Note:
 
     @classmethod
     def parse(cls, note: object) -> Self:
-        """Read the form that stands in a batch; what is no such note tells nothing."""
+        """Parse the form in a batch; anything else gives an empty note."""
         try:
             return checked(cls, note)
         except BadMessage:
@@ -93,7 +93,7 @@ def check_operation(name: object) -> Operation:
     """Return the operation of a name.
 
     Raises:
-        BadRequest: there is none; naming those there are.
+        BadRequest: there is none; the message names those that exist.
     """
     try:
         return Operation(name)  # type: ignore[arg-type]
@@ -106,7 +106,7 @@ def check_arguments(operation: Operation, arguments: object) -> dict[str, Any]:
     """Return an operation's arguments, complete and as plain values.
 
     Raises:
-        BadRequest: naming the argument and what it must be.
+        BadRequest: the message names the argument and what it must be.
     """
     if not isinstance(arguments, Mapping):
         raise BadRequest(f"arguments must be an object, not {arguments!r}")
@@ -129,12 +129,12 @@ def counted_stage(operation: str, arguments: Mapping[str, Any]) -> int:
 
 
 def is_locked(group: str | None) -> bool:
-    """Tell whether only who is logged in may change a project of these groups."""
+    """Return whether changing a project of these groups requires a login."""
     return "lock" in split_group(group)
 
 
 def within_limits(operation: str, arguments: Any, limits: Mapping[str, float]) -> Any:
-    """Return an operation's arguments, none above its limit; what is none of ours stays."""
+    """Return an operation's arguments, none above its limit; unknown ones are unchanged."""
     if operation != Operation.RATE or not isinstance(arguments, Mapping):
         return arguments
     return {name: _at_most(value, limits.get(str(name))) for name, value in arguments.items()}

@@ -1,4 +1,4 @@
-"""Plans: what an operation would do to which projects, and what speaks against it. Pure."""
+"""Plans: what an operation would do to which projects, and why not. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,15 +10,15 @@ from pyspider_zk.projects.rows import ACTIVE
 from pyspider_zk.projects.selection import Selection
 from pyspider_zk.zookeeper.codec import plain
 
-SHARE = 2000  # projects of a job; a znode must have room for what may be told of each of them
-SHARE_SIZE = 128 * 1024  # bytes of their names: each may stand there three times
+SHARE = 2000  # projects of a job; a znode must have room for the report on each of them
+SHARE_SIZE = 128 * 1024  # bytes of their names: each may occur three times
 CULPRITS = 5  # names in a message
 
 Row = Mapping[str, Any]
 
 
 def refusals(selection: Selection, rows: Mapping[str, Row]) -> list[str]:
-    """Return why a selection cannot be worked on."""
+    """Return why a selection is refused."""
     try:
         selection.check()
     except BadRequest as error:
@@ -40,7 +40,7 @@ def shares(chosen: Sequence[str], rows: Mapping[str, Row]) -> list[tuple[int, li
 
 
 def _parts(names: Sequence[str]) -> list[list[str]]:
-    """Return the projects of one slot, as many at a time as one job takes."""
+    """Return the projects of one slot in parts that fit into one job each."""
     parts: list[list[str]] = []
     room = 0
     for name in names:
@@ -70,6 +70,6 @@ def faults(operation: Operation, selection: Selection, rows: Mapping[str, Row]) 
 
 
 def _some(names: Sequence[str]) -> str:
-    """Return the first of many names, and how many there are besides."""
+    """Return a phrase with the first of many names, and how many more there are."""
     rest = len(names) - CULPRITS
     return ", ".join(names[:CULPRITS]) + (f" and {rest} more" if rest > 0 else "")

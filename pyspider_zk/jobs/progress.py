@@ -1,4 +1,4 @@
-"""Progress of a job: how far it came, as its znode tells."""
+"""Progress of a job, as recorded in its znode."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -14,13 +14,13 @@ REASONS_LIMIT = 128 * 1024  # bytes of all reasons that a job's znode holds
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a job came: all that its next claimant must know to go on.
+    """Progress of a job: all that its next claimant must know to go on.
 
     Attributes:
         stage: which stage of its operation it is in.
         at: how many projects this stage has been through.
-        later: projects among those that are not done, with the reason if they failed.
-        errors: projects that are given up, with the reason.
+        later: projects that were put off, with the reason if they failed.
+        errors: projects that were given up, with the reason.
         versions: the version of each project's row that the operation began with.
     """
 
@@ -32,7 +32,7 @@ class Progress:
 
     @classmethod
     def parse(cls, reported: Mapping[str, Any]) -> Self:
-        """Read the form that ``as_dict`` returns; unknown keys of a newer version are ignored.
+        """Parse the form that ``as_dict`` returns; unknown keys of a newer version are ignored.
 
         Raises:
             BadMessage: it is not that form; anybody may have written it.
@@ -45,8 +45,8 @@ class Progress:
     def as_dict(self) -> dict[str, Any]:
         """Return the form for the job's znode.
 
-        If there are too many long reasons for it, they are cut, the longest first; ``CUT`` ends
-        each that was.
+        If the reasons are too long, they are cut, the longest first; ``CUT`` marks the end of each
+        that was cut.
         """
         reasons = [*self.later.values(), *self.errors.values()]
         longest = _longest(reasons, REASONS_LIMIT)
@@ -58,12 +58,12 @@ class Progress:
 
 
 def work_of(job: Job) -> Work:
-    """Return what a job is to do; what cannot be read is nothing."""
+    """Return the work of a job, empty if it cannot be read."""
     return _work(job.work)
 
 
 def progress_of(job: Job) -> Progress:
-    """Return how far a job came; what cannot be read is not far."""
+    """Return the progress of a job, none if it cannot be read."""
     try:
         return Progress.parse(job.progress)
     except BadMessage:
@@ -78,7 +78,7 @@ def _work(work: object) -> Work:
 
 
 def done(asked: Mapping[str, Any], progress: Progress) -> list[str]:
-    """Return the projects that are done, of those that a job is for."""
+    """Return the projects of a job that are done."""
     work = _work(asked)
     names = work.projects
     counted = counted_stage(work.operation, work.arguments)
@@ -93,7 +93,7 @@ def _size(text: str) -> int:
 
 
 def _longest(reasons: Iterable[str], limit: int) -> int:
-    """Return how many bytes each reason may have so that all together have no more than that."""
+    """Return how many bytes each reason may have so that together they stay within a limit."""
     sizes = sorted(map(_size, reasons))
     for place, size in enumerate(sizes):
         share = limit // (len(sizes) - place)
@@ -104,7 +104,7 @@ def _longest(reasons: Iterable[str], limit: int) -> int:
 
 
 def _cut(reason: str, size: int) -> str:
-    """Return a reason whose JSON has no more than so many bytes."""
+    """Return a reason, cut so that its JSON has at most so many bytes."""
     if _size(reason) <= size:
         return reason
     kept = reason[:size]

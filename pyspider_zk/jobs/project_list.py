@@ -1,4 +1,4 @@
-"""Project list: all projects with their slots and owners, read anew each time."""
+"""Project list: all projects with their slots and owners, read again each time."""
 
 import threading
 from collections.abc import Callable, Iterable
@@ -15,7 +15,7 @@ from pyspider_zk.projects.selection import Selection
 from pyspider_zk.projects.slots import name_of, slot_of
 
 SORTS = tuple(column.name for column in fields(Project))
-"""What is told of a project; the database has all but the last two."""
+"""The attributes shown of a project; the database has all but the last two."""
 
 FIELDS = [name for name in SORTS if name not in ("slot", "owner")]
 
@@ -24,7 +24,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class ResultPage:
-    """Some of many.
+    """Page of a longer list.
 
     Attributes:
         items: those from ``offset`` on.
@@ -41,7 +41,7 @@ class ResultPage:
 
 
 def span(offset: int, limit: int | None) -> slice:
-    """Return which of many a page has; numbers below 0 count as 0, and None as no limit."""
+    """Return the slice of a page; numbers below 0 count as 0, and None as no limit."""
     start = max(0, offset)
     return slice(start, None if limit is None else start + max(0, limit))
 
@@ -50,11 +50,11 @@ class ProjectList:
     """All projects: the short columns only.
 
     Threads: any. Calls block for some seconds at most and raise ``Unavailable`` if the project
-    database does not answer, or ZooKeeper when it is asked for owners.
+    database does not answer, or ZooKeeper when the owners are requested.
 
     Args:
         projectdb: pyspider's; a copy of it is used.
-        cluster: reads the cluster as it is.
+        cluster: reads the current state of the cluster.
         slots: how many the cluster has.
     """
 
@@ -73,13 +73,13 @@ class ProjectList:
         limit: int | None = None,
         with_owners: bool = True,
     ) -> ResultPage:
-        """Return the projects that are meant; no selection means all.
+        """Return the selected projects; no selection means all.
 
         Each has the fields of ``answers.Project``.
 
         Args:
-            sort: one of these; with ``-`` before it the other way round.
-            with_owners: without, ``owner`` is None everywhere and ZooKeeper is not asked.
+            sort: one of ``SORTS``; with ``-`` before it in reverse.
+            with_owners: without, ``owner`` is None everywhere and ZooKeeper is not read.
 
         Raises:
             BadRequest: there is no such order or status.
@@ -95,12 +95,12 @@ class ProjectList:
         return ResultPage(chosen[span(offset, limit)], len(chosen), max(0, offset))
 
     def locked(self, selection: Selection) -> list[str]:
-        """Return those of the projects that are meant that are in pyspider's group "lock"."""
+        """Return the selected projects that are in pyspider's group "lock"."""
         found = self.page(selection, with_owners=selection.owner is not None).items
         return [row["name"] for row in found if is_locked(row["group"])]
 
     def rows(self, *, with_owners: bool = False) -> dict[str, Row]:
-        """Return the rows by name, with ``slot`` and, if asked for, ``owner``."""
+        """Return the rows by name, with ``slot`` and, if requested, ``owner``."""
         owners = self._owners() if with_owners else [None] * self._slots
         rows: dict[str, Row] = {}
         for row in self._read():
@@ -109,9 +109,9 @@ class ProjectList:
         return rows
 
     def standing_for(self, slot: int, names: Iterable[str]) -> str:
-        """Return what the job of these is called after: one of them, or another of their slot.
+        """Return the project that their job is named after: one of them, or another of their slot.
 
-        A row that was written past pyspider's editor may have a name that no job can have.
+        A row that was not written by pyspider's editor may have a name that no job can have.
         """
         allowed = filter(is_project_name, names)
         return next(allowed, None) or name_of(slot, self._slots)
@@ -122,7 +122,7 @@ class ProjectList:
                 if self._copy is None:
                     self._copy = self._original.copy()
                 return list(filter(None, map(shown, self._copy.get_all(fields=FIELDS))))
-        except Exception as error:  # each database has errors of its own
+        except Exception as error:  # each database has its own errors
             raise Unavailable(f"the project database does not answer: {error!r}") from error
 
     def _owners(self) -> list[int | None]:
@@ -132,5 +132,5 @@ class ProjectList:
 
 
 def _rank(value: Any) -> tuple[bool, Any]:
-    """Return what sorts values of a column, of which some may be None."""
+    """Return the sort key of a column's value, which may be None."""
     return (True, 0) if value is None else (False, value)

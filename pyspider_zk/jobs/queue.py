@@ -51,28 +51,28 @@ from pyspider_zk.zookeeper.steps import Create, Step
 logger = logging.getLogger(__name__)
 
 NORMAL = 500
-LOOKED_AT = 64  # pending jobs that are read in one go
+LOOKED_AT = 64  # pending jobs that are read at once
 
 Mine = Callable[[str], int]
-"""The slot epoch at which who asks may take a project's jobs, as their slot's epoch; 0: not at all.
+"""Function of a project: the slot epoch at which the caller may claim its jobs; 0: not at all.
 
-Who has a higher one takes over the running jobs of who has a lower one. Where owners do not
-change, ``True`` and ``False`` serve: then jobs are taken over from the dead only.
+A claimant with a higher one takes over the running jobs of one with a lower one. Where owners do
+not change, use ``True`` and ``False``: then jobs are taken over from dead claimants only.
 """
 
 
 class JobQueue:
-    """Jobs that outlive whoever asked for them and whoever carries them out.
+    """Queue of jobs that outlive the processes that put them and that carry them out.
 
-    A job may be carried out twice, for its claimant may die after the effect and before
-    ``finish``; so what it does must bear repetition.
+    A job may be carried out twice, because its claimant may die after the effect and before
+    ``finish``; so its effects must be repeatable.
 
     Threads: all methods may be called from any. Each blocks for some seconds at most. All raise
-    ``Unavailable`` if ZooKeeper does not answer; whatever was asked for may have been done or not,
-    and may be asked for again.
+    ``Unavailable`` if ZooKeeper does not answer; the request may have been carried out or not, and
+    may be repeated.
 
     Args:
-        root: the znode below which the queue lives; nothing else may be kept there.
+        root: the znode below which the queue is stored; nothing else may be stored there.
         clock: seconds since the epoch; clocks that differ only shorten or prolong the pauses
             after failures.
     """
@@ -101,18 +101,18 @@ class JobQueue:
         priority: int = NORMAL,
         event: Create | None = None,
     ) -> bool:
-        """Put a batch of jobs, once: who asks again with the same id completes what is missing.
+        """Put a batch of jobs, once: a repetition with the same id adds the missing jobs.
 
         A batch too large for one transaction is put in several, so its first jobs may be claimed
         before the last is there.
 
         Args:
             batch: the id; 1 to 200 characters, any.
-            entries: a project and what to do for it, as JSON knows it, for each job.
-            note: what is kept with the batch.
+            entries: for each job a project and the work, as JSON values.
+            note: stored with the batch.
             priority: 0 to 999; the highest comes first.
-            event: what is written in the same transaction as the batch, once. Its end must be
-                told then as well: see ``close``.
+            event: written in the same transaction as the batch, once. Its end must then be
+                recorded as well: see ``close``.
 
         Returns:
             Whether anything had to be put.
@@ -129,7 +129,7 @@ class JobQueue:
         return self.shown([batch]).get(batch)
 
     def shown(self, batches: Sequence[str]) -> dict[str, Batch]:
-        """Return those of these batches that are kept, with their jobs, in one go."""
+        """Return those of these batches that are kept, with their jobs."""
         return self._batches.show(batches)
 
     def batches(self) -> list[str]:
@@ -141,16 +141,16 @@ class JobQueue:
         return self._batches.records()
 
     def cancel(self, batch: str, event: Create | None = None) -> int:
-        """Cancel a batch: pending jobs end at once, running ones are told to stop.
+        """Cancel a batch: pending jobs end at once, running ones are requested to stop.
 
         Args:
             batch: the id.
-            event: what is written together with the mark in the batch, once.
+            event: written together with the mark in the batch, once.
 
         Jobs whose records cannot be read end as well, with other records.
 
         Returns:
-            How many jobs it concerned.
+            How many jobs were affected.
 
         Raises:
             BadMessage: the batch's own record cannot be read.
@@ -158,19 +158,19 @@ class JobQueue:
         return self._batches.cancel(batch, event)
 
     def unclosed(self, closed: set[str]) -> list[Batch]:
-        """Return the batches that have ended and that somebody must close.
+        """Return the batches that have ended and are to be closed.
 
         Args:
-            closed: the ids of those that are known to need no closing; it is brought up to date.
+            closed: the ids of those that are known to need no closing; it is updated.
         """
         return self._batches.unclosed(closed)
 
     def close(self, batch: str, event: Create) -> None:
-        """Write the event that tells a batch's end, unless that was done before."""
+        """Write the event of a batch's end, unless that was done before."""
         self._batches.close(batch, event)
 
     def trim(self) -> int:
-        """Forget the oldest batches that ended, with their jobs; bounded work per call.
+        """Delete the oldest ended batches, with their jobs; bounded work per call.
 
         Returns:
             How many done jobs were deleted.
@@ -183,12 +183,12 @@ class JobQueue:
 
     @property
     def unreadable(self) -> Mapping[str, str]:
-        """What is wrong with the znodes that this queue passed over, by path."""
+        """What is wrong with the znodes that this queue skipped, by path."""
         found = self._store.unreadable.mapping()
         return {path: why for path, why in found.items() if path.startswith(f"{self._tree.root}/")}
 
     def find(self, name: JobName, watch: Watch | None = None) -> tuple[JobState, Job] | None:
-        """Return where a job is and what is known of it, None if it is nowhere (any more).
+        """Return the place and the record of a job, None if there is none (any more).
 
         Args:
             watch: called once when it moves or is written; see ``Watch``.
@@ -202,22 +202,22 @@ class JobQueue:
     def on_change(self, callback: Watch) -> None:
         """Call back once after each ``take``, as soon as another may find more.
 
-        That is when jobs were put or given back, or a claimant came or went. A watch is only a
-        hint, so call ``take`` now and then without it too; pauses after failures end silently.
+        That is when jobs were put or given back, or a claimant joined or left. A watch is only a
+        hint, so also call ``take`` from time to time; pauses after failures end silently.
         """
         self._on_change = callback
 
     def take(self, claimant: Claimant, mine: Mine, room: int) -> list[Claim]:
         """Claim jobs, after giving back those whose claimants are gone.
 
-        What was claimed without a reply before is found and returned first, even if there is no
-        room for it. Whatever is raised, no claim is lost: the next call returns it.
+        Claims that got no reply before are found and returned first, even if there is no room for
+        them. Whatever is raised, no claim is lost: the next call returns it.
 
         Args:
-            claimant: in its name only this queue object may take.
+            claimant: only this queue object may claim in its name.
             mine: only jobs of such projects are claimed or given back. It returns whether, or the
                 slot epoch, which grows whenever the project's owner changes. Then running jobs are
-                taken over from who claimed them at a lower one too, though it stands.
+                also taken over from living claimants that claimed them at a lower one.
             room: how many jobs to return.
 
         Raises:
@@ -238,27 +238,27 @@ class JobQueue:
         return claims
 
     def put_down(self, claims: Iterable[Claim]) -> None:
-        """Tell that nobody began these claims: the next ``take`` returns them again.
+        """Report that nobody began these claims: the next ``take`` returns them again.
 
-        Asks nothing of ZooKeeper.
+        Does not call ZooKeeper.
         """
         self._hands.doubt(map(ClaimId.of, claims))
 
     def report(
         self, claim: Claim, progress: Mapping[str, Any], needs_cleanup: bool = False
     ) -> Claim:
-        """Tell how far a job is; return the claim to go on with.
+        """Report the progress of a job; return the claim to go on with.
 
-        ``claim.job.cancelled`` of what is returned tells whether to stop.
+        Stop if ``claim.job.cancelled`` of the returned claim is set.
 
         Args:
             claim: the job.
             progress: what the next claimant must know.
-            needs_cleanup: something has begun that must be tidied up. From now on the job comes
+            needs_cleanup: something has begun that must be cleaned up. From now on the job comes
                 back even if it is cancelled, until it is finished or its tries are used up.
 
         Raises:
-            JobLost: the job is not the claimant's any more: stop.
+            JobLost: the job is no longer the claimant's: stop.
             BadMessage: the progress is too large for a znode; ``finish`` and ``give_back`` raise
                 it too.
         """
@@ -278,7 +278,7 @@ class JobQueue:
         """End a job, even if it was cancelled meanwhile.
 
         Raises:
-            JobLost: the job is not the claimant's any more; it is carried out again.
+            JobLost: the job is no longer the claimant's; it is carried out again.
         """
         now = self._clock()
 
@@ -290,9 +290,9 @@ class JobQueue:
     def give_back(
         self, claim: Claim, progress: Mapping[str, Any], reason: str = "", *, behind: bool = False
     ) -> None:
-        """Give a job up: it is pending again, or cancelled if that was asked for.
+        """Give a job back: it is pending again, or cancelled if that was requested.
 
-        One that must be tidied up is pending again in any case; see ``report``.
+        One that needs cleanup is pending again in any case; see ``report``.
 
         Args:
             reason: why it failed. Then it pauses, longer each time, and after the last try it is
@@ -300,7 +300,7 @@ class JobQueue:
             behind: it waits for something; this queue takes it again only after all others.
 
         Raises:
-            JobLost: the job is not the claimant's any more.
+            JobLost: the job is no longer the claimant's.
         """
         now = self._clock()
 
@@ -314,7 +314,7 @@ class JobQueue:
         if behind:
             self._hands.put_behind(claim.name)
 
-    # --- parting ---
+    # --- ending and giving back ---
 
     def _part_with(
         self,
@@ -322,7 +322,7 @@ class JobQueue:
         after: Callable[[Job], Job],
         steps: Callable[[JobTree, Claim, Job], list[Step]],
     ) -> None:
-        """Move a job out of the claimant's hands, unless that was done and the reply lost."""
+        """Take a job from its claimant, unless that was done and the reply lost."""
         trying: Claim | None = claim
         while trying:
             job = after(trying.job)
@@ -347,7 +347,7 @@ class JobQueue:
     def _adopt(
         self, claimant: Claimant, mine: Mine, doubtful: Collection[ClaimId]
     ) -> Iterator[Claim]:
-        """Give back the jobs of the dead; yield those that I hold without knowing it."""
+        """Give back the jobs of dead claimants; yield those that we hold without knowing it."""
         with self._hands.looking() as known:
             running = self._running(mine, doubtful)
             standing = self._standing(claimant, [claim for claim, _ in running])
@@ -360,7 +360,7 @@ class JobQueue:
                     self._give_back_for(claim, concern)
 
     def _running(self, mine: Mine, doubtful: Collection[ClaimId]) -> list[tuple[Claim, int]]:
-        """Return the running jobs that may concern me, each with the slot epoch I have for it."""
+        """Return the running jobs that may concern us, each with our slot epoch for it."""
         if doubtful:
             self._store.catch_up()
         in_doubt = {claim_id.name for claim_id in doubtful}
@@ -371,7 +371,7 @@ class JobQueue:
         return [(Claim(*one), slot_epochs[one.name]) for one in found]
 
     def _standing(self, claimant: Claimant, claims: Collection[Claim]) -> set[str]:
-        """Return which claimants stand, mine among them."""
+        """Return which claimants exist, including our own."""
         holders = [Claimant(claim.job.claimant) for claim in claims]
         parents = {claimant.parent, *(each.parent for each in holders if each.is_path)}
         standing = self._store.standing(parents, self._on_change)
@@ -405,7 +405,7 @@ class JobQueue:
     def _claim(
         self, claimant: Claimant, mine: Mine, found: Found, batch: Versioned | None
     ) -> Claim | None:
-        """Claim a job unless another was quicker, or it was cancelled with its batch."""
+        """Claim a job unless another claimant was faster, or it was cancelled with its batch."""
         record, version = batch or (None, None)
         cancelled = record is not None and record.cancelled
         if cancelled and not found.job.needs_cleanup:
@@ -426,7 +426,7 @@ class JobQueue:
         self._store.move_if_current(JobState.PENDING, found.name, steps)
 
     def _ask_for(self, claim: Claim, steps: list[Step]) -> bool:
-        """Claim a job that is in hand already; who does not get it has it in hand no longer."""
+        """Claim a job whose claim is registered; unregister the claim if it fails."""
         try:
             has_claimed = self._store.move_if_current(JobState.PENDING, claim.name, steps)
         except BaseException:
@@ -437,7 +437,7 @@ class JobQueue:
         return has_claimed
 
     def _require(self, claimant: Claimant) -> None:
-        """Make sure that the claimant stands.
+        """Make sure that the claimant exists.
 
         Raises:
             SessionLost: it does not.

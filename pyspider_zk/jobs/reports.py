@@ -1,4 +1,4 @@
-"""Reports: what is told of jobs and batches, in answers, in events and in the result database."""
+"""Reports on jobs and batches, in answers, in events and in the result database."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -38,7 +38,7 @@ def _jobs(batch: Batch) -> Iterator[Job]:
 
 
 def outcome_dict(name: JobName, job: Job) -> dict[str, Any]:
-    """Return what is kept of a job that has ended."""
+    """Return the stored outcome of a job that has ended."""
     return {
         "job": str(name),
         "batch": name.group,
@@ -52,7 +52,7 @@ def outcome_dict(name: JobName, job: Job) -> dict[str, Any]:
 
 
 def batch_dict(batch: Batch) -> dict[str, Any]:
-    """Return what is told of a batch, as plain values."""
+    """Return the status of a batch, as plain values."""
     failed, note = batch_failures(batch), Note.parse(batch.note)
     finished = sum(len(done(job.work, progress_of(job))) for job in _jobs(batch))
     remaining = max(0, note.total - finished - len(failed))
@@ -75,7 +75,7 @@ def batch_dict(batch: Batch) -> dict[str, Any]:
 
 
 def _unreadable(batch: Batch) -> dict[str, str]:
-    """Return what is wrong with the jobs that nobody can read, and what to do."""
+    """Return what is wrong with the unreadable jobs, and what to do."""
     return {
         str(name): f"this job cannot be read ({brief(reason)}): cancel the batch"
         for name, reason in [*batch.unreadable.items()][:ERRORS_SHOWN]
@@ -92,7 +92,7 @@ def _state(batch: Batch, failed: int, remaining: int) -> str:
 
 
 def asked_event(batch: str, note: Note, now: float, projects: Sequence[str] = ()) -> Event:
-    """Tell that a batch was asked for, and for which projects; of many the first are named."""
+    """Return the event of a request, with its projects; of many the first are named."""
     data = {"operation": note.operation, "arguments": note.arguments, "total": note.total}
     data["projects"] = list(projects[:EVENT_NAMES])
     text = f"{_what(note)} was asked for"
@@ -100,13 +100,13 @@ def asked_event(batch: str, note: Note, now: float, projects: Sequence[str] = ()
 
 
 def cancelled_event(batch: Batch, user: str, now: float) -> Event:
-    """Tell that somebody wanted a batch to stop."""
+    """Return the event of a cancellation."""
     text = f"batch {batch.id}, {_what(Note.parse(batch.note))}, was to be cancelled"
     return Event(EventKind.CANCEL, text, now, user, {"batch": batch.id})
 
 
 def ended_event(batch: Batch, now: float) -> Event:
-    """Tell that a batch has ended, and with what result."""
+    """Return the event of a batch's end, with its result."""
     told = batch_dict(batch)
     data = {key: told[key] for key in ("state", "done", "failed", "remaining")}
     counts = f"{told['done']} done, {told['failed']} failed"

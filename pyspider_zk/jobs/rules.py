@@ -1,4 +1,4 @@
-"""Rules of jobs: where one goes next, who may have it, and how long it is kept."""
+"""Rules of jobs: where a job goes next, who may claim it, and how long it is kept."""
 
 import json
 from collections.abc import Container, Iterable, Mapping
@@ -26,7 +26,7 @@ STEP_SIZE = 256  # bytes that a step needs besides a job's name and data, root a
 def claimed(
     job: Job, claimant: Claimant, slot_epoch: int = NO_EPOCH, cancelled: bool = False
 ) -> Job:
-    """Return a pending job in a claimant's hands; cancelled if its batch is."""
+    """Return a pending job as its claimant holds it; cancelled if its batch is."""
     cancelled = job.cancelled or cancelled
     claims = job.claims + 1
     return replace(
@@ -35,37 +35,37 @@ def claimed(
 
 
 def is_at(job: Job, slot_epoch: int) -> bool:
-    """Tell whether a claim was made at the present slot epoch: then its claimant may work on.
+    """Return whether a claim was made at the present slot epoch, so that its claimant may go on.
 
-    A slot that went away and came back has another epoch. Whoever had it in between may have
+    A slot that was lost and granted again has another epoch. Its owner in between may have
     taken the job over.
     """
     return job.slot_epoch == slot_epoch
 
 
 def is_same_claim(job: Job, claim: Claim) -> bool:
-    """Tell whether a job is still, or was last, in the hands that a claim tells of."""
+    """Return whether a job is still, or was last, held under this claim."""
     return (job.claimant, job.claims) == (claim.job.claimant, claim.job.claims)
 
 
 def is_same_step(job: Job, other: Job) -> bool:
-    """Tell whether two looks at a job show it after the same move."""
+    """Return whether two records of a job show it after the same move."""
     return (job.claimant, job.claims, job.outcome) == (other.claimant, other.claims, other.outcome)
 
 
 def after_refusal(
     claim: Claim, wanted: Job, arrived: Job | None, running: Found | None
 ) -> Claim | None:
-    """Return the claim to try a refused step again with; None if it was done before.
+    """Return the claim to repeat a refused step with; None if it was done before.
 
     Args:
-        wanted: the job as the step was to leave it.
-        arrived: the job in the place where the step was to bring it. It is there if the step was
-            done and the reply lost.
+        wanted: the job as it is after the step.
+        arrived: the job in the place where the step moves it. It is there if the step was done
+            and the reply lost.
         running: the job as it runs.
 
     Raises:
-        JobLost: the claim stands no more, or its claimant does not.
+        JobLost: the claim or its claimant no longer exists.
     """
     if arrived and is_same_step(arrived, wanted):
         return None
@@ -75,14 +75,14 @@ def after_refusal(
 
 
 def ended(job: Job, outcome: Outcome, now: float, reason: str = "") -> Job:
-    """Return a job that nothing more happens to."""
+    """Return a job that has ended."""
     return replace(job, outcome=outcome, ended=now, reason=reason)
 
 
 def after_return(job: Job, now: float) -> Job:
-    """Return a running job that its claimant does not want any more: pending, or cancelled.
+    """Return a running job that its claimant gives back: pending, or cancelled.
 
-    One that must be tidied up goes back even so: whoever claims it does nothing else.
+    One that must be cleaned up is pending nevertheless: its next claimant does nothing else.
     """
     if job.cancelled and not job.needs_cleanup:
         return ended(job, Outcome.CANCELLED, now, job.reason)
@@ -102,7 +102,7 @@ def after_failure(job: Job, now: float, rules: JobRules, reason: str) -> Job:
 def after_death(job: Job, now: float, rules: JobRules) -> Job:
     """Return a running job whose claimant is gone, or hangs: pending at once.
 
-    Unless it does so to all of them.
+    After too many such deaths it has failed.
     """
     job = replace(job, deaths=job.deaths + 1)
     if job.deaths >= rules.deaths:
@@ -115,19 +115,19 @@ def _given_up(job: Job, now: float, reason: str) -> Job:
 
 
 def place_of(job: Job) -> JobState:
-    """Return where a job belongs, as its record tells."""
+    """Return where a job belongs according to its record."""
     if job.outcome is not None:
         return JobState.DONE
     return JobState.RUNNING if job.claimant else JobState.PENDING
 
 
 def is_due(job: Job, now: float) -> bool:
-    """Tell whether a pending job may be claimed yet."""
+    """Return whether a pending job may be claimed yet."""
     return job.not_before <= now
 
 
 class Concern(StrEnum):
-    """What a running job is to somebody who looks for jobs."""
+    """Relation of a running job to a process that looks for jobs."""
 
     OTHERS = "another holds it"
     HELD = "I know that I hold it"
@@ -139,14 +139,14 @@ class Concern(StrEnum):
 def concern_of(
     claim: Claim, me: Claimant, held: bool, standing: Container[str], slot_epoch: int
 ) -> Concern:
-    """Tell what a running job is to me.
+    """Return the relation of a running job to this process, which is "I" here.
 
     Args:
         held: whether I know of this claim.
-        standing: paths of the claimants that stood *after* the job was read. One that claimed had
-            registered before, so whoever is missing here is gone.
-        slot_epoch: the one at which I own the job's project; 0: I do not. Who has a lower one owns
-            it no more, whatever it believes.
+        standing: paths of the claimants that existed *after* the job was read. A claimant registers
+            before it claims, so one that is missing here is gone.
+        slot_epoch: the one at which I own the job's project; 0: I do not. A claimant with a lower
+            one no longer owns it, whatever it believes.
     """
     if claim.job.claimant == me.path:
         return Concern.HELD if held else Concern.ADOPTED
@@ -164,7 +164,7 @@ def forgettable(
     now: float,
     rules: JobRules,
 ) -> list[str]:
-    """Return the batches that need not be kept any longer, the oldest first.
+    """Return the batches that may be deleted, the oldest first.
 
     Done jobs without a batch come before all others; the newest batch is kept in any case.
 
@@ -188,7 +188,7 @@ def forgettable(
 
 
 def fitting(jobs: Iterable[tuple[str, bytes]], room: int) -> list[tuple[str, bytes]]:
-    """Return the first of these names and data that go into one transaction, at least one."""
+    """Return the first of these names and data that fit into one transaction, at least one."""
     part: list[tuple[str, bytes]] = []
     for name, data in jobs:
         room -= len(name.encode()) + len(data) + STEP_SIZE
@@ -199,7 +199,7 @@ def fitting(jobs: Iterable[tuple[str, bytes]], room: int) -> list[tuple[str, byt
 
 
 def digest_of(value: object) -> str:
-    """Return what tells one request, or one choice of projects, from another.
+    """Return a digest that distinguishes requests, or selections of projects.
 
     Args:
         value: as JSON knows it.

@@ -1,4 +1,4 @@
-"""Job runner: the thread that claims jobs for a member and reports what became of them."""
+"""Job runner: the thread that claims jobs for a member and reports their progress and outcomes."""
 
 import logging
 import time
@@ -17,10 +17,10 @@ from pyspider_zk.outage import Outage
 logger = logging.getLogger(__name__)
 
 ROOM = 32
-"""Jobs that a member has at work at once."""
+"""Jobs that a member works on at once."""
 
 HELD = 288
-"""Jobs that it holds at once, those included that wait for something."""
+"""Jobs that it holds at once, including those that wait for something."""
 
 REPORT = 1.0  # seconds between two reports of a job, and between looks while there are jobs
 CANCEL = 5.0  # seconds until a job without news is reported too, to see whether it is cancelled
@@ -28,18 +28,18 @@ IDLE = 5.0  # seconds between looks without news: pauses after failures end sile
 
 
 class JobRunner:
-    """Moves jobs between the job queue and the local jobs of a member's scheduling loop.
+    """Runner that moves jobs between the job queue and a member's local jobs.
 
-    What a member holds is given back when its slot moves away, and lost when its claimant is: the
-    fence stops the loop in either case.
+    A job is given back when its slot moves away, and lost when the claimant is: the fence stops
+    the loop in either case.
 
     Threads: one of its own talks to ZooKeeper. ``start`` and ``stop`` belong to the thread that
     owns the scheduler; ``wake`` may be called from any and never blocks.
 
     Args:
-        claimant: returns what the member claims as at this moment, None while it is no member.
-        wake_loop: called when jobs have come.
-        on_parted: called when a job is not this member's any more, ended or given back.
+        claimant: returns the present claimant of the member, None while it is no member.
+        wake_loop: called when jobs have arrived.
+        on_parted: called when a job is no longer this member's, ended or given back.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class JobRunner:
         self._loop.start()
 
     def stop(self) -> None:
-        """Give back what is held; call it when the loop works no more.
+        """Give back all jobs; call it when the loop has stopped.
 
         Blocks for some seconds at most if ZooKeeper is silent; then others find the claimant gone.
         """
@@ -82,7 +82,7 @@ class JobRunner:
         self._exchange()
 
     def wake(self) -> None:
-        """Look for news now."""
+        """Look for changes now."""
         self._loop.wake()
 
     def _turn(self) -> float:
@@ -93,7 +93,7 @@ class JobRunner:
         return REPORT if self._local_jobs.works() else IDLE
 
     def _exchange(self) -> None:
-        """Report what is new and claim what there is; nothing is raised."""
+        """Report progress and claim jobs; raises nothing."""
         try:
             self._look()
         except SessionLost as error:
@@ -131,7 +131,7 @@ class JobRunner:
             self._wake_loop()
 
     def _add(self, claim: Claim) -> None:
-        """Add a job to the local ones; one that cannot be added has failed, no other waits."""
+        """Add a job to the local ones; one that cannot be added fails without blocking others."""
         try:
             self._local_jobs.add(claim)
         except Exception as error:
@@ -144,7 +144,7 @@ class JobRunner:
             logger.info("job %s begins", claim.name)
 
     def _room(self) -> int:
-        """Return how many more jobs may be held; those that only wait take no places.
+        """Return how many more jobs may be held; those that only wait are not counted.
 
         If too many wait, the ones that waited longest give way. They come back after all others,
         and not too often: each time costs two writes.
@@ -160,7 +160,7 @@ class JobRunner:
         return min(places, room)
 
     def _tell(self, work: JobWork) -> None:
-        """Tell ZooKeeper what is new of a job."""
+        """Write the progress of a job to ZooKeeper."""
         try:
             if work.verdict is not None:
                 self._part_with(work)
@@ -176,7 +176,7 @@ class JobRunner:
             self._give_up(work, brief(repr(error)))
 
     def _give_up(self, work: JobWork, reason: str) -> None:
-        """End a job of which nothing else can be told; it holds up no other."""
+        """End a job that cannot be reported otherwise, so that it does not block the others."""
         try:
             self._queue.finish(work.claim, Outcome.FAILED, {}, reason)
         except JobLost as error:

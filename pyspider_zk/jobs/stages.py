@@ -1,4 +1,4 @@
-"""Stages of an operation, and the projects that they are done to."""
+"""Stages of an operation, and the projects that they apply to."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ class OperationRefused(ClusterError):
 
 @dataclass
 class ProjectTarget:
-    """One project that an operation is done to.
+    """One project that an operation applies to.
 
     Attributes:
-        batch: the id of the batch; what was done for it is not done again.
+        batch: the id of the batch; what was done for it is not repeated.
         waited: it was put off before, by this claimant or another.
         waits: this claimant has put it off.
         version: the version of its row that the operation began with; set by the first stage.
@@ -31,14 +31,14 @@ class ProjectTarget:
 
 
 class Stage(NamedTuple):
-    """A part of an operation that is through with all projects before the next one begins.
+    """Stage: a part of an operation that is completed for all projects before the next one.
 
     Attributes:
-        apply: does it to one project; returns False if it must wait for a later round.
-        recorded: what came before must stand in ZooKeeper when it begins.
+        apply: applies it to one project; returns False if it must wait for a later round.
+        recorded: the stages before must be recorded in ZooKeeper when it begins.
         settle: seconds to wait before it begins.
-        tidies: it tidies up after the stages before; being the last one, it is done in any case
-            to those projects that were done.
+        tidies: it cleans up after the stages before; it is the last one, and in any case applied
+            to the projects that were done.
     """
 
     apply: Callable[[ProjectTarget], bool]
@@ -48,21 +48,21 @@ class Stage(NamedTuple):
 
 
 class Operations(Protocol):
-    """Knows what each operation does to one project; see ``scheduling/operations.py``."""
+    """Implementation of each operation on one project; see ``scheduling/operations.py``."""
 
     def check_slot(self, standing: str, project: str) -> None:
-        """Make sure that a project is not of a slot that is somebody else's.
+        """Make sure that a project is not in another member's slot.
 
         Args:
-            standing: the project that the job is called after.
+            standing: the project that the job is named after.
 
         Raises:
             OperationRefused: it is.
         """
 
     def stages(self, work: Work) -> tuple[Stage, ...]:
-        """Return what a job's operation consists of.
+        """Return the stages of a job's operation.
 
         Raises:
-            BadRequest: there is no such operation here, or it has other arguments.
+            BadRequest: there is no such operation, or it has other arguments.
         """

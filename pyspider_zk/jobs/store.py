@@ -21,13 +21,13 @@ Versioned = tuple[BatchRecord, int]
 """A batch's record and the version of its znode."""
 
 REFUSED = (BadVersionError, NoNodeError, NodeExistsError, NotEmptyError)
-"""What ZooKeeper says to a move that was decided on an older state."""
+"""Errors of ZooKeeper for a move that was decided on an older state."""
 
 
 class JobStore:
     """The znodes of one job queue.
 
-    What cannot be read is passed over and noted, and keeps nothing else from being read.
+    An unreadable znode is skipped and recorded; the others are read nevertheless.
 
     Threads: any; calls block for some seconds at most and raise ``Unavailable``.
     """
@@ -39,14 +39,14 @@ class JobStore:
         self._founded: set[str] = set()
 
     def ensure(self, event: Create | None = None) -> None:
-        """Create what must stand before anything can be put, the event's parent included."""
+        """Create the znodes that must exist before a put, including the event's parent."""
         log = [event.path.rpartition("/")[0]] if event else []
         missing = [path for path in (*self.tree.all, *log) if path not in self._founded]
         self._connection.ensure(missing)
         self._founded.update(missing)
 
     def catch_up(self) -> None:
-        """Let what was written before be seen by what is read from now on."""
+        """Make sure that later reads see all earlier writes."""
         self._connection.sync(self.tree.root)
 
     def do(self, steps: Iterable[Step]) -> None:
@@ -54,23 +54,23 @@ class JobStore:
 
         Raises:
             REFUSED: one of them was decided on an older state.
-            Unavailable: nobody knows whether they were done.
+            Unavailable: they may have been done or not.
         """
         try:
             self._connection.multi(*steps)
         except NoNodeError:
-            self._founded = set()  # somebody may have cleared everything away
+            self._founded = set()  # somebody may have deleted everything
             raise
 
     def do_if_current(self, steps: Iterable[Step]) -> bool:
-        """Do all steps, or tell that they were decided on an older state.
+        """Do all steps; return False if they were decided on an older state.
 
-        What is read after a refusal is not older than what it was refused for.
+        A read after a refusal sees at least the state that caused it.
         """
         return self._refusal_of(steps) is None
 
     def move_if_current(self, state: JobState, name: JobName, steps: Sequence[Step]) -> bool:
-        """Move a job as ``do_if_current`` does, though strangers may stand below its znode."""
+        """Move a job as ``do_if_current`` does, though foreign znodes may be below its own."""
         refusal = self._refusal_of(steps)
         if isinstance(refusal, NotEmptyError) and self._tidy(state, name):
             refusal = self._refusal_of(steps)
@@ -86,7 +86,7 @@ class JobStore:
         return None
 
     def _tidy(self, state: JobState, name: JobName) -> bool:
-        """Delete what does not belong below a job; return whether there was something."""
+        """Delete what does not belong below a job; return whether there was anything."""
         path = self.tree.job(state, name)
         below = self._connection.children(path)
         found = self.find(state, name)
@@ -108,7 +108,7 @@ class JobStore:
     def _parsed(
         self, parent: str, children: Sequence[str], parse: Callable[[str], Name]
     ) -> list[Name]:
-        """Return the names of children; note those that are none, forget those that are gone."""
+        """Return the names of children; record invalid ones, forget those that are gone."""
         self._forget_the_gone(parent, children)
         names = []
         for child in children:
@@ -125,11 +125,11 @@ class JobStore:
             self.unreadable.forget(*(path for path in noted if path not in there))
 
     def read(self, state: JobState, names: Sequence[JobName]) -> Iterator[Found]:
-        """Yield those of these jobs that still stand in one place, and can be read."""
+        """Yield those of these jobs that are still in one place, and can be read."""
         return (one for one in self.look(state, names) if isinstance(one, Found))
 
     def look(self, state: JobState, names: Sequence[JobName]) -> Iterator[Found | Junk]:
-        """Yield those of these jobs that still stand in one place, even if they are none."""
+        """Yield those of these jobs that are still in one place, readable or not."""
         paths = [self.tree.job(state, name) for name in names]
         found = self._connection.find_all(paths)
         for name, path, record in zip(names, paths, found, strict=True):
@@ -137,7 +137,7 @@ class JobStore:
                 yield self._read(path, name, record)
 
     def find(self, state: JobState, name: JobName, watch: Watch | None = None) -> Found | None:
-        """Return a job if it stands in one place and can be read."""
+        """Return a job if it is in this place and can be read."""
         path = self.tree.job(state, name)
         record = self._connection.find(path, watch)
         found = self._read(path, name, record) if record else None
@@ -160,7 +160,7 @@ class JobStore:
         """Return a batch's record and version.
 
         Raises:
-            BadMessage: it cannot be read; who asks for this one must know.
+            BadMessage: it cannot be read.
         """
         path = self.tree.batch(batch)
         found = self._connection.find(path)
@@ -170,12 +170,12 @@ class JobStore:
             raise BadMessage(f"{path}: {error}; delete it or write it anew") from error
 
     def batch_ids(self) -> list[str]:
-        """Return the ids of all batches, in no order."""
+        """Return the ids of all batches, unordered."""
         parent = self.tree.batches
         return self._parsed(parent, self._connection.children(parent), unquoted)
 
     def batches(self, batches: Iterable[str]) -> dict[str, Versioned]:
-        """Return those of these batches that stand, with their versions."""
+        """Return those of these batches that exist, with their versions."""
         wanted = list(batches)
         paths = list(map(self.tree.batch, wanted))
         found = self._connection.find_all(paths)
@@ -192,7 +192,7 @@ class JobStore:
         return known
 
     def standing(self, parents: Iterable[str], watch: Watch | None = None) -> set[str]:
-        """Return the paths of the znodes that stand below these."""
+        """Return the paths of the children of these znodes."""
         return {
             f"{parent}/{name}"
             for parent in sorted(set(parents))
@@ -200,5 +200,5 @@ class JobStore:
         }
 
     def stands(self, path: str) -> bool:
-        """Tell whether a znode stands."""
+        """Return whether a znode exists."""
         return self._connection.find(path) is not None

@@ -1,13 +1,13 @@
 """Transactions that move jobs, as lists of steps: all of one list are done, or none.
 
 A move deletes the znode of the old place at the version that was read and creates the one of the
-new place. So of two moves of a job that were decided on the same look, one is refused; and no
+new place. So of two moves of a job that were decided on the same read, one is refused; and no
 crash leaves a job in two places or in none.
 
-A znode that is created again begins at version 0 again: a job that was given back and claimed by
+A znode that is created again starts again at version 0: a job that was given back and claimed by
 another would look like the one that was read before. So a job that was ever claimed has a child
 with the number of that claim, its *fencing token*, and every move names the token that it was
-decided on. One that was never claimed has no child; deleting it is refused once it has.
+decided on. A job that was never claimed has no child; deleting it is refused once it has one.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -45,7 +45,7 @@ class JobTree:
         return f"{self.place(state)}/{name}"
 
     def token(self, state: JobState, name: JobName, job: Job) -> str:
-        """What stands below a job that was claimed, until it is claimed again or done."""
+        """Fencing token: child of a job that was claimed, until it is claimed again or done."""
         return f"{self.job(state, name)}/{job.claims}"
 
     @property
@@ -59,7 +59,7 @@ class JobTree:
 
     @property
     def all(self) -> list[str]:
-        """What must stand before anything can be put."""
+        """The znodes that must exist before a put."""
         return [*map(self.place, JobState), self.batches]
 
 
@@ -72,14 +72,14 @@ def put_steps(
     room: int = TRANSACTION_LIMIT,
     event: Create | None = None,
 ) -> list[Step]:
-    """Put as many jobs of a batch as one transaction takes; no steps if nothing is missing.
+    """Put as many jobs of a batch as fit into one transaction; no steps if none is missing.
 
-    The batch's znode tells how many were put. It is written in the same transaction, at the
+    The batch's znode records how many were put. It is written in the same transaction, at the
     version that was read, so no job is put twice.
 
     Args:
-        fresh: the batch as it is asked for.
-        found: the batch as it stands, with its version; None if there is none yet.
+        fresh: the batch as requested.
+        found: the batch as it is, with its version; None if there is none yet.
         jobs: all of them: their names without the sequence, and their bytes.
         event: what is written with the first of them.
 
@@ -104,11 +104,11 @@ def put_steps(
 def claim_steps(
     tree: JobTree, pending: Found, running: Job, batch_version: int | None
 ) -> list[Step]:
-    """Make a pending job a claimant's.
+    """Claim a pending job.
 
-    The batch's version is checked, because a batch that was cancelled has no jobs to claim but
-    those to tidy up, which are cancelled as they are claimed: after the mark in the batch no job of
-    it can begin to run.
+    The batch's version is checked, because a cancelled batch has no jobs to claim but those to
+    clean up, which are cancelled as they are claimed: after the mark in the batch no job of it can
+    begin to run.
 
     Args:
         running: the job as ``job_rules.claimed`` returns it.
@@ -126,7 +126,7 @@ def claim_steps(
 
 
 def report_steps(tree: JobTree, claim: Claim, job: Job) -> list[Step]:
-    """Write what the claimant tells of its running job."""
+    """Write the progress that the claimant reports of its running job."""
     return [Check(claim.job.claimant), *_rewrite(tree, claim, job)]
 
 
@@ -136,7 +136,7 @@ def finish_steps(tree: JobTree, claim: Claim, job: Job) -> list[Step]:
 
 
 def return_steps(tree: JobTree, claim: Claim, job: Job) -> list[Step]:
-    """Move a running job to where its record says that it belongs now."""
+    """Move a running job to the place where it belongs according to its record."""
     return [*_leave(tree, JobState.RUNNING, claim), *_arrive(tree, claim.name, job)]
 
 
@@ -151,12 +151,12 @@ def cancel_record_steps(
 def close_steps(
     tree: JobTree, batch: str, record: BatchRecord, version: int, event: Create
 ) -> list[Step]:
-    """Note in a batch that its end was seen, and write the event that tells it."""
+    """Record in a batch that its end was seen, and write the event of it."""
     return [Write(tree.batch(batch), replace(record, to_close=False).encode(), version), event]
 
 
 def cancel_pending_steps(tree: JobTree, pending: Found, now: float) -> list[Step]:
-    """End a job that nobody claimed, and that nobody must tidy up."""
+    """End a job that nobody claimed and that needs no cleanup."""
     job = replace(pending.job, cancelled=True)
     job = ended(job, Outcome.CANCELLED, now, job.reason)
     return [*_leave(tree, JobState.PENDING, pending), *_arrive(tree, pending.name, job)]
@@ -165,7 +165,7 @@ def cancel_pending_steps(tree: JobTree, pending: Found, now: float) -> list[Step
 def discard_steps(
     tree: JobTree, state: JobState, junk: Junk, below: Iterable[str], job: Job
 ) -> list[Step]:
-    """End a job whose record nobody can read, with another record.
+    """End a job whose record cannot be read, with another record.
 
     Args:
         below: the names of its children.
@@ -177,12 +177,12 @@ def discard_steps(
 
 
 def tidy_steps(tree: JobTree, state: JobState, found: Found, below: Iterable[str]) -> list[Step]:
-    """Delete what stands below a job and does not belong there: no move would succeed.
+    """Delete foreign children of a job, because of which no move would succeed.
 
     Args:
         found: the job as it was read *after* its children.
         below: the names of its children. One that was there before the job was read as it is now
-            is its fencing token, or a stranger.
+            is its fencing token, or foreign.
     """
     path, claims = tree.job(state, found.name), found.job.claims
     token = str(claims) if claims else ""
@@ -192,12 +192,12 @@ def tidy_steps(tree: JobTree, state: JobState, found: Found, below: Iterable[str
 
 
 def cancel_running_steps(tree: JobTree, claim: Claim) -> list[Step]:
-    """Tell the claimant to stop."""
+    """Request that the claimant stops."""
     return _rewrite(tree, claim, replace(claim.job, cancelled=True))
 
 
 def forget_moves(tree: JobTree, names: Iterable[JobName], batch: str = "") -> list[list[Step]]:
-    """Delete done jobs one by one, and at last their batch if it is named."""
+    """Delete done jobs one by one, and finally their batch if it is given."""
     paths = [tree.job(JobState.DONE, name) for name in names]
     return [
         [Delete(path, ANY_VERSION)] for path in [*paths, *([tree.batch(batch)] if batch else [])]
@@ -207,7 +207,7 @@ def forget_moves(tree: JobTree, names: Iterable[JobName], batch: str = "") -> li
 def together(
     moves: Iterable[Sequence[Step]], room: int = TRANSACTION_LIMIT
 ) -> Iterator[list[Sequence[Step]]]:
-    """Yield these moves, as many at a time as one transaction takes, and one at least."""
+    """Yield these moves, as many at a time as fit into one transaction, at least one."""
     part: list[Sequence[Step]] = []
     left = room
     for move in moves:

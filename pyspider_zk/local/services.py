@@ -65,7 +65,7 @@ class Server(ABC):
 
     @abstractmethod
     def _answers(self, port: int, pid: int) -> bool:
-        """Tell whether the server with this process id answers on the port."""
+        """Return whether the server with this process id answers on the port."""
 
     def start(self) -> None:
         """Start the server; blocks until it answers.
@@ -199,13 +199,13 @@ class ZooKeeperServer(Server):
             str(config),
         ]
 
-    def _answers(self, port: int, pid: int) -> bool:  # noqa: ARG002 - it tells its folder instead
-        # Only a server that serves requests tells its folder, and only ours tells this one.
+    def _answers(self, port: int, pid: int) -> bool:  # noqa: ARG002 - it reports its folder instead
+        # Only a server that serves requests reports its folder, and only ours reports this one.
         return f"dataDir={self._data}/" in _ask(port, b"conf")
 
 
 class RedisServer(Server):
-    """A Redis that writes what it is told to an append-only file.
+    """A Redis that writes every change to an append-only file.
 
     Args:
         folder, port, log: as of every server.
@@ -224,7 +224,7 @@ class RedisServer(Server):
 
     @property
     def url(self) -> str:
-        """Where clients reach its first database; with the password, so not to be told."""
+        """Where clients reach its first database; with the password, so not to be shown."""
         login = f":{quote(self._password, safe='')}@" if self._password else ""
         return f"redis://{login}{self.address}/0"
 

@@ -1,4 +1,4 @@
-"""Packs between scheduler, fetcher, processor and result worker, as far as they rely on them."""
+"""Packs between scheduler, fetcher, processor and result worker: checks of what each relies on."""
 
 import json
 from collections.abc import Mapping
@@ -12,10 +12,10 @@ NO_ANSWER = 599  # pyspider's status of a page that was not fetched
 
 
 def check_named(task: object) -> None:
-    """Make sure that a message says which task it is about.
+    """Make sure that a message names its task.
 
     Raises:
-        BadMessage: naming what is wrong.
+        BadMessage: the message names what is wrong.
     """
     if not isinstance(task, dict):
         raise BadMessage(f"is no task but a {type(task).__name__}")
@@ -28,10 +28,10 @@ def check_named(task: object) -> None:
 
 
 def check_fetchable(task: object) -> None:
-    """Make sure that what somebody wants to have fetched says what and how.
+    """Make sure that a request to fetch names its URL and valid options.
 
     Raises:
-        BadMessage: naming what is wrong.
+        BadMessage: the message names what is wrong.
     """
     if not isinstance(task, dict):
         raise BadMessage(f"is no task but a {type(task).__name__}")
@@ -42,10 +42,10 @@ def check_fetchable(task: object) -> None:
 
 
 def check_pair(body: object) -> None:
-    """Make sure that a message is a task, and what came of it.
+    """Make sure that a message is a pair: a task, and its page or result.
 
     Raises:
-        BadMessage: naming what is wrong.
+        BadMessage: the message names what is wrong.
     """
     if not isinstance(body, list | tuple) or len(body) != 2:
         raise BadMessage(f"is no task with its page or result but a {type(body).__name__}")
@@ -56,7 +56,7 @@ def check_result(result: object) -> None:
     """Make sure that a database can store a result.
 
     Raises:
-        BadMessage: naming what is wrong.
+        BadMessage: the message names what is wrong.
     """
     if is_deeper(result, DEEPEST):
         raise BadMessage(f"is nested deeper than {DEEPEST} levels")
@@ -67,7 +67,7 @@ def check_result(result: object) -> None:
 
 
 def failed_page(task: Mapping[str, Any], error: object) -> dict[str, Any]:
-    """Return what a fetcher gives for a task that it could not fetch."""
+    """Return the page that a fetcher sends for a task that it could not fetch."""
     fetch = task.get("fetch")
     return {
         "status_code": NO_ANSWER,
@@ -81,7 +81,7 @@ def failed_page(task: Mapping[str, Any], error: object) -> dict[str, Any]:
 
 
 def failed_pack(task: Mapping[str, Any], error: object) -> dict[str, Any]:
-    """Return what a processor tells the scheduler of a task that it could not work on."""
+    """Return the status pack that a processor sends for a task that it could not process."""
     told = brief(error)
     pack: dict[str, Any] = {
         **{key: task[key] for key in REQUIRED},
@@ -97,12 +97,12 @@ def failed_pack(task: Mapping[str, Any], error: object) -> dict[str, Any]:
 
 
 def named(task: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what of a task can always be sent: which it is, and what its script is to do."""
+    """Return the part of a task that can always be sent: its id, and what its script is to do."""
     return {key: task[key] for key in (*REQUIRED, "process", "schedule") if key in task}
 
 
 def who(body: object) -> str:
-    """Return whose message this is, as far as it says so."""
+    """Return a phrase with project and task of a message, if it has them."""
     task = body[0] if isinstance(body, list | tuple) and body else body
     if not isinstance(task, dict):
         return "of nobody"
@@ -110,7 +110,7 @@ def who(body: object) -> str:
 
 
 def _is_number(task: Mapping[str, Any]) -> bool:
-    """Tell whether its id is a number that databases take."""
+    """Return whether its id is a number that databases take."""
     number = task.get("taskid")
     if not isinstance(number, int) or isinstance(number, bool):
         return False

@@ -1,9 +1,9 @@
-"""Wake-ups in Redis: a short stream that tells blocked readers that an empty queue got a message.
+"""Wake-ups in Redis: a short stream that wakes blocked readers when an empty queue got a message.
 
-Who publishes to a queue that was empty adds an entry, in the same script; who found all of its
-queues empty blocks on the stream. What is published to a queue that holds something adds none, so a
-busy cluster writes few. No message depends on it: readers look from time to time as well, for stock
-components, or a crash, may leave a message without a wake-up.
+A publisher to an empty queue adds an entry, in the same script; a reader whose queues are all empty
+blocks on the stream. Publishing to a queue that is not empty adds none, so a busy cluster writes
+few. No message depends on it: readers also look from time to time, because stock components, or a
+crash, may leave a message without a wake-up.
 """
 
 from typing import Any
@@ -12,10 +12,10 @@ from pyspider_zk.queues.redis_foreign_keys import ForeignKeys
 from pyspider_zk.queues.redis_link import SLOT_WAKE_UPS, slot_number
 
 LATEST = 100
-"""How many wake-ups are kept, about."""
+"""About how many wake-ups are kept."""
 
 LONGEST_WAIT = 2.0
-"""Seconds that Redis is asked to block for, at most; less than it may take to answer."""
+"""Seconds that a read blocks in Redis at most; less than the time-out of an answer."""
 
 
 class RedisWakeUps:
@@ -24,7 +24,7 @@ class RedisWakeUps:
     Threads: one.
 
     Args:
-        foreign_keys: moves foreign keys out of the way.
+        foreign_keys: sets foreign keys aside.
         key: the stream.
     """
 
@@ -34,7 +34,7 @@ class RedisWakeUps:
         self._after: bytes | str = "0"
 
     def wait(self, seconds: float) -> list[bytes]:
-        """Return what the wake-ups since the last call say, as soon as there is one.
+        """Return the contents of the wake-ups since the last call, as soon as there is one.
 
         Blocks for ``seconds`` at most, and for ``LONGEST_WAIT``; then the list is empty.
 
@@ -56,7 +56,7 @@ class RedisSlotWakeUps:
     """`WakeUps` in Redis 6.2 or later.
 
     Args:
-        foreign_keys: moves foreign keys out of the way.
+        foreign_keys: sets foreign keys aside.
     """
 
     def __init__(self, foreign_keys: ForeignKeys) -> None:

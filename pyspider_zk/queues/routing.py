@@ -14,7 +14,7 @@ from pyspider_zk.queues.names import QueueKind
 
 @dataclass(frozen=True)
 class RoutedMessage:
-    """What becomes of one message: parts for slots, and what is no task with the reason."""
+    """Result of routing a message: parts for slots, and items that are no tasks with the reason."""
 
     parts: Mapping[int, bytes]
     rejected: tuple[tuple[str, bytes], ...] = field(default=())

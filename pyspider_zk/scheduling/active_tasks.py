@@ -1,4 +1,4 @@
-"""ACTIVE rows of the task database: loaded into memory, and looked at again after a takeover."""
+"""ACTIVE rows of the task database: loaded into memory, and checked again after a takeover."""
 
 import logging
 import time
@@ -21,15 +21,15 @@ from pyspider_zk.scheduling.retry_queue import RetryQueue
 logger = logging.getLogger("scheduler")
 
 ZOMBIE_WINDOW = 30.0
-"""Seconds after a takeover until the rows are looked at again.
+"""Seconds after a takeover until the rows are checked again.
 
-An owner that was stopped between its fence and its write may still write when it goes on, after the
-next one has loaded the rows.
+An owner that was suspended between its fence check and its write may still write when it resumes,
+after the next one has loaded the rows.
 """
 
 
 class ActiveTasks:
-    """Fills the queues of projects from the task database.
+    """Loader of the queues of projects from the task database.
 
     Threads: the scheduler loop only.
 
@@ -46,11 +46,11 @@ class ActiveTasks:
     def load(self, project: Project, part: Part) -> None:
         """Load the ACTIVE rows, except those known to be with fetcher or processor.
 
-        After a death nobody knows which these are; what is due then is marked as inherited, for
-        a status pack of the former owner's fetch may still come.
+        After a death nobody knows which these are; due tasks are then marked as inherited,
+        because a status pack of the former owner's fetch may still come.
 
         Args:
-            part: what the former owner left of the project.
+            part: the state of the project that the former owner left.
         """
         self.count(project.name)
         project.task_queue.priority_queue = DueQueue()  # in place of an empty one
@@ -70,7 +70,7 @@ class ActiveTasks:
         self._scheduler.counters["all"].value((project.name, "pending"), pending)
 
     def count(self, project: str) -> None:
-        """Count a project's rows for pyspider's counters, once and not at every update."""
+        """Count a project's rows for pyspider's counters, once instead of at every update."""
         if project in self._counted:
             return
         if self._scheduler.tables.may_have(project):
@@ -79,13 +79,13 @@ class ActiveTasks:
         self._counted.add(project)
 
     def forget(self, project: str) -> None:
-        """Forget a project that is not in memory any more."""
+        """Forget a project that is no longer in memory."""
         self._scheduler.inherited.pop(project, None)
         self._second_looks.drop(project)
         self._counted.discard(project)
 
     def look_for_stranded(self) -> None:
-        """Look at the rows of projects taken over from the dead once more, when it is time."""
+        """Check the rows of projects taken over from dead members again, when it is time."""
         now = time.monotonic()
         if self._second_looks.is_due(now):
             with suppress(DatabaseAway):
@@ -102,7 +102,7 @@ class ActiveTasks:
     def _rows(self, project: str) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield task id and schedule of the rows to schedule, with signs of life in between.
 
-        A large project takes longer to load than a lease lasts.
+        A large project may take longer to load than a lease lasts.
         """
         scheduler = self._scheduler
         if not scheduler.tables.may_have(project):

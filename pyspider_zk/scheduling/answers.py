@@ -1,7 +1,7 @@
 """Answers of a member by XML-RPC.
 
-Under pyspider's names it speaks for the whole cluster, so that the stock web UI may be pointed at
-any member. Under the same names with ``local_`` before, it speaks for itself.
+Under pyspider's names a member answers for the whole cluster, so that the stock web UI may be
+pointed at any member. Under the same names with the prefix ``local_`` it answers for itself.
 """
 
 import functools
@@ -33,12 +33,12 @@ logger = logging.getLogger("scheduler")
 
 _SHOWN = ("type", "taskid", "project", "status", "url", "lastcrawltime", "updatetime", "track")
 _SHOWN_TRACK = ("ok", "time", "follows", "status_code")
-MOST_SHOWN = 100_000  # tasks of one answer
+MOST_SHOWN = 100_000  # tasks in one answer
 _DASHBOARD = {"5m_time": "avg", "5m": "sum", "1h": "sum", "1d": "sum", "all": "sum"}
 
 
 def rpc_functions(slot_scheduler: SlotScheduler, router: Router) -> Functions:
-    """Return what a member serves of pyspider's; the router speaks for the cluster."""
+    """Return pyspider's functions as a member serves them; the router answers for the cluster."""
     local = LocalAnswers(slot_scheduler)
     names = (
         "size",
@@ -55,7 +55,7 @@ def rpc_functions(slot_scheduler: SlotScheduler, router: Router) -> Functions:
     for name in names:
         functions[name] = _asking(getattr(router, name))
         functions[f"local_{name}"] = _answering(getattr(local, name))
-    for name in ("local_newtask", "local_send_task"):  # where the router asks as well
+    for name in ("local_newtask", "local_send_task"):  # which the router calls as well
         functions[name] = local.unlocked(functions[name])
     numbers = ProjectNumbers(slot_scheduler)
     for name in ("project_numbers", "project_history", "throughput"):
@@ -64,7 +64,7 @@ def rpc_functions(slot_scheduler: SlotScheduler, router: Router) -> Functions:
 
 
 def _answering(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function, answering with a fault if what it was given is of no use."""
+    """Return the function, answering with a fault if its arguments cannot be used."""
 
     @functools.wraps(function)
     def answer(*args: Any) -> Any:
@@ -77,7 +77,7 @@ def _answering(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _asking(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function, answering with a fault if no member could be asked."""
+    """Return the function, answering with a fault if no member could be reached."""
 
     @functools.wraps(function)
     def ask(*args: Any) -> Any:
@@ -92,7 +92,7 @@ def _asking(function: Callable[..., Any]) -> Callable[..., Any]:
 class LocalAnswers:
     """The answers of one scheduler about what it has in memory.
 
-    Threads: any; what is read while projects come and go is read under the project-set lock.
+    Threads: any; data that changes as projects come and go is read under the project-set lock.
     """
 
     def __init__(self, slot_scheduler: SlotScheduler) -> None:
@@ -133,10 +133,10 @@ class LocalAnswers:
     def get_active_tasks(self, project: str | None = None, limit: int = 100) -> list[Any]:
         """Return copies of the latest tasks, newest first.
 
-        pyspider cuts its own live tasks down to the fields shown, which may not be sent yet.
+        pyspider itself would strip its live tasks, which may not be sent yet, to the fields shown.
 
         Raises:
-            BadRequest: no such project or limit can be.
+            BadRequest: the project or the limit is not valid.
         """
         if not isinstance(limit, int) or isinstance(limit, bool):
             raise BadRequest(f"limit must be a whole number, not {limit!r:.80}")
@@ -155,19 +155,19 @@ class LocalAnswers:
         ]
 
     def quarantine(self) -> dict[str, dict[str, Any]]:
-        """Return what is wrong with each project that is left alone."""
+        """Return what is wrong with each project in quarantine."""
         told: dict[str, dict[str, Any]] = xmlrpc_value(self._quarantine.told())
         return told
 
     def update_project(self) -> None:
-        """Look at the project database in the next round."""
+        """Read the project database in the next round."""
         self._rows.look_soon()
 
     def newtask(self, task: Any) -> bool:
-        """Put a task on its slot's queue; return False if that cannot be.
+        """Put a task on its slot's queue; return False if that is not possible.
 
         That is, it is no task, its project is off, or the queue is full or away: pyspider would
-        wait, but a caller that has given up asks the next member, and then all of them wait.
+        wait, but a caller that gives up calls the next member, and then all of them wait.
         """
         try:
             check_task(task)
@@ -180,13 +180,13 @@ class LocalAnswers:
         return self._publish(task)
 
     def send_task(self, task: dict[str, Any]) -> bool:
-        """Dispatch a task to the fetcher at once; if its queue is full, as soon as possible.
+        """Dispatch a task to the fetcher at once, or as soon as its queue has room.
 
         Raises:
             BadMessage: it is no task, or cannot be sent.
         """
         check_task(task)
-        encode(task)  # one that cannot be sent would fail every round of the scheduler
+        encode(task)  # one that cannot be encoded would fail every round of the scheduler
         self._scheduler.send_by_hand(task)
         return True
 
@@ -203,7 +203,7 @@ class LocalAnswers:
         return True
 
     def unlocked(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """Return the function, for who proved the secret; for others unless a project is locked."""
+        """Return the function, which only with a proof of the secret serves locked projects."""
 
         @functools.wraps(function)
         def ask(task: Any) -> Any:
@@ -221,7 +221,7 @@ class LocalAnswers:
         return bool(row) and row["status"] in ACTIVE
 
     def _row(self, project: str) -> Any:
-        """Ask the database itself: the owner may not have seen the latest change yet."""
+        """Read the database itself: the owner may not have seen the latest change yet."""
         with self._projectdb_lock:
             if self._projectdb is None:
                 self._projectdb = _own(self._scheduler.projectdb)
@@ -229,9 +229,9 @@ class LocalAnswers:
 
 
 def _own(projectdb: Any) -> Any:
-    """Return a connection for other threads; the same if the database has no second one to give.
+    """Return a connection for other threads; the same one if the database cannot open another.
 
-    Only those that pyspider connected to by a URL have.
+    Only databases that pyspider connected to by a URL can.
     """
     try:
         return projectdb.copy()
@@ -240,7 +240,7 @@ def _own(projectdb: Any) -> Any:
 
 
 def _paused(project: Any) -> bool:
-    """Return what the scheduling loop last found; finding out anew would interfere with it."""
+    """Return what the scheduling loop last found; computing it anew would interfere with it."""
     return project.scheduler.FAIL_PAUSE_NUM > 0 and project._paused is True
 
 

@@ -1,4 +1,4 @@
-"""Arrivals of messages: whether the slot queues are to be read in this round."""
+"""Arrivals of messages: whether to read the slot queues in this round."""
 
 import time
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from pyspider_zk.loop import Loop
 from pyspider_zk.queues.api import WakeUps
 
 LISTEN = 1.0
-"""Seconds that one look for wake-ups waits."""
+"""Seconds that one wait for wake-ups lasts at most."""
 
 READ_INTERVAL = 0.5
 """Seconds until the queues are read again, woken or not."""
@@ -19,7 +19,7 @@ AWAY_PAUSE = 0.5
 
 
 class Arrivals:
-    """Listens for messages of the slots that are held, in a thread of its own.
+    """Listener for messages of the held slots, with its own thread.
 
     Reading all queues takes several calls, and ten rounds a second find nothing most of the time.
 
@@ -50,11 +50,11 @@ class Arrivals:
         self._loop.start()
 
     def stop(self) -> None:
-        """Listen no more; does not wait for the look that is under way."""
+        """Stop listening; does not wait for a wait that is in progress."""
         self._loop.end()
 
     def are_due(self) -> bool:
-        """Tell whether the queues are to be read now, and count them as read."""
+        """Return whether to read the queues now, and count them as read."""
         now = self._clock()
         if not self._is_woken and now < self._due:
             return False
@@ -63,11 +63,11 @@ class Arrivals:
         return True
 
     def listen(self) -> float:
-        """Wait for messages of our slots; return how many seconds to pause then."""
+        """Wait for messages of our slots; return how many seconds to pause afterwards."""
         try:
             slots = self._wake_ups.wait(LISTEN)
         except Unavailable:
-            return AWAY_PAUSE  # the scheduler loop says so
+            return AWAY_PAUSE  # the scheduler loop logs it
         if any(slot in self._fence.held for slot in slots):
             self._is_woken = True
             self._wake()

@@ -1,4 +1,4 @@
-"""Clock jumps: a wall clock that is set back, and what pyspider counts by it."""
+"""Clock jumps: a wall clock that is set back, and the state of pyspider that depends on it."""
 
 import logging
 import time
@@ -14,11 +14,11 @@ from pyspider_zk.zookeeper.clock import boottime
 logger = logging.getLogger("scheduler")
 
 LEAST = 1.0
-"""Seconds that a clock must have been set back; what is less is the clock being trimmed."""
+"""Smallest jump back, in seconds, that counts; a smaller one is the clock being adjusted."""
 
 
 class ClockJumps:
-    """Compares the wall clock with one that nobody sets.
+    """Detector of jumps: compares the wall clock with a clock that nobody sets.
 
     Threads: one.
 
@@ -37,7 +37,7 @@ class ClockJumps:
         self._ahead = wall() - steady()
 
     def follow(self, scheduler: FencedScheduler) -> bool:
-        """Let nothing in a scheduler's memory lie in the future; return whether anything might."""
+        """Trim times in a scheduler's memory that lie in the future; return if the clock jumped."""
         back = self.back()
         if not back:
             return False
@@ -50,17 +50,17 @@ class ClockJumps:
         return True
 
     def back(self) -> float:
-        """Return by how many seconds the clock was set back since the last call; mostly 0."""
+        """Return by how many seconds the clock was set back since the last call; usually 0."""
         before, self._ahead = self._ahead, self._wall() - self._steady()
         jump = before - self._ahead
         return jump if jump >= LEAST else 0.0
 
 
 def trim_project(project: Project, now: float) -> None:
-    """Let nothing that a project counts by the wall clock lie in the future.
+    """Move the times of a project that lie in the future back to now.
 
-    Else its rate bucket would not fill, its pause not end, and no lost task be sent again until
-    the clock is where it was. What was noted since the clock was set back stays as it is.
+    Otherwise its rate bucket would not fill, its pause would not end, and no lost task would be
+    sent again until the clock has caught up. Times recorded since the jump stay as they are.
     """
     tasks = project.task_queue
     tasks.bucket.last_update = min(tasks.bucket.last_update, now)
@@ -71,7 +71,7 @@ def trim_project(project: Project, now: float) -> None:
 
 
 def trim_counters(counters: Iterable[BaseCounter], now: float) -> None:
-    """Let nothing that counters hold lie in the future."""
+    """Move the times of counters that lie in the future back to now."""
     for counter in counters:
         state: dict[str, Any] = vars(counter)
         for name in ("cache_start", "_first_data_time"):

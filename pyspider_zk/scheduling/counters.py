@@ -15,13 +15,13 @@ WINDOWS = ("5m_time", "5m", "1h", "1d")
 """The counters that history feeds; ``all`` is counted from the task database instead."""
 
 EVENTS = ("pending", "success", "retry", "failed", "fetch_time", "process_time")
-"""All that pyspider's scheduler counts. Knowing them spares a search through all projects."""
+"""All events that pyspider's scheduler counts. The list saves a search through all projects."""
 
 LOGGED = ("pending", "success", "retry", "failed")
 """The counters that are logged each minute."""
 
 LABELS = ("new", "success", "retry", "failed")
-"""What the log calls them."""
+"""Their names in the log."""
 
 # Times first: a counter appends them last, so a reader never finds a time without its value.
 _SERIES = ("times", "events", "values")
@@ -43,7 +43,7 @@ def dump_windows(managers: Managers, project: str) -> dict[str, dict[str, dict[s
 
 
 def load_windows(managers: Managers, project: str, dump: Mapping[str, Any]) -> None:
-    """Put dumped counters in place of a project's own."""
+    """Replace a project's counters with dumped ones."""
     for window in WINDOWS:
         manager = managers[window]
         for event, values in dump.get(window, {}).items():
@@ -60,8 +60,8 @@ def drop_counters(managers: Managers, project: str) -> None:
 def read_counters(manager: CounterManager, value: str) -> dict[str, dict[str, Any]]:
     """Return ``sum`` or ``avg`` of all counters, by project and event name.
 
-    Works on copies: reading a counter trims it, while the scheduler goes on counting. The mapping
-    is copied whole, because making a list of its items may let another thread run in between.
+    Works on copies, because reading a counter trims it while the scheduler goes on counting. The
+    mapping is copied whole, because listing its items may let another thread run in between.
     """
     result: dict[str, dict[str, Any]] = {}
     for key, live in manager.counters.copy().items():
@@ -74,8 +74,8 @@ def read_counters(manager: CounterManager, value: str) -> dict[str, dict[str, An
 def log_counters(managers: Managers, beat: Callable[[], None]) -> None:
     """Log what happened in five minutes, as pyspider does, in one pass over the counters.
 
-    pyspider searches all counters anew for each project: with a thousand of them that took longer
-    than a lease.
+    pyspider searches all counters again for each project: with a thousand projects that takes
+    longer than a lease.
 
     Args:
         beat: shows that the loop runs.
@@ -92,7 +92,7 @@ def log_counters(managers: Managers, beat: Callable[[], None]) -> None:
 
 
 def counter_log(sums: Mapping[str, Mapping[str, int]]) -> str:
-    """Return pyspider's line about all projects, two that failed and those that did most."""
+    """Return pyspider's line about all projects, two that failed and the busiest ones."""
     total = {event: sum(each[event] for each in sums.values()) for event in LOGGED}
     fails = heapq.nlargest(2, ((each["failed"], name) for name, each in sums.items()))
     failed = [name for count, name in fails if count]
@@ -116,7 +116,7 @@ def _dump(counter: BaseCounter) -> dict[str, Any]:
 
 
 def _copy(live: BaseCounter) -> BaseCounter:
-    """Return a counter of our own; the dashboard asks for all of them, so this must be quick."""
+    """Return a copy of a counter; the dashboard reads all of them, so this must be quick."""
     state = dict(vars(live))
     for name in _SERIES:
         if name in state:

@@ -9,10 +9,10 @@ CATCH_UP = 3600
 
 
 class Cron:
-    """The last second that each project's ticks were counted to.
+    """The second up to which each project's ticks were counted.
 
-    pyspider counts one tick for all projects and begins at now whenever it starts, so what came
-    due while it was down never runs. Here each project's count goes with it to its next owner.
+    pyspider counts one tick for all projects and begins at the present when it starts, so what
+    came due while it was down never runs. Here each project's count moves to its next owner, too.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class Cron:
         self._last[project] = at
 
     def last(self, project: str) -> int | None:
-        """Return the second that a project's ticks are counted to."""
+        """Return the second up to which a project's ticks are counted."""
         return self._last.get(project)
 
     def drop(self, project: str) -> None:
@@ -35,11 +35,11 @@ class Cron:
     def due(self, project: str, interval: int, now: int, most: int | None = None) -> range:
         """Return the ticks that came due since the last call, and count them as sent.
 
-        No tick comes twice, even if the clock goes back, unless by more than ``CATCH_UP``.
+        No tick comes twice, even if the clock is set back, unless by more than ``CATCH_UP``.
 
         Args:
             interval: the project's ``min_tick``; ticks are its multiples. 0: it has none.
-            most: how many to return; the others stay due, and come with a later call.
+            most: how many to return; the others stay due until a later call.
         """
         known = self._last.get(project, now)
         last = max(known, now - CATCH_UP)
@@ -56,7 +56,7 @@ class Cron:
         return found[:most]
 
     def _tell_lost(self, project: str, interval: int, known: int, last: int) -> None:
-        """Say so once when ticks begin to be lost, until none is."""
+        """Log once when ticks begin to be lost, until none is."""
         lost = last // interval - known // interval if interval and last > known else 0
         if lost and project not in self._losing:
             logger.error(

@@ -1,4 +1,4 @@
-"""Deletion of projects, at once or when pyspider's group ``delete`` says so."""
+"""Deletion of projects, at once or by pyspider's group ``delete``."""
 
 import logging
 import time
@@ -14,7 +14,7 @@ logger = logging.getLogger("scheduler")
 
 
 class Deletion:
-    """Deletes projects of slots that are held.
+    """Deletion of projects of the held slots.
 
     Threads: the scheduler loop only.
     """
@@ -33,12 +33,12 @@ class Deletion:
                     self.delete(project.name)
 
     def delete(self, name: str) -> None:
-        """Delete a project and all that is known of it.
+        """Delete a project and all its data.
 
-        What fails in the middle can be repeated: the row goes after the tables, memory last.
+        After a failure it can be repeated: the row is deleted after the tables, memory last.
 
         Raises:
-            FenceClosed: in the middle of it, maybe.
+            FenceClosed: possibly in the middle of it.
         """
         logger.warning("deleting project: %s!", name)
         fence = self._scheduler.fence

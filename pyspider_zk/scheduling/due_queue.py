@@ -1,4 +1,4 @@
-"""Due queue: since when tasks wait to be sent, which pyspider's queue forgets."""
+"""Due queue: remembers since when tasks wait to be sent, which pyspider's queue does not."""
 
 import time
 from typing import Any
@@ -34,6 +34,6 @@ class DueQueue(PriorityTaskQueue):
     def oldest(self) -> float | None:
         """Return when the task that waits longest came in, None if none waits.
 
-        In seconds since the epoch. A dict keeps the order in which its keys came.
+        In seconds since the epoch. A dict keeps the order of insertion.
         """
         return next(iter(self._since.values()), None)

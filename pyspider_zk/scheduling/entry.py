@@ -1,4 +1,4 @@
-"""Message in flight, from its reading until it is applied, parked or buried."""
+"""Message in flight, from when it is read until it is applied, parked or a dead letter."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,15 +8,15 @@ from pyspider_zk.queues.api import Delivery, Parked
 
 @dataclass(eq=False)
 class InFlightMessage:
-    """A message and what is left to do of it.
+    """A message, and which part of it is still to do.
 
     Attributes:
-        delivery: the message. Of one that is parked, without a body until it is read.
-        parked: its name in the parking lot, if it comes from there.
+        delivery: the message; a parked one has no body until it is read.
+        parked: its name in the parking lot, if it came from there.
         rest: for new tasks, those that were not tried yet or failed; None before the first try.
-        put_off: tasks that must wait until the same task is not under way any more.
-        held: by project, what waits in the parking lot for the project or for its next try.
-        fault: what is wrong with those that are no tasks.
+        put_off: tasks that must wait until the same task is no longer in flight.
+        held: by project, the tasks that wait in the parking lot for the project or the next try.
+        fault: what is wrong with the items that are not tasks.
         failures: how often it failed.
         pause: rounds to wait before the next try.
     """
@@ -32,15 +32,15 @@ class InFlightMessage:
 
     @property
     def must_wait(self) -> bool:
-        """Whether some of it waits for something else, and may do so in the parking lot."""
+        """Whether a part of it waits for something else, and may do so in the parking lot."""
         return bool(self.put_off or self.held)
 
     def hold(self) -> None:
-        """Let all that is left of it wait in the parking lot, each project's part by itself."""
+        """Let the rest of it wait in the parking lot, each project's part separately."""
         body = self.delivery.body if self.rest is None else self.rest
         for task in body if isinstance(body, list) else [body]:
             if not isinstance(task, dict) or not isinstance(task.get("project"), str):
-                return  # nobody can tell whose it is: it waits where it is
+                return  # its project is unknown: it waits where it is
         if not isinstance(body, list):
             self.held = {body["project"]: body}
             return
@@ -49,7 +49,7 @@ class InFlightMessage:
         self.rest = []
 
     def stay(self, rounds: int) -> None:
-        """Wait in the slot queue after all: what was held is to be tried again."""
+        """Wait in the slot queue after all: what was held is tried again."""
         self.pause = max(self.pause, rounds)
         if self.rest is not None:
             self.rest = [*self.rest, *(task for own in self.held.values() for task in own)]

@@ -1,4 +1,4 @@
-"""pyspider's scheduler behind the fence: its decisions about single tasks, on what can be used."""
+"""pyspider's scheduler behind the fence: its decisions about single tasks, on usable data."""
 
 import logging
 import math
@@ -26,30 +26,30 @@ from pyspider_zk.zookeeper.clock import boottime
 logger = logging.getLogger("scheduler")
 
 PARTS = ("schedule", "fetch", "process", "track")
-"""What of a task pyspider takes for mappings."""
+"""The parts of a task that pyspider assumes to be mappings."""
 
 MOST_SAID = 3
 """How many tasks that cannot be sent are logged in one round."""
 
 
 class FencedScheduler(Scheduler):
-    """Decides about tasks as pyspider does, and writes and sends only if the fence is open.
+    """pyspider's decisions about tasks; it writes and sends only if the fence is open.
 
-    What it overrides is what pyspider calls itself, so a subclass may override ``on_task_failed``
-    and the like as with pyspider's. The rounds are not its own: see ``SlotScheduler``.
+    It overrides methods that pyspider itself calls, so a subclass may override ``on_task_failed``
+    and the like as with pyspider's. It does not run the rounds: see ``SlotScheduler``.
 
     Threads: one thread owns it; ``lock`` is held while ``projects`` changes, and by others while
     they read it. The constructor does no I/O.
 
     Attributes:
         lock: the project-set lock.
-        fence: what is held, and whether it may be acted on; give it its ``ownership`` to begin.
+        fence: which slots are held, and whether effects are allowed; set its ``ownership`` first.
         tables: which projects have tasks.
         inherited: by project, the tasks that a former owner may have dispatched before it died.
     """
 
     UPDATE_PROJECT_INTERVAL = 10
-    """Seconds between two looks at the short columns of all projects, at least."""
+    """Seconds between two reads of the short columns of all projects, at least."""
 
     projects: dict[str, Project]
     _send_buffer: deque[dict[str, Any]]
@@ -60,7 +60,7 @@ class FencedScheduler(Scheduler):
         self._breakers = {kind: Breaker(kind) for kind in ("taskdb", "projectdb", "resultdb")}
         self._guard_databases()
         for manager in self._cnt.values():
-            manager.counters.clear()  # read from files that all schedulers of a machine share
+            manager.counters.clear()  # they came from files that all schedulers of a machine share
         self.lock = threading.RLock()
         self.fence = Fence(slots)
         self.tables = Tables(self.taskdb)
@@ -75,7 +75,7 @@ class FencedScheduler(Scheduler):
                 setattr(self, kind, Guarded(database, breaker, self._lease_left))
 
     def _lease_left(self) -> float:
-        """Return for how long a statement may wait: no write must land after the lease.
+        """Return how long a statement may wait: no write may take effect after the lease.
 
         Without a lease there are no writes.
         """
@@ -92,32 +92,32 @@ class FencedScheduler(Scheduler):
 
     @property
     def counters(self) -> Mapping[str, CounterManager]:
-        """What pyspider counts, by time window."""
+        """The counters of pyspider, by time window."""
         counters: Mapping[str, CounterManager] = self._cnt
         return counters
 
     @property
     def send_buffer(self) -> deque[dict[str, Any]]:
-        """What waits for room in the fetcher's queue, the next one at the right."""
+        """Tasks that wait for room in the fetcher's queue, the next one at the right."""
         return self._send_buffer
 
     @property
     def postponed(self) -> list[dict[str, Any]]:
-        """New tasks that pyspider put off until the same task is not in processing."""
+        """New tasks that pyspider put off until the same task is no longer in flight."""
         return self._postpone_request
 
     def unsend(self, is_meant: Callable[[str], bool]) -> None:
-        """Drop what is to be sent, or to be applied later, of the projects that are meant."""
+        """Drop tasks that are to be sent, or applied later, of the projects that are meant."""
         for waiting in (self._send_buffer, self._postpone_request):
             for task in [task for task in waiting if is_meant(task["project"])]:
                 waiting.remove(task)
 
     def is_full(self, project: Project) -> bool:
-        """Tell whether pyspider would pass over new tasks of a project (``INQUEUE_LIMIT``)."""
+        """Return whether pyspider would ignore new tasks of a project (``INQUEUE_LIMIT``)."""
         return bool(0 < self.INQUEUE_LIMIT <= len(project.task_queue))
 
     def is_under_way(self, task: Mapping[str, Any]) -> bool:
-        """Tell whether a task is with fetcher or processor; a pack of it may be at hand."""
+        """Return whether a task is with fetcher or processor; its pack may have arrived already."""
         project = self.projects.get(task["project"])
         return project is not None and bool(project.task_queue.is_processing(task["taskid"]))
 
@@ -138,7 +138,7 @@ class FencedScheduler(Scheduler):
         try:
             return super().insert_task(task)
         except Exception:
-            self.tables.look_again()  # there may be a table that we do not know of
+            self.tables.look_again()  # there may be a table that we do not know yet
             raise
 
     def update_task(self, task: dict[str, Any]) -> Any:
@@ -147,17 +147,17 @@ class FencedScheduler(Scheduler):
         return super().update_task(task)
 
     def on_request(self, task: dict[str, Any]) -> Any:
-        """Apply a request; that a project has no table yet is known without a look at all."""
+        """Apply a request; a project without a table is known without reading the database."""
         project = self.projects[task["project"]]
         if self.tables.may_have(project.name) or self.is_full(project):
             return super().on_request(task)
         return self.on_new_request(task)
 
     def on_old_request(self, task: dict[str, Any], old_task: dict[str, Any]) -> Any:
-        """Apply a request for a task that has a row, of which only what can be used counts.
+        """Apply a request for a task that has a row; unusable parts of the row are ignored.
 
-        An ACTIVE row that is not in memory was written by an owner that did not live, or was
-        paused, to see its message through.
+        An ACTIVE row that is not in memory was written by an owner that died, or was suspended,
+        before it had completed its message.
         """
         crawled = old_task.get("lastcrawltime")
         old_task = {
@@ -183,7 +183,7 @@ class FencedScheduler(Scheduler):
         try:
             return super().on_task_status(task)
         except Exception:
-            if selected is not None:  # not done after all: the next try must find it processing
+            if selected is not None:  # not done after all: the next try must find it in processing
                 tasks.processing.put(InQueueTask(taskid, selected.priority, selected.exetime))
             raise
 
@@ -192,7 +192,7 @@ class FencedScheduler(Scheduler):
     def send_task(self, task: dict[str, Any], force: bool = True) -> None:
         """Dispatch a task to the fetcher; a closed fence is treated as a full queue.
 
-        A task of a slot that is not held was sent by hand, over XML-RPC, while the slot moved.
+        A task of a slot that is not held was sent manually, over XML-RPC, while the slot moved.
         """
         if self.fence.is_open(task["project"]) or not self.fence.holds(task["project"]):
             super().send_task(task, force)
@@ -202,7 +202,7 @@ class FencedScheduler(Scheduler):
             raise queue.Full
 
     def send_by_hand(self, task: dict[str, Any]) -> None:
-        """Dispatch a task at once, whatever the fence says; if the queue is full, in a later round.
+        """Dispatch a task at once, without the fence; if the queue is full, in a later round.
 
         Threads: any.
         """
@@ -229,20 +229,20 @@ class FencedScheduler(Scheduler):
         self.call_script(project, "_on_get_info", self.get_info_attributes)
 
     def on_select_task(self, task: dict[str, Any]) -> Any:
-        """Send a task to the fetcher; a part that is no mapping, as NULL may be read, is empty."""
+        """Send a task to the fetcher; a part that is not a mapping, such as a NULL, is empty."""
         for part in PARTS:
             if part in task and not isinstance(task[part], dict):
                 task[part] = {}
         return super().on_select_task(task)
 
     def select(self, only: Collection[str] | None = None) -> Mapping[str, int]:
-        """Send what waits and what is due; return how many tasks of each project were selected.
+        """Send waiting and due tasks; return how many tasks of each project were selected.
 
         Args:
             only: the projects to select from; None for all.
 
         Raises:
-            ClusterError: a database is away; what was selected waits to be selected again.
+            ClusterError: a database is away; the selected tasks wait to be selected again.
         """
         self._failed_select = None
         self._bad_selects = 0
@@ -254,7 +254,7 @@ class FencedScheduler(Scheduler):
 
     @contextmanager
     def _alone(self, names: Collection[str] | None) -> Iterator[None]:
-        """Show pyspider these projects alone: it goes through all that it sees."""
+        """Show pyspider only these projects, because it goes through all that it sees."""
         if names is None:
             yield
             return
@@ -269,8 +269,8 @@ class FencedScheduler(Scheduler):
     def _load_put_task(self, project: str, taskid: str) -> None:
         """Send a selected task, or put it back where it was selected from.
 
-        One that cannot be read or sent stays in processing, as pyspider leaves bad ones: it must
-        not fail every round. While a database is away all go back.
+        One that cannot be read or sent stays in processing, where pyspider leaves bad ones, so that
+        it does not fail every round. While a database is away all are put back.
         """
         if self.fence.is_open(project) and self._failed_select is None:
             try:

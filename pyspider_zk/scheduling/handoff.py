@@ -1,8 +1,8 @@
-"""Handoff from one owner to the next: a project's state that no database holds.
+"""Handoff from one owner to the next: the state of projects that no database holds.
 
 A slot's record is saved when the slot is given up (``clean``: nothing happened afterwards) and
-from time to time in between. A clean record of the epoch just before is taken whole. After a
-death the last record is older than the truth; only what cannot mislead is taken from it.
+from time to time before. A clean record of the previous epoch is used whole. After a death the
+last record is out of date; only the parts that cannot mislead are used.
 """
 
 import time
@@ -27,10 +27,10 @@ def slot_record(epoch: int, clean: bool, parts: Mapping[str, Part]) -> dict[str,
 
 
 def read_record(record: Mapping[str, Any] | None, epoch: int) -> tuple[dict[str, Part], list[str]]:
-    """Return the usable parts of a record, and in words what of it is of no use.
+    """Return the usable parts of a record, and descriptions of what cannot be used.
 
-    A record was clean if the owner just before this epoch left it complete. A part that is not
-    what it must be is taken as after a death; the others are taken whole.
+    A record is clean if the owner of the previous epoch left it complete. An invalid part is used
+    as after a death; the others are used whole.
     """
     if record is None:
         return {}, []
@@ -42,7 +42,7 @@ def read_record(record: Mapping[str, Any] | None, epoch: int) -> tuple[dict[str,
     faults: list[str] = []
     for name, part in found.items():
         if not is_name(name) or not isinstance(part, dict):
-            faults.append(f"{name!r:.40} is no project's part")
+            faults.append(f"{name!r:.40} is not a project's part")
             continue
         parts[name], wrong = _usable(name, part, clean)
         faults += wrong
@@ -50,12 +50,12 @@ def read_record(record: Mapping[str, Any] | None, epoch: int) -> tuple[dict[str,
 
 
 def kept(name: str, part: Part) -> Part:
-    """Return what of a part is of use to its own owner, when it loads the project again."""
+    """Return what its own owner can use of a part, when it loads the project again."""
     return _usable(name, part, clean=True)[0]
 
 
 def _usable(name: str, part: Part, clean: bool) -> tuple[dict[str, Any], list[str]]:
-    """Return what of a part is of use, and what is not, in words."""
+    """Return the usable entries of a part, and descriptions of the others."""
     good = {key: part[key] for key, rule in KNOWLEDGE.items() if key in part}
     good = {key: value for key, value in good.items() if KNOWLEDGE[key](value, name)}
     state = {key: part[key] for key in STATE if key in part and STATE[key](part[key], name)}
@@ -67,10 +67,10 @@ def _usable(name: str, part: Part, clean: bool) -> tuple[dict[str, Any], list[st
 
 
 def writable(parts: Mapping[str, Part]) -> dict[str, Part]:
-    """Return what a record can hold of parts: a number beyond 64 bits has no wire form.
+    """Return the parts without what a record cannot hold: numbers beyond 64 bits.
 
-    Tasks as the task database has them may hold one; then the log of active tasks is left out,
-    and if that does not help, the project's whole part.
+    Tasks in the task database may hold one; then the log of active tasks is left out, and if that
+    does not help, the project's whole part.
     """
     shortened = {name: {**part, "active_tasks": []} for name, part in parts.items()}
     good = {name: part for name, part in shortened.items() if _is_writable(part)}
@@ -94,8 +94,8 @@ def project_part(
 ) -> dict[str, Any]:
     """Return a project's state, except its counters and tick.
 
-    Times that only this host's clock knows are given as ages. The log of active tasks, which is
-    nine tenths of it, is left out of what is kept for the case of a death: nobody would read it.
+    Times on this host's clock are given as ages. The log of active tasks, nine tenths of the size,
+    is left out of records that are kept in case of a death: nobody would read it.
     """
     queue, now = project.task_queue, time.time()
     processing = list(queue.processing.queue_dict.values())
@@ -120,14 +120,14 @@ def project_part(
 
 
 def restore_script_info(project: Project, part: Part) -> None:
-    """Spare the round trip through the processor, if the script is still the same."""
+    """Save the round trip through the processor if the script is unchanged."""
     if project.active and part.get("md5sum") == project.md5sum and "info" in part:
         project.on_get_info(part["info"])
         project._send_on_get_info = False
 
 
 def restore_state(project: Project, part: Part) -> None:
-    """Go on where the former owner stopped; only from a clean record."""
+    """Continue where the former owner stopped; only from a clean record."""
     bucket, now = project.task_queue.bucket, time.time()
     bucket.bucket, age = part["bucket"]
     bucket.last_update = now - age
@@ -141,7 +141,7 @@ def restore_state(project: Project, part: Part) -> None:
 
 
 def last_tick(part: Part) -> int | None:
-    """Return the second that a project's ticks were sent to.
+    """Return the second up to which a project's ticks were sent.
 
     Ticks in the buffer are counted as sent. Only a clean record passes the buffer on.
     """
@@ -160,7 +160,7 @@ def restore_processing(project: Project, part: Part) -> set[str]:
 
 
 def _seen(project: Project) -> int | None:
-    """Return the place of the last active task before the pause; pyspider knows it by sight."""
+    """Return the index of the last active task before the pause; pyspider knows it by identity."""
     entries = enumerate(list(project.active_tasks))
     found = (at for at, (_, task) in entries if task is project._unpause_last_seen)
     return next(found, None)

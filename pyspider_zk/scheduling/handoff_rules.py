@@ -1,6 +1,6 @@
 """Rules for the entries of a handoff: a slot record may hold anything.
 
-Every rule takes what stands there and the project's name, and tells whether it is of use.
+Each rule takes an entry and the project's name, and returns whether the entry can be used.
 """
 
 from collections.abc import Callable, Mapping
@@ -76,7 +76,7 @@ STATE: Mapping[str, Rule] = {
     "finishing": _finishing,
     "active_tasks": _active_tasks,
 }
-"""What only a clean record passes on, all or none of it."""
+"""Entries that only a clean record passes on, all or none of them."""
 
 KNOWLEDGE: Mapping[str, Rule] = {
     "md5sum": _text,
@@ -84,7 +84,7 @@ KNOWLEDGE: Mapping[str, Rule] = {
     "counters": _counters,
     "tick": _second,
 }
-"""What misleads nobody, even if it is older than the truth."""
+"""Entries that mislead nobody even if they are out of date."""
 
 
 def _is_row(value: object, length: int) -> bool:
@@ -92,7 +92,7 @@ def _is_row(value: object, length: int) -> bool:
 
 
 def _is_task(task: Any, project: str) -> bool:
-    """Tell whether it is a task of the project; a tick must tell which."""
+    """Return whether it is a task of the project; a tick must contain its time."""
     try:
         check_task(task)
     except BadMessage:
@@ -103,14 +103,14 @@ def _is_task(task: Any, project: str) -> bool:
 
 
 def _is_log_entry(task: object) -> bool:
-    """Tell whether pyspider can find out from it whether to pause."""
+    """Return whether pyspider can decide from it whether to pause."""
     if not isinstance(task, dict):
         return False
     return task.get("type") == 1 or "ok" in (_at(task, "track", "process") or ())
 
 
 def _is_counter(events: object) -> bool:
-    """Tell whether it is a counter's state; its series are cut together, so they are as long."""
+    """Return whether it is a counter's state; its series are cut together, so equally long."""
     if not isinstance(events, dict):
         return False
     series = [events[name] for name in _SERIES if name in events]

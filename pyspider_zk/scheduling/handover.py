@@ -1,4 +1,4 @@
-"""Handover: slots come into a scheduler's memory and leave it."""
+"""Handover: loads slots into a scheduler's memory and removes them."""
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -17,14 +17,14 @@ from pyspider_zk.scheduling.transit import Transit
 logger = logging.getLogger("scheduler")
 
 SLOTS_PER_SAVE = 64
-"""How many slots' records are saved between two signs of life, at least."""
+"""How many slots' records are saved at least between two signs of life."""
 
 MOST_SAVES = 16
-"""How often all projects are gone through to save everything, at most."""
+"""How many passes over all projects it takes to save everything, at most."""
 
 
 class Handover:
-    """Makes what is in memory agree with what is owned.
+    """Handover of slots: keeps the memory in step with the ownership.
 
     Threads: the scheduler loop only.
 
@@ -48,7 +48,7 @@ class Handover:
         self._beat = beat
 
     def follow(self, ownership: Ownership) -> None:
-        """Give up what is not owned any more, take what is owned newly."""
+        """Give up slots that are no longer owned, and take the new ones."""
         view, held = ownership.view, self._fence.held
         lost = {slot: epoch for slot, epoch in held.items() if view.owned.get(slot) != epoch}
         planned = {slot: e for slot, e in lost.items() if view.releasing.get(slot) == e}
@@ -59,9 +59,9 @@ class Handover:
         self._take({slot: e for slot, e in view.owned.items() if slot not in held})
 
     def give_up(self, slots: Mapping[int, int], *, planned: bool) -> None:
-        """Forget slots; in a planned move the next owner gets what no database holds.
+        """Drop slots; in a planned move the next owner gets the state that no database holds.
 
-        What was read and not acknowledged stays in the queues, for the next owner.
+        Messages that were read and not acknowledged stay in the queues for the next owner.
         """
         slots = dict(slots)
         if not slots:
@@ -75,10 +75,10 @@ class Handover:
         logger.info("gave up %d slots, %d left", len(slots), len(self._fence.held))
 
     def save(self, slots: Collection[int]) -> bool:
-        """Save what a successor of these slots needs should this member die.
+        """Save what the next owner of these slots needs if this member dies.
 
         Returns:
-            Whether it is saved; not if the fence is shut.
+            Whether it is saved; not if the fence is closed.
         """
         held = {slot: epoch for slot, epoch in self._fence.held.items() if slot in slots}
         return self._save(held, clean=False)
@@ -92,12 +92,12 @@ class Handover:
             self._fence.held[slot] = epoch
             parts, faults = read_record(records.get(slot), epoch)
             if faults:
-                logger.error("record of slot %d: not taken is %s", slot, "; ".join(faults)[:500])
+                logger.error("record of slot %d: not used: %s", slot, "; ".join(faults)[:500])
             self._projects.load_slot(slot, parts)
         logger.info("took %d slots, %d held", len(slots), len(self._fence.held))
 
     def _load(self, slots: Collection[int]) -> dict[int, dict[str, Any]]:
-        """Return the records of slots; one that is none costs nobody but its own slot."""
+        """Return the records of slots; an unusable one affects only its own slot."""
         try:
             return self._records.load_many(slots)
         except BadMessage:
@@ -107,13 +107,13 @@ class Handover:
         try:
             return self._records.load(slot)
         except BadMessage as error:
-            logger.error("%s: the slot is taken as after a death", error)
+            logger.error("%s: the slot is taken over as after a death", error)
             return None
 
     def _save(self, slots: Mapping[int, int], *, clean: bool) -> bool:
         """Save the records of slots, some at a time; return whether all of them are.
 
-        The fence may shut in between. What is not saved then is taken as after a death.
+        The fence may close in between. Slots that are not saved are taken over as after a death.
         """
         for some in _groups(slots, max(SLOTS_PER_SAVE, -(-len(slots) // MOST_SAVES))):
             self._beat()
@@ -123,7 +123,7 @@ class Handover:
         return True
 
     def _save_some(self, slots: Mapping[int, int], clean: bool) -> None:
-        """Save the slots that have projects; of the others nothing must be left to mislead."""
+        """Save the slots that have projects, and delete the out-of-date records of the others."""
         by_slot: dict[int, dict[str, Part]] = {}
         for name, part in self._projects.parts(slots, whole=clean).items():
             by_slot.setdefault(self._fence.slot(name), {})[name] = part
@@ -131,7 +131,7 @@ class Handover:
         try:
             self._records.save_many(_records(slots, clean, by_slot))
         except BadMessage as error:
-            logger.error("%s: what no record can hold is left out", error)
+            logger.error("%s: what the record cannot hold is left out", error)
             kept = {slot: writable(parts) for slot, parts in by_slot.items()}
             self._records.save_many(_records(slots, clean, kept))
 

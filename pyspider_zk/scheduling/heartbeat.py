@@ -8,11 +8,11 @@ from pyspider_zk.cluster.records import Load
 from pyspider_zk.scheduling.meter import Meter
 
 ROWS_PER_BEAT = 1000
-"""How many rows are gone through between two beats."""
+"""How many rows are processed between two beats."""
 
 
 class Heartbeat:
-    """Shows the coordinator that the loop runs; without it the lease is not renewed.
+    """Heartbeat: shows the coordinator that the loop runs; otherwise the lease is not renewed.
 
     Threads: ``beat`` is called by the scheduler loop, ``load`` may be read from any.
 
@@ -21,7 +21,7 @@ class Heartbeat:
 
     Attributes:
         load: as last measured.
-        meter: counts what the loop gets done.
+        meter: counts the tasks that the loop completes.
     """
 
     def __init__(self, fence: Fence, measure: Callable[[], Load]) -> None:

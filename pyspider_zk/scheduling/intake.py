@@ -1,8 +1,8 @@
 """Intake of messages from slot queues: read, apply, then acknowledge.
 
 A message that was not applied stays unacknowledged in its queue or in the parking lot; should
-this member die, its successor finds it there. What must wait for something else, a task that is
-under way, a project in quarantine, its own next try, waits in the parking lot: in its queue it
+this member die, the next owner finds it there. A message that must wait for something else (a task
+in flight, a project in quarantine, its own next try) waits in the parking lot: in its queue it
 would block others, and in the end what it waits for.
 """
 
@@ -21,9 +21,9 @@ from pyspider_zk.scheduling.parking import Parking
 logger = logging.getLogger("scheduler")
 
 PAUSES = (10, 40, 160, 640)
-"""How many rounds to wait after each failure of a message; after one more it is given up.
+"""How many rounds to wait after each failure of a message; after one more it is a dead letter.
 
-With rounds of 0.1 s that is a minute and a half. A database that is away is no failure of a
+With rounds of 0.1 s that is a minute and a half. That a database is unavailable is no failure of a
 message.
 """
 
@@ -31,20 +31,20 @@ NO_ROOM = 10
 """Rounds until a message that found no room in the parking lot is tried again."""
 
 PARKED_PER_ROUND = 100
-"""How many parked messages are tried in a round at most; bodies of that many are in memory."""
+"""How many parked messages are tried in a round at most; so many bodies are in memory."""
 
 HELD = 10
-"""How many times the limit of a round may be in memory, counting what pauses."""
+"""How many times the limit of a round may be in memory, including messages that pause."""
 
 Apply = Callable[[InFlightMessage], bool]
-"""Applies an entry; returns whether nothing is left of it to try, False for a later round."""
+"""Function that applies an entry; it returns False if some of it is left for a later round."""
 
 
 class Intake:
     """The unacknowledged messages of one member.
 
-    A round reads, runs the parked messages, the new tasks, the status packs and what was put off,
-    and settles.
+    A round reads; it runs the parked messages, the new tasks, the status packs and the tasks that
+    were put off; then it settles.
 
     Threads: the scheduler loop only.
 
@@ -72,29 +72,29 @@ class Intake:
         self._is_counting = True
 
     def take(self, slots: Collection[int]) -> None:
-        """Read these slots from now on, beginning with what a former owner left behind."""
+        """Read these slots from now on, beginning with what a former owner left."""
         self._parking.take(slots)
         self._queues.take(slots)
         self._must_read = True
 
     def drop(self, slots: Collection[int]) -> None:
-        """Read these slots no more; what is not acknowledged is left to the next owner."""
+        """Stop reading these slots; messages without acknowledgement are left to the next owner."""
         self._queues.drop(slots)
         self._parking.drop(slots)
         for kind, entries in self._waiting.items():
             self._waiting[kind] = [entry for entry in entries if entry.delivery.slot not in slots]
 
     def is_behind(self, project: str) -> bool:
-        """Tell whether new messages of a project must wait behind those that are parked."""
+        """Return whether new messages of a project must wait behind those that are parked."""
         return self._parking.is_behind(project)
 
     def read(self, limit: int, *, is_due: bool = True, is_extra: bool = False) -> None:
-        """Read what is new, so that about ``limit`` messages of each kind are to be applied.
+        """Read new messages, until about ``limit`` of each kind are to be applied.
 
-        Packs first: so the new tasks that were published with them are known as well.
+        Packs first, so that the new tasks that were published before them are read as well.
 
         Args:
-            is_due: whether there may be something new, as far as the caller knows.
+            is_due: whether there may be new messages, as far as the caller knows.
             is_extra: this round does not count for messages that pause.
         """
         self._parking.look()
@@ -113,13 +113,13 @@ class Intake:
         self._must_read = self.has_found or not all(rooms.values())
 
     def run(self, kind: QueueKind, apply: Apply) -> int:
-        """Apply what was read of a kind; return how many are done.
+        """Apply the messages of a kind that were read; return how many are done.
 
-        A pack waits for the new tasks that were published before or with it: what a page found
-        is stored before the page counts as done.
+        A pack waits for the new tasks that were published before or with it: the links of a page
+        are stored before the page counts as done.
 
         Raises:
-            FenceClosed: from ``apply``; what was done before is acknowledged all the same.
+            FenceClosed: from ``apply``; what was done before is acknowledged nevertheless.
             Unavailable: the message queue is away, or a database.
         """
         marks = self._marks() if kind is QueueKind.STATUS else {}
@@ -158,7 +158,7 @@ class Intake:
         return len(done)
 
     def run_put_off(self, apply: Callable[[Any], bool]) -> int:
-        """Apply tasks that were put off, if they need wait no more; return how many did not."""
+        """Apply tasks that were put off and need not wait any longer; return how many that were."""
         done: list[InFlightMessage] = []
         try:
             for entry in self._parking.tasks():
@@ -171,11 +171,11 @@ class Intake:
         return len(done)
 
     def settle(self) -> None:
-        """Park what must wait, and acknowledge what is done by now."""
+        """Park messages that must wait, and acknowledge those that are done."""
         entries = [
             entry
             for entry in [*self._released, *self._waiting[QueueKind.NEWTASK]]
-            if entry.rest == []  # else there is more to try
+            if entry.rest == []  # otherwise there is more to try
         ]
         entries += [entry for entry in self._waiting[QueueKind.STATUS] if entry.held]
         moving = [entry for entry in entries if entry.must_wait]
@@ -201,13 +201,13 @@ class Intake:
             return entries
 
     def _room(self, kind: QueueKind, limit: int) -> int:
-        """Return how many to read; what pauses must not keep out what could be applied."""
+        """Return how many to read; messages that pause must not keep out those that could go on."""
         waiting = self._waiting[kind]
         active = sum(not entry.pause for entry in waiting)
         return max(0, min(limit - active, HELD * limit - len(waiting)))
 
     def _marks(self) -> dict[int, int]:
-        """Return for each slot when its oldest new task was published that is still to apply."""
+        """Return for each slot when its oldest unapplied new task was published."""
         marks: dict[int, int] = {}
         tags = [
             (entry.delivery.slot, entry.delivery.tag)
@@ -264,9 +264,9 @@ class Intake:
             return False
 
     def _bury(self, entry: InFlightMessage, reason: str) -> bool:
-        """Move a message to the dead letters; one that finds no room there holds up no other.
+        """Move a message to the dead letters; one without room there does not block the others.
 
-        A Redis that is out of memory takes no dead letter until other messages are acknowledged.
+        A Redis that is out of memory accepts no dead letter until other messages are acknowledged.
         """
         try:
             if entry.parked is None:
@@ -278,8 +278,8 @@ class Intake:
         return True
 
     def _finish(self, entries: Sequence[InFlightMessage]) -> None:
-        """Let go of messages that were applied, parked or buried."""
-        with suppress(Unavailable):  # it is owed, and paid in the next round
+        """Drop messages that were applied, parked or moved to the dead letters."""
+        with suppress(Unavailable):  # the acknowledgement is repeated in the next round
             self._parking.remove([entry.parked for entry in entries if entry.parked])
         self._queues.acknowledge([entry.delivery for entry in entries if entry.parked is None])
 
@@ -290,6 +290,6 @@ class Intake:
 
 
 def _is_early(entry: InFlightMessage, marks: Mapping[int, int]) -> bool:
-    """Tell whether a pack must wait for new tasks of its slot; those of one call share a time."""
+    """Return if a pack must wait for new tasks of its slot; those of one call share a time."""
     delivery: Delivery = entry.delivery
     return delivery.slot in marks and published(delivery.tag) >= marks[delivery.slot]

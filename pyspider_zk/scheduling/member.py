@@ -49,18 +49,18 @@ from pyspider_zk.scheduling.scheduler import SlotScheduler
 
 logger = logging.getLogger("scheduler")
 
-FAILED_PAUSE = 1.0  # seconds after a failed round; less than a lease, for no beat is given
-SAID_EACH = 60  # failed rounds in a row are told of each so many times
+FAILED_PAUSE = 1.0  # seconds after a failed round; less than a lease: there is no beat meanwhile
+LOGGED_EACH = 60  # of failed rounds in a row, every so many-th is logged
 
 
 class ClusterScheduler(FencedScheduler):
-    """Joins the cluster, schedules what it owns, and leaves in order.
+    """Scheduler that joins the cluster, schedules the projects of its slots, and leaves in order.
 
-    Threads: ``run`` owns the scheduler; ``quit``, ``drain`` and XML-RPC calls come from any.
+    Threads: ``run`` owns the scheduler; ``quit``, ``drain`` and XML-RPC calls may come from any.
 
     The constructor's arguments are pyspider's; it does no I/O. ``threads`` is accepted and has
-    no effect: members are added instead. ``settings``, ``queues`` and ``coordinate`` are for
-    those who compose by hand; else they come from the command line and config.json.
+    no effect: add members instead. ``settings``, ``queues`` and ``coordinate`` are for programs
+    that compose the parts themselves; otherwise they come from the command line and config.json.
     """
 
     out_queue: Any
@@ -110,7 +110,7 @@ class ClusterScheduler(FencedScheduler):
         self.out_queue = ResilientQueue(self.out_queue, self._back_off)
 
     def run(self) -> None:
-        """Join the cluster and schedule until ``quit`` or, after ``drain``, nothing is left.
+        """Join the cluster and schedule until ``quit`` or, after ``drain``, no slot is left.
 
         Raises:
             ClusterError: the cluster cannot be joined, or this member failed in it.
@@ -137,7 +137,7 @@ class ClusterScheduler(FencedScheduler):
         logRequests: bool = False,  # noqa: ARG002, N803 - pyspider's signature
     ) -> None:
         """Serve XML-RPC; port 0 picks a free one. Blocks until the scheduler ends."""
-        with suppress(ConfigError):  # which ``run`` raises
+        with suppress(ConfigError):  # ``run`` raises it
             self.rpc.serve(bind, port)
 
     def quit(self) -> None:
@@ -155,7 +155,7 @@ class ClusterScheduler(FencedScheduler):
         self.fence.ownership.drain()
 
     def _drain_once(self) -> None:
-        """Drain, unless it does already; for callers who may repeat what got no answer.
+        """Drain, unless it already drains; for callers who may repeat a call that got no answer.
 
         Raises:
             Unavailable: it has not joined yet.
@@ -166,7 +166,7 @@ class ClusterScheduler(FencedScheduler):
             self.drain()
 
     def _quit_if_allowed(self) -> None:
-        """End, if whoever runs this scheduler lets callers end it.
+        """End, if the settings allow callers to end this scheduler.
 
         Raises:
             Fault: they do not.
@@ -205,7 +205,7 @@ class ClusterScheduler(FencedScheduler):
         return ownership
 
     def _open_jobs(self, ownership: Ownership) -> None:
-        """Take in what is asked for projects, and claim what there is to do for ours."""
+        """Accept requests for operations, and claim the jobs of our slots."""
         if ownership.connection is None:
             return
         tree = Tree(self.settings.root)
@@ -242,7 +242,7 @@ class ClusterScheduler(FencedScheduler):
         return self.fence.ownership.cluster()
 
     def _leave(self, orderly: bool) -> None:
-        """Hand over and leave; after a failure memory is not to be trusted, so just leave."""
+        """Hand over and leave; after a failure the memory cannot be trusted, so only leave."""
         try:
             self.slot_scheduler.handover.give_up(self.fence.held, planned=orderly)
         except ClusterError as error:
@@ -260,11 +260,11 @@ class ClusterScheduler(FencedScheduler):
             self.slot_scheduler.queues.close()
 
     def _loop(self) -> None:
-        """Run round after round; nothing that a round meets ends this process.
+        """Run round after round; no error in a round ends this process.
 
         pyspider gives up after some failed rounds. Here the next owner of the slots would meet the
-        same fault, and the next: members would end one after the other. Only a coordinator that
-        failed ends its member.
+        same fault, and the next: members would end one after the other. Only the failure of its
+        coordinator ends a member.
         """
         while not self._quit and not self._drained():
             try:
@@ -272,14 +272,14 @@ class ClusterScheduler(FencedScheduler):
             except (FenceClosed, BadMessage) as error:
                 logger.info("round stopped: %s", error)
             except Unavailable:
-                continue  # it was said
+                continue  # it was logged
             except ClusterError:
                 raise
             except Exception as error:
-                self._bear(error)
+                self._log_failure(error)
 
     def _hurry(self) -> None:
-        """Have a whole round at once. Threads: any."""
+        """Request a whole round at once. Threads: any."""
         self._is_urgent.set()
         self._wake.set()
 
@@ -300,7 +300,7 @@ class ClusterScheduler(FencedScheduler):
             self._round_due = time.monotonic() + self.LOOP_INTERVAL
 
     def _take_arrivals(self) -> None:
-        """Do a round for new messages alone, then rest as long: the whole ones need their share."""
+        """Do a round for new messages only, then pause as long: whole rounds need their share."""
         began = time.monotonic()
         self.slot_scheduler.take_arrivals()
         time.sleep(min(time.monotonic() - began, self.LOOP_INTERVAL))
@@ -310,17 +310,17 @@ class ClusterScheduler(FencedScheduler):
         with self._back_off.watching():
             try:
                 work()
-            except DatabaseAway as error:  # that is not the message queue
+            except DatabaseAway as error:  # so it is not the message queue
                 away = error
         if away is not None:
             raise away
         self._exceptions = 0
 
-    def _bear(self, error: Exception) -> None:
-        """Tell of a failed round, the first times and now and then, and wait a little."""
+    def _log_failure(self, error: Exception) -> None:
+        """Log a failed round, the first ones and then from time to time, and wait a little."""
         self.slot_scheduler.is_busy = False
         self._exceptions += 1
-        if self._exceptions <= self.EXCEPTION_LIMIT or self._exceptions % SAID_EACH == 0:
+        if self._exceptions <= self.EXCEPTION_LIMIT or self._exceptions % LOGGED_EACH == 0:
             logger.error("round failed, %d in a row", self._exceptions, exc_info=error)
         self._wake.wait(FAILED_PAUSE)
 
@@ -333,6 +333,6 @@ class ClusterScheduler(FencedScheduler):
 
 
 def _claimant(ownership: Ownership) -> Claimant | None:
-    """Return what the member claims jobs as, None while it is no member."""
+    """Return the claimant that the member claims jobs as, None while it is no member."""
     path = ownership.path
     return None if path is None else Claimant(path)

@@ -1,4 +1,4 @@
-"""Applier of messages: new tasks and status packs of the slot queues change projects."""
+"""Applier of messages: applies new tasks and status packs of the slot queues to projects."""
 
 import logging
 from collections import deque
@@ -27,7 +27,7 @@ from pyspider_zk.scheduling.project_set import ProjectSet
 logger = logging.getLogger("scheduler")
 
 FAILURES = 3
-"""How many tasks of a message may fail until the rest waits for its next try."""
+"""How many tasks of a message may fail before the rest waits for its next try."""
 
 
 class ProjectWaits(Exception):
@@ -35,12 +35,12 @@ class ProjectWaits(Exception):
 
 
 class MessageApplier:
-    """Applies what the intake has read, a round's share at a time.
+    """Applier of the messages that the intake has read, a round's share at a time.
 
     Threads: the scheduler loop only.
 
     Attributes:
-        touched: the projects that messages of the last round were for.
+        touched: the projects of the last round's messages.
     """
 
     def __init__(
@@ -63,19 +63,19 @@ class MessageApplier:
         """Apply messages, in this order.
 
         pyspider applies status packs, then what was put off, then new tasks. Here new tasks come
-        first, for a follow-up is stored before the task that found it counts as done; but those
-        for tasks under way are put off until after the packs, so that they meet what pyspider's
-        would meet. Nothing is selected in between.
+        first, so that a follow-up is stored before the task that found it counts as done; but those
+        for tasks in flight are put off until after the packs, so that they meet the same state as
+        in pyspider. Nothing is selected in between.
 
         Args:
-            is_due: whether there may be new ones, as far as the caller knows.
-            is_extra: this is a round for new messages alone; what is parked waits for the next.
+            is_due: whether there may be new messages, as far as the caller knows.
+            is_extra: this is a round for new messages only; parked ones wait for the next.
         """
         limit = self._scheduler.LOOP_LIMIT
         self._unknown.clear()
         self.touched.clear()
         self._intake.read(limit, is_due=is_due, is_extra=is_extra)
-        self._tasks_left = (limit + 1) // 2  # the other half is for what is new
+        self._tasks_left = (limit + 1) // 2  # the other half is for new messages
         if not is_extra:
             self._intake.run_parked(
                 lambda project: project not in self._projects.quarantine,
@@ -114,10 +114,10 @@ class MessageApplier:
             self._heartbeat.meter.count()
 
     def _learn(self, project: Project, sent: object) -> None:
-        """Take in the settings that a script sent; without what pyspider could not go on with."""
+        """Apply the settings that a script sent, except those that pyspider would fail on."""
         info, faults = usable_info(sent)
         if faults:
-            logger.error("project %s: its script tells %s", project.name, ", ".join(faults))
+            logger.error("project %s: its script sent %s", project.name, ", ".join(faults))
         project.on_get_info(info)
         self._projects.news.add(self._fence.slot(project.name))
         logger.info("%s on_get_info %r", project.name, info)
@@ -125,7 +125,7 @@ class MessageApplier:
     # -- new tasks --------------------------------------------------------------------------------
 
     def apply_task(self, given: Mapping[str, Any]) -> bool:
-        """Apply one new task; return False if it must wait until the task is not in processing."""
+        """Apply one new task; return False if it must wait because the task is in flight."""
         check_task(given)
         task = own_task(given)
         project = self._running_project(task)
@@ -143,12 +143,12 @@ class MessageApplier:
         return True
 
     def _apply_tasks(self, entry: InFlightMessage) -> bool:
-        """Apply a message of one or many tasks; what must wait for something is set apart.
+        """Apply a message of one or many tasks; tasks that must wait for something are set apart.
 
-        A message may hold a thousand tasks: what is more than a round's share is left over.
+        A message may contain a thousand tasks: those beyond a round's share are left over.
 
         Raises:
-            BadMessage: some of it is no task; the rest is applied by then.
+            BadMessage: an item of it is no task; the others have been applied.
         """
         if entry.rest is None:
             body = entry.delivery.body
@@ -164,7 +164,7 @@ class MessageApplier:
         return not entry.rest
 
     def _hold_back(self, entry: InFlightMessage) -> bool:
-        """Set the tasks apart whose projects must wait; return whether the others may go on."""
+        """Set apart the tasks whose projects must wait; return whether the others may go on."""
         rest = entry.rest or []
         waiting = {
             project
@@ -182,8 +182,8 @@ class MessageApplier:
     def _apply_share(self, entry: InFlightMessage) -> Exception | None:
         """Apply as many tasks of a message as the round has left; return the first failure.
 
-        One that fails holds up no other; a database that is away is not asked a thousand times.
-        What failed stays in the entry, behind what was not tried.
+        One that fails does not block the others; a database that is away is not tried a thousand
+        times. Tasks that failed stay in the entry, behind those that were not tried.
         """
         untried = deque(entry.rest or [])
         failed: list[Any] = []
@@ -200,7 +200,7 @@ class MessageApplier:
                     if entry.parked is not None:
                         break
                     entry.held.setdefault(str(waits), []).append(untried[0])
-                except Exception as error:  # each database has errors of its own
+                except Exception as error:  # each database has its own errors
                     failure = failure or error
                     failed.append(untried[0])
                 untried.popleft()
@@ -209,7 +209,7 @@ class MessageApplier:
         return failure
 
     def _apply_postponed(self) -> None:
-        """Apply what was put off, by pyspider itself or until the packs were applied."""
+        """Apply tasks that were put off, by pyspider itself or until the packs were applied."""
         postponed = self._scheduler.postponed
         for task in list(postponed):
             if task["project"] not in self._scheduler.projects or self._apply_put_off(task):
@@ -222,13 +222,13 @@ class MessageApplier:
         except ProjectWaits:
             return False
 
-    # -- whose they are ---------------------------------------------------------------------------
+    # -- their projects ---------------------------------------------------------------------------
 
     def _check(self, entry: InFlightMessage, task: Any) -> None:
-        """Make sure that what was found in a slot's queue is a task, or pack, of that slot.
+        """Make sure that a message in a slot's queue is a task, or pack, of that slot.
 
         Raises:
-            BadMessage: naming what is wrong.
+            BadMessage: it is not; the message names what is wrong.
         """
         check_task(task)
         slot, found = self._fence.slot(task["project"]), entry.delivery.slot
@@ -239,13 +239,13 @@ class MessageApplier:
             )
 
     def _must_wait(self, entry: InFlightMessage, project: str) -> bool:
-        """Tell whether a message waits for its project, or behind others that do."""
+        """Return whether a message waits for its project, or behind others that do."""
         if project in self._projects.quarantine:
             return True
         return entry.parked is None and self._intake.is_behind(project)
 
     def _running_project(self, task: Any) -> Project | None:
-        """Return the project of a message, None if it does not run.
+        """Return the project of a message, None if the project is not active.
 
         Raises:
             ProjectWaits: it is in quarantine, maybe since now.
@@ -258,9 +258,9 @@ class MessageApplier:
         return projects[task["project"]] if self._scheduler.task_verify(task) else None
 
     def _is_there(self, project: str) -> bool:
-        """Look for a project's row, once in a round: a message may hold thousands of its tasks.
+        """Look for a project's row, once in a round: a message may contain thousands of its tasks.
 
-        Its row was written before the messages that this round has read, or it has none.
+        The row was written before the messages that this round has read, or there is none.
 
         Raises:
             ProjectWaits: it is in quarantine, maybe since now.

@@ -8,7 +8,7 @@ SPAN = 10.0  # seconds that a rate is taken over
 
 
 class Meter:
-    """Counts what was done, and measures rates over the last seconds.
+    """Meter of tasks done, and of rates over the last seconds.
 
     Threads: one.
 
@@ -28,11 +28,11 @@ class Meter:
         self._looks: deque[tuple[float, int, float]] = deque()
 
     def count(self) -> None:
-        """Count one thing done."""
+        """Count one task as done."""
         self._done += 1
 
     def rates(self) -> tuple[float, float]:
-        """Return things done per second, and the share of one processor used."""
+        """Return tasks done per second, and the share of one processor that was used."""
         now, used = self._clock(), self._cpu()
         while len(self._looks) > 1 and now - self._looks[0][0] > SPAN:
             self._looks.popleft()

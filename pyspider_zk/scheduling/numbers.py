@@ -1,4 +1,4 @@
-"""Numbers about projects, recomputed at each question from what their owner holds."""
+"""Numbers about projects, computed for each request from what their owner has in memory."""
 
 import time
 from collections.abc import Collection, Mapping
@@ -25,9 +25,9 @@ _NOTHING = {
 
 
 class ProjectNumbers:
-    """What one scheduler tells of the projects that it has in memory.
+    """Numbers about the projects that one scheduler has in memory.
 
-    Threads: any; what is read while projects come and go is read under the project-set lock.
+    Threads: any; data that changes as projects come and go is read under the project-set lock.
     """
 
     def __init__(self, slot_scheduler: SlotScheduler) -> None:
@@ -37,12 +37,12 @@ class ProjectNumbers:
     def project_numbers(self) -> dict[str, dict[str, Any]]:
         """Return the numbers of each project.
 
-        ``pending`` tasks are in memory; of them ``due`` wait for nothing but their rate, the
-        oldest of these ``due_since`` then, and ``sent`` are with fetcher and processor.
+        ``pending`` tasks are in memory; of these, ``due`` wait only for the rate limit, the oldest
+        since ``due_since``, and ``sent`` are with fetcher and processor.
         ``next_due``: when the next of the others is due.
         ``success`` and ``failed`` are those of the task database; ``hour`` has the last hour's.
         ``rate_now``: tries that ended per second, over five minutes.
-        ``quarantined``: why the project is left alone, None if it is not.
+        ``quarantined``: why the project is in quarantine, None if it is not.
         """
         quarantine = self._quarantine
         with self._scheduler.lock:
@@ -62,7 +62,7 @@ class ProjectNumbers:
         """Return for these projects how many tries ended in each of the last 60 minutes.
 
         Raises:
-            BadRequest: these are no names.
+            BadRequest: these are not names.
         """
         if not isinstance(names, list | tuple | set | frozenset) or not all(
             isinstance(name, str) for name in names
@@ -75,7 +75,7 @@ class ProjectNumbers:
         }
 
     def throughput(self) -> dict[str, list[int]]:
-        """Return the same of all projects together, by how the tries ended, the oldest first."""
+        """Return the same for all projects together, by how the tries ended, the oldest first."""
         found = {event: [0] * MINUTES for event in _TRIES}
         for series in self._minutes().values():
             for event, minutes in series.items():
@@ -96,7 +96,7 @@ def _queued(project: Any) -> dict[str, Any]:
     """Return what a project's queue holds."""
     tasks = project.task_queue
     with tasks.mutex:
-        first = tasks.time_queue.top  # it drops what is deleted on its way: under the lock only
+        first = tasks.time_queue.top  # it drops deleted tasks on the way: under the lock only
         return {
             "pending": len(tasks),
             "due": tasks.priority_queue.qsize(),
@@ -115,7 +115,7 @@ def _due_since(waiting: Any) -> float | None:
 def _by_minute(manager: CounterManager, key: tuple[str, str], now: float) -> list[int]:
     """Return what a counter counted in each of the last minutes.
 
-    A counter keeps amounts with the time that each began; they last a minute or more.
+    A counter keeps amounts with their start times; each covers a minute or more.
     """
     minutes = [0] * MINUTES
     counter: BaseCounter | None = manager.counters.get(key)

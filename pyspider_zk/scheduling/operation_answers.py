@@ -1,4 +1,4 @@
-"""Answers to requests for operations by XML-RPC: at every member, for the whole cluster."""
+"""Answers to XML-RPC requests for operations: every member gives them for the whole cluster."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -30,7 +30,7 @@ def operation_functions(
     events: Callable[[], EventLog],
     limits: Mapping[str, float] | None = None,
 ) -> Functions:
-    """Return what a member serves besides pyspider's functions.
+    """Return the functions that a member serves besides pyspider's.
 
     Args:
         batch_service: returns the member's; raises ``Unavailable`` before it has joined.
@@ -54,8 +54,8 @@ def operation_functions(
 class OperationAnswers:
     """The functions; each takes and returns plain values.
 
-    A selection is a mapping of the attributes of ``projects.selection.Selection``. Who asks is whom
-    the call was admitted for; an argument ``user`` is taken and means nothing. Threads: any.
+    A selection is a mapping of the attributes of ``projects.selection.Selection``. The user is the
+    one that the call was admitted for; an argument ``user`` is ignored. Threads: any.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class OperationAnswers:
     def plan_operation(
         self, operation: str, selection: object, arguments: Any = None
     ) -> dict[str, Any]:
-        """Return what it would do."""
+        """Return what an operation would do."""
         chosen = Selection.parse(selection)
         given = within_limits(operation, arguments, self._limits)
         plan = self._batch_service().plan(operation, chosen, given)
@@ -97,7 +97,7 @@ class OperationAnswers:
         return plan
 
     def get_batch(self, batch: str) -> dict[str, Any]:
-        """Return how far a batch is."""
+        """Return the progress of a batch."""
         return self._batch_service().batch(batch)
 
     def list_batches(self, offset: int = 0, limit: int | None = PAGE) -> dict[str, Any]:
@@ -109,7 +109,7 @@ class OperationAnswers:
         return self._batch_service().cancel(batch, current_caller().user)
 
     def retry_batch(self, batch: str, user: str = "") -> dict[str, Any]:  # noqa: ARG002
-        """Ask again for the projects that a batch failed for; return the new batch."""
+        """Repeat a batch for the projects that it failed for; return the new batch."""
         if failed := self._batch_service().failed(batch):
             self._check_locks(Selection(names=tuple(failed)))
         return self._batch_service().retry(batch, current_caller().user)
@@ -133,7 +133,7 @@ class OperationAnswers:
         ]
 
     def _check_locks(self, selection: Selection) -> None:
-        """Leave locked projects to who proved the secret, as the web UI does to who logged in.
+        """Refuse locked projects without a proof of the secret, as the web UI does without a login.
 
         Raises:
             LockedProjects: naming them.
@@ -163,7 +163,7 @@ def _answering(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _check_kind(name: str, kind: Any, value: object) -> None:
-    """Make sure that an argument is what the function takes; whoever calls may send anything.
+    """Check the type of an argument; callers may send anything.
 
     Raises:
         BadRequest: naming it.

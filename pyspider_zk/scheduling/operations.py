@@ -1,7 +1,7 @@
-"""Operations as they are carried out: what each does to one project, on its owner's loop.
+"""Operations: what each does to one project, in the loop of its owner.
 
-A job may be carried out twice, for its claimant may die in between. So every operation can be
-repeated: what it finds done already, by its batch, it does not do again.
+A job may be carried out twice, because its claimant may die in between. So every operation can be
+repeated: what its batch has already done is not done again.
 """
 
 import logging
@@ -27,21 +27,21 @@ from pyspider_zk.scheduling.project_set import ProjectSet
 logger = logging.getLogger("scheduler")
 
 SETTLE = 3.0
-"""Seconds until the tables of deleted projects are dropped once more.
+"""Seconds until the tables of deleted projects are dropped a second time.
 
-Longer than result workers and processors believe that a project exists; see ``projects/cache.py``.
+Longer than result workers and processors assume that a project exists; see ``projects/cache.py``.
 """
 
 ON_START = "on_start"
 
 
 class ProjectOperations:
-    """Carries operations out.
+    """The operations on projects.
 
-    All effects are behind the fence; ``FenceClosed`` and what databases raise comes through.
+    All effects are behind the fence; ``FenceClosed`` and the errors of databases are raised.
 
-    A project in quarantine is not waited for: what starts it is refused with the reason, what
-    changes or deletes it is done, for that may be the cure.
+    A job does not wait for a project in quarantine: to start it is refused with the reason; to
+    change or delete it is allowed, because that may be the cure.
 
     Threads: the scheduling loop.
     """
@@ -59,27 +59,27 @@ class ProjectOperations:
         self._deletion = deletion
 
     def check_slot(self, standing: str, project: str) -> None:
-        """Make sure that a project is not of a slot that is somebody else's.
+        """Make sure that a project is not in another member's slot.
 
-        The fence would shut before its effects, in every round, and with them all that comes after.
+        The fence would stop its effects in every round, and with them everything that follows.
 
         Args:
-            standing: the project that the job is called after.
+            standing: the project that the job is named after.
 
         Raises:
-            OperationRefused: it is not; the job was made by hand, or for a cluster with other
-                slots.
+            OperationRefused: it is; the job was written by hand, or for a cluster with another
+                number of slots.
         """
         fence = self._scheduler.fence
         if fence.is_open(standing) and not fence.is_open(project):
-            raise OperationRefused("it is not of the slot that the job is for: ask for it anew")
+            raise OperationRefused("it is not in the slot of the job: request the operation again")
 
     def stages(self, work: Work) -> tuple[Stage, ...]:
-        """Return what a job's operation consists of.
+        """Return the stages of a job's operation.
 
         Raises:
-            BadRequest: there is no such operation here, or it has other arguments; a newer
-                version may know it.
+            BadRequest: there is no such operation, or it has other arguments; a newer version
+                may know it.
         """
         operation = check_operation(work.operation)
         arguments = check_arguments(operation, work.arguments)
@@ -118,7 +118,7 @@ class ProjectOperations:
         return self._begin(target)
 
     def _run(self, target: ProjectTarget) -> bool:
-        """Dispatch ``on_start`` of a project that runs, once per batch."""
+        """Dispatch ``on_start`` of a running project, once per batch."""
         if self._still_waits(target):
             return False
         if self._has_begun(target):
@@ -141,9 +141,9 @@ class ProjectOperations:
         return self._begin(target)
 
     def _still_waits(self, target: ProjectTarget) -> bool:
-        """Tell from memory alone whether another look at one that waits can be spared.
+        """Return whether a waiting project need not be checked again, judged by memory alone.
 
-        Thousands may wait for fetchers that are down, and each is looked at again and again.
+        Thousands may wait for fetchers that are down, and each is checked again and again.
         """
         project = self._scheduler.projects.get(target.project)
         if not target.waits or project is None or not project.active:
@@ -151,7 +151,7 @@ class ProjectOperations:
         return self._scheduler.is_full(project) or project.task_queue.is_processing(ON_START)
 
     def _has_begun(self, target: ProjectTarget) -> bool:
-        """Tell whether this batch's ``on_start`` has a row, done or not.
+        """Return whether this batch's ``on_start`` has a row, done or not.
 
         Raises:
             BadMessage: the project has a name that no task can have.
@@ -161,7 +161,7 @@ class ProjectOperations:
         return row is not None and (row.get("schedule") or {}).get("itag") == target.batch
 
     def _begin(self, target: ProjectTarget) -> bool:
-        """Apply ``on_start`` as if its message had been read; False if an older one is at work."""
+        """Apply ``on_start`` as if its message had been read; False if an old one is in flight."""
         fault = self._projects.quarantine.told().get(target.project)
         if fault:
             raise OperationRefused(f"it is in quarantine: {fault['reason']}")
@@ -189,7 +189,7 @@ class ProjectOperations:
     # --- changing ---
 
     def _change(self, target: ProjectTarget, columns: Mapping[str, Any]) -> bool:
-        """Write columns of the project's row; memory follows at once."""
+        """Write columns of the project's row, and update memory at once."""
         self._row(target)
         self._scheduler.fence.check(target.project)
         self._scheduler.projectdb.update(target.project, dict(columns))
@@ -221,23 +221,23 @@ class ProjectOperations:
         return self._change(target, {"status": "STOP", "group": group})
 
     def _note_version(self, target: ProjectTarget) -> bool:
-        """Stop it, and note the version of its row: one made anew later has another."""
+        """Stop it, and record the version of its row: a new project of the name has another."""
         self._change(target, {"status": "STOP"})
         target.version = self._row(target, "updatetime")["updatetime"]
         return True
 
     def _delete(self, target: ProjectTarget) -> bool:
-        """Delete the project that was marked, and nobody else's of that name."""
+        """Delete the project that was marked, not a new one of the same name."""
         row = self._find(target, "updatetime")
         if row and row["updatetime"] != target.version:
             raise OperationRefused(
-                "it was changed, or made anew, while it was to be deleted; it is kept"
+                "it was changed or created again before it was deleted; it is kept"
             )
         self._deletion.delete(target.project)
         return True
 
     def _sweep(self, target: ProjectTarget) -> bool:
-        """Drop what late results and tasks may have made anew."""
+        """Drop tables that late results and tasks may have created again."""
         if not self._find(target):
             self._deletion.delete(target.project)
         return True

@@ -1,4 +1,4 @@
-"""Parking of messages for the slots that a member holds, in its memory."""
+"""Parking of messages: the parked messages of the slots that a member holds, in its memory."""
 
 import logging
 import time
@@ -14,13 +14,13 @@ from pyspider_zk.scheduling.entry import InFlightMessage
 logger = logging.getLogger("scheduler")
 
 PARKED_LIMIT = 10_000
-"""How much may be parked for a slot; further messages stay in the slot queue, which fills."""
+"""How many messages may be parked for a slot; others stay in the slot queue, which fills."""
 
 LOOK = 30.0
-"""Seconds between two looks at the lot.
+"""Seconds between two reads of the lot.
 
-A former owner that was stopped and goes on may park something after the next one has looked; and
-a reply may be lost.
+A former owner that was suspended may park something after the next one has read the lot; and a
+reply may be lost.
 """
 
 
@@ -31,7 +31,7 @@ class Parking:
 
     Args:
         limit: see ``PARKED_LIMIT``.
-        clock: in seconds, for the looks.
+        clock: in seconds, for the time between reads.
     """
 
     def __init__(
@@ -49,10 +49,10 @@ class Parking:
         self._messages: dict[str, dict[Parked, InFlightMessage]] = {}
         self._tasks: dict[Parked, InFlightMessage] = {}
         self._latest: dict[tuple[str, str], Parked] = {}
-        self._owed: list[Parked] = []  # applied, but the lot was away when it should delete them
+        self._owed: list[Parked] = []  # applied, but not deleted, because the lot was away
 
     def take(self, slots: Collection[int]) -> None:
-        """Take in what former owners parked for these slots; bodies of messages come later."""
+        """Load what former owners parked for these slots; bodies of messages are loaded later."""
         found = self._loaded(self._lot.load(slots))
         self.drop(slots)
         self._slots |= set(slots)
@@ -66,7 +66,7 @@ class Parking:
             self._forget(parked)
 
     def look(self) -> None:
-        """Look at the lot again, if it is time."""
+        """Read the lot again, if it is time."""
         self._settle_debts()
         now = self._clock()
         if now < self._next_look:
@@ -79,7 +79,7 @@ class Parking:
         self._next_look = now + LOOK
 
     def is_behind(self, project: str) -> bool:
-        """Tell whether messages of a project wait here that came before any new one."""
+        """Return whether messages of a project wait here that precede any new one."""
         return any(not entry.failures for entry in self._messages.get(project, {}).values())
 
     def tasks(self) -> list[InFlightMessage]:
@@ -98,10 +98,10 @@ class Parking:
         return [entry for entry in chosen if self._is_whole(entry, bodies)]
 
     def park(self, entries: Sequence[InFlightMessage]) -> list[InFlightMessage]:
-        """Move what must wait of messages into the lot; return those that found no room.
+        """Move the parts of messages that must wait into the lot; return those without room.
 
         Raises:
-            Unavailable: nobody knows which were moved; the next look tells.
+            Unavailable: it is unknown which were moved until the lot is read again.
         """
         latest: dict[tuple[str, str], tuple[Parked, Any]] = {}
         moves = [self._move(entry, latest) for entry in entries]
@@ -118,17 +118,17 @@ class Parking:
         return left
 
     def remove(self, parked: Iterable[Parked]) -> None:
-        """Delete what was applied, if the lot answers; else soon."""
+        """Delete what was applied, or later if the lot does not answer."""
         for each in parked:
             self._owed.append(each)
             self._forget(each)
         self._settle_debts()
 
     def bury(self, parked: Parked, reason: str) -> None:
-        """Move what cannot be used to the dead letters."""
+        """Move a message that cannot be used to the dead letters."""
         self._lot.park([ParkingMove(parked, reason=reason)])
         self._forget(parked)
-        logger.warning("buried parked message %s of slot %d: %s", parked.tag, parked.slot, reason)
+        logger.warning("parked message %s of slot %d is dead: %s", parked.tag, parked.slot, reason)
 
     def _known(self) -> list[Parked]:
         return [*self._tasks, *(each for own in self._messages.values() for each in own)]
@@ -139,7 +139,7 @@ class Parking:
             self._owed = []
 
     def _loaded(self, found: Sequence[Parked]) -> list[InFlightMessage]:
-        """Return entries for what is parked; tasks with their bodies, to merge others with."""
+        """Return entries for parked messages; tasks with their bodies, to merge others into."""
         bodies = self._lot.fetch([parked for parked in found if parked.taskid])
         return [
             _entry(parked, bodies.get(parked))
@@ -148,7 +148,7 @@ class Parking:
         ]
 
     def _is_whole(self, entry: InFlightMessage, bodies: dict[Parked, Any]) -> bool:
-        """Give an entry its body; forget one that is not parked any more."""
+        """Load the body of an entry; forget an entry that is no longer parked."""
         parked = entry.parked
         if parked in bodies:
             entry.delivery = replace(entry.delivery, body=bodies[parked])
@@ -179,9 +179,9 @@ class Parking:
     def _move(
         self, entry: InFlightMessage, latest: dict[tuple[str, str], tuple[Parked, Any]]
     ) -> ParkingMove:
-        """Return the move of what must wait of an entry.
+        """Return the move of the part of an entry that must wait.
 
-        Of a task that was put off before there is one request: the later keys win. pyspider
+        A task that was put off before is merged into one request: the later keys win. pyspider
         would apply one after the other, which leaves the same row.
         """
         kind, slot, tag = entry.delivery.kind, entry.delivery.slot, entry.delivery.tag
@@ -217,7 +217,7 @@ class Parking:
     def _tell_full(self, slots: set[int]) -> None:
         for slot in slots - self._full:
             logger.error(
-                "slot %d: messages find no room in the parking lot (%d at most wait there, for"
+                "slot %d: no room for more messages in the parking lot (%d at most wait there, for"
                 " projects in quarantine); they stay in the slot's queue, and publishers wait",
                 slot,
                 self._limit,
@@ -231,7 +231,7 @@ def _entry(parked: Parked, body: Any, failures: int = 0, pause: int = 0) -> InFl
 
 
 def _due(entries: dict[Parked, InFlightMessage]) -> dict[Parked, InFlightMessage]:
-    """Return the entries to try now; to the others a round of their pause has passed."""
+    """Return the entries to try now; count one round of the pause of the others."""
     due = {parked: entry for parked, entry in entries.items() if not entry.pause}
     for entry in entries.values():
         entry.pause = max(0, entry.pause - 1)

@@ -1,4 +1,4 @@
-"""Rows of the project database: which of them changed since the last look."""
+"""Rows of the project database: which of them changed since the last read."""
 
 import logging
 import time
@@ -13,13 +13,13 @@ from pyspider_zk.scheduling.heartbeat import ROWS_PER_BEAT
 logger = logging.getLogger("scheduler")
 
 LOOKING = 0.02
-"""Share of the loop's time that looks at all projects may take: many are looked at less often."""
+"""Share of the loop's time that reading all projects may take: many are read less often."""
 
 NO_CHANGES = Changes(set(), set())
 
 
 class ProjectRows:
-    """Looks at the short columns of all projects from time to time, or soon.
+    """Reader of the short columns of all projects, from time to time or on request.
 
     Threads: the scheduler loop; ``look_soon`` may be called from any. The constructor does no I/O.
 
@@ -27,7 +27,7 @@ class ProjectRows:
         beat: shows that the loop runs.
 
     Attributes:
-        index: what the last look found.
+        index: what the last read found.
     """
 
     def __init__(self, scheduler: FencedScheduler, slots: int, beat: Callable[[], None]) -> None:
@@ -35,17 +35,17 @@ class ProjectRows:
         self._scheduler = scheduler
         self._beat = beat
         self._is_soon = False
-        self._due = float("-inf")  # by the clock that nobody sets
+        self._due = float("-inf")  # on the clock that nobody sets
 
     def look_soon(self) -> None:
-        """Look again in the next round."""
+        """Read the rows again in the next round."""
         self._is_soon = True
 
     def changes(self) -> Changes:
-        """Return what changed since the last look; nothing if it is not time for another one.
+        """Return what changed since the last read; nothing if it is not time for the next one.
 
         Raises:
-            DatabaseAway: the project database is away; the next call looks again.
+            DatabaseAway: the project database is away; the next call reads again.
         """
         if time.monotonic() < self._due and not self._is_soon:
             return NO_CHANGES
@@ -57,7 +57,7 @@ class ProjectRows:
             self._is_soon = True
             raise
         except Exception:  # each database has errors of its own
-            logger.exception("the projects could not be read; they will be looked at again")
+            logger.exception("the projects could not be read; they will be read again")
             self._due = began + self._scheduler.UPDATE_PROJECT_INTERVAL
             return NO_CHANGES
         now = time.monotonic()
@@ -67,7 +67,7 @@ class ProjectRows:
     def _rows(self) -> Iterator[dict[str, Any]]:
         """Yield the short columns of all projects, with signs of life in between.
 
-        Of an sqlite file that was put in place of the former one nothing would be seen for ever.
+        Reconnects first: an sqlite file that replaced the former one would never be seen.
         """
         projectdb = self._scheduler.projectdb
         if hasattr(projectdb, "reconnect"):

@@ -1,4 +1,4 @@
-"""Project set: the projects of the slots that are held, as they come into memory and go."""
+"""Project set: loads the projects of the held slots into memory and removes them."""
 
 import logging
 import time
@@ -31,20 +31,20 @@ logger = logging.getLogger("scheduler")
 
 
 class ProjectSet:
-    """Keeps the projects in memory in step with their rows and with the slots that are held.
+    """The projects in memory, kept in step with their rows and with the held slots.
 
     Threads: the scheduler loop only.
 
     Args:
-        scheduler: has the projects in memory, and their tasks to be sent.
+        scheduler: holds the projects in memory, and their tasks to be sent.
         rows: which rows changed.
         tasks: fills the queues of projects.
-        cron: goes on counting ticks where the former owner stopped.
+        cron: continues counting ticks where the former owner stopped.
         beat: shows that the loop runs.
 
     Attributes:
-        quarantine: projects of held slots that are at fault, and therefore not in memory.
-        news: slots of which a successor must know something that is not saved yet.
+        quarantine: faulty projects of held slots, which are therefore not in memory.
+        news: slots with a change that the next owner needs and that is not saved yet.
     """
 
     def __init__(
@@ -70,10 +70,10 @@ class ProjectSet:
     # -- slots ------------------------------------------------------------------------------------
 
     def load_slot(self, slot: int, parts: Mapping[str, Part]) -> None:
-        """Bring a slot's projects into memory, with what their former owner left.
+        """Load a slot's projects into memory, with the state that their former owner left.
 
-        That may know projects that came after the last look here; those that only a dead owner
-        had heard of are found by another look, in the next round.
+        The former owner may know projects that are newer than our last read; those that only a
+        dead owner knew are found by another read, in the next round.
         """
         self._scheduler.tables.look_again()
         self._rows.look_soon()
@@ -84,7 +84,7 @@ class ProjectSet:
             self._looks.work(time.monotonic())
 
     def forget_slots(self, slots: Collection[int]) -> None:
-        """Drop the projects of slots from memory, with what was selected and not sent yet."""
+        """Drop the projects of slots from memory, with tasks that were selected and not sent."""
         self._scheduler.unsend(lambda project: self._fence.slot(project) in slots)
         for name in {
             *self._scheduler.projects,
@@ -96,12 +96,12 @@ class ProjectSet:
                 self._forget(name)
 
     def parts(self, slots: Collection[int], *, whole: bool) -> dict[str, Part]:
-        """Return what no database holds of the projects of slots.
+        """Return the state of the projects of slots that no database holds.
 
-        What was left of a project that could not be loaded yet is passed on as it came.
+        The state of a project that could not be loaded yet is passed on unchanged.
 
         Args:
-            whole: for the next owner in a planned move; else for whoever comes after a death.
+            whole: for the next owner in a planned move; otherwise for the next one after a death.
         """
         found = {name: part for name, part in self._parts.items() if part}
         unsent = _by_project(reversed(self._scheduler.send_buffer))
@@ -130,12 +130,12 @@ class ProjectSet:
     # -- rows -------------------------------------------------------------------------------------
 
     def follow_rows(self) -> None:
-        """Follow what changed in the project database.
+        """Apply the changes of the project database.
 
-        While it is away, what is known of it serves.
+        While it is away, the last known rows count.
         """
         now = time.monotonic()
-        with suppress(DatabaseAway):  # its breaker says so
+        with suppress(DatabaseAway):  # its breaker logs it
             self._follow_changes()
             for name in self.quarantine.due():
                 if self._fence.holds(name) and name in self._rows.index:
@@ -153,12 +153,12 @@ class ProjectSet:
         self._report_nameless()
 
     def _report_nameless(self) -> None:
-        """Report rows without a usable name, which have no slot: the owner of the first does."""
+        """Report rows without a usable name, which have no slot: the first slot's owner does."""
         nameless = set(self._rows.index.nameless) if 0 in self._fence.held else set()
         for row in self._nameless - nameless:
             self.quarantine.drop(row)
         for row in nameless - self._nameless:
-            self.quarantine.put(row, "its name is none: correct the row or delete it")
+            self.quarantine.put(row, "its name is not allowed: correct the row or delete it")
         self._nameless = nameless
 
     def _look(self, name: str) -> None:
@@ -171,7 +171,7 @@ class ProjectSet:
                 self.quarantine.drop(name)
 
     def look_at(self, name: str) -> bool:
-        """Read a project's row and bring memory in step; return whether there is such a row.
+        """Read a project's row and update the memory; return whether there is such a row.
 
         Raises:
             AtFault: its row cannot be used.
@@ -186,7 +186,7 @@ class ProjectSet:
         return bool(info)
 
     def refresh(self, name: str) -> None:
-        """Bring memory in step with a project's row; what is off sends nothing more."""
+        """Update the memory from a project's row; a project that is off sends nothing more."""
         if not self.look_at(name):
             self.forget(name)
         elif not self._scheduler.projects[name].active:
@@ -207,7 +207,7 @@ class ProjectSet:
                 self._scheduler.projects[name] = project
             try:
                 self._follow_status(project)
-            except Exception:  # half of it would take the other half's messages for strangers
+            except Exception:  # half-loaded, it would not recognize messages for the other half
                 self._unload(name)
                 raise
         part = self._parts.pop(name, {})
@@ -216,7 +216,7 @@ class ProjectSet:
             self._scheduler.postponed.extend(part["postponed"])
 
     def _revive(self, info: dict[str, Any]) -> Project:
-        """Make a project from its row and what the former owner left of it."""
+        """Create a project from its row and the state that the former owner left."""
         project = Project(self._scheduler, info)
         part = self._parts.get(project.name, {})
         restore_script_info(project, part)
@@ -227,7 +227,7 @@ class ProjectSet:
         return project
 
     def _follow_status(self, project: Project) -> None:
-        """Request the settings of a new script, and hold the tasks of what is active."""
+        """Request the settings of a new script, and load the tasks of an active project."""
         if project._send_on_get_info:
             project._send_on_get_info = False
             self._scheduler.request_info(project.name)
@@ -242,10 +242,10 @@ class ProjectSet:
 
     @contextmanager
     def isolating(self, name: str) -> Iterator[None]:
-        """Put a project aside if what is done to it in the block fails.
+        """Put a project into quarantine if the block fails.
 
         Raises:
-            ClusterError: from the block; that is no fault of the project.
+            ClusterError: from the block; it is not the project's fault.
         """
         try:
             yield
@@ -257,7 +257,7 @@ class ProjectSet:
             self.put_aside(name, error)
 
     def put_aside(self, name: str, error: Exception) -> None:
-        """Put a project into quarantine, out of memory; what no database holds is kept for it."""
+        """Put a project into quarantine, out of memory; keep its state that no database holds."""
         self.quarantine.put(name, error)
         project = self._scheduler.projects.get(name)
         if project is None:
@@ -266,13 +266,13 @@ class ProjectSet:
         postponed = _by_project(self._scheduler.postponed).get(name, ())
         try:
             self._parts[name] = kept(name, self._part(project, unsent, postponed, whole=True))
-        except Exception:  # whatever it is that is broken in it
-            logger.exception("project %s: what was known of it is given up", name)
+        except Exception:  # anything may be broken in it
+            logger.exception("project %s: its state could not be kept", name)
         self._scheduler.unsend(name.__eq__)
         self._unload(name)
 
     def forget(self, name: str) -> None:
-        """Drop a project from memory, with what was selected and not sent yet."""
+        """Drop a project from memory, with tasks that were selected and not sent."""
         self._scheduler.unsend(name.__eq__)
         self._forget(name)
 

@@ -1,4 +1,4 @@
-"""Quarantine of projects: those whose own fault keeps them from being scheduled."""
+"""Quarantine of projects that cannot be scheduled because of a fault of their own."""
 
 import logging
 import time
@@ -12,10 +12,10 @@ from pyspider_zk.pauses import pause_after
 logger = logging.getLogger("scheduler")
 
 PAUSES = (1.0, 5.0, 15.0, 60.0, 300.0)
-"""Seconds after each failure until a project is looked at again; the last one again and again."""
+"""Seconds after each failure until a project is tried again; the last one repeats."""
 
 TRIAL = 600.0
-"""Seconds for which one that came out is watched: another fault counts as its next one."""
+"""Seconds for which a released project is on trial: another fault counts as its next one."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Fault:
         reason: one sentence for people.
         since: when it came into quarantine, in seconds since the epoch.
         failures: how often it failed since then.
-        due: when it is looked at again, on the quarantine's clock.
+        due: when it is tried again, on the quarantine's clock.
     """
 
     reason: str
@@ -36,14 +36,14 @@ class Fault:
 
 
 class AtFault(Exception):
-    """A project cannot be scheduled as it stands; the message says what is wrong with it."""
+    """A project cannot be scheduled as it is; the message says what is wrong with it."""
 
 
 class Quarantine:
-    """Projects that are left alone, each with the reason and the time of the next look at it.
+    """Projects that are left alone, each with the reason and the time of the next try.
 
-    A fault of one project, in its row, its tasks, its script or its slot record, must stop nothing
-    but that project. It comes out when a look at it succeeds, or when its row is another one.
+    A fault of one project, in its row, its tasks, its script or its slot record, must stop only
+    that project. It is released when a try succeeds or when its row has changed.
 
     Threads: the scheduler loop changes it; ``told`` and ``in`` may be used from any.
 
@@ -63,7 +63,7 @@ class Quarantine:
         return len(self._faults)
 
     def put(self, project: str, error: BaseException | str) -> None:
-        """Put a project into quarantine; one that is there already waits longer."""
+        """Put a project into quarantine; one that is already there waits longer."""
         known = self._faults.get(project) or self._tried(project)
         reason = brief(str(error) if isinstance(error, str | AtFault) else repr(error))
         failures = known.failures + 1 if known else 1
@@ -74,14 +74,14 @@ class Quarantine:
             logger.error("project %s is in quarantine: %s", project, reason)
 
     def renew(self, project: str) -> None:
-        """Count a project's failures anew, for its row is another one; it stays in until a look."""
+        """Reset a project's failures because its row changed; it stays in until the next try."""
         self._on_trial.pop(project, None)
         known = self._faults.get(project)
         if known is not None:
             self._faults[project] = replace(known, failures=0, due=self._clock())
 
     def pardon(self, project: str) -> None:
-        """Let a project out on trial, if it is in: it looked well, but its row is the same."""
+        """Release a project on trial, if it is in: a try succeeded, but its row is the same."""
         fault = self._faults.get(project)
         if fault is not None:
             self.release(project)
@@ -92,13 +92,13 @@ class Quarantine:
             self._on_trial[project] = replace(fault, due=now)
 
     def release(self, project: str) -> None:
-        """Let a project out, if it is in."""
+        """Release a project, if it is in."""
         self._on_trial.pop(project, None)
         if self._faults.pop(project, None) is not None:
             logger.info("project %s is out of quarantine", project)
 
     def drop(self, project: str) -> None:
-        """Forget a project that is not ours any more."""
+        """Forget a project that is no longer ours."""
         self._faults.pop(project, None)
         self._on_trial.pop(project, None)
 
@@ -112,7 +112,7 @@ class Quarantine:
         return None if fault is None else fault.reason
 
     def due(self) -> list[str]:
-        """Return the projects to look at again now."""
+        """Return the projects to try again now."""
         now = self._clock()
         return [project for project, fault in list(self._faults.items()) if fault.due <= now]
 

@@ -10,7 +10,7 @@ from pyspider_zk.pauses import pause_after
 logger = logging.getLogger("scheduler")
 
 PAUSES = (1.0, 5.0, 15.0, 60.0)
-"""Seconds after each failure until the next try; the last one again and again."""
+"""Seconds after each failure until the next try; the last one repeats."""
 
 
 @dataclass
@@ -20,15 +20,15 @@ class _Item:
 
 
 class RetryQueue:
-    """Projects to do something about, each at its time.
+    """Projects to check again, each at its time.
 
-    What fails stays, and is tried again later and later: a database that was locked for a moment
-    leaves no project out, and one project that always fails holds up no other.
+    A project that fails stays, and is tried again after longer and longer pauses: a database that
+    is locked for a moment loses no project, and a project that always fails blocks no other.
 
     Threads: one.
 
     Args:
-        act: does it to one project.
+        act: checks one project.
     """
 
     def __init__(self, act: Callable[[str], object]) -> None:
@@ -36,26 +36,26 @@ class RetryQueue:
         self._items: dict[str, _Item] = {}
 
     def put(self, project: str, due: float) -> None:
-        """Note a project; one that is noted already begins anew."""
+        """Add a project; one that is already in the queue starts again."""
         self._items[project] = _Item(due)
 
     def drop(self, project: str) -> None:
-        """Strike a project out, if it is noted."""
+        """Remove a project, if it is in the queue."""
         self._items.pop(project, None)
 
     def names(self) -> list[str]:
-        """Return the projects that are noted."""
+        """Return the projects in the queue."""
         return list(self._items)
 
     def is_due(self, now: float) -> bool:
-        """Tell whether there is anything to do."""
+        """Return whether any project is due."""
         return any(item.due <= now for item in self._items.values())
 
     def work(self, now: float) -> None:
-        """Do what is due; what fails is for a later call, and holds up nothing else.
+        """Check the projects that are due; one that fails is left to a later call.
 
         Raises:
-            ClusterError: from ``act``; that is no failure of the project, and stays due.
+            ClusterError: from ``act``; it is no failure of the project, which stays due.
         """
         due = [(item.due, name) for name, item in self._items.items() if item.due <= now]
         for _, name in sorted(due):
@@ -68,8 +68,8 @@ class RetryQueue:
             self._act(name)
         except ClusterError:
             raise
-        except Exception:  # each database has errors of its own
-            logger.exception("project %s: will be looked at again", name)
+        except Exception:  # each database has its own errors
+            logger.exception("project %s: it will be tried again", name)
             item.failures += 1
             item.due = now + pause_after(item.failures, PAUSES)
             return

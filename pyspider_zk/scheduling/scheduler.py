@@ -1,4 +1,4 @@
-"""Scheduler of the slots that a member holds: its parts, and one round of its work."""
+"""Scheduler of the slots that a member holds: its parts, and one round of them."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -30,32 +30,32 @@ SAVE_INTERVAL = 60.0
 
 
 class SlotScheduler:
-    """Schedules the projects of the slots that it is given.
+    """Scheduler of the projects of some slots, composed of parts.
 
     All decisions about tasks are those of pyspider's scheduler. The parts here decide which
     projects are in memory, where messages come from, when they count as applied, and when nothing
-    may be done. This is where the parts are put together.
+    may be done.
 
-    Threads: the one that calls ``run_once`` owns it; what others may use says so. The constructor
-    does no I/O.
+    Threads: the one that calls ``run_once`` owns it; others may use what is documented so. The
+    constructor does no I/O.
 
     Args:
-        are_due: tells in each round whether there may be new messages; see ``Arrivals``.
-        fenced: decides about tasks; nobody else may call it while a round runs.
+        are_due: returns in each round whether there may be new messages; see ``Arrivals``.
+        fenced: decides about tasks; nobody else may call it during a round.
 
     Attributes:
-        rows: what the project database says; any thread may make it look again.
+        rows: the rows of the project database; any thread may request another read.
         project_set: the projects in memory.
-        intake: the messages that are not acknowledged.
+        intake: the messages without acknowledgement.
         applier: applies messages.
         cron: which ticks are due.
         script_calls: sends ticks.
-        selection: what is due goes to the fetcher.
-        deletion: projects are deleted.
-        handover: slots come and go.
+        selection: sends due tasks to the fetcher.
+        deletion: deletes projects.
+        handover: loads slots and gives them up.
         local_jobs: the jobs to carry out for projects.
         is_busy: whether the next round should follow at once.
-        may_find_more: whether a round for new messages should.
+        may_find_more: whether a round for new messages should follow at once.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class SlotScheduler:
 
     @property
     def fence(self) -> Fence:
-        """What is held, and whether it may be acted on. Threads: any."""
+        """The slots that are held, and whether effects are allowed. Threads: any."""
         return self.fenced.fence
 
     @property
@@ -108,7 +108,7 @@ class SlotScheduler:
         return self.rows.index.weights
 
     def run_once(self) -> None:
-        """Follow the assignment, take messages in, send tasks out, once."""
+        """Do one round: follow the assignment, apply messages, send tasks."""
         self.is_busy = self.may_find_more = False
         self._heartbeat.beat()
         self._follow_clock()
@@ -126,9 +126,9 @@ class SlotScheduler:
         self._save()
 
     def take_arrivals(self) -> None:
-        """Take new messages in and send the tasks of their projects, between two rounds.
+        """Apply new messages and send the tasks of their projects, between two rounds.
 
-        All else keeps its pace of rounds, by which pyspider counts.
+        Everything else runs once per round, because pyspider counts rounds.
         """
         self.may_find_more = False
         self._heartbeat.beat()
@@ -149,14 +149,14 @@ class SlotScheduler:
         self._tasks.look_for_stranded()
 
     def _follow_clock(self) -> None:
-        """Bear with a wall clock that was set back, by which pyspider counts much."""
+        """Repair what depends on the wall clock if that was set back."""
         if self._clock_jumps.follow(self.fenced):
             self._saved = min(self._saved, time.time())
 
     def _save(self) -> None:
         """Save the records of all slots every minute, and of those with news at once.
 
-        A project whose script became known begins to tick: a successor must know since when.
+        A project whose script became known begins to tick: the next owner must know since when.
         """
         if self.handover.save(self.project_set.news):
             self.project_set.news.clear()
@@ -167,7 +167,7 @@ class SlotScheduler:
             log_counters(self.fenced.counters, self._heartbeat.beat)
 
     def save_all(self) -> None:
-        """Save counters and settings of all slots, for whoever comes after a death."""
+        """Save counters and settings of all slots, for the next owner after a death."""
         self.handover.save(set(self.fence.held))
 
     def _load(self) -> Load:

@@ -14,11 +14,11 @@ from pyspider_zk.scheduling.script_info import InfoRequests
 logger = logging.getLogger("scheduler")
 
 TICKS_WAITING = 10
-"""How many ticks of a project may wait to be sent; while fetchers are away more stay due."""
+"""How many ticks of a project may wait to be sent; further ones stay due."""
 
 
 class ScriptCalls:
-    """Sends ticks that are due, and repeats requests for settings that nobody answered.
+    """Sender of due ticks and, again, of requests for settings that were not answered.
 
     Threads: the scheduler loop only.
     """
@@ -30,7 +30,7 @@ class ScriptCalls:
         self._info_requests = InfoRequests()
 
     def repeat_info_requests(self) -> None:
-        """Request the settings of scripts again that have not come for long."""
+        """Repeat the requests for settings that have not been answered for long."""
         if not self._info_requests.is_time():
             return
         waiting = {
@@ -40,13 +40,13 @@ class ScriptCalls:
         }
         for name in self._info_requests.due(waiting):
             if not any(_is_info_request(task, name) for task in self._scheduler.send_buffer):
-                logger.warning("project %s: its script has not answered, asked again", name)
+                logger.warning("project %s: its script has not answered; requested again", name)
                 self._scheduler.request_info(name)
 
     def send_ticks(self) -> None:
-        """Send every project the ticks that came due since its own last one.
+        """Send each project the ticks that came due since its last one.
 
-        While they cannot be sent some wait in the buffer; the others stay due.
+        While they cannot be sent, some wait in the buffer and the others stay due.
         """
         now = int(time.time())
         waiting = Counter(

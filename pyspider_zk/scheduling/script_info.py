@@ -1,6 +1,6 @@
 """Requests for a script's settings, repeated if no answer comes.
 
-A project is not selected from before its script has sent its tick and its ``crawl_config``. The
+No task of a project is selected before its script has sent its tick and its ``crawl_config``. The
 request goes through fetcher and processor like a page, and like a page it can be lost.
 """
 
@@ -10,14 +10,14 @@ from collections.abc import Callable, Collection
 from pyspider_zk.pauses import pause_after
 
 PAUSES = (60.0, 120.0, 300.0, 600.0)
-"""Seconds until a request is repeated; the last one again and again."""
+"""Seconds until a request is repeated; the last one repeats."""
 
 LOOK = 1.0
-"""Seconds between two looks at who waits."""
+"""Seconds between two checks which projects wait."""
 
 
 class InfoRequests:
-    """Which projects wait for an answer, and when the request of each is repeated.
+    """Requests for settings: the projects that wait, and when the request of each is repeated.
 
     Threads: the scheduler loop only.
 
@@ -31,7 +31,7 @@ class InfoRequests:
         self._next_look = float("-inf")
 
     def is_time(self) -> bool:
-        """Tell whether it is time for a look at who waits, and count it as taken."""
+        """Return whether it is time to check which projects wait; if so, count it as checked."""
         now = self._clock()
         if now < self._next_look:
             return False
@@ -41,7 +41,7 @@ class InfoRequests:
     def due(self, waiting: Collection[str]) -> list[str]:
         """Return the projects whose request is due again, and count it as sent.
 
-        One that waits newly has got its request just now: pyspider sends it when it loads a
+        The request of a newly waiting project has just been sent: pyspider sends it when it loads a
         project, and when a script changes.
 
         Args:

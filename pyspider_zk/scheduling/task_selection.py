@@ -1,4 +1,4 @@
-"""Selection of tasks: what is due goes to the fetcher, and every project has its turn."""
+"""Selection of tasks: sends due tasks to the fetcher, with a turn for every project."""
 
 import time
 from collections.abc import Collection, Mapping
@@ -9,7 +9,7 @@ from pyspider_zk.scheduling.project_set import ProjectSet
 
 
 class TaskSelection:
-    """Selects as pyspider does, without letting a project stand in the way of the others.
+    """pyspider's selection of tasks, in which no project blocks the others.
 
     Threads: the scheduler loop only.
     """
@@ -19,10 +19,10 @@ class TaskSelection:
         self._projects = projects
 
     def select(self, only: Collection[str] | None = None) -> None:
-        """Send what is due, beginning after the project where the last round ended.
+        """Send due tasks, beginning after the project where the last round ended.
 
-        pyspider begins with the same project each time, and stops after a round's share: those
-        behind it would never have their turn. A project that cannot be selected from is put aside.
+        pyspider begins with the same project each time, and stops after a round's share: projects
+        at the end would never have a turn. A project that selection fails on goes to quarantine.
 
         Args:
             only: the projects to select from; None for all.
@@ -44,7 +44,7 @@ class TaskSelection:
             self._rotate(selected)
 
     def _put_aside_unselectable(self) -> bool:
-        """Find out whose fault it was that nothing could be selected; return whether anybody's."""
+        """Find the projects because of which selection failed; return whether there are any."""
         projects = self._scheduler.projects
         before = len(projects)
         for name, project in list(projects.items()):
@@ -55,7 +55,7 @@ class TaskSelection:
         return len(projects) < before
 
     def _put_back(self, since: float) -> None:
-        """Put back what was selected since then: none of it was sent."""
+        """Put back the tasks that were selected since then: none of them was sent."""
         for project in self._scheduler.projects.values():
             tasks = project.task_queue
             selected = tasks.processing.queue_dict.values()
@@ -65,7 +65,7 @@ class TaskSelection:
                     tasks.put(item.taskid, item.priority)
 
     def _rotate(self, selected: Mapping[str, int]) -> None:
-        """Let those who had their share stand at the end; who was cut short begins next time."""
+        """Move projects that had their share to the end; one that was cut short comes first."""
         *served, last = selected
         if selected[last] >= self._scheduler.LOOP_LIMIT / 10:
             served.append(last)

@@ -1,4 +1,4 @@
-"""Transit of slots that come and go before they were taken: their handoff is handed on."""
+"""Transit of slots that are released again before they were taken: passes their handoff on."""
 
 import logging
 from collections.abc import Mapping
@@ -12,11 +12,11 @@ logger = logging.getLogger("scheduler")
 
 
 class Transit:
-    """Passes the records of slots on that a member has to release before it took them.
+    """Passes on the records of slots that a member must release before it took them.
 
-    A record is whole only for the epoch just after its own. A member that was granted a slot and
-    asked to release it before its next round does nothing for it, so what the owner before left is
-    still the truth: it is saved again, as of this epoch.
+    A record is complete only for the epoch just after its own. A member that must release a slot
+    before the first round after its grant has done nothing for it, so the record of the owner
+    before is still current: it is saved again, for this epoch.
 
     Threads: the scheduler loop only.
     """
@@ -28,13 +28,13 @@ class Transit:
     def released(
         self, ownership: Ownership, releasing: Mapping[int, int], held: Mapping[int, int]
     ) -> dict[int, int]:
-        """Return what may be acknowledged of the slots to release, by epoch.
+        """Return which of the slots to release may be acknowledged, with the epochs.
 
         Args:
             held: those that were in memory at that epoch, and have been given up.
 
         Raises:
-            Unavailable: the message queue is away; ask again.
+            Unavailable: the message queue is away; call again.
         """
         self._done = {slot: e for slot, e in self._done.items() if releasing.get(slot) == e}
         self._done |= {slot: e for slot, e in releasing.items() if held.get(slot) == e}
@@ -48,12 +48,12 @@ class Transit:
         record = self._load(slot)
         if record is not None and record.get("clean") is True and record.get("epoch") == epoch - 1:
             self._records.save_many({slot: {**record, "epoch": epoch}})
-            logger.info("slot %d came and went: what was handed over is handed on", slot)
+            logger.info("slot %d was released before it was taken: its handoff is passed on", slot)
 
     def _load(self, slot: int) -> dict[str, Any] | None:
         try:
             record: object = self._records.load(slot)
         except BadMessage as error:
-            logger.error("%s: the slot goes on as after a death", error)
+            logger.error("%s: the slot is passed on as after a death", error)
             return None
         return record if isinstance(record, dict) else None

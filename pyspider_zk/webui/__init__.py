@@ -1,6 +1,6 @@
 """pyspider's web UI, fed by the whole cluster.
 
-It is loaded when it is asked for: every process of a cluster imports some of this package, and the
+It is loaded on first use: every process of a cluster imports some of this package, and the
 web UI's libraries would be more than half of what a scheduler loads.
 """
 

@@ -1,4 +1,4 @@
-"""Access: lets a request through only if its sender may do what it does."""
+"""Access: passes a request on only if its sender has the role that it needs."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -28,12 +28,12 @@ _NOT_ENOUGH = {
 class Access:
     """A WSGI application behind the check. Threads: any.
 
-    Who is not logged in may do what pyspider lets them, unless its setting is ``need_auth``, or
-    ours is ``login_to_change``.
+    Without a login everything is allowed that pyspider allows, unless its setting ``need_auth`` or
+    our ``login_to_change`` is on.
 
     Args:
         application: what is protected.
-        logins: know who sent a request.
+        logins: find the account that sent a request.
         config: pyspider's settings of the web UI, which may change while it runs.
     """
 
@@ -79,9 +79,9 @@ def refuse(
     detail: str,
     *headers: tuple[str, str],
 ) -> list[bytes]:
-    """Answer a problem; the detail names the culprit and the remedy.
+    """Answer with a problem; the detail names the culprit and the remedy.
 
-    To HEAD without the body: the server breaks off an answer that has one.
+    An answer to HEAD has no body: the server would abort one with a body.
     """
     body = json.dumps(problem(status, detail)).encode()
     about = [("Content-Type", PROBLEM_TYPE), ("Content-Length", str(len(body)))]

@@ -20,11 +20,11 @@ _SETTINGS = (("webui", Role.ADMIN), ("viewer", Role.VIEWER))
 
 @dataclass(frozen=True)
 class Account:
-    """Somebody who may log in.
+    """Account of somebody who may log in.
 
     Attributes:
         secret: the password, or its hash.
-        hashed: it is a hash.
+        hashed: whether it is a hash.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Account:
     hashed: bool = False
 
     def has(self, password: str) -> bool:
-        """Tell whether this is the password; takes a tenth of a second if it is hashed."""
+        """Return whether this is the password; takes a tenth of a second if it is hashed."""
         if self.hashed:
             return check_password_hash(self.secret, password)
         return hmac.compare_digest(self.secret.encode(), password.encode())
@@ -43,7 +43,7 @@ Accounts = Mapping[str, Account]
 
 
 def configured(config: Mapping[str, Any]) -> dict[str, Account]:
-    """Return the accounts of pyspider's settings: name and password, or there is none."""
+    """Return the account in pyspider's settings, if name and password are set."""
     found: dict[str, Account] = {}
     for setting, role in reversed(_SETTINGS):
         name, password = config.get(f"{setting}_username"), config.get(f"{setting}_password")
@@ -55,7 +55,7 @@ def configured(config: Mapping[str, Any]) -> dict[str, Account]:
 class FileAccounts:
     """The accounts of a user file, read again when it changes. Threads: any.
 
-    Once it runs, a file that cannot be read lets nobody of it in, and the log says so.
+    After the start, nobody in a file that cannot be read can log in, and an error is logged.
 
     Args:
         path: of the file.
@@ -106,5 +106,5 @@ def account_faults(config: Mapping[str, Any], path: str) -> list[str]:
 def all_accounts(
     config: Mapping[str, Any], of_file: Callable[[], Accounts] = dict
 ) -> Callable[[], Accounts]:
-    """Return what tells all accounts by name as they are now; the settings may change."""
+    """Return a function that returns all present accounts; the settings may change."""
     return lambda: {**of_file(), **configured(config)}

@@ -1,7 +1,7 @@
 """Audit: each change by pyspider's pages and by WebDAV becomes an event.
 
-The API has events of its own. What was refused before it came here, for want of a login or a role,
-is no change and leaves none, so nobody can push others' events out of the log by being refused.
+The API has its own events. A request that was refused before, for lack of a login or a role, is no
+change and has no event, so nobody can push other events out of the log by being refused.
 """
 
 import time
@@ -30,7 +30,7 @@ Clock = Callable[[], float]
 
 @contextmanager
 def audited(flask_app: Any, append: Append, clock: Clock = time.time) -> Iterator[None]:
-    """Tell of changes by pyspider's pages while the block runs.
+    """Write events of changes by pyspider's pages while the block runs.
 
     Args:
         append: writes an event.
@@ -56,7 +56,7 @@ def audited(flask_app: Any, append: Append, clock: Clock = time.time) -> Iterato
 
 
 class AuditedDav:
-    """WebDAV whose changes are told. Threads: any.
+    """WebDAV that writes an event of each change. Threads: any.
 
     Args:
         application: pyspider's WebDAV.
@@ -72,10 +72,10 @@ class AuditedDav:
         self._clock = clock
 
     def __call__(self, environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
-        """Answer, and tell if it was to change something."""
+        """Answer, and write an event if the request was to change something."""
         if environ["REQUEST_METHOD"] not in _DAV:
             return self._application(environ, start)
-        status = [HTTPStatus.INTERNAL_SERVER_ERROR.value]  # unless it comes to an answer
+        status = [HTTPStatus.INTERNAL_SERVER_ERROR.value]  # unless there is an answer
 
         def begin(line: str, headers: list[tuple[str, str]], *info: Any) -> Any:
             status[:] = [int(line.split()[0])]
@@ -129,7 +129,7 @@ def _change(method: str, path: str, form: Mapping[str, str]) -> tuple[EventKind,
 
 
 def _said(response: Response, kind: EventKind) -> str:
-    """Return what a page answered; a trial's answer may be long, and tells nothing of a change."""
+    """Return what a page answered; a trial's answer may be long, and reports no change."""
     return "" if kind is EventKind.TRIAL else response.get_data(as_text=True)
 
 
@@ -144,7 +144,7 @@ def _result(status: int, said: str = "") -> str:
 
 
 def _projects(environ: "WSGIEnvironment") -> list[str]:
-    """Return the project of a request by WebDAV, and the one that it is moved or copied to."""
+    """Return the project of a WebDAV request, and the one that it is moved or copied to."""
     paths = [
         str(environ.get("PATH_INFO", "")).encode("latin-1", "replace").decode(errors="replace")
     ]

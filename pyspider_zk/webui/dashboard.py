@@ -1,4 +1,4 @@
-"""Dashboard: what pyspider's shows of the cluster; its template looks for ``config.cluster``."""
+"""Dashboard: what pyspider's page shows of the cluster, from ``config.cluster``."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 
 
 class Dashboard:
-    """A link, and each project's owner.
+    """Data of the dashboard: a link, and each project's owner.
 
     Args:
         read: reads the cluster.

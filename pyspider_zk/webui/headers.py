@@ -1,4 +1,4 @@
-"""Headers that tell browsers what not to do with our answers."""
+"""Headers that restrict what browsers do with our answers."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ _OF_PYSPIDER = (
     " img-src 'self' data:{cdn}; font-src 'self'{cdn}; connect-src 'self'; frame-src 'self';"
     " object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
-_OF_CRAWLED = (  # a page as it was fetched: it is seen with pictures and styles, and does nothing
+_OF_CRAWLED = (  # a crawled page: shown with pictures and styles, and without scripts
     "default-src 'none'; img-src * data: blob:; media-src * data: blob:; font-src * data:;"
     " style-src * 'unsafe-inline'; frame-src data:; form-action 'none'; frame-ancestors 'self'"
 )
@@ -30,7 +30,7 @@ def policy_for(path: str, cdn: str = "") -> str:
     """Return the content security policy of an answer.
 
     Args:
-        path: that was asked for.
+        path: of the request.
         cdn: where pyspider's pages load their libraries from; empty: from the web UI itself.
     """
     if path == _FRAMED:
@@ -42,7 +42,7 @@ def policy_for(path: str, cdn: str = "") -> str:
 
 
 def headers_for(path: str, cdn: str = "") -> dict[str, str]:
-    """Return all headers of an answer, see ``policy_for``; no cache keeps what has data."""
+    """Return all headers of an answer, see ``policy_for``; answers with data are not cached."""
     headers = {
         "Content-Security-Policy": policy_for(path, cdn),
         "X-Content-Type-Options": "nosniff",
@@ -52,10 +52,10 @@ def headers_for(path: str, cdn: str = "") -> dict[str, str]:
 
 
 class Headers:
-    """A WSGI application whose answers have the headers. Threads: any.
+    """WSGI application that adds the headers to answers. Threads: any.
 
     Args:
-        application: whose answers they are.
+        application: gives the answers.
         cdn: see ``policy_for``.
     """
 
@@ -64,7 +64,7 @@ class Headers:
         self._cdn = cdn
 
     def __call__(self, environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
-        """Answer; a header that the application sets stands in place of ours."""
+        """Answer; a header that the application sets replaces ours."""
         path = f"{environ.get('SCRIPT_NAME', '')}{environ.get('PATH_INFO', '')}"
         ours = headers_for(path, self._cdn)
 
@@ -77,6 +77,6 @@ class Headers:
 
 
 def _source(cdn: str) -> str:
-    """Return the origin of a URL, as a policy writes it; with no scheme it has the page's."""
+    """Return the origin of a URL in a policy's form; without a scheme it has the page's."""
     parts = urlsplit(cdn)
     return f"{parts.scheme}://{parts.netloc}" if parts.scheme else parts.netloc

@@ -40,7 +40,7 @@ from pyspider_zk.zookeeper.connection import Connection
 HOME = f"{cluster.PREFIX}/"
 
 PATIENCE = 1.0
-"""Seconds that a member may take for an answer that the operations page asks for again soon."""
+"""Seconds that a member may take for an answer that the operations page soon repeats."""
 
 
 class _Sum:
@@ -81,7 +81,7 @@ class ClusterWebUI:
 
         Raises:
             ClusterError: the cluster cannot be reached.
-            ConfigError: a login is needed, and there is none, or it is of no use.
+            ConfigError: a login is needed, and there is none, or it cannot be used.
         """
         settings = current_settings()
         with configured(self.config, login_settings(settings)):
@@ -93,7 +93,7 @@ class ClusterWebUI:
             on_signals({signal.SIGTERM: self.quit, signal.SIGINT: self.quit}),
             self.joined(settings, address=reachable(settings, port, host), listens=host),
         ):
-            if not self._ended:  # while it joined
+            if not self._ended:  # it may have ended while joining
                 self.flask_app.run(host=host, port=port)
 
     def quit(self) -> None:
@@ -119,7 +119,7 @@ class ClusterWebUI:
 
         Raises:
             ClusterError: the cluster cannot be reached.
-            ConfigError: what schedulers are called with is of no use.
+            ConfigError: the secret for calls to schedulers cannot be used.
         """
         settings = settings or current_settings()
         tree = Tree(settings.root)
@@ -186,13 +186,13 @@ class ClusterWebUI:
                 yield
 
     def _feed(self, rpc: Answering, queues: Queues) -> dict[str, Any]:
-        """Return what lets the views ask the cluster."""
+        """Return the settings by which the views reach the cluster."""
         lengths = {kind.value: _Sum(kind, queues) for kind in QueueKind}
         return {"scheduler_rpc": rpc, "queues": {**self.config["queues"], **lengths}}
 
 
 def _reader(settings: Settings, connection: Connection) -> Callable[[], Cluster]:
-    """Return what reads the cluster, or says at once that ZooKeeper is away."""
+    """Return a function that reads the cluster, or raises at once if ZooKeeper is away."""
     directory = Directory(settings, connection)
 
     def read() -> Cluster:

@@ -1,4 +1,4 @@
-"""Journal: what somebody did by the web UI, for the event log."""
+"""Journal: writes what users did in the web UI to the event log."""
 
 import logging
 from collections.abc import Callable
@@ -10,11 +10,11 @@ from pyspider_zk.errors import ClusterError
 logger = logging.getLogger(__name__)
 
 Append = Callable[[Event], Any]
-"""Writes an event; may raise ``ClusterError``."""
+"""Function that writes an event; may raise ``ClusterError``."""
 
 
 def record(append: Append, event: Event) -> None:
-    """Append to the event log; that it is away undoes nothing of what was done.
+    """Append to the event log; if that is away, the event goes to the log of the process.
 
     Blocks for some seconds at most.
     """

@@ -1,4 +1,4 @@
-"""What pyspider's web UI is lent: settings and attributes that are as before once a block ends."""
+"""Temporary settings and attributes of pyspider's web UI, restored when a block ends."""
 
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from typing import Any
 
 @contextmanager
 def configured(config: MutableMapping[str, Any], values: Mapping[str, Any]) -> Iterator[None]:
-    """Have these settings in a config while the block runs."""
+    """Set these settings in a config while the block runs."""
     before = {name: config[name] for name in values if name in config}
     config.update(values)
     try:
@@ -20,7 +20,7 @@ def configured(config: MutableMapping[str, Any], values: Mapping[str, Any]) -> I
 
 @contextmanager
 def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
-    """Have another value in an attribute while the block runs."""
+    """Replace an attribute's value while the block runs."""
     before = getattr(owner, name)
     setattr(owner, name, value)
     try:

@@ -1,4 +1,4 @@
-"""Limits of what pyspider's pages take in."""
+"""Limits of what pyspider's pages accept."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from pyspider_zk.projects.names import is_project_name
 from pyspider_zk.webui.lent import configured
 
 MOST_BYTES = 16 * 2**20
-"""Of one request; a script or a task with its page is far smaller."""
+"""Bytes of one request; a script or a task with its page is far smaller."""
 
 _LISTS = ("/tasks", "/active_tasks", "/results")
 _NUMBER = re.compile(r"-?[0-9]{1,9}")

@@ -1,4 +1,4 @@
-"""Logins: who sent a request, by password or by session. Everything else is refused here."""
+"""Logins: find who sent a request, by password or by session; other credentials are refused."""
 
 import logging
 import secrets
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LOGIN = "pyspider_zk.login"
-"""Where a request has its login, once it was looked at; no header can have this name."""
+"""Key of the login in a request's environment; no header can have this name."""
 
 _REMEMBERED = 1000
 
@@ -64,13 +64,13 @@ class TooManyTries(ClusterError):
 
 
 class Logins:
-    """Finds out who sent a request. Threads: any.
+    """Logins by password and by session. Threads: any.
 
     A password is hashed when it is first seen, then remembered by a keyed digest: a client with
     HTTP Basic sends it with every request.
 
     Args:
-        accounts: tells everybody who may log in.
+        accounts: returns all accounts by name.
         throttle: counts wrong passwords.
         sessions: of those who logged in by the login page.
     """
@@ -85,10 +85,10 @@ class Logins:
         self._right: OrderedDict[bytes, None] = OrderedDict()
 
     def find(self, environ: "WSGIEnvironment") -> Login | None:
-        """Return who sent a request; None: nobody says who they are, or nobody could.
+        """Return who sent a request; None if it has no credentials, or nobody can log in.
 
         Raises:
-            WrongLogin: the credentials are wrong, or none that are known here.
+            WrongLogin: the credentials are wrong, or of an unknown kind.
             TooManyTries: see there.
         """
         accounts = self._accounts()
@@ -128,7 +128,7 @@ class Logins:
         return Login(account.name, account.role)
 
     def _refuse(self, account: Account | None, peer: str, keys: list[Key]) -> NoReturn:
-        """Say so in the log, without what was presented: an unknown name may be a password."""
+        """Log the refusal without an unknown name, which may be a password."""
         who = repr(account.name) if account else "an unknown name"
         logger.warning("wrong login to the web UI as %s from %s", who, peer)
         for key in self._throttle.failed(keys):
@@ -142,7 +142,7 @@ class Logins:
             self._right.popitem(last=False)
 
     def _digest(self, account: Account, password: str) -> bytes:
-        """Return what stands for this password of this account as it is now."""
+        """Return the digest of this password of this account as it is now."""
         return digest(self._key, f"{account.secret}\0{password}".encode(), "sha256")
 
     def _of_session(self, environ: "WSGIEnvironment", accounts: Accounts) -> Login | None:

@@ -1,4 +1,4 @@
-"""Opening of the web UI: its logins must mean something, and others may not just walk in."""
+"""Opening of the web UI: checks that logins work, and that others cannot get in without one."""
 
 import logging
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ _NOBODY = "nobody can log in; start webui with --username and --password, or nam
 
 
 def login_settings(settings: Settings) -> dict[str, Any]:
-    """Return what pyspider's config says of our settings of logins."""
+    """Return our settings of logins in the form of pyspider's config."""
     return {
         "login_to_change": settings.login_to_change,
         "viewer_username": settings.viewer_username,
@@ -33,7 +33,7 @@ def login_settings(settings: Settings) -> dict[str, Any]:
 
 
 def login_faults(settings: Settings, config: Mapping[str, Any]) -> list[str]:
-    """Return why nobody could log in, or a login would mean nothing."""
+    """Return why nobody could log in, or a login would not protect anything."""
     if faults := account_faults(config, settings.users):
         return faults
     can_change, viewer = _can_change(settings, config), settings.viewer_username
@@ -59,7 +59,7 @@ def login_faults(settings: Settings, config: Mapping[str, Any]) -> list[str]:
 
 
 def check_open(host: str, settings: Settings, config: Mapping[str, Any]) -> None:
-    """Let the web UI listen at an address, and say so if that opens it to everybody.
+    """Let the web UI listen at an address, and log a warning if that opens it to everybody.
 
     Raises:
         ConfigError: others could reach it, and need no login.
@@ -73,7 +73,7 @@ def check_open(host: str, settings: Settings, config: Mapping[str, Any]) -> None
 
 
 def _can_change(settings: Settings, config: Mapping[str, Any]) -> bool:
-    """Tell whether anybody could log in who may do more than look."""
+    """Return whether anybody who could log in may do more than look."""
     of_file = read_users(Path(settings.users)).users.values() if settings.users else ()
     roles = [each.role for each in (*configured(config).values(), *of_file)]
     return any(role.may(Role.OPERATOR) for role in roles)

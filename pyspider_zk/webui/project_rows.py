@@ -1,4 +1,4 @@
-"""Project database of the web UI: pyspider's, whose rows can be shown whatever they hold."""
+"""Project database of the web UI: pyspider's, with rows that can always be shown."""
 
 import logging
 import threading
@@ -13,9 +13,9 @@ logger = logging.getLogger(__name__)
 class ShownProjects:
     """A project database whose answers have the types that pages and API expect.
 
-    One row that was written past pyspider's editor would fail every page that lists projects.
+    One row that was not written by pyspider's editor would fail every page that lists projects.
 
-    Threads: any; each has a copy of the database of its own, if the database can be copied.
+    Threads: any; each has its own copy of the database, if the database can be copied.
     """
 
     def __init__(self, projectdb: Any) -> None:
@@ -27,7 +27,7 @@ class ShownProjects:
         return getattr(self._database(), name)
 
     def get_all(self, fields: Any = None) -> Iterator[dict[str, Any]]:
-        """Yield all projects; rows without a name are left out, which is said once."""
+        """Yield all projects; rows without a name are left out, which is logged once."""
         for row in self._database().get_all(fields=fields):
             found = shown(row)
             if found is not None:

@@ -1,4 +1,4 @@
-"""Protection: puts together what stands between pyspider's web UI and whoever reaches it."""
+"""Protection: composes the checks before pyspider's web UI."""
 
 import secrets
 from collections.abc import Iterator
@@ -69,7 +69,7 @@ def protected(
 
 
 def _logins(settings: Settings, config: Any) -> Logins:
-    """Return what knows everybody; without a file sessions end with the process."""
+    """Return the logins of all accounts; without a file sessions end with the process."""
     if not settings.users:
         return Logins(all_accounts(config), Throttle(), LoginSessions(secrets.token_hex(32)))
     path = Path(settings.users)
@@ -78,7 +78,7 @@ def _logins(settings: Settings, config: Any) -> Logins:
 
 
 def _webdav() -> Any:
-    """Return pyspider's module for WebDAV, None if what it needs is not installed."""
+    """Return pyspider's module for WebDAV, None if its dependencies are not installed."""
     try:
         from pyspider.webui import webdav
     except ImportError:

@@ -15,11 +15,11 @@ DEAD_LETTERS = "dead_letters"
 
 
 class QueueSizes:
-    """Counts messages. One thread.
+    """Counter of messages. One thread.
 
     Args:
         queues: the cluster's.
-        stock: pyspider's own, by name; those that the cluster's stand in for are left out.
+        stock: pyspider's own, by name; those that the cluster's replace are left out.
     """
 
     def __init__(self, queues: Queues, stock: Mapping[str, Any]) -> None:
@@ -40,7 +40,7 @@ class QueueSizes:
         return {**ours, **stock, DEAD_LETTERS: self._queues.slot_queues.dead()}
 
     def _tamed(self) -> Mapping[str, ResilientQueue]:
-        """Return pyspider's queues; they may connect when they are made, so not before."""
+        """Return pyspider's queues; created late, because creating them may connect."""
         if not self._patient:
             back_off = BackOff(logger, "its lengths are unknown")
             self._patient = {

@@ -1,4 +1,4 @@
-"""Refusals by members, as answers to whoever asked pyspider's pages."""
+"""Refusals by members, as answers of pyspider's pages."""
 
 import functools
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from pyspider_zk.rpc.router import Router
 
 
 class Answering:
-    """The cluster as pyspider's views ask it, by the same methods; they know no other error.
+    """The cluster with the methods that pyspider's views call, and the errors that they handle.
 
     Threads: any.
     """

@@ -10,7 +10,7 @@ _OPERATING_BELOW = "/api/v1/"
 
 
 class Role(StrEnum):
-    """What somebody may do; each may also do what those before it may."""
+    """Role of an account; each includes the ones before it."""
 
     VIEWER = "viewer"
     """Look at everything."""
@@ -20,13 +20,13 @@ class Role(StrEnum):
     """Edit and run scripts."""
 
     def may(self, needed: "Role") -> bool:
-        """Tell whether this role is enough where another is needed."""
+        """Return whether this role is enough where another is needed."""
         order = list(Role)
         return order.index(self) >= order.index(needed)
 
 
 def needed_role(method: str, path: str) -> Role:
-    """Return the role that a request needs; what is not known here needs the highest."""
+    """Return the role that a request needs; an unknown one needs the highest."""
     if method in SAFE:
         return Role.VIEWER
     if path in _OPERATING or path.startswith(_OPERATING_BELOW):

@@ -1,13 +1,13 @@
 """Same-site rule: refuses what another site makes a browser send (CSRF, DNS rebinding).
 
 pyspider's pages change projects and run scripts on a plain POST, and a browser adds the password
-that it remembers to requests of other sites as well (CVE-2024-39163). Current browsers say with
-each request where it comes from, so nothing has to be added to pages or forms: ``Sec-Fetch-Site``
-tells it outright, ``Origin`` and ``Referer`` by name. A request with none of them comes from no
-browser: scripts, curl and WebDAV clients go on as ever.
+that it remembers to requests of other sites as well (CVE-2024-39163). Current browsers send with
+each request where it comes from, so pages and forms need no tokens: ``Sec-Fetch-Site`` says it
+directly, ``Origin`` and ``Referer`` by name. A request with none of them does not come from a
+browser: scripts, curl and WebDAV clients work as before.
 
-All of that goes by the name that the browser knows the web UI by, and a site can let its own name
-lead here. So only known names in ``Host`` are answered. An address is no name of a site.
+These checks rely on the name by which the browser reaches the web UI, and a site can let its own
+name resolve to us. So only known names in ``Host`` are answered. An address is no name of a site.
 """
 
 import re
@@ -60,7 +60,7 @@ class Hosts:
     any_address: bool = False
 
     def know(self, given: str) -> bool:
-        """Tell whether a ``Host`` header is one of them, with any port or none."""
+        """Return whether a ``Host`` header is one of them, with or without a port."""
         found = _HOST.fullmatch(given)
         if found is None:
             return False
@@ -74,12 +74,12 @@ def hosts_of(listens: str, named: Iterable[str], origins: Iterable[str]) -> Host
     Args:
         listens: the address that the web UI binds; empty: all.
         named: names that were set, with or without port.
-        origins: that count as own.
+        origins: those that count as own.
     """
     given = [listens, *named, *(_normal(each).partition("://")[2] for each in origins)]
     found = [_HOST.fullmatch(each) for each in given]
     names = frozenset(each["name"].lower().strip("[]") for each in found if each)
-    everywhere = listens in ("", "0.0.0.0", "::")  # noqa: S104 - asked about, not bound
+    everywhere = listens in ("", "0.0.0.0", "::")  # noqa: S104 - compared, not bound
     return Hosts(names | {listens.lower()}, everywhere)
 
 
@@ -118,7 +118,7 @@ class Guard:
 
 
 def is_foreign(environ: Mapping[str, Any], trusted: frozenset[str] = frozenset()) -> bool:
-    """Tell whether another site made a browser send this request, and it could change something.
+    """Return whether another site made a browser send this request, and it could change something.
 
     Args:
         environ: the request, as WSGI has it.
@@ -134,16 +134,16 @@ def is_foreign(environ: Mapping[str, Any], trusted: frozenset[str] = frozenset()
 
 
 def _is_readable(environ: Mapping[str, Any]) -> bool:
-    """Tell whether frameworks can read an address; they fail on raw bytes and on new lines."""
+    """Return whether frameworks can read an address; they fail on raw bytes and on new lines."""
     path = f"{environ.get('SCRIPT_NAME', '')}{environ.get('PATH_INFO', '')}"
-    is_path = path in ("", "*") or path.startswith("/")  # else all of it is the script's name
+    is_path = path in ("", "*") or path.startswith("/")  # otherwise all of it is the script's name
     return is_path and not _CONTROL.search(path) and str(environ.get("QUERY_STRING", "")).isascii()
 
 
 def _is_own(source: str, environ: Mapping[str, Any]) -> bool:
-    """Tell whether a URL has the host that the request was sent to.
+    """Return whether a URL has the host that the request was sent to.
 
-    The scheme is not compared: behind a proxy that ends TLS nobody here knows it.
+    The scheme is not compared: behind a proxy that terminates TLS it is unknown here.
     """
     scheme, _, host = _normal(source).partition("://")
     return bool(host) and host == _host(str(environ.get("HTTP_HOST", "")), scheme)

@@ -13,7 +13,7 @@ LASTS = 12 * 3600  # seconds
 
 @dataclass(frozen=True)
 class LoginSession:
-    """What a cookie says, and nobody but us can have written.
+    """Content of a session cookie, which only we can have written.
 
     Attributes:
         proof: of the password that was set when it was issued.
@@ -24,10 +24,10 @@ class LoginSession:
 
 
 class LoginSessions:
-    """Issues and reads cookies.
+    """Sessions in signed cookies.
 
-    Nothing is kept here, so a session ends by its time, by a change of the user's password, or with
-    the key. Threads: any.
+    Nothing is stored here: a session ends when it expires, when the user's password changes, or
+    with the key. Threads: any.
 
     Args:
         key: what they are signed with.
@@ -51,7 +51,7 @@ class LoginSessions:
         return cookie if isinstance(cookie, str) else cookie.decode()
 
     def read(self, cookie: str) -> LoginSession | None:
-        """Return what a cookie says; None if it is not ours, or over."""
+        """Return the content of a cookie; None if it is not ours, or has expired."""
         try:
             name, proof, until = self._serializer.loads(cookie)
         except (BadData, ValueError, TypeError):
@@ -59,5 +59,5 @@ class LoginSessions:
         return LoginSession(name, proof) if self._clock() < until else None
 
     def proof(self, name: str, secret: str) -> str:
-        """Return what a cookie has in place of the password."""
+        """Return the proof that a cookie contains instead of the password."""
         return hmac.new(self._key.encode(), f"{name}:{secret}".encode(), "sha256").hexdigest()

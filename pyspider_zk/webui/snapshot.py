@@ -1,4 +1,4 @@
-"""Snapshot: one look at ZooKeeper for one answer."""
+"""Snapshot: one read of ZooKeeper per answer."""
 
 import time
 from collections.abc import Callable
@@ -10,13 +10,13 @@ FRESH_FOR = 1.0  # seconds
 
 
 class Readings:
-    """Reads the cluster, and passes the last reading on to who only looks up whom to ask.
+    """Reader of the cluster that caches the last reading for looking up members to call.
 
-    Also that there was none: an answer does not wait twice for a ZooKeeper that is silent.
+    It also caches a failure: an answer does not wait twice for a ZooKeeper that is silent.
     Threads: one.
 
     Args:
-        read: returns the cluster as it is; may raise ``ClusterError``.
+        read: returns the current cluster; may raise ``ClusterError``.
         clock: in seconds.
     """
 
@@ -29,7 +29,7 @@ class Readings:
         self._at = float("-inf")
 
     def read(self) -> Cluster:
-        """Return the cluster as it is.
+        """Return the current cluster.
 
         Raises:
             ClusterError: it cannot be read.

@@ -27,19 +27,19 @@ PER_PEER = Limit(30, 2.0)
 
 
 class Key(NamedTuple):
-    """What is counted for: a user or a peer."""
+    """Key of a count: a user or a peer."""
 
     kind: str
     name: str
 
     @property
     def limit(self) -> Limit:
-        """How many there may be."""
+        """How many wrong passwords there may be."""
         return PER_USER if self.kind == "user" else PER_PEER
 
 
 def peer_key(address: str) -> Key:
-    """Return the key of a peer; an IPv6 network of 64 bits is one, for one host has all of it."""
+    """Return the key of a peer; an IPv6 /64 network is one peer, because one host has all of it."""
     try:
         parsed = ip_address(address)
     except ValueError:
@@ -50,7 +50,7 @@ def peer_key(address: str) -> Key:
 
 
 class Throttle:
-    """Counts wrong passwords; of more than ``most`` keys the longest untouched are forgotten.
+    """Counts of wrong passwords; beyond ``most`` keys the least recently used are forgotten.
 
     Threads: any.
 

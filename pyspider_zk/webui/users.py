@@ -37,7 +37,7 @@ class User:
 
 @dataclass(frozen=True)
 class Users:
-    """What the file holds.
+    """Content of the user file.
 
     Attributes:
         key: what sessions are signed with.
@@ -109,7 +109,7 @@ def read_users(path: Path) -> Users:
     """Read the file.
 
     Raises:
-        ConfigError: there is none, it is none, or others than its owner can read or write it.
+        ConfigError: it is missing or not valid, or others than its owner can read or write it.
     """
     try:
         with path.open("rb") as file:
@@ -124,7 +124,7 @@ def read_users(path: Path) -> Users:
 
 
 def change_users(path: Path, role: Role, name: str, password: str | None) -> None:
-    """Add a user, or change role and, if one is given, password. Makes the file if need be.
+    """Add a user, or change role and, if one is given, password. Creates the file if needed.
 
     Raises:
         BadRequest: nobody can have such a name or password; a new user has no password.
@@ -138,7 +138,7 @@ def change_users(path: Path, role: Role, name: str, password: str | None) -> Non
 
 
 def remove_user(path: Path, name: str) -> None:
-    """Remove a user; whoever is logged in under the name is not any more.
+    """Remove a user; this ends the sessions under the name.
 
     Raises:
         NotFound: there is no such user.
@@ -162,7 +162,7 @@ def _decoded(path: Path, data: bytes) -> Users:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[Users]:
-    """Give what the file holds while nobody else changes it."""
+    """Yield the content of the file while nobody else changes it."""
     try:
         folder = os.open(path.parent, os.O_RDONLY)
     except OSError as error:

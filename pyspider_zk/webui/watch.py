@@ -1,4 +1,4 @@
-"""Watch over leases: how long ago each was renewed, as far as a reader can tell."""
+"""Watch over leases: how long ago each was renewed, as far as a reader knows."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -9,10 +9,10 @@ from pyspider_zk.groups.ids import MemberId
 
 
 class LeaseWatch:
-    """Notes when it first sees each renewal; the leader judges by the same rule.
+    """Watch that records when it first sees each renewal; the leader uses the same rule.
 
     So an age is how long the present renewal has been known here: it is at least as old. At the
-    first look all are new. Threads: one.
+    first read all are new. Threads: one.
 
     Args:
         clock: in seconds.
@@ -23,7 +23,7 @@ class LeaseWatch:
         self._stamps: Mapping[MemberId, Stamp] = {}
 
     def ages(self, cluster: Cluster) -> dict[MemberId, float]:
-        """Return the ages after a look at the cluster, in seconds."""
+        """Return the ages after a read of the cluster, in seconds."""
         now = self._clock()
         self._stamps = observe(self._stamps, cluster.renewals, now, {})
         return {member: now - stamp.first_seen for member, stamp in self._stamps.items()}

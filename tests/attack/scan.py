@@ -57,7 +57,7 @@ def _begun(address: str) -> socket.socket:
 
 
 def _met_itself(link: socket.socket) -> bool:
-    """Tell whether the kernel gave a link its target for its own port, so that nobody answered."""
+    """Return if the kernel gave a link its target for its own port, so that nobody answered."""
     return link.getsockname() == link.getpeername()
 
 

@@ -65,7 +65,7 @@ def filled(route: str, project: str = KEPT) -> str:
 
 
 def names_a_project(route: str) -> bool:
-    """Tell whether what is changed there is a project, and nothing runs what was sent."""
+    """Return whether what is changed there is a project, and nothing runs what was sent."""
     aims = any(part in filled(route) for part in (KEPT, "/update", "/run", "/batches"))
     return aims and route != "/debug/<project>/run"
 

@@ -81,7 +81,7 @@ class BenchCrawl:
                 raise TimeoutError(f"{done}\n{self._crew.last_words()}")
 
     def _all_stored(self) -> bool:
-        """Tell whether all pages have rows that say so; a row that is missing counts, too."""
+        """Return whether all pages have rows that say so; a row that is missing counts, too."""
         self._taskdb._list_project()
         found = (self._done(project) for project in self._links.projects)
         return self._crew.feed.unapplied() == 0 and sum(found) >= self._total

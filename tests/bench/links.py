@@ -63,7 +63,7 @@ def _task(project: str, number: int) -> Task:
 
 
 def is_script_call(task: Task) -> bool:
-    """Tell whether a task only calls a script (``_on_get_info``, ``on_finished``)."""
+    """Return whether a task only calls a script (``_on_get_info``, ``on_finished``)."""
     return str(task["url"]).startswith("data:")
 
 

@@ -43,7 +43,7 @@ class PostgreSQLServer(Server):
         )
 
     def _answers(self, port: int, pid: int) -> bool:
-        """Tell whether it lets clients in; only ours has its process id in our folder."""
+        """Return whether it lets clients in; only ours has its process id in our folder."""
         note = self.folder / "data" / "postmaster.pid"
         if not note.exists() or note.read_text(encoding="ascii").split("\n")[0] != str(pid):
             return False

@@ -57,12 +57,12 @@ class Watcher:
         self._client.close()
 
     def moving(self) -> bool:
-        """Tell whether a slot is between two owners."""
+        """Return whether a slot is between two owners."""
         found = self._assignment()
         return found is not None and any(slot.next is not None for slot in found.slots)
 
     def settled(self, schedulers: int) -> bool:
-        """Tell whether so many schedulers share all slots and none moves."""
+        """Return whether so many schedulers share all slots and none moves."""
         found = self._assignment()
         if found is None or any(slot.next is not None for slot in found.slots):
             return False

@@ -168,7 +168,7 @@ class _Dice:
             at = round(at + self._random.uniform(0.3, 2 * MEAN_GAP - 0.3), 3)
 
     def _may(self, kind: Kind, at: float) -> bool:
-        """Tell whether the cluster can stand it now."""
+        """Return whether the cluster can stand it now."""
         if at + _LASTS.get(kind, (0.0, 0.0))[0] > self._seconds:
             return False  # cut short it would not outlast the lease
         hit = sum(until > at for until in self._hit)

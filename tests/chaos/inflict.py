@@ -257,7 +257,7 @@ class Inflictor:
         return True
 
     def _is_spared(self, victim: ZooKeeperMember) -> bool:
-        """Tell whether all other servers are in sync, so that one of three may go.
+        """Return whether all other servers are in sync, so that one of three may go.
 
         One that is coming back is not: ZooKeeper before 3.8.3 may then lose what it has confirmed
         (ZOOKEEPER-4643, -4646), which no rule of ours can make good.

@@ -110,7 +110,7 @@ def _stored(history: History) -> dict[tuple[str, str], Effect]:
 
 
 def _quiet(history: History, members: Collection[str], since: float, until: float) -> bool:
-    """Tell whether these members and all services were left alone."""
+    """Return whether these members and all services were left alone."""
     return not any(
         hit.start <= until and hit.end + QUIET >= since
         for hit in history.hits

@@ -28,7 +28,7 @@ def check(folder: Path) -> int:
 
 
 def complete(folder: Path) -> bool:
-    """Tell whether a run in progress has nothing left to do; what stands is in its folder."""
+    """Return whether a run in progress has nothing left to do; what stands is in its folder."""
     history = load(folder)
     ended = history.final["times"]["ended"]
     if pages.stranded(history) or pages.lost_urls(history) or jobs.jobs_lost(history):

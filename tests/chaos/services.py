@@ -53,11 +53,11 @@ class ZooKeeperMember:
         self.child = Child(name, [*command, str(self._home / "zoo.cfg")], logs / f"{name}.log")
 
     def leads(self) -> bool:
-        """Tell whether this server leads the ensemble. Blocks half a second at most."""
+        """Return whether this server leads the ensemble. Blocks half a second at most."""
         return "Mode: leader" in self._ask("srvr")
 
     def serves(self) -> bool:
-        """Tell whether this server is part of a quorum. Blocks half a second at most."""
+        """Return whether this server is part of a quorum. Blocks half a second at most."""
         return "Mode: " in self._ask("srvr")
 
     def _ask(self, word: str) -> str:

@@ -197,7 +197,7 @@ def needed(state: State) -> set[MemberId]:
 
 
 def is_drained(state: State) -> bool:
-    """Tell whether who drains has no slots left, or there is nobody who could take them."""
+    """Return whether who drains has no slots left, or there is nobody who could take them."""
     draining = {member for member, drains in state.members if drains}
     if {node.id for node in state.nodes} <= draining:
         return True
@@ -205,7 +205,7 @@ def is_drained(state: State) -> bool:
 
 
 def is_served(state: State) -> bool:
-    """Tell whether every slot has an open fence, or there is nobody who could have it."""
+    """Return whether every slot has an open fence, or there is nobody who could have it."""
     drains = dict(state.members)
     if all(drains.get(node.id, False) for node in state.nodes):
         return True

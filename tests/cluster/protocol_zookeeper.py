@@ -41,7 +41,7 @@ def done(state: State, steps: Sequence[Step]) -> State | None:
 
 
 def is_refused(state: State, steps: Sequence[Step]) -> bool:
-    """Tell whether ZooKeeper would refuse a transaction, each step of which is on another znode.
+    """Return whether ZooKeeper would refuse a transaction, each step of which is on another znode.
 
     What is refused once is refused for ever: no version and no znode of ownership comes back.
     """

@@ -17,7 +17,7 @@ _ENDS_A_MEMBER = ("local_drain",)
 
 
 def call_spares(body: bytes) -> bool:
-    """Tell whether an XML-RPC call leaves the other projects, and the members, alone."""
+    """Return whether an XML-RPC call leaves the other projects, and the members, alone."""
     try:
         given, method = xmlrpc.client.loads(body)
     except Exception:
@@ -28,7 +28,7 @@ def call_spares(body: bytes) -> bool:
 
 
 def request_spares(method: str, path: str, body: bytes) -> bool:
-    """Tell whether a request to the web UI leaves the other projects alone."""
+    """Return whether a request to the web UI leaves the other projects alone."""
     method = method.upper()
     place = unquote(path.partition("?")[0], errors="replace")
     parts = [part for part in place.split("/") if part not in ("", ".")]
@@ -59,7 +59,7 @@ def raw_spares(request: bytes) -> bool:
 
 
 def _bounded(selection: Any) -> bool:
-    """Tell whether names or a pattern bound a selection; all that is given must hold."""
+    """Return whether names or a pattern bound a selection; all that is given must hold."""
     if not isinstance(selection, dict):
         return True  # it is refused
     pattern = selection.get("pattern")

@@ -92,11 +92,11 @@ class Target:
     # --- health --------------------------------------------------------------------------------
 
     def web_answers(self) -> bool:
-        """Tell whether API and page answer an admin."""
+        """Return whether API and page answer an admin."""
         return all(self._status("GET", path) == 200 for path in ("/api/v1/overview", "/"))
 
     def webdav_answers(self) -> bool:
-        """Tell whether WebDAV lists the projects."""
+        """Return whether WebDAV lists the projects."""
         return self._status("PROPFIND", "/dav/", Depth="1") == 207
 
     def rpc_answers(self, address: str) -> Callable[[], bool]:

@@ -185,7 +185,7 @@ class Crawl:
         self._eventually(lambda: sum(self.crawled().values()) >= wanted, within=90)
 
     def finished(self, site: TreeSite) -> bool:
-        """Tell whether all pages, ``on_start`` and ``on_finished`` of all projects succeeded."""
+        """Return whether all pages, ``on_start`` and ``on_finished`` of all projects succeeded."""
         taskdb = self.database("task")
         done = {taskdb.SUCCESS: site.pages + 2}
         return all(taskdb.status_count(name) == done for name in self.projects)

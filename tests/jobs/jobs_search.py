@@ -108,7 +108,7 @@ def fault_of_holds(state: JobsState) -> str | None:
 
 
 def may_act(state: JobsState, place: int, worker: Worker, hold: HeldClaim) -> bool:
-    """Tell whether the fence, or without slots the claimant's znode, lets a claim have effects."""
+    """Return if the fence, or without slots the claimant's znode, lets a claim have effects."""
     let = state.owner == place or (state.owner == -1 and worker.path in standing(state))
     return let and not worker.hangs and not hold.leaving
 
@@ -192,7 +192,7 @@ class JobRecovery:
 
 
 def is_ended(state: JobsState) -> bool:
-    """Tell whether all that was asked for is done or cancelled."""
+    """Return whether all that was asked for is done or cancelled."""
     batch = batch_of(state)
     names = below(state, JobState.DONE)
     return batch is not None and batch[0].settled and len(names) == batch[0].put

@@ -261,7 +261,7 @@ def _table(pid: int) -> Iterator[tuple[str, str]]:
 
 
 def _is_loopback(where: str) -> bool:
-    """Tell whether an address of /proc/net/tcp is one: words in the host's order of bytes."""
+    """Return whether an address of /proc/net/tcp is one: words in the host's order of bytes."""
     digits = where.partition(":")[0]
     raw = b"".join(bytes.fromhex(digits[at : at + 8])[::-1] for at in range(0, len(digits), 8))
     text = socket.inet_ntop(socket.AF_INET if len(raw) == 4 else socket.AF_INET6, raw)

@@ -542,7 +542,7 @@ def test_a_project_made_anew_is_not_deleted_by_the_repeated_job(world: World) ->
 
     assert status(world, "p") == "RUNNING"
     assert set(world.statuses("p")) == {"t"}
-    assert "made anew" in work.progress()[0].errors["p"]
+    assert "created again" in work.progress()[0].errors["p"]
 
 
 def test_a_project_made_anew_is_not_swept(world: World) -> None:

@@ -303,7 +303,7 @@ def test_a_project_in_quarantine_fills_no_queue_beyond_the_bound_without_a_word(
     assert parked(running) == 10
     assert queued(running) == 50
     assert [each["taskid"] for each in running.dispatched()] == ["other"]
-    (line,) = [each for each in caplog.messages if "find no room" in each]
+    (line,) = [each for each in caplog.messages if "no room for more messages" in each]
     assert f"slot {slot_of('p', SLOTS)}" in line
     # and all come back
     scheduler.quarantine.release("p")

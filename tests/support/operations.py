@@ -67,7 +67,7 @@ def carry_out(scheduler: SlotScheduler, claim: Claim) -> JobWork:
 
 
 def done(work: JobWork) -> bool:
-    """Tell whether a job ended as it should."""
+    """Return whether a job ended as it should."""
     assert work.verdict is not None
     progress, _ = work.progress()
     return work.verdict.outcome is Outcome.DONE and not progress.errors

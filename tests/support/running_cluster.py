@@ -65,7 +65,7 @@ def settings_of(running: Running) -> Settings:
 
 
 def listens(url: str) -> bool:
-    """Tell whether somebody listens there.
+    """Return whether somebody listens there.
 
     A web UI is a component before it does, and the znode of a scheduler that was killed stands for
     a while after it did.

@@ -25,14 +25,14 @@ class Backend:
     """The cluster behind the API.
 
     Attributes:
-        cluster: reads what stands in ZooKeeper.
+        cluster: reads the state in ZooKeeper.
         queues: counts the messages of each queue, and the dead letters.
-        batch_service: does what is asked for.
+        batch_service: accepts requests for operations.
         events: the event log.
         slot_queues: the cluster's queues.
-        parking_lot: what waits beside them.
-        rpc: asks all members.
-        leases: knows how old they are.
+        parking_lot: the messages parked beside them.
+        rpc: calls all members.
+        leases: the ages of the leases.
         settings: of this process.
         config: pyspider's settings of the web UI, which may change while it runs.
     """

@@ -20,7 +20,7 @@ from pyspider_zk.webui.api.schemas import (
 )
 
 blueprint = Part(
-    "batches", __name__, description="What was asked for projects, and how far it came"
+    "batches", __name__, description="Requests for operations on projects, and their progress"
 )
 
 Answer = tuple[dict[str, Any], int, dict[str, str]]
@@ -39,9 +39,9 @@ def list_batches(query: dict[str, Any]) -> ResultPage:
 @blueprint.alt_response(200, schema=PlanSchema, content_type="application/json", success=True)
 @blueprint.does(BatchSchema, 202, errors=(409,))
 def submit_batch(asked: dict[str, Any]) -> Answer | Response:
-    """Have something done to projects; it is durable when this answers.
+    """Request an operation on projects; it is durable when this answers.
 
-    With `dry_run` nothing is done; the answer tells what would be.
+    With `dry_run` nothing is done; the answer is the plan.
     """
     operation = asked["operation"]
     selection = Selection(names=tuple(asked.get("names", ())), **asked.get("filter", {}))
@@ -60,7 +60,7 @@ def submit_batch(asked: dict[str, Any]) -> Answer | Response:
 @blueprint.route("/batches/<path:id>", parameters=in_path("id"))
 @blueprint.tells(BatchSchema, errors=(400, 404))
 def get_batch(id: str) -> dict[str, Any]:  # noqa: A002 - the name in the path
-    """Tell how far a batch came."""
+    """Return the progress of a batch."""
     return backend().batch_service.batch(id)
 
 
@@ -105,7 +105,7 @@ def _check_locks(selection: Selection) -> None:
 
 
 def _locked(selection: Selection) -> list[str]:
-    """Return those of the projects that whoever asks may not change."""
+    """Return those of the projects that the user may not change."""
     if current_user.is_active:
         return []
     return backend().batch_service.projects.locked(selection)

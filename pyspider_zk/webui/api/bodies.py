@@ -10,7 +10,7 @@ _MOST_DIGITS = 18  # of a whole number; Python would read, and choke on, thousan
 
 
 class Parser(FlaskParser):
-    """Answers 400 to what is no JSON, or what only Python takes for it."""
+    """Request that is answered 400 if its body is not JSON, or only Python accepts it."""
 
     def load_json(self, req: Any, schema: Schema) -> Any:  # noqa: ARG002 - the base's signature
         """Return what the body says, `missing` if there is none."""

@@ -29,7 +29,7 @@ def list_members() -> dict[str, Any]:
 @blueprint.route("/members/<int:number>")
 @blueprint.tells(MemberSchema, errors=(404,))
 def get_member(number: int) -> dict[str, Any]:
-    """Tell of one scheduler."""
+    """Return one scheduler."""
     found: list[dict[str, Any]] = backend().cluster().as_dict()["members"]
     for member in found:
         if member["number"] == number:
@@ -47,7 +47,7 @@ def list_components() -> dict[str, Any]:
 @blueprint.route("/assignment")
 @blueprint.tells(AssignmentSchema)
 def get_assignment() -> dict[str, Any]:
-    """Tell which member owns which slot, and which members there are."""
+    """Return which member owns which slot, and which members there are."""
     cluster = backend().cluster()
     rows = cluster.assignment.slots
     return {

@@ -39,7 +39,7 @@ def answer_http_error(error: HTTPException) -> Response:
 def answer(
     status: HTTPStatus, detail: str, headers: dict[str, str] | None = None, **more: Any
 ) -> Response:
-    """Return a response that tells a problem."""
+    """Return a response with a problem."""
     body = json.dumps(problem(status, detail, **more))
     return Response(body, status, headers, content_type=PROBLEM_TYPE)
 

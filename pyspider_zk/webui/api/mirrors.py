@@ -16,7 +16,7 @@ _PLAIN: Mapping[object, Callable[..., fields.Field[Any]]] = {
     int: lambda **options: fields.Integer(strict=True, **options),
     float: fields.Float,
     bool: fields.Boolean,
-    MemberId: lambda **options: fields.Integer(strict=True, **options),  # the number is told
+    MemberId: lambda **options: fields.Integer(strict=True, **options),  # only the number is shown
 }
 _LISTS = (list, tuple, Sequence)
 
@@ -24,14 +24,14 @@ _LISTS = (list, tuple, Sequence)
 def mirrors(
     *records: type, without: Collection[str] = (), **texts: str
 ) -> Callable[[type[T]], type[T]]:
-    """Give a schema the fields of records, as far as it does not have others of these names.
+    """Give a schema the fields of records, except those that it defines itself.
 
     So an answer that is made of a record cannot have a field that the API does not know.
 
     Args:
         records: dataclasses or named tuples.
-        without: fields that are not told.
-        texts: what the document says of a field.
+        without: fields that are left out.
+        texts: descriptions of fields in the document.
     """
     hints = {name: hint for record in records for name, hint in _hints_of(record)}
     if strange := {*texts, *without} - hints.keys():
@@ -50,12 +50,12 @@ def mirrors(
 
 
 def about(text: str) -> dict[str, str]:
-    """Return what the document says of a field, as marshmallow wants it."""
+    """Return the description of a field, in marshmallow's form."""
     return {"description": text} if text else {}
 
 
 def field_of(hint: Any, text: str = "") -> fields.Field[Any]:
-    """Return the field that tells values of a type.
+    """Return the field for values of a type.
 
     Raises:
         TypeError: there is none; an answer cannot have such a value.

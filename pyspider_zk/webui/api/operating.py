@@ -31,7 +31,7 @@ blueprint = Part("operating", __name__, description="Changing who owns what")
 @blueprint.query(PreviewQuerySchema)
 @blueprint.tells(PreviewSchema, errors=(404,))
 def preview_assignment(query: dict[str, Any]) -> dict[str, Any]:
-    """Tell which slots would move if members joined or left; nothing is changed.
+    """Return which slots would move if members joined or left; nothing is changed.
 
     These are the leader's rules. It moves slots in steps, so on the way the cluster may differ.
     """
@@ -47,9 +47,9 @@ def preview_assignment(query: dict[str, Any]) -> dict[str, Any]:
 @blueprint.arguments(DrainSchema)
 @blueprint.does(DrainedSchema, 202, errors=(404, 409))
 def drain_member(asked: dict[str, Any], number: int) -> tuple[dict[str, Any], int]:
-    """Have a member's slots moved to others; then its process ends.
+    """Move a member's slots to others; then its process ends.
 
-    Asking again changes nothing.
+    A repeated request changes nothing.
     """
     cluster = backend().cluster()
     member, record = _member(cluster, number)

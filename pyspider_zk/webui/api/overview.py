@@ -42,9 +42,9 @@ class Waiting(NamedTuple):
 @blueprint.route("/overview")
 @blueprint.tells(OverviewSchema)
 def get_overview() -> dict[str, Any]:
-    """Tell of the whole cluster.
+    """Return an overview of the whole cluster.
 
-    It answers also if ZooKeeper, the message queue or a scheduler does not: what is unknown is
+    It answers even if ZooKeeper, the message queue or a scheduler does not: what is unknown is
     null, and `missing` says why.
     """
     missing: list[str] = []

@@ -26,7 +26,7 @@ def list_projects(query: dict[str, Any]) -> dict[str, Any]:
 @blueprint.route("/projects/<string:name>", parameters=in_path("name"))
 @blueprint.tells(RouteSchema, errors=(400, 404))
 def get_project(name: str) -> dict[str, Any]:
-    """Tell of one project and who schedules it."""
+    """Return one project and the member that schedules it."""
     found = backend().batch_service.projects.page(Selection(names=(name,)), with_owners=False).items
     if not found:
         raise NotFound(f"there is no project {name!r}")

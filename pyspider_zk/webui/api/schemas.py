@@ -411,7 +411,7 @@ class WorkloadSchema(ProjectSchema):
 class WorkloadPageSchema(PageOfSchema):
     """Projects, those from `offset` on."""
 
-    at = _time("when this was told, seconds since the epoch")
+    at = _time("when this was reported, seconds since the epoch")
     items = fields.List(fields.Nested(WorkloadSchema), required=True)
     missing = fields.List(fields.String(), required=True, metadata=about("what does not answer"))
 
@@ -434,7 +434,7 @@ class DeadLetterSchema(Schema):
     bytes = _number("how long it is")
     cut = fields.Boolean(
         required=True,
-        metadata=about("whether only the first bytes are told; it is replayed whole"),
+        metadata=about("whether only the first bytes are shown; it is replayed whole"),
     )
 
 
@@ -501,7 +501,7 @@ class RequestSchema(Schema):
         truthy={True},
         falsy={False},
         load_default=False,
-        metadata=about("only tell what it means"),
+        metadata=about("only return what it would do"),
     )
     id = fields.String(
         validate=[
@@ -538,7 +538,7 @@ JobCountsSchema = Schema.from_dict(
     errors="the first projects that failed, with the reasons",
 )
 class BatchSchema(Schema):
-    """What was asked for in one go; jobs of up to 2,000 projects of a slot carry it out."""
+    """One request for an operation; jobs of up to 2,000 projects of a slot carry it out."""
 
     state = fields.String(required=True, validate=validate.OneOf(BATCH_STATES))
     jobs = fields.Nested(JobCountsSchema, required=True)

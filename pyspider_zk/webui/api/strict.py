@@ -7,7 +7,7 @@ from flask.json.provider import DefaultJSONProvider
 
 
 class StrictJSON(DefaultJSONProvider):
-    """Writes null for NaN and the infinities; as Python writes them, browsers refuse the whole."""
+    """JSON with null for NaN and the infinities, because browsers refuse Python's form."""
 
     def dumps(self, obj: Any, **kwargs: Any) -> str:
         """Return the text."""

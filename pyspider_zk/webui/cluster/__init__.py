@@ -1,4 +1,4 @@
-"""The operations page below ``/cluster``: an application of its own beside pyspider's pages."""
+"""The operations page below ``/cluster``: a separate application beside pyspider's pages."""
 
 from pyspider_zk.webui.cluster.pages import PREFIX, create_pages
 

@@ -1,4 +1,4 @@
-"""Pages below ``/cluster``: their frames; what they show, their scripts ask the API for."""
+"""Pages below ``/cluster``: their frames; their scripts get the content from the API."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""The login page: a form, and the session that it begins or ends."""
+"""The login page: a form that begins and ends sessions."""
 
 from http import HTTPStatus
 from typing import cast
@@ -37,7 +37,7 @@ def show() -> ResponseReturnValue:
 
 @blueprint.post("/")
 def log_in() -> ResponseReturnValue:
-    """Begin a session and lead to where its owner wanted to go."""
+    """Begin a session and redirect to where the user wanted to go."""
     name, password = request.form.get("name", ""), request.form.get("password", "")
     try:
         cookie = _logins().start_session(name, password, request.remote_addr or "")
@@ -71,7 +71,7 @@ def _target() -> str:
 
 
 def _with_cookie(response: Response, value: str, lasts: int) -> Response:
-    # A proxy that ends TLS leaves http here; the browser tells what it sees.
+    # Behind a proxy that terminates TLS the scheme here is http; the browser knows the real one.
     secure = request.is_secure or request.headers.get("Origin", "").startswith("https://")
     response.set_cookie(
         COOKIE, value, max_age=lasts, httponly=True, samesite="Strict", secure=secure

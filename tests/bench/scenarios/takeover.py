@@ -76,7 +76,7 @@ class TakeoverTimes:
         self._sent.setdefault(project, []).append(at)
 
     def seen(self, projects: list[str], since: float) -> bool:
-        """Tell whether something of each project was sent after a moment."""
+        """Return whether something of each project was sent after a moment."""
         return all(self._sent.get(name, [0.0])[-1] > since for name in projects)
 
     def longest(self, project: str, since: float, until: float = float("inf")) -> float:

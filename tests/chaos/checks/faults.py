@@ -28,11 +28,11 @@ HITS_ALL = frozenset({"zk_member_kill", "zk_leader_kill", "redis_restart"})
 
 
 def meets(hit: Hit, since: float, until: float, settle: float = 0.0) -> bool:
-    """Tell whether a fault, with its settling, was there between two times."""
+    """Return whether a fault, with its settling, was there between two times."""
     return hit.start <= until and hit.end + settle >= since
 
 
 def redis_was_down(hits: Iterable[Hit], since: float, until: float) -> bool:
-    """Tell whether what was sent between two times may have got lost between two components."""
+    """Return whether what was sent between two times may have got lost between two components."""
     downs = (hit for hit in hits if hit.kind == "redis_restart")
     return any(meets(hit, since, until + REDIS_DELAY, 1.0) for hit in downs)

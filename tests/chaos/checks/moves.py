@@ -55,7 +55,7 @@ class SlotMoves:
         return [move for move in self._by_slot[slot] if since <= move.new.taken <= until]
 
     def broken(self, slot: int, since: float, until: float) -> bool:
-        """Tell whether a fault broke a slot's chain of owners between two times."""
+        """Return whether a fault broke a slot's chain of owners between two times."""
         return any(
             not move.clean and self.explained(move) for move in self.between(slot, since, until)
         )
@@ -73,7 +73,7 @@ class SlotMoves:
         return move.new
 
     def explained(self, move: Move) -> bool:
-        """Tell whether a fault is there that can have kept a move from being clean.
+        """Return whether a fault is there that can have kept a move from being clean.
 
         The old owner was hit while it owned the slot, and did not come back in time; or Redis
         or ZooKeeper was away from it. If it gave up in order, only what hit those in between
@@ -95,7 +95,7 @@ class SlotMoves:
         return met or self._all_hit(since, new.taken)
 
     def _passed_on(self, move: Move, epoch: int, since: float) -> bool:
-        """Tell whether who was granted a slot in between could hand on what it got.
+        """Return whether who was granted a slot in between could hand on what it got.
 
         Who was stopped meanwhile wakes with a lease that has ended: it may hand on nothing.
         """
@@ -110,7 +110,7 @@ class SlotMoves:
         return any(meets(hit, since, until, SETTLE) for hit in everybody)
 
     def _took(self, hit: Hit, move: Move) -> bool:
-        """Tell whether a fault hit the old owner and cost it the slot."""
+        """Return whether a fault hit the old owner and cost it the slot."""
         held = move.old.taken <= hit.end and hit.start <= move.new.taken
         key = move.old.member, move.old.slot, move.old.epoch
         kept = self._last_act.get(key, -INFINITY) > hit.end

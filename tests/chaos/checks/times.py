@@ -46,7 +46,7 @@ def takeovers(history: History) -> list[float]:
 
 
 def _lost_by(move: Move, hit: Hit, last_effect: float) -> bool:
-    """Tell whether a move is what a fault led to."""
+    """Return whether a move is what a fault led to."""
     old, new = move
     held = old.taken <= hit.start and (old.left is None or old.left > hit.start)
     kept = old.planned or last_effect > hit.end
