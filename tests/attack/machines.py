@@ -238,7 +238,7 @@ class Machines:
             **{f"{kind}db": url for kind, url in self.databases.items()},
             "message_queue": f"rediss://crawl:{PASSWORDS['redis']}@{address}/0?{options}",
             "zookeeper": zookeeper,
-            "scheduler": {"xmlrpc_host": "0.0.0.0"},  # noqa: S104 - others shall reach it
+            "scheduler": {"xmlrpc_host": "0.0.0.0"},  # noqa: S104 - others must reach it
             "webui": {"host": "0.0.0.0", **self._webui()},  # noqa: S104
             "data_path": str(self.folder),
         }

@@ -44,7 +44,7 @@ class BenchCrawl:
         self.run_until(lambda: self._crew.feed.unapplied() == 0)
 
     def complete(self, pages: int) -> None:
-        """Tell of so many new pages, and answer until the database says that all are done.
+        """Report so many new pages, and answer until the database says that all are done.
 
         Raises:
             TimeoutError: they are not within some minutes.

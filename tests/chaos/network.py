@@ -1,4 +1,4 @@
-"""A network of our own: a hub, and a namespace for each node whose packets shall be dropped.
+"""A network of our own: a hub, and a namespace for each node whose packets are dropped.
 
 Nothing of it touches the machine's own network. The names carry the process id of their maker, so
 what a killed run left behind can be told from what runs, and is removed by the next run.
@@ -81,7 +81,7 @@ class Network:
         return self._addresses[node]
 
     def inside(self, node: str) -> list[str]:
-        """Return what to put before a command that shall run in a node."""
+        """Return what to put before a command that runs in a node."""
         return ["nsenter", f"--net={_NAMESPACES / self._name(node)}", "--"]
 
     @contextmanager

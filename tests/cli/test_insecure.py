@@ -55,7 +55,7 @@ def test_a_benchmark_listens_on_loopback_wherever_the_cluster_does() -> None:
 
 @pytest.fixture
 def path(config: Callable[[str], Path], cluster_settings: Settings, redis_url: str) -> Path:
-    """Give the config.json of a cluster whose parts shall all listen for others, in the open."""
+    """Give the config.json of a cluster whose parts all listen for others, in the open."""
     section = {"hosts": cluster_settings.hosts, "root": cluster_settings.root}
     parts = {
         "scheduler": {"xmlrpc_host": EVERYWHERE, "xmlrpc_port": 0},

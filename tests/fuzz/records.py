@@ -83,7 +83,7 @@ def surface(zk: KazooClient, root: str, corpus: Mapping[str, bytes]) -> Surface:
 def _names(corpus: Mapping[str, bytes]) -> dict[str, str]:
     """Return the members' and components' names by what stands for them in an input.
 
-    They differ from cluster to cluster, and an input shall mean the same in another one.
+    They differ from cluster to cluster, and an input must mean the same in another one.
     """
     found: dict[str, str] = {}
     for path in sorted(corpus):

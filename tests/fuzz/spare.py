@@ -50,7 +50,7 @@ def request_spares(method: str, path: str, body: bytes) -> bool:
 
 
 def raw_spares(request: bytes) -> bool:
-    """Tell the same of the bytes of a request."""
+    """Return the same for the bytes of a request."""
     head, _, body = request.partition(b"\r\n\r\n")
     words = head.partition(b"\r\n")[0].decode("utf-8", "replace").split()
     if len(words) < 2:

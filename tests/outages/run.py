@@ -112,7 +112,7 @@ def run(
     Args:
         outages: what is away, and how, each time.
         seconds: how long each lasts.
-        times: settings of the cluster; an outage shall outlast its lease and its session.
+        times: settings of the cluster; an outage must outlast its lease and its session.
         rate: pages per second of each project, at most.
     """
     verdict = OutageVerdict()

@@ -40,7 +40,7 @@ class CrawlingCluster:
 
     Args:
         folder: for data and logs.
-        times: settings that shall differ from the product's defaults, such as ``{"lease": 2}``.
+        times: settings that differ from the product's defaults, such as ``{"lease": 2}``.
         relayed: whether there is a relay before Redis, whose wire can be cut.
         preload: a folder whose ``sitecustomize.py`` all processes run at their start.
         databases: URLs of databases that are not files of ``up``'s, by ``task``, ``project`` and
@@ -195,7 +195,7 @@ class CrawlingCluster:
         self.projects += names
 
     def missing(self, names: Sequence[str] | None = None) -> dict[str, list[str]]:
-        """Return for each project the pages that the site told of and that are not done.
+        """Return for each project the pages that the site linked to and that are not done.
 
         A page without its result is not done.
 
@@ -241,7 +241,7 @@ class CrawlingCluster:
             self._up.kill()  # the kernel ends its children with it; nothing here is to be kept
 
     def _queue(self) -> str:
-        """Return where the product shall find Redis."""
+        """Return where the product finds Redis."""
         return f"redis://127.0.0.1:{self.relay.port}/0" if self._relayed else self.redis.url
 
     def _environ(self) -> dict[str, str]:
