@@ -46,7 +46,7 @@ def test_it_shows_the_owners_and_leads_to_the_pages(
     owner = cluster.ask("projects/still")["owner"]
     expect(project(dashboard).locator(".project-owner")).to_have_text(str(owner))
     picture(dashboard)
-    dashboard.get_by_role("link", name="BrowsedCluster").click()
+    dashboard.get_by_role("link", name="Cluster").click()
     expect(dashboard).to_have_title("Overview - cluster - pyspider")
 
 

@@ -72,7 +72,7 @@ def test_what_another_gave_up_is_seen_by_the_leader(crew: Crew):
         other.hold_on.set()
         members.append(crew.start(f"late{number}"))
         # The last that wakes the leader but for the acknowledgement.
-        eventually(lambda: len(lines[-1]) == len(members), "the newcomer in line")
+        eventually(lambda: lines and len(lines[-1]) == len(members), "the newcomer in line")
         eventually(lambda: other.coordinator.view.releasing, "being asked for slots")
 
         other.hold_on.clear()
