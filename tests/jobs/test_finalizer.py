@@ -173,7 +173,7 @@ def test_a_result_database_that_is_away_is_waited_for_but_not_for_ever(
     for _ in range(3):
         finalizer.look()
     assert leader.told() == []
-    assert len([each for each in caplog.records if "not kept" in each.message]) == 1
+    assert len([each for each in caplog.records if "not stored" in each.message]) == 1
 
     leader.now += PATIENCE + 1
     finalizer.look()
