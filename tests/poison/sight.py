@@ -13,6 +13,7 @@ from kazoo.exceptions import NoNodeError
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.queues.connect import connect
+from pyspider_zk.queues.redis_foreign_keys import UNREADABLE
 from tests.poison.entry import Place, Poison, Put
 from tests.poison.grip import Grip
 
@@ -74,7 +75,7 @@ class Sight:
         tokens = [token[:LONGEST] for token in put.token.split("|") if token]
         shows: dict[Place, Callable[[str], bool]] = {
             Place.UNREADABLE: lambda token: _begins(self.unreadable, token),
-            Place.QUEUE: lambda token: _begins(self.queues, token),
+            Place.QUEUE: lambda token: _begins(map(_former_name, self.queues), token),
             Place.QUARANTINE: lambda token: token in self.quarantine,
             Place.LETTER: self._in_letters,
             Place.LOG: lambda token: token in self._log,
@@ -189,6 +190,11 @@ def _tables(db: sqlite3.Connection, prefix: str) -> list[tuple[str, str]]:
 
 def _text(value: object) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _former_name(key: str) -> str:
+    """Return what a key was called before somebody, maybe this suite, put it aside."""
+    return key.removeprefix(f"{UNREADABLE}:")
 
 
 def _begins(found: Iterable[str], token: str) -> bool:
