@@ -20,7 +20,7 @@ from tests.webui.conftest import Eventually
 pytestmark = [pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
 SEED = int(os.environ.get("SEED") or random.randrange(2**32))  # noqa: S311 - no secret
-FEW, MANY = 10, 60  # examples per operation
+FEW, MANY = 5, 60  # examples per operation
 PROJECTS = [("running", "RUNNING", ""), ("locked", "STOP", "lock"), ("stopped", "STOP", "g")]
 
 
