@@ -1,14 +1,11 @@
 """A scheduler hears of messages for its slots at once, and reads its queues only when need be."""
 
-import threading
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from pyspider_zk.cluster.fence import Fence
-from pyspider_zk.config import Settings
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.api import Message
@@ -96,17 +93,7 @@ def test_a_new_task_is_sent_between_two_rounds(
 ) -> None:
     world.project("p")
     world.script_is_known("p")
-    made = SlowMember(
-        **{f"{kind}db": world.database(kind) for kind in ("task", "project", "result")},
-        newtask_queue=None,
-        status_queue=None,
-        out_queue=world.fetcher,
-        data_path=str(world.folder),
-        settings=replace(Settings(), slots=SLOTS),
-        queues=world.broker.queues(SLOTS),
-        coordinate=lambda *_: SoleOwner(SLOTS),
-    )
-    threading.Thread(target=made.xmlrpc_run, kwargs={"port": 0}, daemon=True).start()
+    made = world.member(SlowMember, SoleOwner(SLOTS))
     with running(made.run):
         eventually(lambda: made.projects and not made.projects["p"].waiting_get_info)
         world.dispatched()

@@ -1,13 +1,10 @@
 """Nothing is deleted, saved or forgotten behind a shut fence; a crash leaves nothing clean."""
 
-import threading
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from pyspider_zk.config import Settings
 from pyspider_zk.errors import ClusterError, FenceClosed
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.scheduling.member import ClusterScheduler
@@ -150,18 +147,7 @@ def member(world: World, task: Task, owner: SoleOwner) -> FailingMember:
     world.project("p")
     world.script_is_known("p")
     world.new(task("p"))
-    made = FailingMember(
-        **{f"{kind}db": world.database(kind) for kind in ("task", "project", "result")},
-        newtask_queue=None,
-        status_queue=None,
-        out_queue=world.fetcher,
-        data_path=str(world.folder),
-        settings=replace(Settings(), slots=SLOTS),
-        queues=world.broker.queues(SLOTS),
-        coordinate=lambda *_: owner,
-    )
-    threading.Thread(target=made.xmlrpc_run, kwargs={"port": 0}, daemon=True).start()
-    return made
+    return world.member(FailingMember, owner)
 
 
 def test_a_crash_leaves_no_clean_record(

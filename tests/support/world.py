@@ -1,20 +1,26 @@
 """Schedulers with real sqlite databases and the message queue of a test's memory."""
 
 import queue
+import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from pyspider.database import connect_database
 
+from pyspider_zk.config import Settings
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.memory import MemoryBroker
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
+from pyspider_zk.scheduling.member import ClusterScheduler
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.testing import SoleOwner
+
+M = TypeVar("M", bound=ClusterScheduler)
 
 SLOTS = 8
 SCRIPT = "class Handler: pass"
@@ -55,6 +61,21 @@ class World:
         )
         fenced.fence.ownership = owner or SoleOwner(SLOTS)
         return SlotScheduler(fenced, SLOTS, self.broker.queues(SLOTS))
+
+    def member(self, kind: type[M], owner: SoleOwner) -> M:
+        """Return a member that serves XML-RPC and has not joined; the owner decides on slots."""
+        made = kind(
+            **{f"{each}db": self.database(each) for each in ("task", "project", "result")},
+            newtask_queue=None,
+            status_queue=None,
+            out_queue=self.fetcher,
+            data_path=str(self.folder),
+            settings=replace(Settings(), slots=SLOTS),
+            queues=self.broker.queues(SLOTS),
+            coordinate=lambda *_: owner,
+        )
+        threading.Thread(target=made.xmlrpc_run, kwargs={"port": 0}, daemon=True).start()
+        return made
 
     def project(self, name: str, **fields: Any) -> None:
         """Write a project's row, running and as fast as may be unless told otherwise."""
