@@ -52,10 +52,13 @@ class Party:
     def line(self) -> list[str]:
         return self.connection.children(self._path)
 
+    def is_done(self) -> bool:
+        return not any(thread.is_alive() for thread in self._threads)
+
     def stop(self) -> None:
         for thread in self._threads:
             thread.join(60)
-            assert not thread.is_alive()
+        assert self.is_done()
         self.errands.stop()
         self.connection.stop()
 
@@ -71,6 +74,22 @@ class Parties:
         party = Party(settings, f"{self._settings.root}/locks/one", self.got)
         self._stack.callback(party.stop)
         return party
+
+
+def noted(monkeypatch: pytest.MonkeyPatch, method: str) -> list[str]:
+    """Return a list that gets the path of every read by another thread, once it is done."""
+    paths: list[str] = []
+    test = threading.get_ident()
+    read = getattr(Connection, method)
+
+    def note(connection: Connection, path: str, *args: object) -> object:
+        result = read(connection, path, *args)
+        if threading.get_ident() != test:
+            paths.append(path)
+        return result
+
+    monkeypatch.setattr(Connection, method, note)
+    return paths
 
 
 @pytest.fixture
@@ -92,21 +111,18 @@ def test_the_lock_goes_round_in_the_order_of_coming(parties: Parties):
 
 def test_a_release_wakes_only_the_next(parties: Parties, monkeypatch: pytest.MonkeyPatch):
     party = parties.make()
+    looks = noted(monkeypatch, "children")
+    sleeps = noted(monkeypatch, "find")
     releases = [party.queue(str(place)) for place in range(5)]
-    looks: list[str] = []
-    children = Connection.children
-    monkeypatch.setattr(
-        Connection, "children", lambda *args: (looks.append(args[1]), children(*args))[1]
-    )
+    eventually(lambda: parties.got == ["0"] and len(sleeps) == 4, "one holds it, four sleep")
+    looks.clear()
 
-    releases[0].set()
-    eventually(lambda: parties.got == ["0", "1"])
-
-    # One look to leave, one by the next; the four others sleep.
-    assert len(looks) == 2
-    monkeypatch.undo()
     for release in releases:
         release.set()
+    eventually(party.is_done)
+
+    # Each looks once to leave, and each but the first once when it was woken.
+    assert len(looks) == 5 + 4
 
 
 def test_readers_share_and_a_writer_is_alone_and_not_overtaken(parties: Parties):
