@@ -5,6 +5,7 @@ from edits.edit import Edit
 _FILE = "pyspider/run.py"
 _ASYNC = "async is a keyword since Python 3.7; upstream's later name is async_mode"
 _NAMES = "click 7 turned the names' underscores into dashes: both work, config.json has the former"
+_IMPORTS = "requests fails and six hangs if two threads import them at once"
 _SIGTERM = "SIGTERM ends a component as quit() does; children that hang are killed"
 
 EDITS = (
@@ -36,14 +37,29 @@ EDITS = (
         "    if threading.current_thread() is threading.main_thread():\n"
         "        signal.signal(signal.SIGTERM, handler)\n"
         "\n\n"
+        "def import_components():\n"
+        '    """Import what threads will run, before there are any."""\n'
+        "    for name in (\n"
+        "        'scheduler', 'fetcher', 'processor', 'result', 'webui',\n"
+        "        'libs.wsgi_server', 'libs.wsgi_xmlrpc',\n"
+        "    ):\n"
+        "        importlib.import_module('pyspider.' + name)\n"
+        "\n\n"
         "@click.group(cls=Commands, invoke_without_command=True)\n",
         _NAMES,
     ),
     Edit(
         _FILE,
         "import shutil\nimport logging\n",
-        "import shutil\nimport signal\nimport threading\nimport logging\n",
+        "import shutil\nimport importlib\nimport signal\nimport threading\nimport logging\n",
         _SIGTERM,
+    ),
+    Edit(
+        _FILE,
+        "        run_in = utils.run_in_thread\n\n    threads = []\n\n    try:\n",
+        "        import_components()\n"
+        "        run_in = utils.run_in_thread\n\n    threads = []\n\n    try:\n",
+        _IMPORTS,
     ),
     Edit(
         _FILE,

@@ -113,6 +113,26 @@ def test_sigterm_before_there_is_a_component_is_not_forgotten() -> None:
     assert (done.returncode, done.stdout) == (-signal.SIGTERM, b"")
 
 
+def test_components_are_imported_before_threads_could_do_it_at_once(tmp_path: Path) -> None:
+    code = """
+import sys
+from pyspider import run
+from pyspider.libs import utils
+def first_thread(*args, **kwargs):
+    parts = ("scheduler", "fetcher", "processor", "result", "webui", "libs.wsgi_xmlrpc")
+    missing = [part for part in parts if "pyspider." + part not in sys.modules]
+    sys.exit(f"not imported: {missing}" if missing else 0)
+utils.run_in_thread = first_thread
+sys.argv = ["pyspider", "--phantomjs-proxy", "none", "all", "--run-in", "thread"]
+run.main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+
+    assert (done.returncode, done.stderr[-300:]) == (0, done.stderr[-300:])
+
+
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("run_in", ["subprocess", "thread"])
 def test_all_crawls_a_site_and_ends_by_a_signal(
@@ -126,7 +146,8 @@ def test_all_crawls_a_site_and_ends_by_a_signal(
         assert session.post(f"{web}/debug/demo/save", data={"script": script}).text == "ok"
         for name, value in (("status", "RUNNING"), ("rate", "100/100")):
             form = {"pk": "demo", "name": name, "value": value}
-            assert session.post(f"{web}/update", data=form).text == "ok"
+            # The page answers before the scheduler's XML-RPC does.
+            eventually(lambda form=form: session.post(f"{web}/update", data=form).text == "ok")
         start = {"project": "demo"}
         eventually(lambda: session.post(f"{web}/run", data=start).json()["result"])
         results = f"{web}/results/dump/demo.txt"
