@@ -46,6 +46,10 @@ class Handler(BaseHandler):
 """
 
 
+SPOILT = 1
+"""Odd slots are those whose keys may become useless."""
+
+
 class Grip:
     """Raw clients of one cluster. Threads: one."""
 
@@ -63,8 +67,8 @@ class Grip:
         running = cluster.running
         self.webui = urlsplit(running.webui)
         self._numbers = itertools.count()
-        self._free = self._free_slots(of=0)
-        self._spoilt = self._free_slots(of=1)
+        self._free = self._free_slots(1 - SPOILT)
+        self._spoilt = self._free_slots(SPOILT)
         self._held: list[socket.socket] = []
         self._to_begin: list[str] = []
 
@@ -88,6 +92,11 @@ class Grip:
     def fresh(self, stem: str) -> str:
         """Return a name that was never used before."""
         return f"{stem}_{next(self._numbers)}"
+
+    def fresh_project(self, stem: str) -> str:
+        """Return such a name for a project whose messages no other entry takes away."""
+        names = map(self.fresh, itertools.repeat(stem))
+        return next(name for name in names if slot_of(name, DEFAULT_SLOTS) % 2 != SPOILT)
 
     def turn(self) -> int:
         """Return a number that grows."""
@@ -265,10 +274,10 @@ class Grip:
     def _address(self, member: str) -> str:
         return Member.decode(self.zk.get(self.tree.member(member))[0]).address
 
-    def _free_slots(self, of: int) -> Iterator[int]:
-        """Yield slots of no healthy project, over and over: there are more entries than slots."""
+    def _free_slots(self, first: int) -> Iterator[int]:
+        """Yield every other slot of no healthy project, over and over: there are more entries."""
         taken = {slot_of(name, DEFAULT_SLOTS) for name in (*self.healthy, *self.late)}
-        slots = [slot for slot in range(of, DEFAULT_SLOTS, 2) if slot not in taken]
+        slots = [slot for slot in range(first, DEFAULT_SLOTS, 2) if slot not in taken]
         yield from itertools.cycle(slots)
 
     def _spread(self, stem: str, each: int) -> list[str]:

@@ -168,7 +168,7 @@ def _tasks() -> Iterator[Poison]:
 
 def _victim(grip: Grip) -> str:
     """Return a project that runs and that nobody else uses."""
-    name = grip.fresh("victim")
+    name = grip.fresh_project("victim")
     grip.project_row(name)
     return name
 
