@@ -1,0 +1,84 @@
+"""The bulk interface of pyspider's task databases.
+
+Rows are the same as pyspider's own, to the byte of their JSON, so its components read and write
+them as before.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Protocol
+
+from pyspider.database.sqlite import taskdb as sqlite
+
+from pyspider_zk.tasks.plain import PlainTasks
+from pyspider_zk.tasks.sqlite import SqliteTasks
+from pyspider_zk.tasks.writes import TaskWrite
+
+__all__ = ["TaskDatabase", "TaskWrite", "task_database"]
+
+BY_SQLALCHEMY = "pyspider.database.sqlalchemy.taskdb"
+
+
+class TaskDatabase(Protocol):
+    """Many rows of tasks at once.
+
+    Errors of the database are its driver's or SQLAlchemy's, as with pyspider's own methods; its
+    connection is usable again after any error. Nothing is tried again.
+
+    Threads and blocking: as the database itself.
+    """
+
+    def encoded(self, columns: Mapping[str, Any]) -> dict[str, Any]:
+        """Return columns as the database stores them, to give to a ``TaskWrite``.
+
+        Task id, project and time of update, which a write sets, are checked and left out.
+
+        Raises:
+            TypeError, ValueError: a column cannot be stored; the message names the column and the
+                reason, but no content. It may be unknown, no JSON, too long for a new table, half
+                of a character, or beyond the column's type. What else the database refuses, such
+                as what an old table has no room for, it refuses in ``write_many``.
+        """
+        ...
+
+    def get_many(
+        self, project: str, taskids: Collection[str], fields: Sequence[str]
+    ) -> dict[str, dict[str, Any] | None]:
+        """Return rows by task id, each as ``get_task(project, taskid, fields)`` returns it.
+
+        An id without a row is absent; so are all of a project that has no table. None stands for a
+        row that cannot be read: ``get_task`` raises why. There may be any number of ids.
+        """
+        ...
+
+    def write_many(self, writes: Sequence[TaskWrite], before_commit: Callable[[], None]) -> None:
+        """Carry out all writes, in their order, in one transaction; or none of them.
+
+        An insert makes its project's table if there is none, and overwrites the columns of a row
+        that is there already. In MySQL, where making a table commits, tables are made before the
+        transaction, and stay. An update of a row that is missing does nothing.
+
+        Args:
+            before_commit: called last in the transaction. What it raises rolls everything back and
+                is passed on.
+
+        Raises:
+            LookupError: an update comes before any insert in a project without table.
+            Exception: what the database raises; after an error while it commits, the writes may
+                have been carried out nevertheless.
+        """
+        ...
+
+
+def task_database(taskdb: Any) -> TaskDatabase:
+    """Return the bulk interface of one of pyspider's task databases; does no I/O.
+
+    A database of another class, also of a class that inherits from pyspider's and may change what
+    they do, gets one that calls its methods in a loop, without a transaction (``PlainTasks``).
+    """
+    if type(taskdb) is sqlite.TaskDB:
+        return SqliteTasks(taskdb)
+    if type(taskdb).__module__ == BY_SQLALCHEMY:
+        from pyspider_zk.tasks.shared import SharedTasks  # an installation may lack SQLAlchemy
+
+        return SharedTasks(taskdb)
+    return PlainTasks(taskdb)

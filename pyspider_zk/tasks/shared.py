@@ -1,0 +1,150 @@
+"""Task databases on servers, by SQLAlchemy, in bulk."""
+
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from pyspider.database.sqlalchemy.tables import check_name, chosen
+from pyspider.database.sqlalchemy.taskdb import parsed
+from sqlalchemy import Connection, select
+from sqlalchemy.exc import DBAPIError
+
+from pyspider_zk.databases.active_rows import UNREADABLE
+from pyspider_zk.tasks.columns import encode, typed
+from pyspider_zk.tasks.dialects import WRITERS
+from pyspider_zk.tasks.writes import TaskWrite, grouped, pieces, projects_to_make
+
+ENCODERS = {
+    "postgresql": typed(whole_bits=32, id_length=255, nul=False, endless=True),
+    "mysql": typed(whole_bits=32, id_length=255, nul=True, endless=False),
+    "sqlite": typed(whole_bits=64, id_length=None, nul=True, endless=True),
+}
+
+Found = tuple[str, dict[str, Any] | None]
+"""A task id, and its row; None if that cannot be read."""
+
+ID = "taskid "
+"""The name of the task id that a query adds to what is asked for."""
+
+
+class SharedTasks:
+    """Tasks in the tables of pyspider's backend on SQLAlchemy.
+
+    Threads: any. Blocks for the network, and for locks as long as each connection permits.
+    """
+
+    def __init__(self, taskdb: Any) -> None:
+        self._taskdb = taskdb
+        self._tables = taskdb._tables
+        self._connections = taskdb._connections
+        self._dialect: str = taskdb._connections.dialect
+        self._level = "SERIALIZABLE" if self._dialect == "sqlite" else "READ COMMITTED"
+        self._is_stale = False
+
+    def encoded(self, columns: Mapping[str, Any]) -> dict[str, Any]:
+        """Return columns as they are stored; see ``TaskDatabase``."""
+        return encode(columns, ENCODERS[self._dialect])
+
+    def get_many(
+        self, project: str, taskids: Collection[str], fields: Sequence[str]
+    ) -> dict[str, dict[str, Any] | None]:
+        """Return rows by task id; see ``TaskDatabase``."""
+        if project not in self._known([project]):
+            return {}
+        keys = {taskid: str(taskid) for taskid in taskids}
+        ask = partial(self._rows, self._tables.find(project), fields)
+        rows: dict[str, dict[str, Any] | None] = {}
+        for some in pieces(list(dict.fromkeys(keys.values()))):
+            rows.update(ask(some))
+        if self._dialect == "mysql":
+            rows.update(_alike(set(keys.values()) - rows.keys(), set(map(_folded, rows)), ask))
+        return {taskid: rows[key] for taskid, key in keys.items() if key in rows}
+
+    def _rows(self, tasks: Any, fields: Sequence[str], taskids: Sequence[str]) -> Iterator[Found]:
+        query = select(*chosen(tasks, fields), tasks.c.taskid.label(ID))
+        for row in self._connections.rows(query.where(tasks.c.taskid.in_(taskids))):
+            yield row.pop(ID), _readable(row)
+
+    def write_many(self, writes: Sequence[TaskWrite], before_commit: Callable[[], None]) -> None:
+        """Carry out all writes, or none; see ``TaskDatabase``."""
+        known = self._known({write.project for write in writes})
+        to_make = self._made_before(projects_to_make(writes, known))
+        quoted = self._connections.engine.dialect.identifier_preparer.quote_identifier
+        self._is_stale = True  # until it is known that no table was missing
+        with self._transaction() as connection:
+            self._make(connection, to_make)
+            for group in grouped(map(_with_text, writes), time.time(), self._compared):
+                WRITERS[self._dialect](connection, quoted, group)
+            before_commit()
+        known.update(to_make)
+        self._is_stale = False
+
+    def _compared(self, taskid: str) -> str:
+        return taskid.rstrip(" ") if self._dialect == "mysql" else taskid
+
+    def _made_before(self, projects: list[str]) -> list[str]:
+        """Make tables where that would commit a transaction; return the projects left to do."""
+        if self._dialect != "mysql":
+            return projects
+        for project in projects:
+            self._tables.find_or_make(project)
+        return []
+
+    def _make(self, connection: Connection, projects: list[str]) -> None:
+        for project in projects:
+            check_name(project, self._dialect)
+            self._tables._definition(project).create(connection)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        with self._connections.engine.connect() as connection:
+            connection.execution_options(isolation_level=self._level)
+            with connection.begin() as transaction:
+                try:
+                    if self._dialect == "sqlite":  # its driver would begin after the tables
+                        connection.exec_driver_sql("BEGIN IMMEDIATE")
+                    yield connection
+                except BaseException:
+                    with suppress(DBAPIError):  # then it is lost: the server does the same
+                        transaction.rollback()
+                    raise
+
+    def _known(self, projects: Iterable[str]) -> set[str]:
+        """Return the projects that have tables; lists them at most once, if one is unknown."""
+        if self._is_stale or not self._tables.projects.issuperset(projects):
+            self._tables.look()
+            self._is_stale = False
+        known: set[str] = self._tables.projects
+        return known
+
+
+def _with_text(write: TaskWrite) -> TaskWrite:
+    """Return a write whose task id is text; a script may take a number for it."""
+    return write if isinstance(write.taskid, str) else replace(write, taskid=str(write.taskid))
+
+
+def _alike(
+    missing: set[str], found: set[str], ask: Callable[[Sequence[str]], Iterator[Found]]
+) -> Iterator[Found]:
+    """Yield rows whose ids equal a missing one for MySQL, with the missing one.
+
+    It ignores spaces at an id's end, and in tables of before the difference of cases.
+    """
+    for taskid in missing:
+        if _folded(taskid) in found:
+            yield from ((taskid, row) for _, row in ask([taskid]))
+
+
+def _folded(taskid: str) -> str:
+    return taskid.rstrip(" ").casefold()
+
+
+def _readable(row: dict[str, Any]) -> dict[str, Any] | None:
+    try:
+        readable: dict[str, Any] = parsed(row)
+    except UNREADABLE:
+        return None
+    return readable

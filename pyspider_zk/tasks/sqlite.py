@@ -1,0 +1,101 @@
+"""pyspider's sqlite task database in bulk."""
+
+import sqlite3
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from typing import Any
+
+from pyspider_zk.databases.active_rows import UNREADABLE
+from pyspider_zk.tasks.columns import encode, untyped
+from pyspider_zk.tasks.sql import sqlite_update, sqlite_upsert
+from pyspider_zk.tasks.writes import TaskWrite, grouped, pieces, projects_to_make
+
+ENCODERS = untyped()
+
+
+class SqliteTasks:
+    """Tasks in the tables of pyspider's sqlite backend.
+
+    Threads: any; each has a connection of its own. Blocks for the file, and for whoever else has
+    locked it for as long as ``taskdb.patience``.
+    """
+
+    def __init__(self, taskdb: Any) -> None:
+        self._taskdb = taskdb
+        self._is_stale = False
+
+    def encoded(self, columns: Mapping[str, Any]) -> dict[str, Any]:
+        """Return columns as they are stored; see ``TaskDatabase``."""
+        return encode(columns, ENCODERS)
+
+    def get_many(
+        self, project: str, taskids: Collection[str], fields: Sequence[str]
+    ) -> dict[str, dict[str, Any] | None]:
+        """Return rows by task id; see ``TaskDatabase``."""
+        if project not in self._known([project]):
+            return {}
+        found: dict[str, dict[str, Any] | None] = {}
+        with closing(self._taskdb.dbcur) as cursor:
+            for some in pieces(list(taskids)):
+                cursor.execute(self._query(project, fields, len(some)), some)
+                names = [column[0] for column in cursor.description[1:]]
+                for taskid, *values in cursor:
+                    found[taskid] = self._readable(dict(zip(names, values, strict=True)))
+        return found
+
+    def write_many(self, writes: Sequence[TaskWrite], before_commit: Callable[[], None]) -> None:
+        """Carry out all writes, or none; see ``TaskDatabase``."""
+        known = self._known({write.project for write in writes})
+        to_make = projects_to_make(writes, known)
+        self._is_stale = True  # until it is known that no table was missing
+        with self._transaction() as cursor:
+            for project in to_make:
+                self._taskdb._create_project(project)  # by the connection of this thread
+            for group in grouped(writes, time.time(), lambda taskid: taskid):
+                table = self._table(group.project)
+                names = [self._taskdb.escape(name) for name in group.names]
+                statement = (sqlite_upsert if group.is_new else sqlite_update)(table, names)
+                cursor.executemany(statement, group.rows)
+            before_commit()
+        known.update(to_make)
+        self._is_stale = False
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Cursor]:
+        with closing(self._taskdb.dbcur) as cursor:
+            cursor.execute("BEGIN IMMEDIATE")
+            try:
+                yield cursor
+                cursor.execute("COMMIT")
+            except BaseException:
+                if cursor.connection.in_transaction:  # not if sqlite itself has rolled it back
+                    cursor.execute("ROLLBACK")
+                raise
+
+    def _known(self, projects: Iterable[str]) -> set[str]:
+        """Return the projects that have tables; lists them at most once, if one is unknown."""
+        if self._is_stale or not self._taskdb.projects.issuperset(projects):
+            self._taskdb._list_project()
+            self._is_stale = False
+        known: set[str] = self._taskdb.projects
+        return known
+
+    def _query(self, project: str, fields: Sequence[str], count: int) -> str:
+        key = self._taskdb.escape("taskid")
+        columns = ", ".join(map(self._taskdb.escape, fields)) if fields else "*"
+        marks = ", ".join("?" * count)
+        return (
+            f"SELECT {key}, {columns} FROM {self._table(project)}"  # noqa: S608 - no values
+            f" WHERE {key} IN ({marks})"
+        )
+
+    def _table(self, project: str) -> str:
+        return str(self._taskdb.escape(self._taskdb._tablename(project)))
+
+    def _readable(self, row: dict[str, Any]) -> dict[str, Any] | None:
+        try:
+            parsed: dict[str, Any] = self._taskdb._parse(row)
+        except UNREADABLE:
+            return None
+        return parsed

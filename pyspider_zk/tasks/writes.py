@@ -1,0 +1,124 @@
+"""Writes of tasks' rows, and the groups in which a transaction carries them out."""
+
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+Row = tuple[Any, ...]
+
+MOST_ROWS = 500
+"""In one statement."""
+
+MOST_BYTES = 2**19
+"""In one statement of several rows: well below what servers take in one packet (MySQL's
+``max_allowed_packet``), also when half of it must be escaped."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskWrite:
+    """One change of one task's row.
+
+    Attributes:
+        columns: as ``TaskDatabase.encoded`` returned them.
+        is_new: it is an insert, else an update of these columns.
+    """
+
+    project: str
+    taskid: str
+    columns: Mapping[str, Any]
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """Rows of one project that one statement writes: with the same columns, one of each task.
+
+    Attributes:
+        names: of the columns, the task id first.
+        rows: sorted by task id, so that two who write the same rows lock them in one order.
+    """
+
+    project: str
+    is_new: bool
+    names: tuple[str, ...]
+    rows: list[Row]
+
+
+def grouped(
+    writes: Iterable[TaskWrite], now: float, compared: Callable[[str], str]
+) -> Iterator[RowGroup]:
+    """Yield groups that leave what the writes leave in their order.
+
+    What follows a task's insert becomes part of that insert. So the updates that remain all come
+    before an insert of the same task, if there is any, and go first.
+
+    Args:
+        now: the time of the writes, in seconds since the epoch.
+        compared: returns what of a task id the database compares.
+    """
+    updates: dict[tuple[str, str], TaskWrite] = {}
+    inserts: dict[tuple[str, str], TaskWrite] = {}
+    for write in writes:
+        key = write.project, compared(write.taskid)
+        into = inserts if write.is_new or key in inserts else updates
+        into[key] = merged(into[key], write) if key in into else write
+    yield from _groups(updates.values(), False, now)
+    yield from _groups(inserts.values(), True, now)
+
+
+def merged(first: TaskWrite, second: TaskWrite) -> TaskWrite:
+    """Return the write of one task that does what an insert or two updates do together."""
+    return replace(first, columns={**first.columns, **second.columns})
+
+
+def _groups(writes: Iterable[TaskWrite], is_new: bool, now: float) -> Iterator[RowGroup]:
+    rows: dict[tuple[str, tuple[str, ...]], list[Row]] = {}
+    for write in writes:
+        first = (write.taskid, write.project) if is_new else (write.taskid,)
+        row = (*first, *write.columns.values(), now)
+        rows.setdefault((write.project, tuple(write.columns)), []).append(row)
+    begin = ("taskid", "project") if is_new else ("taskid",)
+    for (project, names), alike in rows.items():
+        alike.sort(key=lambda row: str(row[0]))
+        yield RowGroup(project, is_new, (*begin, *names, "updatetime"), alike)
+
+
+def projects_to_make(writes: Iterable[TaskWrite], known: Container[str]) -> list[str]:
+    """Return the projects that need a table before the writes.
+
+    Args:
+        known: the projects that have one.
+
+    Raises:
+        LookupError: an update comes before any insert in a project without table.
+    """
+    made: dict[str, None] = {}
+    for project, is_new in dict.fromkeys((write.project, write.is_new) for write in writes):
+        if project not in made and project not in known:
+            if not is_new:
+                raise LookupError(f"project {project!r} has no tasks")
+            made[project] = None
+    return list(made)
+
+
+def pieces(items: Sequence[T], most: int = MOST_ROWS) -> Iterator[Sequence[T]]:
+    """Yield the items in pieces that one statement may have."""
+    for begin in range(0, len(items), most):
+        yield items[begin : begin + most]
+
+
+def statements(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """Yield rows in pieces that fit into a statement; one that is larger comes alone."""
+    piece: list[Row] = []
+    size = 0
+    for row in rows:
+        more = sum(len(value) for value in row if isinstance(value, str | bytes))
+        if piece and (size + more > MOST_BYTES or len(piece) == MOST_ROWS):
+            yield piece
+            piece, size = [], 0
+        piece.append(row)
+        size += more
+    if piece:
+        yield piece
