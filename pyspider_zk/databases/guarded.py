@@ -89,14 +89,14 @@ class Guarded:
 
     def __getattr__(self, name: str) -> Any:
         if isinstance(getattr(type(self._inner), name, None), property):
-            return self._ask(partial(getattr, self._inner, name))
+            return self.ask(partial(getattr, self._inner, name))
         found = getattr(self._inner, name)
         return partial(self._call, found) if callable(found) and name not in PURE else found
 
     def copy(self) -> "Guarded":
         """Return a new connection; for a database without ``copy``, this one, locked."""
         try:
-            inner = self._ask(self._inner.copy)
+            inner = self.ask(self._inner.copy)
         except (AttributeError, NotImplementedError):
             if isinstance(self._lock, nullcontext):
                 self._lock = RLock()
@@ -104,16 +104,16 @@ class Guarded:
         return Guarded(inner, self._breaker)
 
     def _call(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        result = self._ask(partial(method, *args, **kwargs))
+        result = self.ask(partial(method, *args, **kwargs))
         return self._each(result) if hasattr(result, "__next__") else result
 
     def _each(self, rows: Iterator[Any]) -> Iterator[Any]:
         end = object()
-        while (row := self._ask(partial(next, rows, end))) is not end:
+        while (row := self.ask(partial(next, rows, end))) is not end:
             yield row
 
-    def _ask(self, question: Callable[[], Any]) -> Any:
-        """Call the database.
+    def ask(self, question: Callable[[], Any]) -> Any:
+        """Return the result of a call that uses the database.
 
         Raises:
             DatabaseAway: it is unavailable.

@@ -26,7 +26,7 @@ def encode(body: object) -> bytes:
         BadMessage: naming the project and task that cannot be encoded.
     """
     try:
-        packed = _pack(body)
+        packed = pack(body)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise BadMessage(f"{_culprit(body)} cannot be encoded: {error}") from error
     if len(packed) > caps.MESSAGE:
@@ -76,7 +76,7 @@ def encode_record(slot: int, record: Mapping[str, Any]) -> bytes:
         BadMessage: naming the slot.
     """
     try:
-        return _pack(dict(record))
+        return pack(dict(record))
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise BadMessage(f"record of slot {slot}: {error}") from error
 
@@ -96,7 +96,8 @@ def decode_record(slot: int, raw: bytes) -> dict[str, Any]:
     return record
 
 
-def _pack(body: object) -> bytes:
+def pack(body: object) -> bytes:
+    """Return the wire form of a value, of whatever size; raises msgpack's errors."""
     packed: bytes = msgpack.packb(body, use_bin_type=True, datetime=True)
     return packed
 
@@ -117,7 +118,7 @@ def _describe(task: object) -> str:
 
 def _encodable(body: object) -> bool:
     try:
-        _pack(body)
+        pack(body)
     except (TypeError, ValueError, OverflowError):
         return False
     return True

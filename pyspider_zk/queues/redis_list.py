@@ -2,7 +2,8 @@
 
 import logging
 import os
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from threading import Lock
 from typing import Any
@@ -41,17 +42,30 @@ return raw
 """
 
 # Others may come between a push and its repetition, so each is remembered until it was answered.
-# KEYS: list, caller, wake-ups   ARGV: number of the call, seconds to remember the caller, message,
-# a number to forget, wake-ups that are kept
+# Pushes messages until the list is as long as it may be; those that it has already count as pushed.
+# KEYS: list, caller, wake-ups   ARGV: seconds to remember the caller, wake-ups that are kept, the
+# longest that the list may be (0: no limit), how many numbers to forget, those numbers, then number
+# and message of each
 _PUSH = """
-if redis.call('HEXISTS', KEYS[2], ARGV[1]) == 1 then return redis.call('LLEN', KEYS[1]) end
+redis.call('HLEN', KEYS[2])
 redis.call('XLEN', KEYS[3])
-local length = redis.call('RPUSH', KEYS[1], ARGV[3])
-if length == 1 then redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[5], '*', 'pushed', 1) end
-redis.call('HSET', KEYS[2], ARGV[1], '')
-redis.call('HDEL', KEYS[2], ARGV[4])
-redis.call('EXPIRE', KEYS[2], ARGV[2])
-return length
+local length = redis.call('LLEN', KEYS[1])
+local was_empty, limit, first = length == 0, tonumber(ARGV[3]), 5 + tonumber(ARGV[4])
+local pushed = 0
+for i = first, #ARGV, 2 do
+  if redis.call('HEXISTS', KEYS[2], ARGV[i]) == 0 then
+    if limit > 0 and length >= limit then break end
+    length = redis.call('RPUSH', KEYS[1], ARGV[i + 1])
+    redis.call('HSET', KEYS[2], ARGV[i], '')
+  end
+  pushed = pushed + 1
+end
+for i = 5, first - 1 do redis.call('HDEL', KEYS[2], ARGV[i]) end
+redis.call('EXPIRE', KEYS[2], ARGV[1])
+if was_empty and length > 0 then
+  redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[2], '*', 'pushed', 1)
+end
+return {pushed, length}
 """
 
 
@@ -88,12 +102,29 @@ class RedisList:
             Unavailable: no reply; it may or may not be in the list.
         """
         check_size(raw)
+        return self.push(name, [raw])[1]
+
+    def push(self, name: str, messages: Sequence[bytes], limit: int = 0) -> tuple[int, int]:
+        """Append messages in one call, as long as the list is shorter than ``limit`` (0: any).
+
+        Returns:
+            How many of them are appended, and how many messages there are now.
+
+        Raises:
+            Unavailable: no reply; as with ``rpush``.
+        """
         with self._lock:
             pushes = self._present_caller().pushes
-            number = pushes.number_of(raw)
-            length = self._call(_PUSH, name, number, raw, pushes.spare(), LATEST)
-            pushes.answered(raw, number)
-        return int(length)
+            keys = _keys(messages)
+            numbers = [pushes.number_of(key) for key in keys]
+            spare = pushes.spare(len(messages))
+            pairs = [each for pair in zip(numbers, messages, strict=True) for each in pair]
+            pushed, length = self._call(
+                _PUSH, name, KEPT, LATEST, limit, len(spare), *spare, *pairs
+            )
+            pushes.answered(dict(zip(keys[:pushed], numbers, strict=False)))
+            pushes.refused(keys[pushed:])
+        return int(pushed), int(length)
 
     def lpop(self, name: str) -> bytes | None:
         """Pop the oldest message; one that is too large is dropped by the server.
@@ -104,7 +135,7 @@ class RedisList:
         while True:
             with self._lock:
                 caller = self._present_caller()
-                raw = self._call(_POP, name, caller.pops, caps.PAGE)
+                raw = self._call(_POP, name, caller.pops, KEPT, caps.PAGE)
                 caller.pops += 1
             if not isinstance(raw, int):
                 return raw  # type: ignore[no-any-return]
@@ -123,11 +154,11 @@ class RedisList:
             self._wake_ups[name] = RedisWakeUps(self._foreign_keys, wake_ups_key(name))
         self._wake_ups[name].wait(seconds)
 
-    def _call(self, script: str, name: str, number: int, *what: bytes | int) -> Any:
+    def _call(self, script: str, name: str, *what: bytes | int) -> Any:
         key, wake_ups = f"{name}:{self._caller.name}", wake_ups_key(name)
         return self._foreign_keys.run(
             lambda: {name: "list", key: "hash", wake_ups: "stream"},
-            lambda it: it.eval(script, 3, name, key, wake_ups, number, KEPT, *what),
+            lambda it: it.eval(script, 3, name, key, wake_ups, *what),
         )
 
     def _present_caller(self) -> "_Caller":
@@ -155,9 +186,8 @@ class _Pushes:
         self._open: dict[bytes, int] = {}
         self._answered: deque[int] = deque()
 
-    def number_of(self, raw: bytes) -> int:
+    def number_of(self, key: bytes) -> int:
         """Return the number of a message to put."""
-        key = _digest(raw)
         if key not in self._open:
             self._last += 1
             self._open[key] = self._last
@@ -165,21 +195,34 @@ class _Pushes:
                 del self._open[next(iter(self._open))]
         return self._open[key]
 
-    def answered(self, raw: bytes, number: int) -> None:
-        """Record that a message was put."""
-        del self._open[_digest(raw)]
-        self._answered.append(number)
+    def answered(self, numbers: Mapping[bytes, int]) -> None:
+        """Record that messages were put."""
+        self.refused(numbers)
+        self._answered.extend(numbers.values())
 
-    def spare(self) -> int:
-        """Return a number that Redis need not remember, 0 if there is none.
+    def refused(self, keys: Iterable[bytes]) -> None:
+        """Record that there was no room for messages."""
+        for key in keys:
+            self._open.pop(key, None)
+
+    def spare(self, most: int) -> list[int]:
+        """Return numbers that Redis need not remember, one more than so many at most.
 
         A call may arrive after its repetition was answered, so some are remembered for longer.
         """
-        return self._answered.popleft() if len(self._answered) >= LATE else 0
+        count = min(most + 1, max(0, len(self._answered) - LATE + 1))
+        return [self._answered.popleft() for _ in range(count)]
 
 
-def _digest(raw: bytes) -> bytes:
-    return blake2b(raw, digest_size=16).digest()
+def _keys(messages: Sequence[bytes]) -> list[bytes]:
+    """Return by what messages are recognized; equal ones of a call are different messages."""
+    seen: Counter[bytes] = Counter()
+    keys = []
+    for raw in messages:
+        digest = blake2b(raw, digest_size=16).digest()
+        keys.append(digest + bytes(str(seen[digest]), "ascii"))
+        seen[digest] += 1
+    return keys
 
 
 def check_size(raw: bytes) -> None:

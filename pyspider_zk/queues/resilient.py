@@ -10,7 +10,7 @@ import logging
 import queue
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from typing import Any, TypeVar
@@ -20,6 +20,7 @@ from pyspider.message_queue.redis_queue import RedisQueue
 
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.queues.back_off import BackOff
+from pyspider_zk.queues.codec import pack
 from pyspider_zk.queues.redis_foreign_keys import ForeignKeys
 from pyspider_zk.queues.redis_link import RedisLink, target_of
 from pyspider_zk.queues.redis_list import RedisList, check_size
@@ -27,6 +28,7 @@ from pyspider_zk.queues.redis_list import RedisList, check_size
 POLL = 0.1  # seconds between two looks into a queue of a kind without wake-ups
 LOOK = 0.5  # seconds of waiting before the queue, and the end of this process, is checked
 FOREVER = float("inf")
+BATCH = 200  # messages in a call
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +53,7 @@ class ResilientQueue:
 
     def __init__(self, inner: Any, back_off: BackOff) -> None:
         self._inner, self._asking, self._listen = _wrapped(inner)
+        self._is_ours = self._inner is not inner
         self._back_off = back_off
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
@@ -112,6 +115,43 @@ class ResilientQueue:
             queue.Full: there is no room, or the message queue is unavailable.
         """
         self._ask(partial(self._inner.put_nowait, body), queue.Full)
+
+    def packed(self, body: Any) -> Any:
+        """Return a message for ``put_packed``.
+
+        Raises:
+            Exception: it cannot be encoded, as ``put_nowait`` would say.
+        """
+        if not self._is_ours:
+            return body
+        raw = pack(body)
+        check_size(raw)
+        return raw
+
+    def put_packed(self, messages: Sequence[Any]) -> int:
+        """Append messages in few calls; return how many of them found room."""
+        if self._is_ours:
+            return self._put_all(messages)
+        for count, body in enumerate(messages):
+            try:
+                self.put_nowait(body)
+            except queue.Full:
+                return count
+        return len(messages)
+
+    def _put_all(self, messages: Sequence[bytes]) -> int:
+        put = 0
+        while put < len(messages):
+            some = messages[put : put + BATCH]
+            push = partial(self._inner.redis.push, self._inner.name, some, self._inner.maxsize)
+            try:
+                pushed, _ = self._ask(push, queue.Full)
+            except queue.Full:
+                break
+            put += pushed
+            if pushed < len(some):
+                break
+        return put
 
     def full(self) -> bool:
         """Return whether there is no room, or the message queue is unavailable."""

@@ -39,6 +39,9 @@ DEEPEST = 200  # levels of a part; far below the limits of JSON, XML and msgpack
 NUMBER_LIMIT = 2**63  # the range of a database's integers
 QUOTED = 80  # characters of an error message's quotation
 
+NESTING = frozenset((dict, list, tuple))
+"""The types that nest values, of what decoders return."""
+
 _KNOWN = frozenset((*COLUMNS, *DISPATCHED))
 _ON_GET_INFO = "_on_get_info"
 
@@ -94,19 +97,19 @@ def with_url(pack: Any) -> Any:
     return pack
 
 
-def is_deeper(value: object, levels: int) -> bool:
+def is_deeper(value: Any, levels: int) -> bool:
     """Return whether lists and mappings are nested deeper than that."""
-    within = [value]
+    within = [value] if type(value) in NESTING else []
     for _ in range(levels + 1):
+        if not within:
+            return False
         within = [
             each
             for one in within
-            if isinstance(one, dict | list | tuple)
-            for each in (one.values() if isinstance(one, dict) else one)
+            for each in (one.values() if type(one) is dict else one)
+            if type(each) in NESTING
         ]
-        if not within:
-            return False
-    return any(isinstance(one, dict | list | tuple) for one in within)
+    return bool(within)
 
 
 def _check_text(key: str, value: object, limit: int) -> None:

@@ -51,7 +51,12 @@ class ActiveTasks:
 
         Args:
             part: the state of the project that the former owner left.
+
+        Raises:
+            DatabaseAway: rows that were written before it was stopped wait for the database.
         """
+        if self._scheduler.taskdb.has_writes_of(project.name):
+            raise DatabaseAway(f"tasks of project {project.name} wait to be written")
         self.count(project.name)
         project.task_queue.priority_queue = DueQueue()  # in place of an empty one
         clean = bool(part.get("clean"))

@@ -17,6 +17,7 @@ class InFlightMessage:
         put_off: tasks that must wait until the same task is no longer in flight.
         held: by project, the tasks that wait in the parking lot for the project or the next try.
         fault: what is wrong with the items that are not tasks.
+        reason: why the whole message is to become a dead letter; empty: it is not.
         failures: how often it failed.
         pause: rounds to wait before the next try.
     """
@@ -27,6 +28,7 @@ class InFlightMessage:
     put_off: list[Any] = field(default_factory=list)
     held: dict[str, Any] = field(default_factory=dict)
     fault: str = ""
+    reason: str = ""
     failures: int = 0
     pause: int = 0
 

@@ -6,7 +6,7 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,9 +18,11 @@ from pyspider_zk.cluster.fence import Fence
 from pyspider_zk.databases.breaker import Breaker
 from pyspider_zk.databases.guarded import PATIENCE, Guarded
 from pyspider_zk.databases.tables import Tables, with_fresh_tables
-from pyspider_zk.errors import ClusterError
 from pyspider_zk.projects.rows import is_number
 from pyspider_zk.queues.tasks import usable_schedule
+from pyspider_zk.scheduling.dispatch import Dispatch
+from pyspider_zk.scheduling.group_commit import GroupCommit, TaskKey
+from pyspider_zk.tasks.database import task_database
 from pyspider_zk.zookeeper.clock import boottime
 
 logger = logging.getLogger("scheduler")
@@ -29,7 +31,7 @@ PARTS = ("schedule", "fetch", "process", "track")
 """The parts of a task that pyspider assumes to be mappings."""
 
 MOST_SAID = 3
-"""How many tasks that cannot be sent are logged in one round."""
+"""How many tasks of a project that cannot be sent are logged in one round."""
 
 
 class FencedScheduler(Scheduler):
@@ -44,6 +46,7 @@ class FencedScheduler(Scheduler):
     Attributes:
         lock: the project-set lock.
         fence: which slots are held, and whether effects are allowed; set its ``ownership`` first.
+        taskdb: the task database; what is written takes effect with ``commit``.
         tables: which projects have tasks.
         inherited: by project, the tasks that a former owner may have dispatched before it died.
     """
@@ -52,6 +55,7 @@ class FencedScheduler(Scheduler):
     """Seconds between two reads of the short columns of all projects, at least."""
 
     projects: dict[str, Project]
+    taskdb: GroupCommit
     _send_buffer: deque[dict[str, Any]]
     _postpone_request: list[dict[str, Any]]
 
@@ -65,14 +69,16 @@ class FencedScheduler(Scheduler):
         self.fence = Fence(slots)
         self.tables = Tables(self.taskdb)
         self.inherited: dict[str, set[str]] = {}
-        self._failed_select: ClusterError | None = None
-        self._bad_selects = 0
+        self._selected: list[tuple[str, str]] = []
+        self._dispatch = Dispatch(self._send_buffer, lambda: self.out_queue, self._may_send)
 
     def _guard_databases(self) -> None:
         for kind, breaker in self._breakers.items():
             database = getattr(self, kind)
             if database is not None:
                 setattr(self, kind, Guarded(database, breaker, self._lease_left))
+            if kind == "taskdb":
+                self.taskdb = GroupCommit(getattr(self, kind), task_database(database))
 
     def _lease_left(self) -> float:
         """Return how long a statement may wait: no write may take effect after the lease.
@@ -109,7 +115,7 @@ class FencedScheduler(Scheduler):
     def unsend(self, is_meant: Callable[[str], bool]) -> None:
         """Drop tasks that are to be sent, or applied later, of the projects that are meant."""
         for waiting in (self._send_buffer, self._postpone_request):
-            for task in [task for task in waiting if is_meant(task["project"])]:
+            for task in [task for task in list(waiting) if is_meant(task["project"])]:
                 waiting.remove(task)
 
     def is_full(self, project: Project) -> bool:
@@ -133,25 +139,56 @@ class FencedScheduler(Scheduler):
     # -- tasks ------------------------------------------------------------------------------------
 
     def insert_task(self, task: dict[str, Any]) -> Any:
-        """Insert a task into the task database, if the fence is open."""
+        """Insert a task with the next commit, if the fence is open."""
         self.fence.check(task["project"])
-        try:
-            return super().insert_task(task)
-        except Exception:
-            self.tables.look_again()  # there may be a table that we do not know yet
-            raise
+        return super().insert_task(task)
 
     def update_task(self, task: dict[str, Any]) -> Any:
-        """Update a task in the task database, if the fence is open."""
+        """Update a task with the next commit, if the fence is open."""
         self.fence.check(task["project"])
         return super().update_task(task)
 
+    def read_ahead(self, taskids: Mapping[str, Collection[Any]]) -> None:
+        """Read the rows with which requests are compared, by project, for the next commit."""
+        known = {project: ids for project, ids in taskids.items() if self.tables.may_have(project)}
+        self.taskdb.read_ahead(known, self.merge_task_fields)
+
+    def commit(self) -> Mapping[TaskKey, Exception]:
+        """Write the rows of all tasks that were inserted or updated, if the fence is open.
+
+        Returns:
+            The tasks whose rows the database refuses; they are in memory as they were before.
+
+        Raises:
+            FenceClosed: nothing was written; it stays to be written.
+            DatabaseAway: some of it may not be written; it stays to be written.
+        """
+        try:
+            refused = self.taskdb.commit(self._check_all)
+        except Exception:
+            self.tables.look_again()  # there may be a table that we do not know yet
+            raise
+        for (project, taskid), error in refused.items():
+            logger.error("the row of task %s:%s is refused: %r", project, taskid, error)
+        return refused
+
+    def _check_all(self, projects: Collection[str]) -> None:
+        for project in projects:
+            self.fence.check(project)
+
     def on_request(self, task: dict[str, Any]) -> Any:
         """Apply a request; a project without a table is known without reading the database."""
-        project = self.projects[task["project"]]
-        if self.tables.may_have(project.name) or self.is_full(project):
-            return super().on_request(task)
-        return self.on_new_request(task)
+        project, taskid = self.projects[task["project"]], task["taskid"]
+        tasks = project.task_queue
+        was_queued = taskid in tasks
+        is_known = self.taskdb.has_written(project.name, taskid)
+        if is_known or self.tables.may_have(project.name) or self.is_full(project):
+            result = super().on_request(task)
+        else:
+            result = self.on_new_request(task)
+        if not was_queued:
+            self.taskdb.on_refusal(project.name, taskid, lambda: tasks.delete(taskid))
+        return result
 
     def on_old_request(self, task: dict[str, Any], old_task: dict[str, Any]) -> Any:
         """Apply a request for a task that has a row; unusable parts of the row are ignored.
@@ -180,26 +217,40 @@ class FencedScheduler(Scheduler):
             tasks.processing.put(InQueueTask(taskid, 0, time.time() + tasks.processing_timeout))
         selected = tasks.processing[taskid] if tasks.is_processing(taskid) else None
         inherited.discard(taskid)
-        try:
-            return super().on_task_status(task)
-        except Exception:
+
+        def restore() -> None:
             if selected is not None:  # not done after all: the next try must find it in processing
+                tasks.delete(taskid)
                 tasks.processing.put(InQueueTask(taskid, selected.priority, selected.exetime))
+
+        try:
+            result = super().on_task_status(task)
+        except Exception:
+            restore()
             raise
+        self.taskdb.on_refusal(task["project"], taskid, restore)
+        return result
 
     # -- sending ----------------------------------------------------------------------------------
 
     def send_task(self, task: dict[str, Any], force: bool = True) -> None:
-        """Dispatch a task to the fetcher; a closed fence is treated as a full queue.
-
-        A task of a slot that is not held was sent manually, over XML-RPC, while the slot moved.
-        """
-        if self.fence.is_open(task["project"]) or not self.fence.holds(task["project"]):
+        """Dispatch a task to the fetcher; a closed fence is treated as a full queue."""
+        may_send = self._may_send(task)
+        if may_send and self._dispatch.is_collecting:
+            self._dispatch.add(task)
+        elif may_send:
             super().send_task(task, force)
         elif force:
             self._send_buffer.appendleft(task)
         else:
             raise queue.Full
+
+    def _may_send(self, task: Mapping[str, Any]) -> bool:
+        """Return whether the fence is open for a task.
+
+        One of a slot that is not held was sent manually, over XML-RPC, while the slot moved.
+        """
+        return self.fence.is_open(task["project"]) or not self.fence.holds(task["project"])
 
     def send_by_hand(self, task: dict[str, Any]) -> None:
         """Dispatch a task at once, without the fence; if the queue is full, in a later round.
@@ -244,12 +295,12 @@ class FencedScheduler(Scheduler):
         Raises:
             ClusterError: a database is away; the selected tasks wait to be selected again.
         """
-        self._failed_select = None
-        self._bad_selects = 0
+        self._selected = []
+        self._dispatch.send_waiting()
         with self._alone(only):
             selected: Mapping[str, int] = super()._check_select()
-        if self._failed_select is not None:
-            raise self._failed_select
+        with self._dispatch.collecting():
+            self._send_selected()
         return selected
 
     @contextmanager
@@ -267,24 +318,56 @@ class FencedScheduler(Scheduler):
                 self.projects = every
 
     def _load_put_task(self, project: str, taskid: str) -> None:
-        """Send a selected task, or put it back where it was selected from.
+        """Take note of a selected task, whose row is read with those of the others."""
+        self._selected.append((project, taskid))
 
-        One that cannot be read or sent stays in processing, where pyspider leaves bad ones, so that
-        it does not fail every round. While a database is away all are put back.
+    def _send_selected(self) -> None:
+        """Send the selected tasks, or put them back where they were selected from.
+
+        Raises:
+            ClusterError: a database is away; what was not sent is put back.
         """
-        if self.fence.is_open(project) and self._failed_select is None:
+        unsent: dict[str, list[str]] = {}
+        for project, taskid in self._selected:
+            unsent.setdefault(project, []).append(taskid)
+        try:
+            for project in list(unsent):
+                rows = self._rows_to_send(project, unsent[project])
+                if self.fence.is_open(project):
+                    del unsent[project]
+                    self._send_rows(project, rows)
+        finally:
+            for project, taskids in unsent.items():
+                self._put_back(project, taskids)
+
+    def _rows_to_send(self, project: str, taskids: Sequence[str]) -> Sequence[dict[str, Any]]:
+        """Read the rows of selected tasks.
+
+        One that cannot be read stays in processing, where pyspider leaves bad ones, so that it does
+        not fail every round.
+        """
+        fields = self.request_task_fields
+        rows = self.taskdb.read_many(project, taskids, fields)
+        found = [rows[taskid] for taskid in taskids if taskid in rows]
+        if None in found:
+            bad = [taskid for taskid in taskids if taskid in rows and rows[taskid] is None]
+            logger.error("%d tasks of %s cannot be read, such as %s", len(bad), project, bad[0])
+        return [row for row in found if row is not None]
+
+    def _send_rows(self, project: str, rows: Sequence[dict[str, Any]]) -> None:
+        """Send tasks; one that cannot be sent stays in processing as well."""
+        bad = 0
+        for row in rows:
             try:
-                super()._load_put_task(project, taskid)
-            except ClusterError as error:
-                self._failed_select = error
+                self.on_select_task(row)
             except Exception:
-                self._bad_selects += 1
-                if self._bad_selects <= MOST_SAID:
-                    logger.exception("task %s:%s cannot be sent", project, taskid)
-                return
-            else:
-                return
+                bad += 1
+                if bad <= MOST_SAID:
+                    logger.exception("task %s:%s cannot be sent", project, row["taskid"])
+
+    def _put_back(self, project: str, taskids: Sequence[str]) -> None:
         tasks = self.projects[project].task_queue
-        selected = tasks.processing[taskid]
-        tasks.done(taskid)
-        tasks.put(taskid, selected.priority)
+        for taskid in taskids:
+            selected = tasks.processing[taskid]
+            tasks.done(taskid)
+            tasks.put(taskid, selected.priority)

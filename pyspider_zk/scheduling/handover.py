@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspider_zk.cluster.fence import Fence
 from pyspider_zk.cluster.ownership import Ownership
-from pyspider_zk.errors import BadMessage
+from pyspider_zk.errors import BadMessage, DatabaseAway, FenceClosed
 from pyspider_zk.queues.api import SlotRecords
 from pyspider_zk.scheduling.handoff import Part, read_record, slot_record, writable
 from pyspider_zk.scheduling.intake import Intake
@@ -29,6 +29,7 @@ class Handover:
     Threads: the scheduler loop only.
 
     Args:
+        finish: commits and acknowledges what was applied; raises ``ClusterError``.
         beat: shows that the loop runs.
     """
 
@@ -38,8 +39,10 @@ class Handover:
         intake: Intake,
         records: SlotRecords,
         projects: ProjectSet,
+        finish: Callable[[], None],
         beat: Callable[[], None],
     ) -> None:
+        self._finish = finish
         self._fence = fence
         self._intake = intake
         self._records = records
@@ -66,6 +69,7 @@ class Handover:
         slots = dict(slots)
         if not slots:
             return
+        planned = planned and self._has_finished()
         self._intake.drop(slots)
         if planned:
             self._save(slots, clean=True)
@@ -73,6 +77,15 @@ class Handover:
         for slot in slots:
             del self._fence.held[slot]
         logger.info("gave up %d slots, %d left", len(slots), len(self._fence.held))
+
+    def _has_finished(self) -> bool:
+        """Commit what was applied; if that fails, the next owner starts as after a death."""
+        try:
+            self._finish()
+        except (DatabaseAway, FenceClosed) as error:
+            logger.warning("slots are given up with uncommitted tasks: %s", error)
+            return False
+        return True
 
     def save(self, slots: Collection[int]) -> bool:
         """Save what the next owner of these slots needs if this member dies.

@@ -1,14 +1,14 @@
-"""Intake of messages from slot queues: read, apply, then acknowledge.
+"""Intake of messages from slot queues: read, apply, commit, then acknowledge.
 
-A message that was not applied stays unacknowledged in its queue or in the parking lot; should
-this member die, the next owner finds it there. A message that must wait for something else (a task
-in flight, a project in quarantine, its own next try) waits in the parking lot: in its queue it
-would block others, and in the end what it waits for.
+A message that was not applied and committed stays unacknowledged in its queue or in the parking
+lot; should this member die, the next owner finds it there. A message that must wait for something
+else (a task in flight, a project in quarantine, its own next try) waits in the parking lot: in its
+queue it would block others, and in the end what it waits for.
 """
 
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -16,6 +16,7 @@ from pyspider_zk.errors import BadMessage, FenceClosed, Unavailable
 from pyspider_zk.queues.api import Delivery, SlotQueues, published
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.scheduling.entry import InFlightMessage
+from pyspider_zk.scheduling.group_commit import TaskKey
 from pyspider_zk.scheduling.parking import Parking
 
 logger = logging.getLogger("scheduler")
@@ -44,7 +45,7 @@ class Intake:
     """The unacknowledged messages of one member.
 
     A round reads; it runs the parked messages, the new tasks, the status packs and the tasks that
-    were put off; then it settles.
+    were put off; it commits what that wrote to the task database; then it settles.
 
     Threads: the scheduler loop only.
 
@@ -67,6 +68,7 @@ class Intake:
         self._pauses = pauses
         self._waiting: dict[QueueKind, list[InFlightMessage]] = {kind: [] for kind in QueueKind}
         self._released: list[InFlightMessage] = []
+        self._done: list[InFlightMessage] = []
         self._may_be_unread = False
         self._must_read = True
         self._is_counting = True
@@ -83,6 +85,16 @@ class Intake:
         self._parking.drop(slots)
         for kind, entries in self._waiting.items():
             self._waiting[kind] = [entry for entry in entries if entry.delivery.slot not in slots]
+        self._done = [entry for entry in self._done if entry.delivery.slot not in slots]
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether messages were applied, but not settled because of an error."""
+        return bool(self._done)
+
+    def untried(self) -> Iterator[InFlightMessage]:
+        """Yield the messages of new tasks that the next run applies, in order."""
+        return (entry for entry in self._waiting[QueueKind.NEWTASK] if not entry.pause)
 
     def is_behind(self, project: str) -> bool:
         """Return whether new messages of a project must wait behind those that are parked."""
@@ -113,13 +125,13 @@ class Intake:
         self._must_read = self.has_found or not all(rooms.values())
 
     def run(self, kind: QueueKind, apply: Apply) -> int:
-        """Apply the messages of a kind that were read; return how many are done.
+        """Apply the messages of a kind that were read; return how many are applied.
 
         A pack waits for the new tasks that were published before or with it: the links of a page
         are stored before the page counts as done.
 
         Raises:
-            FenceClosed: from ``apply``; what was done before is acknowledged nevertheless.
+            FenceClosed: from ``apply``; what was applied before counts nevertheless.
             Unavailable: the message queue is away, or a database.
         """
         marks = self._marks() if kind is QueueKind.STATUS else {}
@@ -132,10 +144,11 @@ class Intake:
                 entry = entries[0]
                 finished = not _is_early(entry, marks) and self._try(entry, apply)
                 entries.popleft()
-                (done if finished and not entry.must_wait else waiting).append(entry)
+                is_done = entry.reason or (finished and not entry.must_wait)
+                (done if is_done else waiting).append(entry)
         finally:
             waiting += entries
-            self._finish(done)
+            self._done += done
         return len(done)
 
     def run_parked(self, may_go: Callable[[str], bool], apply: Mapping[QueueKind, Apply]) -> int:
@@ -149,12 +162,12 @@ class Intake:
                     continue
                 if not self._try(entry, apply[entry.delivery.kind]):
                     stopped |= set() if entry.failures else {project}
-                elif entry.must_wait:
+                elif entry.must_wait and not entry.reason:
                     self._released.append(entry)
                 else:
                     done.append(entry)
         finally:
-            self._finish(done)
+            self._done += done
         return len(done)
 
     def run_put_off(self, apply: Callable[[Any], bool]) -> int:
@@ -167,11 +180,18 @@ class Intake:
             for entry in [*self._waiting[QueueKind.NEWTASK], *self._released]:
                 self._try_put_off(entry, apply)
         finally:
-            self._finish(done)
+            self._done += done
         return len(done)
 
-    def settle(self) -> None:
-        """Park messages that must wait, and acknowledge those that are done."""
+    def settle(self, refused: Mapping[TaskKey, Exception] | None = None) -> None:
+        """Acknowledge what was applied and committed, and park messages that must wait.
+
+        Args:
+            refused: tasks whose rows the database refused; their messages have failed.
+        """
+        self._fail(refused or {})
+        applied, self._done = self._done, []
+        self._finish([entry for entry in applied if not entry.reason])
         entries = [
             entry
             for entry in [*self._released, *self._waiting[QueueKind.NEWTASK]]
@@ -185,9 +205,35 @@ class Intake:
         settled = [entry for entry in entries if entry not in stay]
         self._leave_out(settled)
         self._finish([entry for entry in settled if entry.must_wait or not entry.fault])
-        for entry in settled:
-            if entry.fault and not entry.must_wait and not self._bury(entry, entry.fault):
+        faulty = [entry for entry in settled if entry.fault and not entry.must_wait]
+        for entry in [*(entry for entry in applied if entry.reason), *faulty]:
+            if not self._bury(entry, entry.reason or entry.fault) and entry.parked is None:
                 self._waiting[entry.delivery.kind].append(entry)
+
+    def _fail(self, refused: Mapping[TaskKey, Exception]) -> None:
+        """Let messages fail whose rows were refused; only those tasks of them are tried again."""
+        if not refused:
+            return
+        applied, self._done = self._done, []
+        for entry in applied:
+            if not self._has_failed(entry, refused):
+                self._done.append(entry)
+            elif entry.parked is None:
+                self._waiting[entry.delivery.kind].append(entry)
+        for entry in self._waiting[QueueKind.NEWTASK]:
+            self._has_failed(entry, refused)
+
+    def _has_failed(self, entry: InFlightMessage, refused: Mapping[TaskKey, Exception]) -> bool:
+        body = entry.delivery.body
+        tasks = body if isinstance(body, list) else [body]
+        keys = [(task.get("project"), task.get("taskid")) for task in tasks]
+        bad = [task for task, key in zip(tasks, keys, strict=True) if key in refused]
+        if entry.reason or not bad:
+            return False
+        if entry.rest is not None:
+            entry.rest = [*bad, *entry.rest]
+        error = next(refused[key] for key in keys if key in refused)
+        return not self._is_given_up(entry, error)
 
     def _park(self, entries: Sequence[InFlightMessage]) -> Sequence[InFlightMessage]:
         """Park messages; return those that stay where they are.
@@ -222,26 +268,35 @@ class Intake:
         return marks
 
     def _try(self, entry: InFlightMessage, apply: Apply) -> bool:
+        """Apply a message; return whether nothing is left to apply, maybe because it is useless."""
         if entry.pause:
             entry.pause -= self._is_counting
             return False
+        if entry.reason:
+            return True
         try:
             return apply(entry)
         except (FenceClosed, Unavailable):
             raise
         except BadMessage as error:
-            return self._bury(entry, str(error))
+            entry.reason = str(error)
+            return True
         except Exception as error:
-            entry.failures += 1
             logger.exception(
-                "%s:%d, try %d", entry.delivery.kind, entry.delivery.slot, entry.failures
+                "%s:%d, try %d", entry.delivery.kind, entry.delivery.slot, entry.failures + 1
             )
-            if entry.failures > len(self._pauses):
-                return self._bury(entry, f"failed {entry.failures} times: {error!r}")
-            entry.pause = self._pauses[entry.failures - 1]
-            if entry.parked is None:
-                entry.hold()
-            return False
+            return self._is_given_up(entry, error)
+
+    def _is_given_up(self, entry: InFlightMessage, error: Exception) -> bool:
+        """Count a failure; return whether it was the last one. Otherwise let the message wait."""
+        entry.failures += 1
+        if entry.failures > len(self._pauses):
+            entry.reason = f"failed {entry.failures} times: {error!r}"
+            return True
+        entry.pause = self._pauses[entry.failures - 1]
+        if entry.parked is None:
+            entry.hold()
+        return False
 
     def _try_put_off(self, entry: InFlightMessage, apply: Callable[[Any], bool]) -> None:
         untried, left = deque(entry.put_off), []

@@ -72,9 +72,12 @@ class MessageApplier:
             is_extra: this is a round for new messages only; parked ones wait for the next.
         """
         limit = self._scheduler.LOOP_LIMIT
+        if self._intake.is_unsettled or self._scheduler.taskdb.has_writes:
+            self.finish()
         self._unknown.clear()
         self.touched.clear()
         self._intake.read(limit, is_due=is_due, is_extra=is_extra)
+        self._read_ahead(limit)
         self._tasks_left = (limit + 1) // 2  # the other half is for new messages
         if not is_extra:
             self._intake.run_parked(
@@ -85,7 +88,35 @@ class MessageApplier:
         self._intake.run(QueueKind.NEWTASK, self._apply_tasks)
         self._intake.run(QueueKind.STATUS, self._apply_status)
         self._apply_postponed()
-        self._intake.settle()
+        self.finish()
+
+    def finish(self) -> None:
+        """Commit what the messages wrote, then acknowledge them.
+
+        Raises:
+            ClusterError: the task database is away, or the fence is closed; call it again.
+        """
+        self._intake.settle(self._scheduler.commit())
+
+    def _read_ahead(self, limit: int) -> None:
+        """Read the rows of the tasks that this round may apply, all of a project at once."""
+        wanted: dict[str, set[Any]] = {}
+        for entry in self._intake.untried():
+            self._unpack(entry)
+            for task in entry.rest or ():
+                if self._needs_row(task):
+                    wanted.setdefault(task["project"], set()).add(task["taskid"])
+            limit -= len(entry.rest or ())
+            if limit <= 0:
+                break
+        self._scheduler.read_ahead(wanted)
+
+    def _needs_row(self, task: Mapping[str, Any]) -> bool:
+        project = self._scheduler.projects.get(task["project"])
+        return project is not None and (
+            task["taskid"] not in project.task_queue
+            or task.get("schedule", {}).get("force_update", False)
+        )
 
     # -- status packs -----------------------------------------------------------------------------
 
@@ -125,8 +156,11 @@ class MessageApplier:
     # -- new tasks --------------------------------------------------------------------------------
 
     def apply_task(self, given: Mapping[str, Any]) -> bool:
-        """Apply one new task; return False if it must wait because the task is in flight."""
+        """Check and apply one new task; return False if it must wait, because it is in flight."""
         check_task(given)
+        return self._apply_checked(given)
+
+    def _apply_checked(self, given: Mapping[str, Any]) -> bool:
         task = own_task(given)
         project = self._running_project(task)
         if project is None:
@@ -150,10 +184,7 @@ class MessageApplier:
         Raises:
             BadMessage: an item of it is no task; the others have been applied.
         """
-        if entry.rest is None:
-            body = entry.delivery.body
-            tasks = body if isinstance(body, list) else [body]
-            entry.rest, entry.fault = sort_out(tasks, partial(self._check, entry))
+        self._unpack(entry)
         if not self._hold_back(entry):
             return False
         failure = self._apply_share(entry)
@@ -162,6 +193,13 @@ class MessageApplier:
         if entry.fault and not entry.rest and not entry.must_wait:
             raise BadMessage(entry.fault)
         return not entry.rest
+
+    def _unpack(self, entry: InFlightMessage) -> None:
+        """Sort out the tasks of a message, unless that was done before."""
+        if entry.rest is None:
+            body = entry.delivery.body
+            tasks = body if isinstance(body, list) else [body]
+            entry.rest, entry.fault = sort_out(tasks, partial(self._check, entry))
 
     def _hold_back(self, entry: InFlightMessage) -> bool:
         """Set apart the tasks whose projects must wait; return whether the others may go on."""
@@ -192,8 +230,9 @@ class MessageApplier:
             while untried and self._tasks_left > 0 and len(failed) < FAILURES:
                 self._tasks_left -= 1
                 try:
-                    if self._scheduler.is_under_way(untried[0]) or not self.apply_task(untried[0]):
-                        entry.put_off.append(untried[0])
+                    task = untried[0]
+                    if self._scheduler.is_under_way(task) or not self._apply_checked(task):
+                        entry.put_off.append(task)
                 except ClusterError:
                     raise
                 except ProjectWaits as waits:

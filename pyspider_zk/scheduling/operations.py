@@ -157,6 +157,7 @@ class ProjectOperations:
             BadMessage: the project has a name that no task can have.
         """
         check_project_name(target.project)
+        self._scheduler.commit()  # what an earlier try could not
         row = self._scheduler.find_task(target.project, ON_START, ["taskid", "schedule"])
         return row is not None and (row.get("schedule") or {}).get("itag") == target.batch
 
@@ -172,7 +173,7 @@ class ProjectOperations:
             raise OperationRefused(f"it is {project.db_status}; it must be {' or '.join(ACTIVE)}")
         if self._scheduler.is_full(project):
             return False
-        return self._applier.apply_task(
+        has_begun = self._applier.apply_task(
             {
                 "project": target.project,
                 "taskid": ON_START,
@@ -185,6 +186,10 @@ class ProjectOperations:
                 },
             }
         )
+        refused = self._scheduler.commit()
+        if refused:
+            raise next(iter(refused.values()))
+        return has_begun
 
     # --- changing ---
 

@@ -277,6 +277,7 @@ class ProjectSet:
         self._forget(name)
 
     def _forget(self, name: str) -> None:
+        self._scheduler.taskdb.discard(name.__eq__)
         self._unload(name)
         self._parts.pop(name, None)
         self._looks.drop(name)

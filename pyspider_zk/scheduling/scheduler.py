@@ -81,7 +81,14 @@ class SlotScheduler:
         self.script_calls = ScriptCalls(fenced, self.project_set, self.cron)
         self.selection = TaskSelection(fenced, self.project_set)
         self.deletion = Deletion(fenced, self.project_set)
-        self.handover = Handover(fenced.fence, self.intake, queues.records, self.project_set, beat)
+        self.handover = Handover(
+            fenced.fence,
+            self.intake,
+            queues.records,
+            self.project_set,
+            self.applier.finish,
+            beat,
+        )
         operations = ProjectOperations(fenced, self.project_set, self.applier, self.deletion)
         self.local_jobs = LocalJobs(operations, fenced.fence)
         self._clock_jumps = ClockJumps()

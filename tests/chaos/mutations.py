@@ -83,8 +83,8 @@ def _ends(scheduler: Any) -> None:
 
 def _drop_tasks(scheduler: Any, is_meant: Callable[[dict[str, Any]], bool]) -> None:
     applier = scheduler.slot_scheduler.applier
-    apply = applier.apply_task
-    applier.apply_task = lambda task: True if is_meant(task) else apply(task)
+    apply = applier._apply_checked
+    applier._apply_checked = lambda task: True if is_meant(task) else apply(task)
 
 
 def _share(task: Mapping[str, Any]) -> int:

@@ -7,8 +7,9 @@ between fence and effect shows as one long effect around the stop.
 import itertools
 import os
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from queue import Full
 from typing import Any
 
 from pyspider.scheduler.scheduler import Project
@@ -17,6 +18,7 @@ from pyspider.scheduler.task_queue import TaskQueue
 from pyspider_zk.cluster.ownership import Ownership
 from pyspider_zk.errors import FenceClosed
 from pyspider_zk.hooks import ClusterScheduler
+from pyspider_zk.tasks.database import TaskWrite
 from tests.chaos.mutations import MUTATIONS
 from tests.chaos.recorder import PROCESSING_TIMEOUT, Recorder, boottime
 
@@ -34,9 +36,10 @@ class ChaosScheduler(ClusterScheduler):
         self._numbers = itertools.count()
         self._asked = threading.local()
         self._loop_thread = 0
-        self._selected: dict[tuple[str, str], float] = {}  # what was not sent yet, and since when
+        self._selected_at: dict[tuple[str, str], float] = {}  # of what was not sent yet
         self._watches = _HandoverWatch(self), _ProjectSetWatch(self)
-        self.out_queue: Any = _OutQueue(self.out_queue, self._sending)
+        self.out_queue: Any = _OutQueue(self.out_queue, self._asked, self._sending)
+        self.taskdb._bulk = _Bulk(self.taskdb._bulk, self._effect)
         broken = os.environ.get("CHAOS_WITHOUT")
         if broken:
             MUTATIONS[broken](self)
@@ -64,26 +67,21 @@ class ChaosScheduler(ClusterScheduler):
             "processing": len(tasks.processing.queue_dict),
         }
 
-    def insert_task(self, task: dict[str, Any]) -> Any:
-        with self._effect("insert", task, boottime()):
-            return super().insert_task(task)
-
-    def update_task(self, task: dict[str, Any]) -> Any:
-        with self._effect("update", task, boottime()):
-            return super().update_task(task)
-
     def send_task(self, task: dict[str, Any], force: bool = True) -> None:
-        self._asked.at = boottime()
-        self._selected.setdefault((task["project"], task["taskid"]), self._asked.at)
+        self._selected_at.setdefault((task["project"], task["taskid"]), boottime())
         super().send_task(task, force)
+
+    def _may_send(self, task: Mapping[str, Any]) -> bool:
+        self._asked.at = boottime()
+        return super()._may_send(task)
 
     def forget_selected(self, slots: Mapping[int, int]) -> None:
         """Forget what was selected of slots and not sent: the next owner selects anew."""
-        for key in [key for key in self._selected if self.fence.slot(key[0]) in slots]:
-            del self._selected[key]
+        for key in [key for key in self._selected_at if self.fence.slot(key[0]) in slots]:
+            del self._selected_at[key]
 
-    def _sending(self, task: dict[str, Any]) -> Any:
-        return self._effect("send", task, getattr(self._asked, "at", boottime()))
+    def _sending(self, task: dict[str, Any], since: float) -> Any:
+        return self._effect("send", task, since)
 
     @contextmanager
     def _effect(self, kind: str, task: dict[str, Any], since: float) -> Iterator[None]:
@@ -91,7 +89,7 @@ class ChaosScheduler(ClusterScheduler):
         slot = self.fence.slot(task["project"])
         about = {"project": task["project"], "task": task["taskid"], "url": task.get("url")}
         if kind == "send":
-            about["selected"] = self._selected.pop((task["project"], task["taskid"]), since)
+            about["selected"] = self._selected_at.pop((task["project"], task["taskid"]), since)
         else:
             about["status"] = task.get("status")
         if threading.get_ident() != self._loop_thread:
@@ -182,16 +180,54 @@ class _ProjectSetWatch:
             scheduler.history.note("loaded", slot=slot, epoch=epoch, states=states)
 
 
+class _Bulk:
+    """The task database in bulk, whose every written row is an effect."""
+
+    def __init__(self, bulk: Any, effect: Any) -> None:
+        self._bulk = bulk
+        self._effect = effect
+
+    def write_many(self, writes: Sequence[TaskWrite], before_commit: Callable[[], None]) -> None:
+        since = boottime()
+        with ExitStack() as effects:
+            for write in writes:
+                kind = "insert" if write.is_new else "update"
+                about = {name: write.columns.get(name) for name in ("url", "status")}
+                task = {"project": write.project, "taskid": write.taskid, **about}
+                effects.enter_context(self._effect(kind, task, since))
+            self._bulk.write_many(writes, before_commit)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._bulk, name)
+
+
 class _OutQueue:
     """The queue to the fetcher, whose every message is an effect."""
 
-    def __init__(self, queue: Any, effect: Any) -> None:
+    def __init__(self, queue: Any, asked: threading.local, effect: Any) -> None:
         self._queue = queue
+        self._asked = asked
         self._effect = effect
 
+    def packed(self, task: dict[str, Any]) -> Any:
+        return task, getattr(self._asked, "at", boottime()), self._queue.packed(task)
+
+    def put_packed(self, messages: Sequence[Any]) -> int:
+        for count, (task, since, raw) in enumerate(messages):
+            try:
+                with self._effect(task, since):
+                    self._put(raw)
+            except Full:
+                return count
+        return len(messages)
+
     def put_nowait(self, task: dict[str, Any]) -> Any:
-        with self._effect(task):
+        with self._effect(task, getattr(self._asked, "at", boottime())):
             return self._queue.put_nowait(task)
+
+    def _put(self, raw: Any) -> None:
+        if not self._queue.put_packed([raw]):
+            raise Full
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._queue, name)

@@ -121,9 +121,40 @@ def test_a_call_that_arrives_late_puts_nothing(make: Make, client: redis.Redis) 
     ours.rpush(NAME, b"one")
     ours.rpush(NAME, b"two")
 
-    client.eval(_PUSH, 3, NAME, caller_of(client), wake_ups_key(NAME), 1, KEPT, b"one", 0, 1)
+    client.eval(_PUSH, 3, NAME, caller_of(client), wake_ups_key(NAME), KEPT, 1, 0, 0, 1, b"one")
 
     assert client.lrange(NAME, 0, -1) == [b"one", b"two"]
+
+
+def test_messages_of_one_call_come_in_order_and_equal_ones_are_two(
+    make: Make, client: redis.Redis
+) -> None:
+    assert make().push(NAME, [b"one", b"two", b"one"]) == (3, 3)
+    assert client.lrange(NAME, 0, -1) == [b"one", b"two", b"one"]
+
+
+def test_a_call_fills_a_list_to_its_limit(make: Make, client: redis.Redis) -> None:
+    ours = make()
+    client.rpush(NAME, b"other")
+
+    assert ours.push(NAME, [b"one", b"two", b"three"], 3) == (2, 3)
+    assert ours.push(NAME, [b"three"], 3) == (0, 3)
+    assert client.lrange(NAME, 0, -1) == [b"other", b"one", b"two"]
+    assert ours.push(NAME, [b"three"], 4) == (1, 4)
+
+
+def test_messages_of_a_call_without_a_reply_are_put_once_however_they_come_again(
+    make: Make, relay: Relay, client: redis.Redis
+) -> None:
+    ours = make()
+    ours.rpush(NAME, b"zero")
+    with relay.losing_replies(), pytest.raises(Unavailable):
+        ours.push(NAME, [b"one", b"two"])
+
+    ours.rpush(NAME, b"two")
+    ours.push(NAME, [b"one", b"three"])
+
+    assert client.lrange(NAME, 0, -1) == [b"zero", b"one", b"two", b"three"]
 
 
 def test_redis_remembers_so_many_messages_of_a_process_and_no_more(

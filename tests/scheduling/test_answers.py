@@ -1,6 +1,7 @@
 """What one scheduler answers about what it has in memory."""
 
 import copy
+import logging
 import queue
 import sys
 import threading
@@ -17,7 +18,9 @@ from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import BadMessage, Unavailable
 from pyspider_zk.projects.slots import slot_of
+from pyspider_zk.queues.back_off import BackOff
 from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.queues.resilient import ResilientQueue
 from pyspider_zk.rpc.router import Router
 from pyspider_zk.scheduling.answers import LocalAnswers, rpc_functions
 from pyspider_zk.scheduling.member import ClusterScheduler
@@ -310,8 +313,9 @@ def test_send_task_waits_for_room_at_the_fetcher(
     scheduler: SlotScheduler, answers: LocalAnswers, task: MakeTask
 ) -> None:
     # given
-    scheduler.fenced.out_queue = full = queue.Queue(maxsize=1)
+    full: queue.Queue[Any] = queue.Queue(maxsize=1)
     full.put("in the way")
+    scheduler.fenced.out_queue = ResilientQueue(full, BackOff(logging.getLogger(), "tasks wait"))
     # when
     assert answers.send_task(task("p")) is True
     scheduler.run_once()

@@ -193,21 +193,10 @@ def test_a_file_that_may_only_be_read_is_away(task: Task) -> None:
         assert [each["taskid"] for each in world.dispatched()] == ["second"]
 
 
-def test_a_message_that_no_database_takes_is_no_outage(
-    world: World, task: Task, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_row_that_the_database_refuses_is_no_outage(world: World, task: Task) -> None:
     scheduler = crawling(world, task)
     world.dispatched()
-    original = scheduler.fenced.taskdb._inner.insert
-    monkeypatch.setattr(
-        scheduler.fenced.taskdb._inner,
-        "insert",
-        lambda project, taskid, obj: (
-            scheduler.fenced.taskdb._inner._execute("INSERT INTO nowhere VALUES (1)")
-            if taskid == "bad"
-            else original(project, taskid, obj)
-        ),
-    )
+    world.refuse_row("p", "bad")
     world.new(task("p", "bad"), task("p", "good"))
 
     rounds(scheduler, 3)

@@ -508,14 +508,14 @@ def test_what_was_selected_is_put_back_if_the_fence_shuts_before_it_is_sent(
     for each in "abc":
         scheduler.fenced.projects["p"].task_queue.done(each)
         scheduler.fenced.projects["p"].task_queue.put(each)
-    get_task = scheduler.fenced.taskdb.get_task
+    read_many = scheduler.fenced.taskdb.read_many
 
     def shut(*args: Any, **kwargs: Any) -> Any:
         owner.lose_lease()
-        return get_task(*args, **kwargs)
+        return read_many(*args, **kwargs)
 
     with monkeypatch.context() as patched:
-        patched.setattr(scheduler.fenced.taskdb, "get_task", shut)
+        patched.setattr(scheduler.fenced.taskdb, "read_many", shut)
         with suppress(FenceClosed):
             rounds(scheduler)
     assert running.dispatched() == []

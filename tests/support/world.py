@@ -1,5 +1,6 @@
 """Schedulers with real sqlite databases and the message queue of a test's memory."""
 
+import logging
 import queue
 import threading
 from collections.abc import Callable
@@ -13,12 +14,16 @@ from pyspider.database import connect_database
 from pyspider_zk.config import Settings
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.api import Message
+from pyspider_zk.queues.back_off import BackOff
 from pyspider_zk.queues.memory import MemoryBroker
 from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.queues.resilient import ResilientQueue
 from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
 from pyspider_zk.scheduling.member import ClusterScheduler
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.testing import SoleOwner
+
+logger = logging.getLogger("scheduler")
 
 M = TypeVar("M", bound=ClusterScheduler)
 
@@ -55,7 +60,7 @@ class World:
             **{**chosen, **databases},
             newtask_queue=None,
             status_queue=None,
-            out_queue=self.fetcher,
+            out_queue=ResilientQueue(self.fetcher, BackOff(logger, "tasks wait")),
             data_path=str(self.folder),
             slots=SLOTS,
         )
@@ -81,6 +86,20 @@ class World:
         """Write a project's row, running and as fast as may be unless told otherwise."""
         row = {"status": "RUNNING", "script": SCRIPT, "group": "", "comments": ""}
         self.projectdb.insert(name, {**row, "rate": 1e9, "burst": 1e9, **fields})
+
+    def refuse_row(self, project: str, taskid: str) -> None:
+        """Let the task database refuse whatever is written of a task, until ``accept_row``."""
+        table = f"taskdb_{project}"
+        for event in ("INSERT", "UPDATE"):
+            self.taskdb._execute(
+                f"CREATE TRIGGER refuse_{event} BEFORE {event} ON {table}"
+                f" WHEN NEW.taskid = '{taskid}' BEGIN SELECT RAISE(ABORT, 'refused'); END"
+            )
+
+    def accept_row(self) -> None:
+        """Let the task database accept all rows again."""
+        for event in ("INSERT", "UPDATE"):
+            self.taskdb._execute(f"DROP TRIGGER refuse_{event}")
 
     def send(self, kind: QueueKind, body: Any) -> None:
         """Publish a message to the queue of its project's slot."""

@@ -1,0 +1,78 @@
+"""Dispatch of tasks to the fetchers, many in a call."""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import takewhile
+from typing import Any
+
+logger = logging.getLogger("scheduler")
+
+BATCH = 200
+"""How many tasks that wait for room are tried again at a time."""
+
+Task = dict[str, Any]
+
+
+class Dispatch:
+    """Dispatch of tasks; those that find no room wait in pyspider's send buffer.
+
+    Threads: the scheduler loop only; others may add to the left of the buffer meanwhile.
+
+    Args:
+        waiting: the tasks that wait, the next one at the right.
+        out_queue: returns the queue to the fetchers, a ``ResilientQueue``.
+        may_send: returns whether the fence lets a task go.
+    """
+
+    def __init__(
+        self,
+        waiting: deque[Task],
+        out_queue: Callable[[], Any],
+        may_send: Callable[[Task], bool],
+    ) -> None:
+        self._waiting = waiting
+        self._out_queue = out_queue
+        self._may_send = may_send
+        self._collected: list[tuple[Task, Any]] = []
+        self.is_collecting = False
+
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        """Send the tasks that the block adds, in few calls."""
+        self.is_collecting = True
+        try:
+            yield
+        finally:
+            self.is_collecting = False
+            collected, self._collected = self._collected, []
+            self._waiting.extendleft(self._unsent(collected))
+
+    def add(self, task: Task) -> None:
+        """Send a task with the others of the block; raises what it cannot be encoded for."""
+        self._collected.append((task, self._out_queue().packed(task)))
+
+    def send_waiting(self) -> None:
+        """Send what found no room earlier, as far as there is room and the fence is open."""
+        unsent: list[Task] = []
+        while self._waiting and not unsent:
+            some = [self._waiting.pop() for _ in range(min(BATCH, len(self._waiting)))]
+            unsent = self._unsent(self._packed(some))
+            self._waiting.extend(reversed(unsent))
+
+    def _packed(self, tasks: Sequence[Task]) -> list[tuple[Task, Any]]:
+        """Encode tasks; one that cannot be encoded is dropped."""
+        packed = []
+        for task in tasks:
+            try:
+                packed.append((task, self._out_queue().packed(task)))
+            except Exception:
+                logger.exception("task %(project)s:%(taskid)s cannot be sent", task)
+        return packed
+
+    def _unsent(self, packed: Sequence[tuple[Task, Any]]) -> list[Task]:
+        """Send tasks as far as the fence is open; return those that were not sent."""
+        may_go = list(takewhile(lambda pair: self._may_send(pair[0]), packed))
+        sent = self._out_queue().put_packed([raw for _, raw in may_go])
+        return [task for task, _ in packed[sent:]]

@@ -1,0 +1,126 @@
+"""Tasks go to the fetchers together, in order, and none is lost for want of room."""
+
+import logging
+import queue
+from collections import deque
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from pyspider_zk.queues.back_off import BackOff
+from pyspider_zk.queues.resilient import ResilientQueue
+from pyspider_zk.scheduling.dispatch import BATCH, Dispatch
+
+
+class Fetchers(ResilientQueue):
+    """A queue that cannot encode some tasks."""
+
+    def __init__(self, room: int) -> None:
+        self.inner: queue.Queue[dict[str, Any]] = queue.Queue(room)
+        super().__init__(self.inner, BackOff(logging.getLogger(), "tasks wait"))
+
+    def packed(self, body: Any) -> Any:
+        if body["taskid"] == "bad":
+            raise ValueError("no wire form")
+        return super().packed(body)
+
+    def taken(self) -> list[str]:
+        found = []
+        while not self.inner.empty():
+            found.append(self.inner.get_nowait()["taskid"])
+        return found
+
+
+class Out:
+    """A dispatch with its queue, its buffer, and a fence that closes at a task."""
+
+    def __init__(self, room: int = 0, waiting: str = "") -> None:
+        self.queue = Fetchers(room)
+        self.waiting: deque[dict[str, Any]] = deque(reversed([task(each) for each in waiting]))
+        self.closed_at = ""
+        self.dispatch = Dispatch(
+            self.waiting, lambda: self.queue, lambda task: task["taskid"] != self.closed_at
+        )
+
+    def left(self) -> str:
+        return "".join(each["taskid"] for each in reversed(self.waiting))
+
+
+def task(taskid: str) -> dict[str, Any]:
+    return {"project": "p", "taskid": taskid}
+
+
+def collect(out: Out, taskids: str) -> None:
+    with out.dispatch.collecting():
+        for each in taskids:
+            out.dispatch.add(task(each))
+
+
+def test_what_a_block_adds_is_sent_at_its_end() -> None:
+    out = Out()
+    with out.dispatch.collecting():
+        out.dispatch.add(task("a"))
+        out.dispatch.add(task("b"))
+        assert out.dispatch.is_collecting
+        assert out.queue.empty()
+    assert out.queue.taken() == ["a", "b"]
+    assert not out.dispatch.is_collecting
+
+
+def test_what_a_block_has_added_is_sent_though_it_fails() -> None:
+    out = Out()
+    with suppress(KeyError), out.dispatch.collecting():
+        out.dispatch.add(task("a"))
+        raise KeyError
+    assert out.queue.taken() == ["a"]
+    collect(out, "b")
+    assert out.queue.taken() == ["b"]
+
+
+def test_a_task_that_cannot_be_encoded_fails_where_it_is_added() -> None:
+    out = Out()
+    with out.dispatch.collecting():
+        out.dispatch.add(task("a"))
+        with pytest.raises(ValueError, match="no wire form"):
+            out.dispatch.add(task("bad"))
+    assert out.queue.taken() == ["a"]
+
+
+def test_what_finds_no_room_waits_behind_what_waits_already() -> None:
+    out = Out(room=2, waiting="xy")
+    collect(out, "abcd")
+    assert out.queue.taken() == ["a", "b"]
+    assert out.left() == "xycd"
+
+
+def test_what_waits_is_sent_in_order_as_room_comes() -> None:
+    out = Out(room=2, waiting="abcde")
+    out.dispatch.send_waiting()
+    assert (out.queue.taken(), out.left()) == (["a", "b"], "cde")
+    out.dispatch.send_waiting()
+    assert (out.queue.taken(), out.left()) == (["c", "d"], "e")
+
+
+def test_more_than_a_batch_is_sent_if_there_is_room() -> None:
+    out = Out()
+    names = [f"t{number}" for number in range(2 * BATCH + 1)]
+    out.waiting.extendleft(task(each) for each in names)
+    out.dispatch.send_waiting()
+    assert out.queue.taken() == names
+
+
+def test_a_closed_fence_keeps_its_task_and_all_behind_it() -> None:
+    out = Out(waiting="abcd")
+    out.closed_at = "c"
+    out.dispatch.send_waiting()
+    assert (out.queue.taken(), out.left()) == (["a", "b"], "cd")
+    collect(out, "fcg")
+    assert (out.queue.taken(), out.left()) == (["f"], "cdcg")
+
+
+def test_a_waiting_task_that_cannot_be_encoded_is_dropped() -> None:
+    out = Out()
+    out.waiting.extendleft([task("a"), task("bad"), task("b")])
+    out.dispatch.send_waiting()
+    assert (out.queue.taken(), out.left()) == (["a", "b"], "")
