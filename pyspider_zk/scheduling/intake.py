@@ -190,14 +190,18 @@ class Intake:
             refused: tasks whose rows the database refused; their messages have failed.
         """
         self._fail(refused or {})
-        applied, self._done = self._done, []
-        self._finish([entry for entry in applied if not entry.reason])
+        done, self._done = self._done, []
+        useless = [entry for entry in done if entry.reason]
+        for entry in useless:
+            if entry.parked is None:
+                self._waiting[entry.delivery.kind].append(entry)  # until it is buried
+        self._finish([entry for entry in done if not entry.reason])
         entries = [
             entry
             for entry in [*self._released, *self._waiting[QueueKind.NEWTASK]]
-            if entry.rest == []  # otherwise there is more to try
+            if entry.rest == [] and not entry.reason  # otherwise there is more to do
         ]
-        entries += [entry for entry in self._waiting[QueueKind.STATUS] if entry.held]
+        entries += [e for e in self._waiting[QueueKind.STATUS] if e.held and not e.reason]
         moving = [entry for entry in entries if entry.must_wait]
         stay = self._park(moving)
         for entry in stay:
@@ -205,10 +209,10 @@ class Intake:
         settled = [entry for entry in entries if entry not in stay]
         self._leave_out(settled)
         self._finish([entry for entry in settled if entry.must_wait or not entry.fault])
-        faulty = [entry for entry in settled if entry.fault and not entry.must_wait]
-        for entry in [*(entry for entry in applied if entry.reason), *faulty]:
-            if not self._bury(entry, entry.reason or entry.fault) and entry.parked is None:
+        for entry in settled:
+            if entry.fault and not entry.must_wait and not self._bury(entry, entry.fault):
                 self._waiting[entry.delivery.kind].append(entry)
+        self._leave_out([entry for entry in useless if self._bury(entry, entry.reason)])
 
     def _fail(self, refused: Mapping[TaskKey, Exception]) -> None:
         """Let messages fail whose rows were refused; only those tasks of them are tried again."""

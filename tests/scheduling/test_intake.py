@@ -1,6 +1,6 @@
 """Messages are applied, then acknowledged; what fails waits its turn."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -181,6 +181,30 @@ def test_a_message_that_cannot_be_buried_now_holds_up_no_other(
     assert (left(queues), queues.slot_queues.dead()) == (1, 0)
     # and
     round_of(intake, table.apply)
+    assert (left(queues), queues.slot_queues.dead()) == (0, 1)
+
+
+def test_a_message_of_no_use_is_buried_though_the_others_could_not_be_acknowledged_at_first(
+    broker: MemoryBroker, queues: Queues, table: TaskTable, send: Callable[..., None]
+) -> None:
+    class Away(MemorySlotQueues):
+        is_away = True
+
+        def acknowledge(self, deliveries: Sequence[Delivery]) -> None:
+            super().acknowledge(deliveries)
+            if self.is_away:
+                raise Unavailable("no reply")
+
+    away = Away(broker)
+    intake = Intake(away, Parking(queues.parking_lot))
+    intake.take(range(SLOTS))
+    send("a", "b")
+    table.raises["a"] = BadMessage("is no task")
+    with pytest.raises(Unavailable):
+        round_of(intake, table.apply)
+    away.is_away = False
+    round_of(intake, table.apply)
+
     assert (left(queues), queues.slot_queues.dead()) == (0, 1)
 
 
