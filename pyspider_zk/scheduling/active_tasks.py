@@ -55,7 +55,7 @@ class ActiveTasks:
         Raises:
             DatabaseAway: rows that were written before it was stopped wait for the database.
         """
-        if self._scheduler.taskdb.has_writes_of(project.name):
+        if project.name in self._scheduler.taskdb.projects_with_writes:
             raise DatabaseAway(f"tasks of project {project.name} wait to be written")
         self.count(project.name)
         project.task_queue.priority_queue = DueQueue()  # in place of an empty one

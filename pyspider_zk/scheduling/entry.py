@@ -16,6 +16,7 @@ class InFlightMessage:
         rest: for new tasks, those that were not tried yet or failed; None before the first try.
         put_off: tasks that must wait until the same task is no longer in flight.
         held: by project, the tasks that wait in the parking lot for the project or the next try.
+        applied: tasks of it, or the pack, that were applied since messages were settled last.
         fault: what is wrong with the items that are not tasks.
         reason: why the whole message is to become a dead letter; empty: it is not.
         failures: how often it failed.
@@ -27,6 +28,7 @@ class InFlightMessage:
     rest: list[Any] | None = None
     put_off: list[Any] = field(default_factory=list)
     held: dict[str, Any] = field(default_factory=dict)
+    applied: list[Any] = field(default_factory=list)
     fault: str = ""
     reason: str = ""
     failures: int = 0

@@ -12,12 +12,13 @@ from typing import Any
 
 from pyspider.libs.counter import CounterManager
 from pyspider.scheduler.scheduler import Project, Scheduler
-from pyspider.scheduler.task_queue import InQueueTask
+from pyspider.scheduler.task_queue import InQueueTask, TaskQueue
 
 from pyspider_zk.cluster.fence import Fence
 from pyspider_zk.databases.breaker import Breaker
 from pyspider_zk.databases.guarded import PATIENCE, Guarded
 from pyspider_zk.databases.tables import Tables, with_fresh_tables
+from pyspider_zk.errors import ClusterError
 from pyspider_zk.projects.rows import is_number
 from pyspider_zk.queues.tasks import usable_schedule
 from pyspider_zk.scheduling.dispatch import Dispatch
@@ -153,8 +154,11 @@ class FencedScheduler(Scheduler):
         known = {project: ids for project, ids in taskids.items() if self.tables.may_have(project)}
         self.taskdb.read_ahead(known, self.merge_task_fields)
 
-    def commit(self) -> Mapping[TaskKey, Exception]:
+    def commit(self, beat: Callable[[], None] = lambda: None) -> Mapping[TaskKey, Exception]:
         """Write the rows of all tasks that were inserted or updated, if the fence is open.
+
+        Args:
+            beat: shows that the loop runs.
 
         Returns:
             The tasks whose rows the database refuses; they are in memory as they were before.
@@ -164,7 +168,7 @@ class FencedScheduler(Scheduler):
             DatabaseAway: some of it may not be written; it stays to be written.
         """
         try:
-            refused = self.taskdb.commit(self._check_all)
+            refused = self.taskdb.commit(self._check_all, beat)
         except Exception:
             self.tables.look_again()  # there may be a table that we do not know yet
             raise
@@ -179,15 +183,13 @@ class FencedScheduler(Scheduler):
     def on_request(self, task: dict[str, Any]) -> Any:
         """Apply a request; a project without a table is known without reading the database."""
         project, taskid = self.projects[task["project"]], task["taskid"]
-        tasks = project.task_queue
-        was_queued = taskid in tasks
+        restore = _restorer(project.task_queue, taskid)
         is_known = self.taskdb.has_written(project.name, taskid)
         if is_known or self.tables.may_have(project.name) or self.is_full(project):
             result = super().on_request(task)
         else:
             result = self.on_new_request(task)
-        if not was_queued:
-            self.taskdb.on_refusal(project.name, taskid, lambda: tasks.delete(taskid))
+        self.taskdb.on_refusal(project.name, taskid, restore)
         return result
 
     def on_old_request(self, task: dict[str, Any], old_task: dict[str, Any]) -> Any:
@@ -215,18 +217,12 @@ class FencedScheduler(Scheduler):
         if taskid in inherited and not tasks.is_processing(taskid):
             tasks.delete(taskid)
             tasks.processing.put(InQueueTask(taskid, 0, time.time() + tasks.processing_timeout))
-        selected = tasks.processing[taskid] if tasks.is_processing(taskid) else None
         inherited.discard(taskid)
-
-        def restore() -> None:
-            if selected is not None:  # not done after all: the next try must find it in processing
-                tasks.delete(taskid)
-                tasks.processing.put(InQueueTask(taskid, selected.priority, selected.exetime))
-
+        restore = _restorer(tasks, taskid)
         try:
             result = super().on_task_status(task)
         except Exception:
-            restore()
+            restore()  # the next try must find it in flight
             raise
         self.taskdb.on_refusal(task["project"], taskid, restore)
         return result
@@ -346,13 +342,17 @@ class FencedScheduler(Scheduler):
         One that cannot be read stays in processing, where pyspider leaves bad ones, so that it does
         not fail every round.
         """
-        fields = self.request_task_fields
-        rows = self.taskdb.read_many(project, taskids, fields)
-        found = [rows[taskid] for taskid in taskids if taskid in rows]
-        if None in found:
-            bad = [taskid for taskid in taskids if taskid in rows and rows[taskid] is None]
+        try:
+            rows = self.taskdb.read_many(project, taskids, self.request_task_fields)
+        except ClusterError:
+            raise
+        except Exception as error:
+            logger.error("selected tasks of project %s cannot be read: %r", project, error)
+            return []
+        bad = [taskid for taskid in taskids if rows.get(taskid, {}) is None]
+        if bad:
             logger.error("%d tasks of %s cannot be read, such as %s", len(bad), project, bad[0])
-        return [row for row in found if row is not None]
+        return [row for taskid in taskids if (row := rows.get(taskid)) is not None]
 
     def _send_rows(self, project: str, rows: Sequence[dict[str, Any]]) -> None:
         """Send tasks; one that cannot be sent stays in processing as well."""
@@ -371,3 +371,19 @@ class FencedScheduler(Scheduler):
             selected = tasks.processing[taskid]
             tasks.done(taskid)
             tasks.put(taskid, selected.priority)
+
+
+def _restorer(tasks: TaskQueue, taskid: str) -> Callable[[], None]:
+    """Return what puts a task back where it is queued or in flight now, if it is."""
+    queues = (tasks.processing, tasks.priority_queue, tasks.time_queue)
+    places = [(each, each.queue_dict.get(taskid)) for each in queues]
+    found = [
+        (each, InQueueTask(taskid, item.priority, item.exetime)) for each, item in places if item
+    ]
+
+    def restore() -> None:
+        tasks.delete(taskid)
+        for place, item in found:
+            place.put(item)
+
+    return restore

@@ -1,6 +1,7 @@
 """Group commit: the task database as one round sees it; its writes take effect together."""
 
 import json
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -12,6 +13,8 @@ from pyspider_zk.databases.tables import with_fresh_tables
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.queues.tasks import COLUMNS, PARTS
 from pyspider_zk.tasks.database import TaskDatabase, TaskWrite
+
+logger = logging.getLogger("scheduler")
 
 TaskKey = tuple[str, Any]
 """A project and the id of a task in it."""
@@ -40,6 +43,7 @@ class GroupCommit:
         self._rows: dict[TaskKey, Mapping[str, Any] | None] = {}
         self._writes: dict[TaskKey, TaskWrite] = {}
         self._undo: dict[TaskKey, Callable[[], object]] = {}
+        self._refused: dict[TaskKey, Exception] = {}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._database, name)
@@ -50,7 +54,13 @@ class GroupCommit:
         """Read the rows, by project, that will be needed before the next commit."""
         self._rows.clear()
         for project, wanted in taskids.items():
-            rows = self.read_many(project, wanted, fields)
+            try:
+                rows = self.read_many(project, wanted, fields)
+            except ClusterError:
+                raise
+            except Exception as error:  # whoever needs one of them finds out again
+                logger.error("tasks of project %s cannot be read: %r", project, error)
+                continue
             for taskid in wanted:
                 if taskid not in rows:
                     self._rows[project, taskid] = None
@@ -61,9 +71,10 @@ class GroupCommit:
         self, project: str, taskids: Collection[Any], fields: Sequence[str]
     ) -> Mapping[Any, dict[str, Any] | None]:
         """Return the committed rows of a project by task id, None for one that is unreadable."""
+        if not taskids:
+            return {}
         read = partial(self._bulk.get_many, project, taskids, fields)
-        rows: dict[Any, dict[str, Any] | None] = self._database.ask(read) if taskids else {}
-        return rows
+        return with_fresh_tables(self._database, partial(self._database.ask, read))
 
     def get_task(
         self, project: str, taskid: Any, fields: Sequence[str] | None = None
@@ -90,13 +101,9 @@ class GroupCommit:
     # -- writing ----------------------------------------------------------------------------------
 
     @property
-    def has_writes(self) -> bool:
-        """Whether there is something to commit."""
-        return bool(self._writes)
-
-    def has_writes_of(self, project: str) -> bool:
-        """Return whether there is something to commit for a project."""
-        return any(key[0] == project for key in self._writes)
+    def projects_with_writes(self) -> set[str]:
+        """The projects for which there is something to commit."""
+        return {project for project, _ in self._writes}
 
     def has_written(self, project: str, taskid: Any) -> bool:
         """Return whether there is something to commit for a task."""
@@ -131,12 +138,13 @@ class GroupCommit:
 
     def discard(self, is_meant: Callable[[str], bool]) -> None:
         """Drop the writes for the projects that are meant."""
-        for key in [key for key in self._writes if is_meant(key[0])]:
-            self._forget(key)
-        for key in [key for key in self._rows if is_meant(key[0])]:
-            del self._rows[key]
+        for known in (self._writes, self._rows, self._undo, self._refused):
+            for key in [key for key in known if is_meant(key[0])]:
+                del known[key]
 
-    def commit(self, check: Callable[[Collection[str]], None]) -> Mapping[TaskKey, Exception]:
+    def commit(
+        self, check: Callable[[Collection[str]], None], beat: Callable[[], None]
+    ) -> Mapping[TaskKey, Exception]:
         """Carry out the writes in one transaction; if the database refuses a row, in several.
 
         What is not written because of an error is kept for the next commit.
@@ -144,6 +152,7 @@ class GroupCommit:
         Args:
             check: called with the names of the projects just before each transaction ends; what it
                 raises undoes the transaction.
+            beat: called before each transaction.
 
         Returns:
             The tasks whose rows the database refuses, and why.
@@ -153,35 +162,57 @@ class GroupCommit:
             ClusterError: from ``check``.
         """
         self._rows.clear()
-        refused: dict[TaskKey, Exception] = {}
-        self._commit([*self._writes.values()], check, refused)
+        writes = list(self._writes.values())
+        if writes and not self._is_written(writes, check, beat, with_fresh_tables):
+            for project in sorted({write.project for write in writes}):
+                own = [write for write in writes if write.project == project]
+                self._split(own, check, beat)
+        refused, self._refused = self._refused, {}
         return refused
 
-    def _commit(
+    def _split(
         self,
         writes: Sequence[TaskWrite],
         check: Callable[[Collection[str]], None],
-        refused: dict[TaskKey, Exception],
+        beat: Callable[[], None],
     ) -> None:
-        if not writes:
+        """Write half by half until each row that is refused stands alone."""
+        if self._is_written(writes, check, beat) or len(writes) == 1:
             return
-        before = partial(check, {write.project for write in writes})
-        write = partial(self._database.ask, partial(self._bulk.write_many, writes, before))
+        middle = len(writes) // 2
+        self._split(writes[:middle], check, beat)
+        self._split(writes[middle:], check, beat)
+
+    def _is_written(
+        self,
+        writes: Sequence[TaskWrite],
+        check: Callable[[Collection[str]], None],
+        beat: Callable[[], None],
+        attempt: Callable[[Any, Callable[[], None]], None] = lambda _, write: write(),
+    ) -> bool:
+        """Carry out writes in one transaction; return False if the database refuses them."""
+        beat()
+        before_commit = partial(check, {write.project for write in writes})
+        write_many = partial(self._bulk.write_many, writes, before_commit)
         try:
-            with_fresh_tables(self._database, write)
+            attempt(self._database, partial(self._database.ask, write_many))
         except ClusterError:
             raise
         except Exception as error:  # each database has its own errors
-            if len(writes) > 1:
-                middle = len(writes) // 2
-                self._commit(writes[:middle], check, refused)
-                self._commit(writes[middle:], check, refused)
-                return
-            key = (writes[0].project, writes[0].taskid)
-            refused[key] = error
-            self._undo.get(key, lambda: None)()
-        for each in writes:
-            self._forget((each.project, each.taskid))
+            if len(writes) == 1:
+                self._refuse(writes[0], error)
+            return False
+        for write in writes:
+            self._forget((write.project, write.taskid))
+        return True
+
+    def _refuse(self, write: TaskWrite, error: Exception) -> None:
+        key = (write.project, write.taskid)
+        self._refused[key] = error
+        undo = self._undo.get(key)
+        self._forget(key)
+        if undo is not None:
+            undo()
 
     def _forget(self, key: TaskKey) -> None:
         self._writes.pop(key, None)

@@ -11,6 +11,7 @@ from pyspider_zk.errors import BadMessage, DatabaseAway, FenceClosed
 from pyspider_zk.queues.api import SlotRecords
 from pyspider_zk.scheduling.handoff import Part, read_record, slot_record, writable
 from pyspider_zk.scheduling.intake import Intake
+from pyspider_zk.scheduling.message_applier import MessageApplier
 from pyspider_zk.scheduling.project_set import ProjectSet
 from pyspider_zk.scheduling.transit import Transit
 
@@ -29,7 +30,7 @@ class Handover:
     Threads: the scheduler loop only.
 
     Args:
-        finish: commits and acknowledges what was applied; raises ``ClusterError``.
+        applier: commits and acknowledges what was applied.
         beat: shows that the loop runs.
     """
 
@@ -39,10 +40,10 @@ class Handover:
         intake: Intake,
         records: SlotRecords,
         projects: ProjectSet,
-        finish: Callable[[], None],
+        applier: MessageApplier,
         beat: Callable[[], None],
     ) -> None:
-        self._finish = finish
+        self._applier = applier
         self._fence = fence
         self._intake = intake
         self._records = records
@@ -69,23 +70,26 @@ class Handover:
         slots = dict(slots)
         if not slots:
             return
-        planned = planned and self._has_finished()
+        clean = self._finished(slots) if planned else {}
         self._intake.drop(slots)
-        if planned:
-            self._save(slots, clean=True)
+        if clean:
+            self._save(clean, clean=True)
         self._projects.forget_slots(slots)
         for slot in slots:
             del self._fence.held[slot]
         logger.info("gave up %d slots, %d left", len(slots), len(self._fence.held))
 
-    def _has_finished(self) -> bool:
-        """Commit what was applied; if that fails, the next owner starts as after a death."""
+    def _finished(self, slots: Mapping[int, int]) -> dict[int, int]:
+        """Commit what was applied; return the slots of which all of it is committed.
+
+        The next owner of another one starts as after a death, because memory is ahead of the rows.
+        """
         try:
-            self._finish()
+            self._applier.finish()
         except (DatabaseAway, FenceClosed) as error:
             logger.warning("slots are given up with uncommitted tasks: %s", error)
-            return False
-        return True
+        unfinished = self._applier.unfinished()
+        return {slot: epoch for slot, epoch in slots.items() if slot not in unfinished}
 
     def save(self, slots: Collection[int]) -> bool:
         """Save what the next owner of these slots needs if this member dies.

@@ -86,11 +86,12 @@ class Intake:
         for kind, entries in self._waiting.items():
             self._waiting[kind] = [entry for entry in entries if entry.delivery.slot not in slots]
         self._done = [entry for entry in self._done if entry.delivery.slot not in slots]
+        self._released = [entry for entry in self._released if entry.delivery.slot not in slots]
 
     @property
-    def is_unsettled(self) -> bool:
-        """Whether messages were applied, but not settled because of an error."""
-        return bool(self._done)
+    def unsettled(self) -> set[int]:
+        """The slots of messages that were applied, but not settled because of an error."""
+        return {entry.delivery.slot for entry in [*self._done, *self._released]}
 
     def untried(self) -> Iterator[InFlightMessage]:
         """Yield the messages of new tasks that the next run applies, in order."""
@@ -176,6 +177,7 @@ class Intake:
         try:
             for entry in self._parking.tasks():
                 if self._try(entry, lambda entry: apply(entry.delivery.body)):
+                    entry.applied.append(entry.delivery.body)
                     done.append(entry)
             for entry in [*self._waiting[QueueKind.NEWTASK], *self._released]:
                 self._try_put_off(entry, apply)
@@ -216,28 +218,25 @@ class Intake:
 
     def _fail(self, refused: Mapping[TaskKey, Exception]) -> None:
         """Let messages fail whose rows were refused; only those tasks of them are tried again."""
-        if not refused:
-            return
-        applied, self._done = self._done, []
-        for entry in applied:
+        done, self._done = self._done, []
+        for entry in done:
             if not self._has_failed(entry, refused):
                 self._done.append(entry)
             elif entry.parked is None:
                 self._waiting[entry.delivery.kind].append(entry)
-        for entry in self._waiting[QueueKind.NEWTASK]:
+        for entry in [*self._waiting[QueueKind.NEWTASK], *self._released]:
             self._has_failed(entry, refused)
 
     def _has_failed(self, entry: InFlightMessage, refused: Mapping[TaskKey, Exception]) -> bool:
-        body = entry.delivery.body
-        tasks = body if isinstance(body, list) else [body]
-        keys = [(task.get("project"), task.get("taskid")) for task in tasks]
-        bad = [task for task, key in zip(tasks, keys, strict=True) if key in refused]
-        if entry.reason or not bad:
+        """Return whether a task of a message is to be tried again, because its row was refused."""
+        applied, entry.applied = entry.applied, []
+        bad = [task for task in applied if (task["project"], task["taskid"]) in refused]
+        if not bad or entry.reason not in ("", entry.fault):
             return False
+        entry.reason = ""  # its items that are no tasks can wait
         if entry.rest is not None:
             entry.rest = [*bad, *entry.rest]
-        error = next(refused[key] for key in keys if key in refused)
-        return not self._is_given_up(entry, error)
+        return not self._is_given_up(entry, refused[bad[0]["project"], bad[0]["taskid"]])
 
     def _park(self, entries: Sequence[InFlightMessage]) -> Sequence[InFlightMessage]:
         """Park messages; return those that stay where they are.
@@ -303,11 +302,12 @@ class Intake:
         return False
 
     def _try_put_off(self, entry: InFlightMessage, apply: Callable[[Any], bool]) -> None:
-        untried, left = deque(entry.put_off), []
+        untried = deque(entry.put_off)
+        left: list[Any] = []
         try:
             while untried:
-                if not self._applied(untried[0], apply):
-                    left.append(untried[0])
+                into = entry.applied if self._applied(untried[0], apply) else left
+                into.append(untried[0])
                 untried.popleft()
         finally:
             entry.put_off = [*left, *untried]

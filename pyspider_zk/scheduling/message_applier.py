@@ -20,6 +20,7 @@ from pyspider_zk.queues.tasks import (
 )
 from pyspider_zk.scheduling.entry import InFlightMessage
 from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
+from pyspider_zk.scheduling.group_commit import TaskKey
 from pyspider_zk.scheduling.heartbeat import Heartbeat
 from pyspider_zk.scheduling.intake import Intake
 from pyspider_zk.scheduling.project_set import ProjectSet
@@ -72,7 +73,7 @@ class MessageApplier:
             is_extra: this is a round for new messages only; parked ones wait for the next.
         """
         limit = self._scheduler.LOOP_LIMIT
-        if self._intake.is_unsettled or self._scheduler.taskdb.has_writes:
+        if self.unfinished():
             self.finish()
         self._unknown.clear()
         self.touched.clear()
@@ -96,7 +97,16 @@ class MessageApplier:
         Raises:
             ClusterError: the task database is away, or the fence is closed; call it again.
         """
-        self._intake.settle(self._scheduler.commit())
+        self._intake.settle(self.commit())
+
+    def commit(self) -> Mapping[TaskKey, Exception]:
+        """Write the rows of all tasks, with signs of life; see ``FencedScheduler.commit``."""
+        return self._scheduler.commit(self._heartbeat.beat)
+
+    def unfinished(self) -> set[int]:
+        """Return the slots of which something was applied and is not finished."""
+        projects = self._scheduler.taskdb.projects_with_writes
+        return self._intake.unsettled | {self._fence.slot(project) for project in projects}
 
     def _read_ahead(self, limit: int) -> None:
         """Read the rows of the tasks that this round may apply, all of a project at once."""
@@ -134,6 +144,7 @@ class MessageApplier:
             return entry.parked is None
         if project is not None:
             self._apply_pack(project, pack)
+            entry.applied.append(pack)
         return True
 
     def _apply_pack(self, project: Project, pack: dict[str, Any]) -> None:
@@ -231,8 +242,9 @@ class MessageApplier:
                 self._tasks_left -= 1
                 try:
                     task = untried[0]
-                    if self._scheduler.is_under_way(task) or not self._apply_checked(task):
-                        entry.put_off.append(task)
+                    is_under_way = self._scheduler.is_under_way(task)
+                    is_applied = not is_under_way and self._apply_checked(task)
+                    (entry.applied if is_applied else entry.put_off).append(task)
                 except ClusterError:
                     raise
                 except ProjectWaits as waits:

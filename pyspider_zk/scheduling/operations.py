@@ -157,7 +157,7 @@ class ProjectOperations:
             BadMessage: the project has a name that no task can have.
         """
         check_project_name(target.project)
-        self._scheduler.commit()  # what an earlier try could not
+        self._applier.commit()  # what an earlier try could not
         row = self._scheduler.find_task(target.project, ON_START, ["taskid", "schedule"])
         return row is not None and (row.get("schedule") or {}).get("itag") == target.batch
 
@@ -186,7 +186,7 @@ class ProjectOperations:
                 },
             }
         )
-        refused = self._scheduler.commit()
+        refused = self._applier.commit()
         if refused:
             raise next(iter(refused.values()))
         return has_begun

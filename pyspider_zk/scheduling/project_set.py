@@ -86,6 +86,7 @@ class ProjectSet:
     def forget_slots(self, slots: Collection[int]) -> None:
         """Drop the projects of slots from memory, with tasks that were selected and not sent."""
         self._scheduler.unsend(lambda project: self._fence.slot(project) in slots)
+        self._scheduler.taskdb.discard(lambda project: self._fence.slot(project) in slots)
         for name in {
             *self._scheduler.projects,
             *self._parts,
@@ -167,6 +168,7 @@ class ProjectSet:
             if self.look_at(name):
                 self.quarantine.pardon(name)
             else:
+                self._scheduler.taskdb.discard(name.__eq__)
                 self._parts.pop(name, None)
                 self.quarantine.drop(name)
 

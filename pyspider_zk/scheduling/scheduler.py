@@ -86,7 +86,7 @@ class SlotScheduler:
             self.intake,
             queues.records,
             self.project_set,
-            self.applier.finish,
+            self.applier,
             beat,
         )
         operations = ProjectOperations(fenced, self.project_set, self.applier, self.deletion)

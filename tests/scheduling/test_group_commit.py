@@ -1,7 +1,6 @@
 """What a round writes takes effect together, or not at all, and only then is it acknowledged."""
 
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
 from typing import Any
 
 import pytest
@@ -12,10 +11,9 @@ from pyspider_zk.databases.guarded import Guarded
 from pyspider_zk.errors import DatabaseAway, FenceClosed
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.scheduling.group_commit import GroupCommit
-from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.tasks.database import task_database
 from pyspider_zk.testing import SoleOwner
-from tests.support.world import SLOTS, World
+from tests.support.world import SLOTS, World, crawling
 
 Task = Callable[..., dict[str, Any]]
 
@@ -38,14 +36,8 @@ def nothing(projects: Collection[str]) -> None:
     """Allow every commit."""
 
 
-@contextmanager
-def writing(world: World) -> Iterator[None]:
-    """Keep others from writing tasks; they may read."""
-    world.taskdb._execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    finally:
-        world.taskdb._execute("ROLLBACK")
+def alive() -> None:
+    """Need no sign of life."""
 
 
 def row(taskid: str, **columns: Any) -> dict[str, Any]:
@@ -67,14 +59,14 @@ def test_a_write_is_seen_at_once_and_by_others_after_the_commit(
         "schedule": {"priority": 3},
     }
     assert stored.get_task("p", "a") is None
-    assert tasks.commit(nothing) == {}
+    assert tasks.commit(nothing, alive) == {}
     assert stored.get_task("p", "a", FIELDS) == tasks.get_task("p", "a", FIELDS)
-    assert not tasks.has_writes
+    assert not tasks.projects_with_writes
 
 
 def test_an_update_is_seen_over_the_row_that_it_changes(tasks: GroupCommit) -> None:
     tasks.insert("p", "a", row("a", schedule={"priority": 3}, track={"x": 1}))
-    tasks.commit(nothing)
+    tasks.commit(nothing, alive)
     tasks.update("p", "a", status=4)
 
     assert tasks.get_task("p", "a", [*FIELDS, "track"]) == {
@@ -88,7 +80,7 @@ def test_an_update_is_seen_over_the_row_that_it_changes(tasks: GroupCommit) -> N
 def test_a_new_row_looks_as_the_database_will_show_it(tasks: GroupCommit) -> None:
     tasks.insert("p", "a", row("a"))
     before = tasks.get_task("p", "a")
-    tasks.commit(nothing)
+    tasks.commit(nothing, alive)
     after = tasks.get_task("p", "a")
 
     assert before is not None
@@ -102,7 +94,7 @@ def test_what_is_changed_after_it_was_written_is_not_stored(
     schedule = {"priority": 3}
     tasks.insert("p", "a", row("a", schedule=schedule))
     schedule["priority"] = 9
-    tasks.commit(nothing)
+    tasks.commit(nothing, alive)
 
     assert stored.get_task("p", "a")["schedule"] == {"priority": 3}
 
@@ -112,7 +104,7 @@ def test_rows_that_were_read_ahead_are_read_once(
 ) -> None:
     for taskid in "abc":
         tasks.insert("p", taskid, row(taskid))
-    tasks.commit(nothing)
+    tasks.commit(nothing, alive)
     tasks.read_ahead({"p": ["a", "b", "none"]}, FIELDS)
     monkeypatch.delattr(tasks._database._inner.__class__, "get_task")
 
@@ -130,7 +122,7 @@ def test_rows_that_were_read_ahead_are_forgotten_with_the_commit(
 ) -> None:
     tasks.read_ahead({"p": ["a"]}, FIELDS)
     stored.insert("p", "a", row("a"))
-    tasks.commit(nothing)
+    tasks.commit(nothing, alive)
 
     assert tasks.get_task("p", "a", FIELDS) is not None
 
@@ -139,7 +131,7 @@ def test_a_row_that_cannot_be_read_ahead_fails_where_it_is_needed(
     tasks: GroupCommit, world: World
 ) -> None:
     tasks.insert("p", "a", row("a"))
-    tasks.commit(nothing)
+    tasks.commit(nothing, alive)
     world.taskdb._execute("UPDATE taskdb_p SET schedule = '{'")
     tasks.read_ahead({"p": ["a"]}, FIELDS)
 
@@ -159,11 +151,11 @@ def test_a_commit_that_is_not_allowed_leaves_everything_to_the_next(
     tasks.insert("p", "a", row("a"))
     tasks.insert("q", "b", row("b"))
     with pytest.raises(FenceClosed):
-        tasks.commit(refuse)
+        tasks.commit(refuse, alive)
 
     assert asked == [{"p", "q"}]
     assert (stored.get_task("p", "a"), stored.get_task("q", "b")) == (None, None)
-    tasks.commit(nothing)
+    tasks.commit(nothing, alive)
     assert stored.get_task("p", "a") is not None
     assert stored.get_task("q", "b") is not None
 
@@ -172,41 +164,41 @@ def test_a_database_that_is_away_gets_everything_later(
     tasks: GroupCommit, stored: Any, world: World
 ) -> None:
     tasks.insert("p", "a", row("a"))
-    tasks.commit(nothing)
+    tasks.commit(nothing, alive)
     tasks.insert("p", "b", row("b"))
-    with writing(world), pytest.raises(DatabaseAway):
-        tasks.commit(nothing)
-    assert tasks.has_writes
+    with world.tasks_locked(), pytest.raises(DatabaseAway):
+        tasks.commit(nothing, alive)
+    assert tasks.projects_with_writes
 
     tasks._database._breaker.answered()
-    tasks.commit(nothing)
+    tasks.commit(nothing, alive)
 
     assert stored.get_task("p", "b") is not None
 
 
 def test_a_row_that_is_refused_takes_no_other_with_it(tasks: GroupCommit, world: World) -> None:
     tasks.insert("p", "a", row("a"))
-    tasks.commit(nothing)
+    tasks.commit(nothing, alive)
     world.refuse_row("p", "bad")
     undone: list[str] = []
     for taskid in ["b", "bad", "c", "d"]:
         tasks.insert("p", taskid, row(taskid))
         tasks.on_refusal("p", taskid, lambda taskid=taskid: undone.append(taskid))
 
-    refused = tasks.commit(nothing)
+    refused = tasks.commit(nothing, alive)
 
     assert [*refused] == [("p", "bad")]
     assert "refused" in str(refused["p", "bad"])
     assert undone == ["bad"]
     assert set(world.statuses("p")) == {"a", "b", "c", "d"}
-    assert not tasks.has_writes
+    assert not tasks.projects_with_writes
 
 
 def test_what_is_discarded_is_not_written(tasks: GroupCommit, stored: Any) -> None:
     tasks.insert("p", "a", row("a"))
     tasks.insert("q", "b", row("b"))
     tasks.discard("p".__eq__)
-    tasks.commit(nothing)
+    tasks.commit(nothing, alive)
 
     assert stored.get_task("p", "a") is None
     assert stored.get_task("q", "b") is not None
@@ -218,22 +210,10 @@ def test_what_cannot_be_stored_is_refused_when_it_is_written(
 ) -> None:
     with pytest.raises((TypeError, ValueError)):
         tasks.insert("p", "a", row("a", **what))
-    assert not tasks.has_writes
+    assert not tasks.projects_with_writes
 
 
 # -- the scheduler's rounds -----------------------------------------------------------------------
-
-
-def crawling(world: World, owner: SoleOwner | None = None) -> SlotScheduler:
-    world.project("p")
-    world.script_is_known("p")
-    scheduler = world.scheduler(owner)
-    scheduler.run_once()
-    return scheduler
-
-
-def waiting(world: World) -> int:
-    return sum(world.queues.slot_queues.lengths().values())
 
 
 def test_a_round_is_one_transaction_of_all_its_projects(
@@ -266,26 +246,26 @@ def test_messages_are_acknowledged_only_once_their_rows_are_committed(
     scheduler.run_once()
     world.finish(*(each for each in world.dispatched() if each["taskid"] == "first"))
     world.new(task("p", "second"))
-    with writing(world), pytest.raises(DatabaseAway):
+    with world.tasks_locked(), pytest.raises(DatabaseAway):
         scheduler.applier.apply()
 
-    assert waiting(world) == 2
+    assert world.waiting() == 2
     successor = world.scheduler()
     successor.run_once()
     assert world.statuses("p") == {"first": 2, "second": 1}
-    assert waiting(world) == 0
+    assert world.waiting() == 0
 
 
 def test_an_owner_goes_on_after_an_outage_where_it_stood(world: World, task: Task) -> None:
     scheduler = crawling(world)
     world.new(task("p", "a"), task("p", "b"))
-    with writing(world), pytest.raises(DatabaseAway):
+    with world.tasks_locked(), pytest.raises(DatabaseAway):
         scheduler.applier.apply()
     scheduler.fenced.taskdb._database._breaker.answered()
     scheduler.run_once()
 
     assert world.statuses("p") == {"a": 1, "b": 1}
-    assert waiting(world) == 0
+    assert world.waiting() == 0
     assert sorted(each["taskid"] for each in world.dispatched()) == ["a", "b"]
 
 
@@ -310,7 +290,7 @@ def test_nothing_is_written_if_the_lease_ends_while_the_transaction_is_open(
         scheduler.run_once()
 
     assert world.statuses("p") == {}
-    assert waiting(world) == 1
+    assert world.waiting() == 1
 
 
 def test_a_new_task_whose_row_is_refused_is_not_sent_and_becomes_a_dead_letter(
@@ -330,7 +310,7 @@ def test_a_new_task_whose_row_is_refused_is_not_sent_and_becomes_a_dead_letter(
     assert "bad" not in scheduler.fenced.projects["p"].task_queue
     (letter,) = world.queues.slot_queues.dead_letters(9)
     assert "failed 3 times" in letter.reason
-    assert waiting(world) == 0
+    assert world.waiting() == 0
 
 
 def test_a_new_task_whose_row_was_refused_is_applied_once_it_is_accepted(
@@ -366,7 +346,7 @@ def test_a_pack_whose_row_is_refused_is_applied_later(world: World, task: Task) 
         scheduler.run_once()
 
     assert world.statuses("p") == {"a": 2}
-    assert waiting(world) == 0
+    assert world.waiting() == 0
     assert len(scheduler.fenced.projects["p"].task_queue) == 0
 
 
@@ -392,15 +372,15 @@ def test_a_slot_that_moves_while_the_database_is_away_moves_as_after_a_death(
 ) -> None:
     scheduler = crawling(world)
     world.new(task("p", "a"))
-    with writing(world):
+    with world.tasks_locked():
         with pytest.raises(DatabaseAway):
             scheduler.applier.apply()
         scheduler.handover.give_up(dict(scheduler.fence.held), planned=True)
 
     records = world.queues.records.load_many(range(SLOTS))
     assert [record["clean"] for record in records.values() if record["clean"]] == []
-    assert waiting(world) == 1
-    assert not scheduler.fenced.taskdb.has_writes
+    assert world.waiting() == 1
+    assert not scheduler.fenced.taskdb.projects_with_writes
     successor = world.scheduler()
     for _ in range(2):
         successor.run_once()
@@ -412,7 +392,7 @@ def test_a_project_that_is_started_again_is_loaded_once_its_rows_are_written(
 ) -> None:
     scheduler = crawling(world)
     world.new(task("p", "a"))
-    with writing(world):
+    with world.tasks_locked():
         with pytest.raises(DatabaseAway):
             scheduler.applier.apply()
         for status in ("STOP", "RUNNING"):

@@ -263,7 +263,7 @@ def test_a_closed_fence_leaves_the_rest_waiting_and_what_is_done_to_be_acknowled
         round_of(intake, table.apply)
     # then
     assert table.applied == ["b"]
-    assert intake.is_unsettled
+    assert intake.unsettled == {0}
     intake.settle()
     assert left(queues) == 3
     # when

@@ -3,7 +3,8 @@
 import logging
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -130,6 +131,19 @@ class World:
             sent.append(self.fetcher.get_nowait())
         return [each for each in sent if each["taskid"] != "_on_get_info"]
 
+    def waiting(self) -> int:
+        """Return how many messages are not acknowledged."""
+        return sum(self.queues.slot_queues.lengths().values())
+
+    @contextmanager
+    def tasks_locked(self) -> Iterator[None]:
+        """Keep others from writing tasks while the block runs; they may read."""
+        self.taskdb._execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        finally:
+            self.taskdb._execute("ROLLBACK")
+
     def statuses(self, project: str) -> dict[str, int]:
         """Return the status of all rows of a project's tasks."""
         taskdb = self.database("task")
@@ -138,6 +152,15 @@ class World:
             for status in (1, 2, 3, 4)
             for row in taskdb.load_tasks(status, project, ["taskid", "status"])
         }
+
+
+def crawling(world: World, owner: SoleOwner | None = None) -> SlotScheduler:
+    """Return a scheduler that knows the script of its only project ``p``."""
+    world.project("p")
+    world.script_is_known("p")
+    scheduler = world.scheduler(owner)
+    scheduler.run_once()
+    return scheduler
 
 
 def granted(epoch: int) -> SoleOwner:
