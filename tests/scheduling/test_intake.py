@@ -187,7 +187,7 @@ def test_a_message_that_cannot_be_buried_now_holds_up_no_other(
 def test_a_message_of_no_use_is_buried_though_the_others_could_not_be_acknowledged_at_first(
     broker: MemoryBroker, queues: Queues, table: TaskTable, send: Callable[..., None]
 ) -> None:
-    class Away(MemorySlotQueues):
+    class WithoutReply(MemorySlotQueues):
         is_away = True
 
         def acknowledge(self, deliveries: Sequence[Delivery]) -> None:
@@ -195,7 +195,7 @@ def test_a_message_of_no_use_is_buried_though_the_others_could_not_be_acknowledg
             if self.is_away:
                 raise Unavailable("no reply")
 
-    away = Away(broker)
+    away = WithoutReply(broker)
     intake = Intake(away, Parking(queues.parking_lot))
     intake.take(range(SLOTS))
     send("a", "b")
