@@ -43,6 +43,16 @@ CERTAIN = (
 )
 """sqlite's error codes for faults of the file, never of the request."""
 
+LOCKED = (
+    "55P03",  # PostgreSQL: the lock was not free in time
+    "40P01",  # a deadlock
+    "40001",  # another transaction came first
+    1205,  # MariaDB and MySQL: the lock was not free in time
+    1206,  # there is no room for more locks
+    1213,  # a deadlock
+)
+"""Servers' error codes for what others hold, never for the request: a probe would not see it."""
+
 BLAMELESS = (
     ArithmeticError,
     AssertionError,
@@ -63,8 +73,9 @@ class Guarded:
     """One of pyspider's databases, behind a circuit breaker.
 
     While the breaker is open every call raises ``DatabaseAway`` at once; when its pause is over the
-    call probes first. Errors that are not a sign of an outage are raised unchanged, also those
-    raised while rows are being read.
+    call probes first, and closes it if neither the probe nor the call itself finds an outage.
+    Errors that are not a sign of an outage are raised unchanged, also those raised while rows are
+    being read.
 
     Threads and blocking: as the database itself, except for the locks of sqlite files.
 
@@ -119,16 +130,28 @@ class Guarded:
             DatabaseAway: it is unavailable.
         """
         with self._lock:
-            if self._breaker.is_open:
-                self._admit()
-            self._set_patience(self._patience())
+            if not self._breaker.is_open:
+                return self._asked(question)
+            self._admit()
             try:
-                return question()
-            except ClusterError:
+                answer = self._asked(question)
+            except DatabaseAway:
                 raise
-            except Exception as error:
-                self._judge(error)
+            except Exception:
+                self._breaker.answered()
                 raise
+            self._breaker.answered()
+            return answer
+
+    def _asked(self, question: Callable[[], Any]) -> Any:
+        self._set_patience(self._patience())
+        try:
+            return question()
+        except ClusterError:
+            raise
+        except Exception as error:
+            self._judge(error)
+            raise
 
     def _admit(self) -> None:
         """Probe an unavailable database, if its pause is over."""
@@ -137,7 +160,6 @@ class Guarded:
         error = self._probed()
         if error is not None:
             self._away(error)
-        self._breaker.answered()
 
     def _judge(self, error: Exception) -> None:
         """Raise ``DatabaseAway`` if the database is at fault."""
@@ -200,7 +222,23 @@ def _write_nothing(database: Any, project: str | None) -> None:
 def is_certain(error: Exception) -> bool:
     """Return whether an error is unambiguous; sqlite's extended codes have it in the low byte."""
     code = getattr(error, "sqlite_errorcode", None)
-    return isinstance(code, int) and code & 0xFF in CERTAIN
+    return (isinstance(code, int) and code & 0xFF in CERTAIN) or any(
+        code in LOCKED for cause in _causes(error) for code in _server_codes(cause)
+    )
+
+
+def _causes(error: object) -> Iterator[BaseException]:
+    """Yield an error, and those that it wraps."""
+    while isinstance(error, BaseException):
+        yield error
+        error = getattr(error, "orig", None) or error.__cause__
+
+
+def _server_codes(error: BaseException) -> Iterator[Any]:
+    """Yield where drivers of servers have the code of an error; other errors have none."""
+    if "DatabaseError" in {kind.__name__ for kind in type(error).__mro__}:
+        yield from (getattr(error, name, None) for name in ("sqlstate", "pgcode", "errno"))
+        yield from error.args[:1]
 
 
 def _is_doubtful(error: Exception) -> bool:

@@ -5,6 +5,7 @@ import os
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
+from itertools import accumulate
 from threading import Lock
 from typing import Any
 from uuid import uuid4
@@ -18,8 +19,10 @@ from pyspider_zk.queues.redis_wake_ups import LATEST, RedisWakeUps
 log = logging.getLogger(__name__)
 
 KEPT = 3600  # seconds that Redis remembers a caller
-LATE = 100  # messages after which no earlier call can arrive
-MOST = 1000  # messages of a process that Redis may have received without a reply
+BATCH = 200  # messages of a call, at most
+CALL = 2**20  # bytes of a call of several messages, at most: it must be answered in time
+LATE = 5 * BATCH  # messages after which no earlier call can arrive
+MOST = 5 * BATCH  # messages of a process that Redis may have received without a reply
 
 # A call that comes again, since its reply was lost, has the number that it had, and is done once.
 
@@ -107,6 +110,9 @@ class RedisList:
     def push(self, name: str, messages: Sequence[bytes], limit: int = 0) -> tuple[int, int]:
         """Append messages in one call, as long as the list is shorter than ``limit`` (0: any).
 
+        Args:
+            messages: ``BATCH`` at most; see ``first_call``.
+
         Returns:
             How many of them are appended, and how many messages there are now.
 
@@ -116,7 +122,7 @@ class RedisList:
         with self._lock:
             pushes = self._present_caller().pushes
             keys = _keys(messages)
-            numbers = [pushes.number_of(key) for key in keys]
+            numbers = pushes.numbers_of(keys)
             spare = pushes.spare(len(messages))
             pairs = [each for pair in zip(numbers, messages, strict=True) for each in pair]
             pushed, length = self._call(
@@ -183,11 +189,16 @@ class _Pushes:
 
     def __init__(self) -> None:
         self._last = 0
+        self._before = 0  # the last number before the last call
         self._open: dict[bytes, int] = {}
         self._answered: deque[int] = deque()
 
-    def number_of(self, key: bytes) -> int:
-        """Return the number of a message to put."""
+    def numbers_of(self, keys: Iterable[bytes]) -> list[int]:
+        """Return the numbers of the messages of a call."""
+        self._before = self._last
+        return [self._number_of(key) for key in keys]
+
+    def _number_of(self, key: bytes) -> int:
         if key not in self._open:
             self._last += 1
             self._open[key] = self._last
@@ -197,13 +208,18 @@ class _Pushes:
 
     def answered(self, numbers: Mapping[bytes, int]) -> None:
         """Record that messages were put."""
-        self.refused(numbers)
-        self._answered.extend(numbers.values())
+        for key, number in numbers.items():
+            self._open.pop(key, None)
+            self._answered.append(number)
 
     def refused(self, keys: Iterable[bytes]) -> None:
-        """Record that there was no room for messages."""
+        """Record that there was no room for messages of the last call.
+
+        One that an earlier call gave its number keeps it: Redis may have received it.
+        """
         for key in keys:
-            self._open.pop(key, None)
+            if self._open.get(key, 0) > self._before:
+                del self._open[key]
 
     def spare(self, most: int) -> list[int]:
         """Return numbers that Redis need not remember, one more than so many at most.
@@ -223,6 +239,12 @@ def _keys(messages: Sequence[bytes]) -> list[bytes]:
         keys.append(digest + bytes(str(seen[digest]), "ascii"))
         seen[digest] += 1
     return keys
+
+
+def first_call(messages: Sequence[bytes]) -> Sequence[bytes]:
+    """Return the first messages, as many as one call may have; at least one, if there is any."""
+    sizes = accumulate(map(len, messages[:BATCH]))
+    return messages[: max(1, sum(size <= CALL for size in sizes))]
 
 
 def check_size(raw: bytes) -> None:

@@ -18,17 +18,16 @@ from typing import Any, TypeVar
 import umsgpack  # type: ignore[import-untyped]  # ships no types
 from pyspider.message_queue.redis_queue import RedisQueue
 
-from pyspider_zk.errors import Unavailable
+from pyspider_zk.errors import Unavailable, brief
 from pyspider_zk.queues.back_off import BackOff
 from pyspider_zk.queues.codec import pack
 from pyspider_zk.queues.redis_foreign_keys import ForeignKeys
 from pyspider_zk.queues.redis_link import RedisLink, target_of
-from pyspider_zk.queues.redis_list import RedisList, check_size
+from pyspider_zk.queues.redis_list import RedisList, check_size, first_call
 
 POLL = 0.1  # seconds between two looks into a queue of a kind without wake-ups
 LOOK = 0.5  # seconds of waiting before the queue, and the end of this process, is checked
 FOREVER = float("inf")
-BATCH = 200  # messages in a call
 
 log = logging.getLogger(__name__)
 
@@ -129,20 +128,25 @@ class ResilientQueue:
         return raw
 
     def put_packed(self, messages: Sequence[Any]) -> int:
-        """Append messages in few calls; return how many of them found room."""
+        """Append messages in few calls; return how many of them need not come again.
+
+        Those found room, or the queue cannot encode them, which is logged.
+        """
         if self._is_ours:
             return self._put_all(messages)
         for count, body in enumerate(messages):
             try:
                 self.put_nowait(body)
-            except queue.Full:
+            except (queue.Full, Unavailable):
                 return count
+            except Exception as error:  # each kind of queue has its own
+                log.error("%s cannot be sent to %s: %s", _named(body), self, brief(error))
         return len(messages)
 
     def _put_all(self, messages: Sequence[bytes]) -> int:
         put = 0
         while put < len(messages):
-            some = messages[put : put + BATCH]
+            some = first_call(messages[put:])
             push = partial(self._inner.redis.push, self._inner.name, some, self._inner.maxsize)
             try:
                 pushed, _ = self._ask(push, queue.Full)
@@ -266,6 +270,13 @@ class SendBuffer:
                 self._queue.put_nowait(self._kept[0])
                 self._kept.popleft()
         return not self._kept
+
+
+def _named(body: Any) -> str:
+    """Return what a message is called in the log."""
+    if not isinstance(body, dict):
+        return f"a message, a {type(body).__name__},"
+    return f"task {body.get('project')}:{body.get('taskid')}"
 
 
 def _wrapped(inner: Any) -> tuple[Any, Asking, Listen | None]:

@@ -1,20 +1,39 @@
 """What a database server raises: its own absence opens the breaker, a bad row does not."""
 
 from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspider.database import connect_database
 
 from pyspider_zk.databases.breaker import Breaker
-from pyspider_zk.databases.guarded import Guarded
+from pyspider_zk.databases.guarded import Guarded, is_certain
 from pyspider_zk.errors import DatabaseAway
+from tests.patches.databases import SERVERS, Databases
 from tests.support.clock import Clock
 from tests.support.database_servers import DatabaseServer, PostgresServer
 
 TASK = {"url": "http://a/", "status": 1}
 KINDS = ("task", "project", "result")
 PAUSE = 10.0  # seconds; longer than any of a breaker's
+RAISE = {
+    "postgresql": "DO $$ BEGIN RAISE EXCEPTION 'held' USING ERRCODE = '{}'; END $$",
+    "mariadb": "SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = {}, MESSAGE_TEXT = 'held'",
+}
+CODES: dict[str, dict[str | int, bool]] = {
+    "postgresql": {"55P03": True, "40P01": True, "40001": True, "23505": False, "P0001": False},
+    "mariadb": {1205: True, 1206: True, 1213: True, 1062: False, 1644: False},
+}
+"""Errors that servers tell, and whether somebody else is their cause."""
+
+RAISED = [
+    pytest.param(scheme, code, is_held, marks=marker)
+    for scheme, (fixture, marker) in SERVERS.items()
+    for code, is_held in CODES[fixture].items()
+]
 
 
 @pytest.fixture(
@@ -86,6 +105,53 @@ def test_a_bad_row_is_no_outage(kind: str, put: str, databases: dict[str, Any]) 
     except Exception:
         assert not breaker.is_open
     write(kind, guarded)
+
+
+@pytest.mark.slow
+def test_the_pauses_grow_while_a_row_is_locked_although_the_server_answers(
+    databases: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    clock = Clock()
+    breaker = Breaker("taskdb", clock)
+    guarded = Guarded(databases["task"], breaker)
+    pauses = []
+    with databases["task"]._connections.engine.connect() as other:
+        other.execution_options(isolation_level="READ COMMITTED")
+        other.exec_driver_sql("UPDATE p SET status = 3 WHERE taskid = 't'")
+        for _ in range(3):
+            with pytest.raises(DatabaseAway):
+                write("task", guarded)
+            pauses.append(round(breaker.left, 3))
+            clock.now += breaker.left
+    assert pauses == [0.1, 0.2, 0.4]
+    write("task", guarded)
+    assert not breaker.is_open
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
+
+
+@pytest.mark.parametrize("is_wrapped", [True, False])
+@pytest.mark.parametrize(("scheme", "code", "is_held"), RAISED)
+def test_only_what_others_hold_is_an_outage_though_the_server_answers(
+    scheme: str,
+    code: str | int,
+    is_held: bool,
+    is_wrapped: bool,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+) -> None:
+    fixture, _ = SERVERS[scheme]
+    with closing(Databases(scheme, tmp_path, request.getfixturevalue(fixture))) as made:
+        database, breaker = made.connect("task"), Breaker("taskdb")
+        with database._connections.engine.connect() as link:
+            ask = link.exec_driver_sql if is_wrapped else link.connection.cursor().execute
+            with pytest.raises(DatabaseAway if is_held else Exception):
+                Guarded(database, breaker).ask(partial(ask, RAISE[fixture].format(code)))
+        assert breaker.is_open == is_held
+
+
+def test_the_number_of_another_error_is_no_code() -> None:
+    assert not is_certain(KeyError(1205))
 
 
 @pytest.mark.postgresql

@@ -13,7 +13,7 @@ from pyspider_zk.local.services import RedisServer
 from pyspider_zk.queues import redis_link
 from pyspider_zk.queues.redis_foreign_keys import ForeignKeys
 from pyspider_zk.queues.redis_link import RedisLink, wake_ups_key
-from pyspider_zk.queues.redis_list import _POP, _PUSH, KEPT, LATE, RedisList
+from pyspider_zk.queues.redis_list import _POP, _PUSH, BATCH, KEPT, LATE, RedisList
 from tests.support.relay import Relay
 
 pytestmark = pytest.mark.redis
@@ -126,6 +126,20 @@ def test_a_call_that_arrives_late_puts_nothing(make: Make, client: redis.Redis) 
     assert client.lrange(NAME, 0, -1) == [b"one", b"two"]
 
 
+def test_a_large_call_that_arrives_after_another_one_puts_nothing(
+    make: Make, client: redis.Redis
+) -> None:
+    ours = make()
+    first, second = ([f"{name}{n}".encode() for n in range(BATCH)] for name in "ab")
+    ours.push(NAME, first)
+    ours.push(NAME, second)
+    late = [each for pair in enumerate(first, 1) for each in pair]
+
+    client.eval(_PUSH, 3, NAME, caller_of(client), wake_ups_key(NAME), KEPT, 1, 0, 0, *late)
+
+    assert client.lrange(NAME, 0, -1) == [*first, *second]
+
+
 def test_messages_of_one_call_come_in_order_and_equal_ones_are_two(
     make: Make, client: redis.Redis
 ) -> None:
@@ -155,6 +169,21 @@ def test_messages_of_a_call_without_a_reply_are_put_once_however_they_come_again
     ours.push(NAME, [b"one", b"three"])
 
     assert client.lrange(NAME, 0, -1) == [b"zero", b"one", b"two", b"three"]
+
+
+def test_messages_that_redis_may_have_are_put_once_though_it_was_full_meanwhile(
+    make: Make, relay: Relay, client: redis.Redis
+) -> None:
+    ours = make()
+    ours.rpush(NAME, b"zero")
+    with relay.losing_replies(), pytest.raises(Unavailable):
+        ours.push(NAME, [b"one", b"two"])
+    assert client.llen(NAME) == 3  # Redis did it
+
+    assert ours.push(NAME, [b"older", b"one", b"two"], 3) == (0, 3)
+    ours.push(NAME, [b"older", b"one", b"two"])
+
+    assert client.lrange(NAME, 0, -1) == [b"zero", b"one", b"two", b"older"]
 
 
 def test_redis_remembers_so_many_messages_of_a_process_and_no_more(

@@ -189,6 +189,36 @@ def test_the_end_of_a_process_ends_its_waiting(inner: AwayQueue) -> None:
         waiting.get()
 
 
+class EncodingQueue(AwayQueue):
+    """A queue that encodes when it puts, as pyspider's for AMQP does."""
+
+    def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
+        umsgpack.packb(item)
+        super().put(item, block, timeout)
+
+
+def test_a_message_that_cannot_be_encoded_keeps_no_other_from_being_sent(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    inner = EncodingQueue(maxsize=2)
+    first, bad, *others = ({"project": "p", "taskid": each} for each in "abcd")
+    messages = [first, {**bad, "fetch": {"secret": 2**70}}, {1, 2}, *others]
+    assert patient(inner).put_packed(messages) == 4, "the last one finds no room"
+    assert taken(inner) == [first, others[0]]
+    assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR"]
+    assert "p:b" in caplog.text
+    assert "secret" not in caplog.text
+
+
+def test_messages_for_a_queue_that_is_away_come_again() -> None:
+    inner = EncodingQueue(away=True)
+    waiting = patient(inner)
+    assert waiting.put_packed(["a", "b"]) == 0
+    assert inner.asked == 1
+    inner.away = False
+    assert taken(inner) == []
+
+
 # -- what is kept ------------------------------------------------------------------------------
 
 
@@ -348,6 +378,28 @@ def test_a_former_master_is_left_for_whoever_answers_at_its_name(
     with link.client() as client:
         assert client.client_id() != before
     link.close()
+
+
+@pytest.mark.redis
+@pytest.mark.parametrize(
+    ("sizes", "calls"),
+    [
+        ([1] * 401, 3),
+        ([2**18] * 9, 3),
+        ([1, 2**21, 2**20, 1], 4),
+        ([], 0),
+    ],
+    ids=["many", "large", "larger than a call", "none"],
+)
+def test_a_call_has_200_messages_and_1_mib_at_most(
+    sizes: list[int], calls: int, own_redis: RedisServer
+) -> None:
+    messages = [bytes([n % 256]) * size for n, size in enumerate(sizes)]
+    stock = connect_message_queue(NAME, own_redis.url)
+    assert patient(stock).put_packed(messages) == len(messages)
+    assert stock.redis.lrange(NAME, 0, -1) == messages
+    made = stock.redis.info("commandstats").get("cmdstat_eval", {"calls": 0})
+    assert made["calls"] == calls
 
 
 # -- junk ------------------------------------------------------------------------------------

@@ -4,12 +4,17 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 import pytest
 from pyspider.database import connect_database
 from sqlalchemy.exc import DataError, SQLAlchemyError
 
+from pyspider_zk.databases.breaker import Breaker
+from pyspider_zk.databases.guarded import Guarded
+from pyspider_zk.errors import DatabaseAway
+from pyspider_zk.scheduling.group_commit import GroupCommit
 from pyspider_zk.tasks.database import TaskWrite, task_database
 from pyspider_zk.tasks.plain import PlainTasks
 from tests.patches.test_patched_databases import PROJECTS, TASK, TEXTS, in_threads, without_times
@@ -334,6 +339,30 @@ def test_a_lock_of_another_is_waited_for_no_longer_than_ever(locking: TaskBacken
     assert seen_by(theirs, ["p1", "p2"]) == [{1: 1}, {}]
     ours.write(ours.changed("p1", "t1", DONE))
     assert seen_by(theirs, ["p1"]) == [{2: 1}]
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_what_a_suspended_owner_has_locked_is_kept_and_not_refused(
+    on_server: TaskBackend, is_new: bool
+) -> None:
+    ours, theirs = on_server.ours, on_server.theirs
+    ours.write(*(ours.new("p1", each, NEW) for each in ("first", "other")))
+    theirs.taskdb._list_project()
+    tasks = GroupCommit(Guarded(ours.taskdb, Breaker("taskdb")), ours.bulk)
+    locked = "new" if is_new else "first"
+    undone: list[str] = []
+    for taskid in (locked, "other"):
+        (tasks.insert if is_new else tasks.update)("p1", taskid, DONE)
+        tasks.on_refusal("p1", taskid, partial(undone.append, taskid))
+
+    def ours_waits() -> None:
+        with pytest.raises(DatabaseAway):
+            tasks.commit(lambda _: None)
+
+    change = theirs.new if is_new else theirs.changed
+    theirs.bulk.write_many([change("p1", locked, NEW)], ours_waits)
+    assert undone == []
+    assert all(tasks.has_written("p1", each) for each in (locked, "other"))
 
 
 def test_a_table_that_another_dropped_is_made_again_by_the_second_try(atomic: TaskBackend) -> None:
