@@ -39,7 +39,7 @@ QUICK = Size(
     projects=(10,),
     samples=30,
     pending=(100_000,),
-    moving=20_000,
+    moving=100_000,
     crowd=100,
     databases=1,
 )
