@@ -215,6 +215,7 @@ class Intake:
             if entry.fault and not entry.must_wait and not self._bury(entry, entry.fault):
                 self._waiting[entry.delivery.kind].append(entry)
         self._leave_out([entry for entry in useless if self._bury(entry, entry.reason)])
+        self._released = []
 
     def _fail(self, refused: Mapping[TaskKey, Exception]) -> None:
         """Let messages fail whose rows were refused; only those tasks of them are tried again."""

@@ -121,6 +121,17 @@ def test_a_parked_message_whose_row_is_refused_keeps_it_if_the_rest_is_put_off(
     assert set(world.statuses("p")) == {"first", "new"}
 
 
+def test_a_parked_message_that_is_put_off_again_leaves_nothing_to_finish(
+    world: World, task: Task
+) -> None:
+    scheduler = with_table(world, task)
+    in_quarantine(world, task, scheduler)
+    scheduler.run_once()
+
+    assert set(world.statuses("p")) == {"first", "new"}
+    assert scheduler.applier.unfinished() == set()
+
+
 def test_a_parked_message_of_a_slot_that_was_lost_is_left_to_the_next_owner(
     world: World, task: Task
 ) -> None:
