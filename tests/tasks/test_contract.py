@@ -357,7 +357,7 @@ def test_what_a_suspended_owner_has_locked_is_kept_and_not_refused(
 
     def ours_waits() -> None:
         with pytest.raises(DatabaseAway):
-            tasks.commit(lambda _: None)
+            tasks.commit(lambda _: None, lambda: None)
 
     change = theirs.new if is_new else theirs.changed
     theirs.bulk.write_many([change("p1", locked, NEW)], ours_waits)
