@@ -143,11 +143,11 @@ def test_all_crawls_a_site_and_ends_by_a_signal(
     with requests.Session() as session:
         session.headers["Connection"] = "close"
         eventually(lambda: _answers(session, web))
+        eventually(lambda: _listens(config["scheduler"]["xmlrpc-port"]))  # it may begin later
         assert session.post(f"{web}/debug/demo/save", data={"script": script}).text == "ok"
         for name, value in (("status", "RUNNING"), ("rate", "100/100")):
             form = {"pk": "demo", "name": name, "value": value}
-            # The page answers before the scheduler's XML-RPC does.
-            eventually(lambda form=form: session.post(f"{web}/update", data=form).text == "ok")
+            assert session.post(f"{web}/update", data=form).text == "ok"
         start = {"project": "demo"}
         eventually(lambda: session.post(f"{web}/run", data=start).json()["result"])
         results = f"{web}/results/dump/demo.txt"
@@ -161,6 +161,11 @@ def _answers(session: requests.Session, url: str) -> bool:
         return session.get(f"{url}/counter").ok
     except requests.ConnectionError:
         return False
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.mark.parametrize("cdn", [None, "//cdn.test/libs/"])
