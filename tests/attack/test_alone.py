@@ -72,6 +72,7 @@ def test_no_function_of_xml_rpc_opens_without_the_secret(machine: Alone, tried: 
     tried(f"{len(names)} functions of XML-RPC at {len(schedulers)} schedulers")
 
 
+@pytest.mark.usefixtures("_rested")
 def test_who_is_not_logged_in_changes_no_locked_project(machine: Alone, tried: Tried) -> None:
     before = machine.state()
     routes = [route for route in ROUTES if web.names_a_project(route)]
