@@ -20,16 +20,13 @@ from pyspider_zk.databases.guarded import PATIENCE, Guarded
 from pyspider_zk.databases.tables import Tables, with_fresh_tables
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.projects.rows import is_number
-from pyspider_zk.queues.tasks import usable_schedule
+from pyspider_zk.queues.tasks import PARTS, usable_schedule
 from pyspider_zk.scheduling.dispatch import Dispatch
 from pyspider_zk.scheduling.group_commit import GroupCommit, TaskKey
 from pyspider_zk.tasks.database import task_database
 from pyspider_zk.zookeeper.clock import boottime
 
 logger = logging.getLogger("scheduler")
-
-PARTS = ("schedule", "fetch", "process", "track")
-"""The parts of a task that pyspider assumes to be mappings."""
 
 MOST_SAID = 3
 """How many tasks of a project that cannot be sent are logged in one round."""

@@ -13,7 +13,7 @@ from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.testing import SoleOwner
-from tests.support.world import SLOTS, World, crawling
+from tests.support.world import SLOTS, World, crawling, with_table
 
 Task = Callable[..., dict[str, Any]]
 
@@ -23,14 +23,6 @@ ELSEWHERE = next(f"z{n}" for n in range(1000) if slot_of(f"z{n}", SLOTS) != slot
 def rounds(scheduler: SlotScheduler, count: int) -> None:
     for _ in range(count):
         scheduler.run_once()
-
-
-def with_table(world: World, task: Task, owner: SoleOwner | None = None) -> SlotScheduler:
-    scheduler = crawling(world, owner)
-    scheduler.intake._pauses = (1, 1)
-    world.new(task("p", "first"))
-    scheduler.run_once()
-    return scheduler
 
 
 def back(scheduler: SlotScheduler) -> None:

@@ -13,7 +13,7 @@ from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.scheduling.group_commit import GroupCommit
 from pyspider_zk.tasks.database import task_database
 from pyspider_zk.testing import SoleOwner
-from tests.support.world import SLOTS, World, crawling
+from tests.support.world import SLOTS, World, crawling, with_table
 
 Task = Callable[..., dict[str, Any]]
 
@@ -296,10 +296,7 @@ def test_nothing_is_written_if_the_lease_ends_while_the_transaction_is_open(
 def test_a_new_task_whose_row_is_refused_is_not_sent_and_becomes_a_dead_letter(
     world: World, task: Task
 ) -> None:
-    scheduler = crawling(world)
-    scheduler.intake._pauses = (1, 1)
-    world.new(task("p", "first"))
-    scheduler.run_once()
+    scheduler = with_table(world, task)
     world.refuse_row("p", "bad")
     world.send(QueueKind.NEWTASK, [task("p", each) for each in ("a", "bad", "b")])
     for _ in range(8):
@@ -316,10 +313,7 @@ def test_a_new_task_whose_row_is_refused_is_not_sent_and_becomes_a_dead_letter(
 def test_a_new_task_whose_row_was_refused_is_applied_once_it_is_accepted(
     world: World, task: Task
 ) -> None:
-    scheduler = crawling(world)
-    scheduler.intake._pauses = (1, 1)
-    world.new(task("p", "first"))
-    scheduler.run_once()
+    scheduler = with_table(world, task)
     world.refuse_row("p", "late")
     world.new(task("p", "late"))
     scheduler.run_once()

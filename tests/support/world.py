@@ -163,6 +163,17 @@ def crawling(world: World, owner: SoleOwner | None = None) -> SlotScheduler:
     return scheduler
 
 
+def with_table(
+    world: World, task: Callable[..., dict[str, Any]], owner: SoleOwner | None = None
+) -> SlotScheduler:
+    """Return such a scheduler that has sent one task, ``first``; what fails is tried soon."""
+    scheduler = crawling(world, owner)
+    scheduler.intake._pauses = (1, 1)
+    world.new(task("p", "first"))
+    scheduler.run_once()
+    return scheduler
+
+
 def granted(epoch: int) -> SoleOwner:
     """Return an owner of everything, since this epoch."""
     owner = SoleOwner(SLOTS, ())
