@@ -24,6 +24,7 @@ class Dispatch:
         waiting: the tasks that wait, the next one at the right.
         out_queue: returns the queue to the fetchers, a ``ResilientQueue``.
         may_send: returns whether the fence lets a task go.
+        on_sent: called with each task that had waited, when it is sent.
     """
 
     def __init__(
@@ -31,10 +32,13 @@ class Dispatch:
         waiting: deque[Task],
         out_queue: Callable[[], Any],
         may_send: Callable[[Task], bool],
+        on_sent: Callable[[Task], None],
     ) -> None:
         self._waiting = waiting
+        self._waiting_keys: set[tuple[str, str]] | None = None
         self._out_queue = out_queue
         self._may_send = may_send
+        self._on_sent = on_sent
         self._collected: list[tuple[Task, Any]] = []
         self.is_collecting = False
 
@@ -53,13 +57,31 @@ class Dispatch:
         """Send a task with the others of the block; raises what it cannot be encoded for."""
         self._collected.append((task, self._out_queue().packed(task)))
 
+    def withdraw(self, project: str, taskid: str) -> None:
+        """Drop a task that waits, because its answer is here.
+
+        The queue had taken it though it said no, as when a link breaks, or a former owner had sent
+        it. What waits is indexed once per round, if anything waits.
+        """
+        if not self._waiting:
+            return
+        if self._waiting_keys is None:
+            self._waiting_keys = {_key(task) for task in list(self._waiting)}
+        if (project, taskid) in self._waiting_keys:
+            for task in [one for one in list(self._waiting) if _key(one) == (project, taskid)]:
+                self._waiting.remove(task)
+
     def send_waiting(self) -> None:
         """Send what found no room earlier, as far as there is room and the fence is open."""
+        self._waiting_keys = None
         unsent: list[Task] = []
         while self._waiting and not unsent:
             some = [self._waiting.pop() for _ in range(min(BATCH, len(self._waiting)))]
-            unsent = self._unsent(self._packed(some))
+            packed = self._packed(some)
+            unsent = self._unsent(packed)
             self._waiting.extend(reversed(unsent))
+            for task, _ in packed[: len(packed) - len(unsent)]:
+                self._on_sent(task)
 
     def _packed(self, tasks: Sequence[Task]) -> list[tuple[Task, Any]]:
         """Encode tasks; one that cannot be encoded is dropped."""
@@ -76,3 +98,7 @@ class Dispatch:
         may_go = list(takewhile(lambda pair: self._may_send(pair[0]), packed))
         sent = self._out_queue().put_packed([raw for _, raw in may_go])
         return [task for task, _ in packed[sent:]]
+
+
+def _key(task: Task) -> tuple[str, str]:
+    return task["project"], task["taskid"]

@@ -68,7 +68,9 @@ class FencedScheduler(Scheduler):
         self.tables = Tables(self.taskdb)
         self.inherited: dict[str, set[str]] = {}
         self._selected: list[tuple[str, str]] = []
-        self._dispatch = Dispatch(self._send_buffer, lambda: self.out_queue, self._may_send)
+        self._dispatch = Dispatch(
+            self._send_buffer, lambda: self.out_queue, self._may_send, self._restart_time_out
+        )
 
     def _guard_databases(self) -> None:
         for kind, breaker in self._breakers.items():
@@ -216,11 +218,14 @@ class FencedScheduler(Scheduler):
             tasks.processing.put(InQueueTask(taskid, 0, time.time() + tasks.processing_timeout))
         inherited.discard(taskid)
         restore = _restorer(tasks, taskid)
+        is_awaited = tasks.is_processing(taskid)
         try:
             result = super().on_task_status(task)
         except Exception:
             restore()  # the next try must find it in flight
             raise
+        if is_awaited:
+            self._dispatch.withdraw(task["project"], taskid)
         self.taskdb.on_refusal(task["project"], taskid, restore)
         return result
 
@@ -244,6 +249,17 @@ class FencedScheduler(Scheduler):
         One of a slot that is not held was sent manually, over XML-RPC, while the slot moved.
         """
         return self.fence.is_open(task["project"]) or not self.fence.holds(task["project"])
+
+    def _restart_time_out(self, task: Mapping[str, Any]) -> None:
+        """Let the time-out of a task that had waited begin when it is sent."""
+        project = self.projects.get(task["project"])
+        if project is None or not project.task_queue.is_processing(task["taskid"]):
+            return
+        tasks = project.task_queue
+        item = tasks.processing[task["taskid"]]
+        tasks.done(item.taskid)
+        until = time.time() + tasks.processing_timeout
+        tasks.processing.put(InQueueTask(task["taskid"], item.priority, until))
 
     def send_by_hand(self, task: dict[str, Any]) -> None:
         """Dispatch a task at once, without the fence; if the queue is full, in a later round.

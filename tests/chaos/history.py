@@ -87,12 +87,17 @@ class SlotTenure:
 
 @dataclass(frozen=True)
 class Skip:
-    """A slot that a member was asked to release before it had taken it."""
+    """A slot that a member was asked to release before it had taken it.
+
+    Attributes:
+        is_open: whether its fence was open then, so that it could hand on what it got.
+    """
 
     member: str
     slot: int
     epoch: int
     at: float
+    is_open: bool = True
 
 
 @dataclass(frozen=True)
@@ -221,7 +226,7 @@ def skips_of(member: str, lines: Iterable[Mapping[str, Any]]) -> Iterator[Skip]:
     """Return the slots in one process's events that it never took."""
     for line in lines:
         if line["e"] == "skip":
-            yield Skip(member, line["slot"], line["epoch"], line["t"])
+            yield Skip(member, line["slot"], line["epoch"], line["t"], line.get("open", True))
 
 
 def hits_of(lines: Iterable[Mapping[str, Any]]) -> list[Hit]:

@@ -34,11 +34,11 @@ class ChaosScheduler(ClusterScheduler):
         super().__init__(*args, **kwargs)
         self.history = Recorder.from_environment()
         self._numbers = itertools.count()
-        self._asked = threading.local()
+        self._asked_at: dict[tuple[str, str], float] = {}
         self._loop_thread = 0
         self._selected_at: dict[tuple[str, str], float] = {}  # of what was not sent yet
         self._watches = _HandoverWatch(self), _ProjectSetWatch(self)
-        self.out_queue: Any = _OutQueue(self.out_queue, self._asked, self._sending)
+        self.out_queue: Any = _OutQueue(self.out_queue, self._sending)
         self.taskdb._bulk = _Bulk(self.taskdb._bulk, self._effect)
         broken = os.environ.get("CHAOS_WITHOUT")
         if broken:
@@ -72,7 +72,7 @@ class ChaosScheduler(ClusterScheduler):
         super().send_task(task, force)
 
     def _may_send(self, task: Mapping[str, Any]) -> bool:
-        self._asked.at = boottime()
+        self._asked_at[task["project"], task["taskid"]] = boottime()
         return super()._may_send(task)
 
     def forget_selected(self, slots: Mapping[int, int]) -> None:
@@ -80,7 +80,9 @@ class ChaosScheduler(ClusterScheduler):
         for key in [key for key in self._selected_at if self.fence.slot(key[0]) in slots]:
             del self._selected_at[key]
 
-    def _sending(self, task: dict[str, Any], since: float) -> Any:
+    def _sending(self, task: dict[str, Any]) -> Any:
+        """Return a dispatch, which began when the fence was asked about it, if it was."""
+        since = self._asked_at.pop((task["project"], task["taskid"]), boottime())
         return self._effect("send", task, since)
 
     @contextmanager
@@ -129,7 +131,8 @@ class _HandoverWatch:
         self._follow(ownership)
         for slot, epoch in asked - self._told - self._left:
             self._told.add((slot, epoch))
-            self._scheduler.history.note("skip", slot=slot, epoch=epoch)
+            is_open = ownership.open(slot, epoch)
+            self._scheduler.history.note("skip", slot=slot, epoch=epoch, open=is_open)
 
     def give_up(self, slots: Mapping[int, int], *, planned: bool) -> None:
         slots = dict(slots)
@@ -204,25 +207,24 @@ class _Bulk:
 class _OutQueue:
     """The queue to the fetcher, whose every message is an effect."""
 
-    def __init__(self, queue: Any, asked: threading.local, effect: Any) -> None:
+    def __init__(self, queue: Any, effect: Any) -> None:
         self._queue = queue
-        self._asked = asked
         self._effect = effect
 
     def packed(self, task: dict[str, Any]) -> Any:
-        return task, getattr(self._asked, "at", boottime()), self._queue.packed(task)
+        return task, self._queue.packed(task)
 
     def put_packed(self, messages: Sequence[Any]) -> int:
-        for count, (task, since, raw) in enumerate(messages):
+        for count, (task, raw) in enumerate(messages):
             try:
-                with self._effect(task, since):
+                with self._effect(task):
                     self._put(raw)
             except Full:
                 return count
         return len(messages)
 
     def put_nowait(self, task: dict[str, Any]) -> Any:
-        with self._effect(task, getattr(self._asked, "at", boottime())):
+        with self._effect(task):
             return self._queue.put_nowait(task)
 
     def _put(self, raw: Any) -> None:

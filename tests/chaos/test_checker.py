@@ -502,13 +502,23 @@ def test_what_was_skipped_when_another_had_it_already_was_not_passed_on() -> Non
         assert handovers.handovers(replace(history, skips=[Skip("b", 1, 2, at)])) == told
 
 
-def test_who_was_stopped_past_its_lease_can_hand_on_nothing() -> None:
+def test_who_was_without_a_lease_can_hand_on_nothing() -> None:
     old = replace(tenure("a", 1, 0, left=5), given={"p": STATE})
-    history = History(tenures=[old, tenure("c", 3, 9)], skips=[Skip("b", 1, 2, 8.9)])
+    hits = [Hit("zk_leader_kill", "zk1", 4.8, 5)]
+    history = History(tenures=[old, tenure("c", 3, 9)], hits=hits)
 
-    for woke, told in ((8.8, []), (4.9, ["slot 1 epoch 1: nothing"])):
-        stopped = replace(history, hits=[Hit("stop", "b", 2, woke)])
-        assert handovers.handovers(stopped) == told
+    for is_open, told in ((False, []), (True, ["slot 1 epoch 1: nothing"])):
+        skips = [Skip("b", 1, 2, 8.9, is_open)]
+        assert handovers.handovers(replace(history, skips=skips)) == told
+
+
+def test_who_woke_when_another_had_the_slot_never_owned_it() -> None:
+    old = replace(tenure("a", 1, 0, left=5), given={"p": STATE})
+    hits = [Hit("stop", "b", 5.1, 10)]
+    after = [tenure("b", 2, 10.1), replace(tenure("c", 3, 9), found={"p": STATE}, received=True)]
+
+    assert handovers.handovers(History(tenures=[old, *after], hits=hits)) == []
+    assert handovers.handovers(History(tenures=[old, after[0]], hits=hits)) == ["p epoch 2: all"]
 
 
 # -- members ------------------------------------------------------------------------------------
@@ -618,12 +628,12 @@ def test_what_a_scheduler_tells_is_read() -> None:
         {"t": 1, "e": "take", "slot": 1, "epoch": 2, "clean": True},
         {"t": 2, "e": "ready", "slot": 1, "epoch": 2, "states": {"p": STATE}},
         {"t": 3, "e": "give_up", "slots": {"1": 2}, "states": {"1": {"p": STATE}}},
-        {"t": 4, "e": "skip", "slot": 1, "epoch": 4},
+        {"t": 4, "e": "skip", "slot": 1, "epoch": 4, "open": False},
     ]
     (found,) = tenures_of("a", lines)
 
     assert (found.received, found.found, found.given) == (True, {"p": STATE}, {"p": STATE})
-    assert list(skips_of("a", lines)) == [Skip("a", 1, 4, 4)]
+    assert list(skips_of("a", lines)) == [Skip("a", 1, 4, 4, False)]
 
 
 def test_how_a_scheduler_ended_is_read() -> None:

@@ -39,8 +39,12 @@ class Out:
         self.queue = Fetchers(room)
         self.waiting: deque[dict[str, Any]] = deque(reversed([task(each) for each in waiting]))
         self.closed_at = ""
+        self.late: list[str] = []
         self.dispatch = Dispatch(
-            self.waiting, lambda: self.queue, lambda task: task["taskid"] != self.closed_at
+            self.waiting,
+            lambda: self.queue,
+            may_send=lambda task: task["taskid"] != self.closed_at,
+            on_sent=lambda task: self.late.append(task["taskid"]),
         )
 
     def left(self) -> str:
@@ -124,3 +128,32 @@ def test_a_waiting_task_that_cannot_be_encoded_is_dropped() -> None:
     out.waiting.extendleft([task("a"), task("bad"), task("b")])
     out.dispatch.send_waiting()
     assert (out.queue.taken(), out.left()) == (["a", "b"], "")
+
+
+def test_only_what_had_waited_is_told_when_it_is_sent() -> None:
+    out = Out(room=2, waiting="abc")
+    out.dispatch.send_waiting()
+    assert out.late == ["a", "b"]
+    out.queue.taken()
+    collect(out, "xy")
+    assert out.late == ["a", "b"]
+
+
+def test_what_is_answered_while_it_waits_is_not_sent() -> None:
+    out = Out(waiting="abca")
+    out.dispatch.withdraw("p", "a")
+    out.dispatch.withdraw("q", "b")
+    out.dispatch.withdraw("p", "z")
+    out.dispatch.send_waiting()
+    assert out.queue.taken() == ["b", "c"]
+
+
+def test_what_began_to_wait_after_a_round_is_withdrawn_in_the_next() -> None:
+    out = Out(room=1, waiting="ab")
+    out.dispatch.withdraw("p", "z")
+    out.dispatch.send_waiting()
+    collect(out, "c")
+    out.dispatch.withdraw("p", "c")
+    out.queue.taken()
+    out.dispatch.send_waiting()
+    assert (out.queue.taken(), out.left()) == (["b"], "")

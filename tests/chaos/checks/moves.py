@@ -1,7 +1,7 @@
 """How slots changed hands, and which fault explains that one was not handed over."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -28,15 +28,29 @@ class Move(NamedTuple):
 
 
 def moves(tenures: Iterable[SlotTenure]) -> list[Move]:
-    """Return each slot's changes of owner, in order."""
+    """Return each slot's changes of owner, in order.
+
+    Who was stopped and took a slot that a later owner had taken already never owned it.
+    """
     by_slot: dict[int, list[SlotTenure]] = defaultdict(list)
     for tenure in tenures:
         by_slot[tenure.slot].append(tenure)
     return [
         Move(*pair)
         for mine in by_slot.values()
-        for pair in pairwise(sorted(mine, key=lambda one: (one.epoch, one.taken)))
+        for pair in pairwise(_in_time(sorted(mine, key=lambda one: (one.epoch, one.taken))))
     ]
+
+
+def _in_time(tenures: Sequence[SlotTenure]) -> list[SlotTenure]:
+    """Return the tenures, by epoch, that began before all later ones."""
+    first = INFINITY
+    found = []
+    for tenure in reversed(tenures):
+        if tenure.taken <= first:
+            found.append(tenure)
+        first = min(first, tenure.taken)
+    return found[::-1]
 
 
 class SlotMoves:
@@ -88,22 +102,16 @@ class SlotMoves:
     def _died_between(self, move: Move) -> bool:
         old, new = move
         since = new.taken if old.left is None else old.left
-        if all(self._passed_on(move, epoch, since) for epoch in range(old.epoch + 1, new.epoch)):
+        if all(self._passed_on(move, epoch) for epoch in range(old.epoch + 1, new.epoch)):
             return False
         struck = (hit for hit in self._hits if hit.kind in HITS_LEASE)
         met = any(meets(hit, since, new.taken, SETTLE) for hit in struck)
         return met or self._all_hit(since, new.taken)
 
-    def _passed_on(self, move: Move, epoch: int, since: float) -> bool:
-        """Return whether who was granted a slot in between could hand on what it got.
-
-        Who was stopped meanwhile wakes with a lease that has ended: it may hand on nothing.
-        """
+    def _passed_on(self, move: Move, epoch: int) -> bool:
+        """Return whether who was granted a slot in between could hand on what it got."""
         skip = self._skips.get((move.old.slot, epoch))
-        if skip is None or skip.at > move.new.taken:
-            return False
-        hits = (hit for hit in self._hits if hit.kind in HITS_LEASE and hit.target == skip.member)
-        return not any(since <= hit.end <= skip.at for hit in hits)
+        return skip is not None and skip.is_open and skip.at <= move.new.taken
 
     def _all_hit(self, since: float, until: float) -> bool:
         everybody = (hit for hit in self._hits if hit.kind in HITS_ALL)

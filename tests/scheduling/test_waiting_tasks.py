@@ -1,0 +1,82 @@
+"""Tasks that were selected and wait for room in the fetchers' queue."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pyspider_zk.scheduling.scheduler import SlotScheduler
+from tests.support.clock import Clock
+from tests.support.world import World, crawling
+
+Task = Callable[..., dict[str, Any]]
+
+PAGE = {"taskid": "t", "project": "p", "url": "http://page/t"}
+
+
+@pytest.fixture
+def scheduler(world: World, task: Task) -> SlotScheduler:
+    """A scheduler whose task waits, because the fetchers' queue is full."""
+    scheduler = crawling(world)
+    world.dispatched()
+    world.fetcher.maxsize = 1
+    world.new(task("p", "first"), task("p", "t"))
+    scheduler.run_once()
+    assert [each["taskid"] for each in scheduler.fenced.send_buffer] == ["t"]
+    return scheduler
+
+
+def test_a_task_whose_answer_is_here_is_not_sent_again(
+    world: World, scheduler: SlotScheduler
+) -> None:
+    """The queue had taken it though it said no, or a former owner had sent it."""
+    world.finish(PAGE)
+    scheduler.run_once()
+    world.dispatched()
+    scheduler.run_once()
+
+    assert world.statuses("p")["t"] == 2
+    assert world.dispatched() == []
+
+
+def test_a_task_that_is_to_be_tried_again_is_sent_for_that_alone(
+    world: World, scheduler: SlotScheduler
+) -> None:
+    world.script_is_known("p", retry_delay={"": 0})
+    world.finish(PAGE, ok=False)
+    scheduler.run_once()
+    world.dispatched()
+    scheduler.run_once()
+
+    assert [each["taskid"] for each in world.dispatched()] == ["t"]
+
+
+def test_an_answer_that_nobody_waits_for_withdraws_nothing(
+    world: World, scheduler: SlotScheduler
+) -> None:
+    scheduler.fenced.send_by_hand({**PAGE, "taskid": "message"})
+    world.finish({**PAGE, "taskid": "message"})
+    world.dispatched()
+    world.fetcher.maxsize = 0
+    scheduler.run_once()
+
+    assert [each["taskid"] for each in world.dispatched()] == ["t", "message"]
+
+
+def test_the_time_out_of_a_task_that_waited_begins_when_it_is_sent(
+    world: World, scheduler: SlotScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(time.time())
+    monkeypatch.setattr(time, "time", clock)
+    time_out = scheduler.fenced.projects["p"].task_queue.processing_timeout
+    clock.now += time_out / 2
+    world.fetcher.maxsize = 0
+    scheduler.run_once()
+    assert [each["taskid"] for each in world.dispatched()] == ["first", "t"]
+    clock.now += time_out - 1
+    scheduler.run_once()
+    assert [each["taskid"] for each in world.dispatched()] == ["first"]
+    clock.now += 2
+    scheduler.run_once()
+    assert [each["taskid"] for each in world.dispatched()] == ["t"]
