@@ -44,7 +44,8 @@ def _run(options: argparse.Namespace) -> int:
         os.environ["CHAOS_WITHOUT"] = options.without  # schedulers inherit it
     kinds = tuple(options.only or Kind)
     plan = RunPlan(options.seconds, options.seed, options.output, options.keep, kinds)
-    return run(replace(plan, calm=options.calm, leases=options.leases))
+    more = {"calm": options.calm, "leases": options.leases, "database": options.database}
+    return run(replace(plan, **more))
 
 
 def _options() -> argparse.Namespace:
@@ -56,6 +57,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", type=Kind, metavar="KIND", help="only these faults")
     parser.add_argument("--calm", type=float, default=0.0, help="seconds between two faults")
     parser.add_argument("--leases", type=_numbers, default=(), metavar="2,4,6", help="per seat")
+    parser.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")
     parser.add_argument("--without", choices=MUTATIONS, help="take a rule away: must be found out")
     parser.add_argument("--probe", action="store_true", help="only tell whether a run is permitted")
     parser.add_argument("--check", type=Path, metavar="FOLDER", help="only check a stored history")

@@ -6,21 +6,20 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 from xmlrpc.client import ServerProxy
 
-from pyspider.database import connect_database
-
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.config import Settings
 from tests.chaos import report
 from tests.chaos.batches import SCRIPT, Starter, batches
 from tests.chaos.cluster import ChaosCluster, await_that
+from tests.chaos.databases import Databases, connected, postgresql, sqlite
 from tests.chaos.faults import LEAST, Kind, PlannedFault, schedule
 from tests.chaos.inflict import Inflictor, Timeline
 from tests.chaos.network import HUB_ADDRESS, Network
@@ -30,7 +29,6 @@ from tests.chaos.services import (
     ENSEMBLE,
     SEATS,
     SECRET,
-    database_url,
     write_config,
 )
 from tests.chaos.site import GraphSite, SiteProject, failing, projects
@@ -56,6 +54,7 @@ class RunPlan:
         kinds: the faults that may happen.
         calm: seconds without a fault after each; 0 lets them overlap.
         leases: how long the members' leases last, in seconds, seat by seat; none: by default.
+        database: ``sqlite``, or ``postgresql``, which faults of the network part from members.
     """
 
     seconds: int
@@ -65,6 +64,7 @@ class RunPlan:
     kinds: tuple[Kind, ...] = tuple(Kind)
     calm: float = 0.0
     leases: tuple[float, ...] = ()
+    database: str = "sqlite"
 
     @property
     def folder(self) -> Path:
@@ -89,13 +89,14 @@ def run(plan: RunPlan) -> int:
     """
     faults = schedule(plan.seed, plan.seconds, plan.kinds, plan.calm)
     _prepare(plan, faults)
-    with Network([*SEATS, *ENSEMBLE]) as network:
-        write_config(plan.folder, network)
-        with GraphSite(HUB_ADDRESS, plan.pages, plan.folder / "requests.jsonl") as site:
+    requests = plan.folder / "requests.jsonl"
+    with Network([*SEATS, *ENSEMBLE]) as network, _databases(plan) as databases:
+        write_config(plan.folder, network, databases)
+        with GraphSite(HUB_ADDRESS, plan.pages, requests) as site:
             cluster = ChaosCluster(network, plan.folder, plan.leases)
             try:
                 cluster.start(LEAST)
-                _Crawl(plan, cluster, site).go(faults)
+                _Crawl(plan, cluster, site, databases).go(faults)
             finally:
                 cluster.stop()
     code = report.check(plan.folder)
@@ -103,11 +104,18 @@ def run(plan: RunPlan) -> int:
     return code
 
 
+def _databases(plan: RunPlan) -> AbstractContextManager[Databases]:
+    return postgresql() if plan.database == "postgresql" else sqlite(plan.folder)
+
+
 class _Crawl:
     """The crawl of one run, from its first page to the end."""
 
-    def __init__(self, plan: RunPlan, cluster: ChaosCluster, site: GraphSite) -> None:
+    def __init__(
+        self, plan: RunPlan, cluster: ChaosCluster, site: GraphSite, databases: Databases
+    ) -> None:
         self._plan = plan
+        self._databases = databases
         self._cluster = cluster
         self._site = site
         self._folder = plan.folder
@@ -121,7 +129,8 @@ class _Crawl:
     def go(self, faults: Sequence[PlannedFault]) -> None:
         """Crawl while the faults happen, then let the crawl finish, and save what there is."""
         times = {"started": time.time(), "began": boottime()}
-        _start([*self._projects, *failing()], self._site, self._cluster)
+        every = [*self._projects, *failing()]
+        _start(every, self._site, self._cluster.network, self._databases)
         self._prepare_batches()
         await_that("the first page is fetched", lambda: self._site.served > 0)
         with Starter(_settings(self._cluster.network), self._batches) as starter:
@@ -150,7 +159,7 @@ class _Crawl:
     def _prepare_batches(self) -> None:
         """Create the projects that batches will start."""
         row = {"status": "STOP", "group": "", "comments": "", "rate": 100, "burst": 100}
-        with _database(self._folder, "project") as projectdb:
+        with connected(self._databases, "project") as projectdb:
             for name in itertools.chain(*self._batches.values()):
                 projectdb.insert(name, {**row, "script": SCRIPT})
 
@@ -178,7 +187,8 @@ class _Crawl:
 
     def _look(self) -> dict[str, Any]:
         """Return what stands in the databases."""
-        with _database(self._folder, "task") as taskdb, _database(self._folder, "result") as done:
+        lend = partial(connected, self._databases)
+        with lend("task") as taskdb, lend("result") as done:
             return {
                 "projects": [asdict(one) for one in self._projects],
                 "rows": {one.name: _rows(taskdb, one.name) for one in self._projects},
@@ -186,13 +196,15 @@ class _Crawl:
             }
 
 
-def _start(projects: Sequence[SiteProject], site: GraphSite, cluster: ChaosCluster) -> None:
+def _start(
+    projects: Sequence[SiteProject], site: GraphSite, network: Network, databases: Databases
+) -> None:
     """Create the projects and start them, as the web UI does."""
-    with _database(cluster.folder, "project") as projectdb:
+    with connected(databases, "project") as projectdb:
         for one in projects:
             row = {"status": "RUNNING", "group": "", "comments": "", "rate": one.rate, "burst": 3}
             projectdb.insert(one.name, {**row, "script": one.script(site.url)})
-    with Directory(_settings(cluster.network)) as directory:
+    with Directory(_settings(network)) as directory:
         member = next(iter(directory.members().values()))
     with ServerProxy(rpc_url(member.address, SECRET), allow_none=True) as rpc:
         rpc.update_project()
@@ -204,16 +216,6 @@ def _start(projects: Sequence[SiteProject], site: GraphSite, cluster: ChaosClust
 def _settings(network: Network) -> Settings:
     hosts = ",".join(f"{network.address(name)}:{CLIENT_PORT}" for name in ENSEMBLE)
     return Settings(hosts=hosts, secret=SECRET)
-
-
-@contextmanager
-def _database(folder: Path, kind: str) -> Iterator[Any]:
-    database = connect_database(database_url(folder, kind))
-    try:
-        yield database
-    finally:
-        if database.conn is not None:  # it connects when it is first asked
-            database.conn.close()
 
 
 def _rows(taskdb: Any, project: str) -> dict[str, int]:

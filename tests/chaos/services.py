@@ -14,6 +14,7 @@ from typing import Any
 
 from pyspider_zk.local import programs
 from pyspider_zk.local.child import Child
+from tests.chaos.databases import Databases
 from tests.chaos.network import HUB_ADDRESS, Network
 
 SECRET = "the secret of the chaos"  # noqa: S105 - of these schedulers
@@ -172,16 +173,11 @@ def component_child(name: str, command: str, folder: Path, logs: Path) -> Child:
     return Child(name, [*component(folder), command], logs / f"{name}.log", _environ(), folder)
 
 
-def database_url(folder: Path, kind: str) -> str:
-    """Return where a database is."""
-    return f"sqlite+{kind}db:///{folder}/{kind}.db"
-
-
-def write_config(folder: Path, network: Network) -> None:
+def write_config(folder: Path, network: Network, databases: Databases) -> None:
     """Write what all components read; the cluster's times are the product's defaults."""
     hosts = ",".join(f"{network.address(name)}:{CLIENT_PORT}" for name in ENSEMBLE)
     config: dict[str, Any] = {
-        f"{kind}db": database_url(folder, kind) for kind in ("task", "project", "result")
+        f"{kind}db": databases.url(kind) for kind in ("task", "project", "result")
     }
     config["message_queue"] = f"redis://{HUB_ADDRESS}:{REDIS_PORT}/0"
     config["zookeeper"] = hosts

@@ -34,15 +34,22 @@ class DatabaseServer(Server):
 
     Args:
         pem: file of a certificate and its key, to speak TLS with as well; None: it speaks none.
+        host: the address to listen on.
     """
 
     start_patience = 60.0
     stop_patience = 10.0
     scheme: ClassVar[str]  # of SQLAlchemy's URLs
 
-    def __init__(self, pem: Path | None = None) -> None:
+    def __init__(self, pem: Path | None = None, host: str = LOOPBACK) -> None:
         self._pem = pem
+        self._host = host
         super().__init__(Path(tempfile.mkdtemp(prefix=f"test-{self.name.lower()}-")))
+
+    @property
+    def address(self) -> str:
+        """Where clients reach it: ``host:port``."""
+        return f"{self._host}:{self.port}"
 
     def remove(self) -> None:
         """Delete all that it holds; it does not run any more."""
@@ -91,7 +98,7 @@ class PostgresServer(DatabaseServer):
     def execute(self, statement: str) -> list[tuple[object, ...]]:
         """Carry out a statement as the administrator, and return its rows."""
         with psycopg.connect(
-            host=LOOPBACK,
+            host=self._host,
             port=self.port,
             user=USER,
             password=PASSWORD,
@@ -115,7 +122,7 @@ class PostgresServer(DatabaseServer):
         if not self._data.exists():
             self._make()
         options = {
-            "listen_addresses": LOOPBACK,
+            "listen_addresses": self._host,
             "unix_socket_directories": "",
             "fsync": "off",
             "max_connections": "200",
@@ -136,6 +143,8 @@ class PostgresServer(DatabaseServer):
         options = ["-U", USER, f"--pwfile={password}", "-A", "scram-sha-256", "-E", "UTF8"]
         command = [*_unprivileged(), initdb, *options, "--locale=C.UTF-8", "--no-sync"]
         subprocess.run([*command, "-D", self._data], check=True, stdout=subprocess.DEVNULL)
+        with (self._data / "pg_hba.conf").open("a", encoding="ascii") as who_may:
+            who_may.write("host all all samenet scram-sha-256\n")
 
     def _answers(self, port: int, pid: int) -> bool:  # noqa: ARG002 - its note has both
         note = self._data / "postmaster.pid"
@@ -161,10 +170,9 @@ class MariaServer(DatabaseServer):
     def _data(self) -> Path:
         return self.folder / "data"
 
-    @staticmethod
-    def _connect(port: int) -> "pymysql.Connection[Cursor]":
+    def _connect(self, port: int) -> "pymysql.Connection[Cursor]":
         # As text the password would be sent as Latin-1.
-        return pymysql.connect(host=LOOPBACK, port=port, user=USER, password=PASSWORD.encode())
+        return pymysql.connect(host=self._host, port=port, user=USER, password=PASSWORD.encode())
 
     @property
     def _process_file(self) -> Path:
@@ -177,7 +185,7 @@ class MariaServer(DatabaseServer):
         options = {
             "datadir": self._data,
             "port": port,
-            "bind-address": LOOPBACK,
+            "bind-address": self._host,
             "socket": self.folder / "socket",
             "pid-file": self._process_file,
             "init-file": self.folder / "users.sql",
@@ -191,7 +199,7 @@ class MariaServer(DatabaseServer):
         return [mariadb("mariadbd"), "--no-defaults", *as_root, *settings]
 
     def _make(self, as_root: list[str]) -> None:
-        user = f"'{USER}'@'{LOOPBACK}'"
+        user = f"'{USER}'@'%'"
         (self.folder / "users.sql").write_text(
             "SET NAMES utf8mb4;\n"
             f"CREATE USER IF NOT EXISTS {user} IDENTIFIED BY '{PASSWORD}';\n"
