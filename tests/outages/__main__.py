@@ -7,26 +7,33 @@ import tempfile
 from pathlib import Path
 
 from tests.outages.run import PATIENCE, QUICK_TIMES, run, say
-from tests.outages.ways import WAYS, listing, parse
+from tests.outages.ways import WAYS, WAYS_OF_A_SERVER, Ways, listing, parse
+from tests.support.database_servers import PostgresServer
 
 
 def main() -> int:
     """Run; return 0 if nothing was wrong."""
     asked = _arguments()
-    outages = list(map(parse, asked.what)) or _alone_and_in_pairs()
+    ways = WAYS_OF_A_SERVER if asked.postgresql else WAYS
+    outages = [parse(each, ways) for each in asked.what] or _alone_and_in_pairs(ways)
     folder = asked.folder or Path(tempfile.mkdtemp(prefix="outages-"))
     times = QUICK_TIMES if asked.quick_times else None
-    verdict = run(folder / "cluster", outages, asked.seconds, times, asked.rate)
+    server = PostgresServer() if asked.postgresql else None
+    try:
+        verdict = run(folder / "cluster", outages, asked.seconds, times, asked.rate, server)
+    finally:
+        if server is not None:
+            server.remove()
     faults = verdict.faults(asked.within)
     say("\n".join(faults) or "good")
     say(str(folder))
     return 1 if faults else 0
 
 
-def _alone_and_in_pairs() -> list[dict[str, str]]:
-    alone = [{what: how} for what, ways in WAYS.items() for how in ways]
+def _alone_and_in_pairs(ways: Ways) -> list[dict[str, str]]:
+    alone = [{what: how} for what, found in ways.items() for how in found]
     pairs = [
-        {what: next(iter(WAYS[what])) for what in pair} for pair in itertools.combinations(WAYS, 2)
+        {what: next(iter(ways[what])) for what in pair} for pair in itertools.combinations(ways, 2)
     ]
     return alone + pairs
 
@@ -38,8 +45,10 @@ def _arguments() -> argparse.Namespace:
         "--what",
         action="append",
         default=[],
-        help=f"away together, such as taskdb,redis=killed; may be repeated; {listing()}",
+        help=f"away together, such as taskdb,redis=killed; may be repeated; {listing()}"
+        f"; with --postgresql {listing(WAYS_OF_A_SERVER)}",
     )
+    parser.add_argument("--postgresql", action="store_true", help="it has the databases")
     parser.add_argument(
         "--within", type=float, default=PATIENCE, help="seconds in which it must go on afterwards"
     )

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import redis
 
-from tests.outages.ways import all_away
+from tests.outages.ways import WAYS, WAYS_OF_A_SERVER, all_away
 from tests.support.crawling_cluster import CrawlingCluster, grows
+from tests.support.database_servers import PostgresServer
 
 PATIENCE = 120.0  # seconds until what does not go on is said never to
 FINISH = 120.0  # seconds until all pages must be crawled at the end
@@ -21,6 +22,9 @@ STOPS_PAGES = {
     ("redis", "cut"),
     ("zookeeper", "frozen"),
     ("zookeeper", "killed"),
+    ("databases", "frozen"),
+    ("databases", "killed"),
+    ("databases", "cut"),
 }
 """What no page is fetched without; a file that was moved away is still open."""
 
@@ -106,6 +110,7 @@ def run(
     seconds: float,
     times: Mapping[str, float] | None = None,
     rate: float = 20.0,
+    server: PostgresServer | None = None,
 ) -> OutageVerdict:
     """Have these outages happen one after the other to one cluster.
 
@@ -114,9 +119,10 @@ def run(
         seconds: how long each lasts.
         times: settings of the cluster; an outage must outlast its lease and its session.
         rate: pages per second of each project, at most.
+        server: has the databases; None: they are files.
     """
     verdict = OutageVerdict()
-    with CrawlingCluster(folder, times, relayed=True) as cluster:
+    with CrawlingCluster(folder, times, relayed=True, server=server) as cluster:
         cluster.crawl(PROJECTS, rate)
         cluster.await_that(
             "all projects crawl", lambda: len(cluster.site.served()) >= len(PROJECTS)
@@ -137,7 +143,7 @@ def say(what: str) -> None:
 def _suffer(cluster: CrawlingCluster, parts: Mapping[str, str], seconds: float) -> SufferedOutage:
     outage = SufferedOutage(parts, seconds)
     known = cluster.processes()
-    with all_away(parts, cluster):
+    with all_away(parts, cluster, WAYS_OF_A_SERVER if cluster.has_server else WAYS):
         time.sleep(seconds / 2)  # that is what an outage is
         served = sum(cluster.site.served().values())
         time.sleep(seconds / 2)

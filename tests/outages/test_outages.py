@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.outages.run import QUICK_TIMES, run
-from tests.outages.ways import WAYS, parse
+from tests.outages.ways import WAYS, WAYS_OF_A_SERVER, parse
+from tests.support.database_servers import PostgresServer
 from tests.support.needed import skip_without_needed
 
 SECONDS = 8.0
@@ -23,6 +24,17 @@ TOLD = (
 )
 """Each alone, and those pairs of which one hides the other."""
 
+TOLD_OF_A_SERVER = (
+    "databases=frozen",
+    "databases=killed",
+    "databases=cut",
+    "taskdb",
+    "projectdb",
+    "resultdb",
+    "databases,redis",
+    "databases,zookeeper",
+)
+
 
 @pytest.mark.outage
 @pytest.mark.zk
@@ -37,6 +49,24 @@ def test_a_crawl_goes_on_when_what_was_away_returns(tmp_path: Path) -> None:
     assert len(verdict.outages) == len(TOLD)
 
 
+@pytest.mark.soak
+@pytest.mark.zk
+@pytest.mark.redis
+@pytest.mark.postgresql
+@pytest.mark.timeout(600)
+def test_a_crawl_goes_on_when_a_server_of_databases_returns(tmp_path: Path) -> None:
+    outages = [parse(each, WAYS_OF_A_SERVER) for each in TOLD_OF_A_SERVER]
+    with skip_without_needed():
+        server = PostgresServer()
+        try:
+            verdict = run(tmp_path / "cluster", outages, SECONDS, QUICK_TIMES, server=server)
+        finally:
+            server.remove()
+
+    assert verdict.faults() == []
+    assert len(verdict.outages) == len(TOLD_OF_A_SERVER)
+
+
 def test_what_is_away_is_told_in_words() -> None:
     assert parse("taskdb, redis=killed") == {"taskdb": "locked", "redis": "killed"}
 
@@ -49,3 +79,4 @@ def test_what_cannot_be_away_is_refused(text: str) -> None:
 
 def test_every_way_has_a_service() -> None:
     assert set(WAYS) == {"taskdb", "projectdb", "resultdb", "redis", "zookeeper"}
+    assert set(WAYS_OF_A_SERVER) == {*WAYS, "databases"}

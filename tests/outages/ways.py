@@ -7,14 +7,21 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
+import psycopg
+from psycopg import sql
+
 from pyspider_zk.local.services import Server
-from tests.support.crawling_cluster import CrawlingCluster
+from tests.support.crawling_cluster import CrawlingCluster, children
+from tests.support.relay import Relay
 
 LOCK_PATIENCE = 30.0  # seconds until the lock is had: others write all the time
 _BESIDE = ("-wal", "-shm", "-journal")
 
 Away = Callable[[CrawlingCluster], AbstractContextManager[None]]
 """Takes something away from a cluster while the block runs."""
+
+Ways = Mapping[str, Mapping[str, Away]]
+"""What can be away, and how."""
 
 
 def locked(kind: str) -> Away:
@@ -74,28 +81,51 @@ def moved(kind: str) -> Away:
     return away
 
 
+def tables_locked(kind: str) -> Away:
+    """Lock all tables of a server's database: whoever asks waits, until its patience ends."""
+
+    @contextmanager
+    def away(cluster: CrawlingCluster) -> Iterator[None]:
+        name = cluster.server_database(kind)
+        with psycopg.connect(cluster.server.login(name)) as link:
+            link.execute(f"SET lock_timeout = '{LOCK_PATIENCE:g}s'")
+            found = link.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+            tables = sql.SQL(", ").join(sql.Identifier(*row) for row in found.fetchall())
+            link.execute(sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE").format(tables))
+            yield
+            link.rollback()
+
+    return away
+
+
 def frozen(server_of: Callable[[CrawlingCluster], Server]) -> Away:
     """Stop a server where it stands: connections hold, nothing answers."""
 
     @contextmanager
     def away(cluster: CrawlingCluster) -> Iterator[None]:
         pid = server_of(cluster).pid
-        os.kill(pid, signal.SIGSTOP)
+        os.kill(pid, signal.SIGSTOP)  # first, so that it makes no more processes
+        every = [pid, *children(pid)]
+        for each in every:
+            os.kill(each, signal.SIGSTOP)
         try:
             yield
         finally:
-            os.kill(pid, signal.SIGCONT)
+            for each in every:
+                os.kill(each, signal.SIGCONT)
 
     return away
 
 
-def killed(server_of: Callable[[CrawlingCluster], Server]) -> Away:
+def killed(
+    server_of: Callable[[CrawlingCluster], Server], how: signal.Signals = signal.SIGKILL
+) -> Away:
     """Kill a server; it comes back on its port, with what it had written."""
 
     @contextmanager
     def away(cluster: CrawlingCluster) -> Iterator[None]:
         server = server_of(cluster)
-        os.kill(server.pid, signal.SIGKILL)
+        os.kill(server.pid, how)
         server.stop()
         try:
             yield
@@ -105,9 +135,9 @@ def killed(server_of: Callable[[CrawlingCluster], Server]) -> Away:
     return away
 
 
-def cut(cluster: CrawlingCluster) -> AbstractContextManager[None]:
-    """Cut the way to Redis: what is under way is lost, and nobody is told."""
-    return cluster.relay.cut()
+def cut(relay_of: Callable[[CrawlingCluster], Relay]) -> Away:
+    """Cut the way to a server: what is under way is lost, and nobody is told."""
+    return lambda cluster: relay_of(cluster).cut()
 
 
 def _redis(cluster: CrawlingCluster) -> Server:
@@ -118,27 +148,52 @@ def _zookeeper(cluster: CrawlingCluster) -> Server:
     return cluster.zookeeper
 
 
-WAYS: Mapping[str, Mapping[str, Away]] = {
+def _database(cluster: CrawlingCluster) -> Server:
+    return cluster.server
+
+
+_KINDS = ("task", "project", "result")
+_SERVICES: Ways = {
+    "redis": {
+        "frozen": frozen(_redis),
+        "killed": killed(_redis),
+        "cut": cut(lambda cluster: cluster.relay),
+    },
+    "zookeeper": {"killed": killed(_zookeeper), "frozen": frozen(_zookeeper)},
+}
+
+WAYS: Ways = {
     **{
         f"{kind}db": {"locked": locked(kind), "moved": moved(kind), "read-only": read_only(kind)}
-        for kind in ("task", "project", "result")
+        for kind in _KINDS
     },
-    "redis": {"frozen": frozen(_redis), "killed": killed(_redis), "cut": cut},
-    "zookeeper": {"killed": killed(_zookeeper), "frozen": frozen(_zookeeper)},
+    **_SERVICES,
 }
 """What can be away, and how; the first way is the usual one."""
 
+WAYS_OF_A_SERVER: Ways = {
+    **{f"{kind}db": {"locked": tables_locked(kind)} for kind in _KINDS},
+    "databases": {
+        "frozen": frozen(_database),
+        # whose processes it ends, as a crash does; alone, it would leave them at work
+        "killed": killed(_database, signal.SIGQUIT),
+        "cut": cut(lambda cluster: cluster.server_relay),
+    },
+    **_SERVICES,
+}
+"""The same if a PostgreSQL has the databases."""
+
 
 @contextmanager
-def all_away(parts: Mapping[str, str], cluster: CrawlingCluster) -> Iterator[None]:
+def all_away(parts: Mapping[str, str], cluster: CrawlingCluster, ways: Ways) -> Iterator[None]:
     """Take several away at once, each in its way."""
     with ExitStack() as stack:
         for what, how in parts.items():
-            stack.enter_context(WAYS[what][how](cluster))
+            stack.enter_context(ways[what][how](cluster))
         yield
 
 
-def parse(text: str) -> dict[str, str]:
+def parse(text: str, ways: Ways = WAYS) -> dict[str, str]:
     """Read ``taskdb,redis=killed``: what is away, and how.
 
     Raises:
@@ -147,12 +202,12 @@ def parse(text: str) -> dict[str, str]:
     parts = {}
     for part in text.split(","):
         what, _, how = part.strip().partition("=")
-        if what not in WAYS or (how and how not in WAYS[what]):
-            raise ValueError(f"{part!r} cannot be away; there are {listing()}")
-        parts[what] = how or next(iter(WAYS[what]))
+        if what not in ways or (how and how not in ways[what]):
+            raise ValueError(f"{part!r} cannot be away; there are {listing(ways)}")
+        parts[what] = how or next(iter(ways[what]))
     return parts
 
 
-def listing() -> str:
+def listing(ways: Ways = WAYS) -> str:
     """Return what can be away, for people."""
-    return ", ".join(f"{what}={'|'.join(ways)}" for what, ways in WAYS.items())
+    return ", ".join(f"{what}={'|'.join(found)}" for what, found in ways.items())

@@ -26,6 +26,7 @@ from pyspider_zk.local.ports import any_free
 from pyspider_zk.local.services import RedisServer, ZooKeeperServer
 from pyspider_zk.zookeeper.connection import Connection
 from tests.support.chain_site import ChainSite, chain_script
+from tests.support.database_servers import DatabaseServer
 from tests.support.relay import Relay
 from tests.support.rpc_url import rpc_url
 from tests.support.running_cluster import PROGRAM, ROOT, listens
@@ -45,6 +46,7 @@ class CrawlingCluster:
         preload: a folder whose ``sitecustomize.py`` all processes run at their start.
         databases: URLs of databases that are not files of ``up``'s, by ``task``, ``project`` and
             ``result``.
+        server: has the databases instead, behind a relay of its own; it is started and ended here.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class CrawlingCluster:
         relayed: bool = False,
         preload: Path | None = None,
         databases: Mapping[str, str] | None = None,
+        server: DatabaseServer | None = None,
     ) -> None:
         self.folder = folder.resolve()
         self.data = self.folder / "data"
@@ -64,6 +67,8 @@ class CrawlingCluster:
         self.projects: list[str] = []
         self._times = dict(times or {})
         self._databases = dict(databases or {})
+        self._server = server
+        self._server_relay: Relay | None = None
         self._path = os.pathsep.join(str(each) for each in (preload, ROOT) if each)
         self._relayed = relayed
         self._relay: Relay | None = None
@@ -79,6 +84,10 @@ class CrawlingCluster:
                 stack.enter_context(part)
             if self._relayed:
                 self._relay = stack.enter_context(Relay(self.redis.port))
+            if self._server is not None:
+                stack.enter_context(self._server)
+                self._server_relay = stack.enter_context(Relay(self._server.port))
+                self._databases = {kind: self._url_of(kind) for kind in DATABASES}
             stack.enter_context(self._up_and_running())
             self.await_that("all slots have running owners", self._settled)
             self.born = self.processes()
@@ -99,6 +108,27 @@ class CrawlingCluster:
         """What stands before Redis."""
         assert self._relay is not None, "make the cluster with relayed=True"
         return self._relay
+
+    @property
+    def has_server(self) -> bool:
+        """Whether a server has the databases; else they are files."""
+        return self._server is not None
+
+    @property
+    def server(self) -> DatabaseServer:
+        """What has the databases."""
+        assert self._server is not None, "make the cluster with a server"
+        return self._server
+
+    @property
+    def server_relay(self) -> Relay:
+        """What stands before the server of databases."""
+        assert self._server_relay is not None, "make the cluster with a server"
+        return self._server_relay
+
+    def server_database(self, kind: str) -> str:
+        """Return the name of a database at the server."""
+        return f"crawl_{kind}"
 
     @property
     def tree(self) -> Tree:
@@ -122,7 +152,7 @@ class CrawlingCluster:
         """Return the process ids of all that ``up`` started, by the names of their logs."""
         assert self._up is not None
         found = {}
-        for pid in _children(self._up.pid):
+        for pid in children(self._up.pid):
             log = _log_of(pid)
             if log is not None:
                 found[log.stem] = pid
@@ -240,6 +270,11 @@ class CrawlingCluster:
         finally:
             self._up.kill()  # the kernel ends its children with it; nothing here is to be kept
 
+    def _url_of(self, kind: str) -> str:
+        """Return the URL of a database behind the relay."""
+        url = self.server.url(kind, self.server_database(kind))
+        return url.replace(f":{self.server.port}/", f":{self.server_relay.port}/")
+
     def _queue(self) -> str:
         """Return where the product finds Redis."""
         return f"redis://127.0.0.1:{self.relay.port}/0" if self._relayed else self.redis.url
@@ -317,7 +352,7 @@ def _addresses(records: Sequence[bytes]) -> Iterator[str]:
             continue
 
 
-def _children(parent: int) -> list[int]:
+def children(parent: int) -> list[int]:
     """Return the processes that a process started. Linux."""
     listing = Path(f"/proc/{parent}/task")
     return [

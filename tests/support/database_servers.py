@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 import psycopg
 import pymysql
+from psycopg.conninfo import make_conninfo
 from pymysql.cursors import Cursor
 
 from pyspider_zk.local.ports import LOOPBACK
@@ -97,16 +98,14 @@ class PostgresServer(DatabaseServer):
 
     def execute(self, statement: str) -> list[tuple[object, ...]]:
         """Carry out a statement as the administrator, and return its rows."""
-        with psycopg.connect(
-            host=self._host,
-            port=self.port,
-            user=USER,
-            password=PASSWORD,
-            dbname="postgres",
-            autocommit=True,
-        ) as link:
+        with psycopg.connect(self.login("postgres"), autocommit=True) as link:
             cursor = link.execute(statement.encode())
             return cursor.fetchall() if cursor.description else []
+
+    def login(self, database: str) -> str:
+        """Return how the administrator connects to a database, in libpq's words."""
+        where = {"host": self._host, "port": self.port, "dbname": database}
+        return make_conninfo(**where, user=USER, password=PASSWORD)
 
     def stop(self) -> None:
         """End the server and its connections; SIGTERM alone would wait for its clients."""
