@@ -289,11 +289,12 @@ class Inflictor:
     def _victim(self, fault: PlannedFault) -> SeatedScheduler | None:
         """Choose a scheduler, but not the last healthy one that has slots.
 
-        Only such a one is told to end: SIGTERM would just end a Python that is starting.
+        One that is starting is at most killed: SIGTERM would just end its Python, and without
+        ZooKeeper for ten seconds it ends by itself, as is documented.
         """
         healthy = self._healthy()
         begun = [one for one in healthy if one.begun]
-        able = begun if fault.kind is Kind.DRAIN else healthy
+        able = healthy if fault.kind is Kind.KILL else begun
         return _chosen(able, fault) if len(begun) > 1 else None
 
     def _seat_another(self) -> SeatedScheduler | None:

@@ -18,12 +18,8 @@ def main() -> int:
     outages = [parse(each, ways) for each in asked.what] or _alone_and_in_pairs(ways)
     folder = asked.folder or Path(tempfile.mkdtemp(prefix="outages-"))
     times = QUICK_TIMES if asked.quick_times else None
-    server = PostgresServer() if asked.postgresql else None
-    try:
-        verdict = run(folder / "cluster", outages, asked.seconds, times, asked.rate, server)
-    finally:
-        if server is not None:
-            server.remove()
+    server = PostgresServer if asked.postgresql else None
+    verdict = run(folder / "cluster", outages, asked.seconds, times, asked.rate, server)
     faults = verdict.faults(asked.within)
     say("\n".join(faults) or "good")
     say(str(folder))

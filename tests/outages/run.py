@@ -110,7 +110,7 @@ def run(
     seconds: float,
     times: Mapping[str, float] | None = None,
     rate: float = 20.0,
-    server: PostgresServer | None = None,
+    server: type[PostgresServer] | None = None,
 ) -> OutageVerdict:
     """Have these outages happen one after the other to one cluster.
 
@@ -119,7 +119,7 @@ def run(
         seconds: how long each lasts.
         times: settings of the cluster; an outage must outlast its lease and its session.
         rate: pages per second of each project, at most.
-        server: has the databases; None: they are files.
+        server: what has the databases; None: they are files.
     """
     verdict = OutageVerdict()
     with CrawlingCluster(folder, times, relayed=True, server=server) as cluster:

@@ -57,11 +57,8 @@ def test_a_crawl_goes_on_when_what_was_away_returns(tmp_path: Path) -> None:
 def test_a_crawl_goes_on_when_a_server_of_databases_returns(tmp_path: Path) -> None:
     outages = [parse(each, WAYS_OF_A_SERVER) for each in TOLD_OF_A_SERVER]
     with skip_without_needed():
-        server = PostgresServer()
-        try:
-            verdict = run(tmp_path / "cluster", outages, SECONDS, QUICK_TIMES, server=server)
-        finally:
-            server.remove()
+        folder = tmp_path / "cluster"
+        verdict = run(folder, outages, SECONDS, QUICK_TIMES, server=PostgresServer)
 
     assert verdict.faults() == []
     assert len(verdict.outages) == len(TOLD_OF_A_SERVER)

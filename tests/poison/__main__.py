@@ -11,6 +11,7 @@ from pathlib import Path
 from tests.poison.catalogue import everything, groups, order, sample
 from tests.poison.entry import Poison
 from tests.poison.run import culprits, run, say
+from tests.support.database_servers import PostgresServer
 
 
 def main() -> int:
@@ -30,11 +31,12 @@ def main() -> int:
     say(f"seed {asked.seed}: {len(chosen)} of {len(entries)} entries in {len(grouped)} groups")
     began = time.monotonic()
     folder = asked.folder or Path(tempfile.mkdtemp(prefix="poison-"))
-    verdict = run(folder, grouped, visits)
+    server = PostgresServer if asked.postgresql else None
+    verdict = run(folder, grouped, visits, server)
     say("\n".join(verdict.lines()))
     if asked.bisect:
         for group, what in verdict.fatal:
-            for entry in culprits(folder, group):
+            for entry in culprits(folder, group, server):
                 say(f"CULPRIT: {entry}: {what}")
     say(f"{'good' if verdict.good else 'BAD'} after {time.monotonic() - began:.0f} s; {folder}")
     return 0 if verdict.good else 1
@@ -56,6 +58,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--without", action="append", default=[], help="and not this")
     parser.add_argument("--group", type=int, default=40, help="how many are put in at once")
     parser.add_argument("--bisect", action="store_true", help="name those that are fatal alone")
+    parser.add_argument("--postgresql", action="store_true", help="it has the databases")
     parser.add_argument("--folder", type=Path, help="where data and logs are left")
     return parser.parse_args()
 

@@ -4,12 +4,10 @@ import http.client
 import itertools
 import logging
 import socket
-import sqlite3
 import time
 import xmlrpc.client
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -21,22 +19,11 @@ from pyspider_zk.cluster.records import Assignment, Member
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.limits import DEFAULT_SLOTS
 from pyspider_zk.projects.slots import slot_of
+from tests.poison.databases import raw_databases
 from tests.support.crawling_cluster import CrawlingCluster
 
 CALL_PATIENCE = 10.0  # seconds for an answer
 _COLUMNS = ("name", "group", "status", "script", "comments", "rate", "burst", "updatetime")
-TASK_COLUMNS = (
-    "taskid",
-    "project",
-    "url",
-    "status",
-    "schedule",
-    "fetch",
-    "process",
-    "track",
-    "lastcrawltime",
-    "updatetime",
-)
 PLAIN_SCRIPT = """
 from pyspider.libs.base_handler import BaseHandler
 
@@ -55,6 +42,7 @@ class Grip:
 
     def __init__(self, cluster: CrawlingCluster) -> None:
         self.cluster = cluster
+        self.databases = raw_databases(cluster)
         self.tree: Tree = cluster.tree
         self.members: list[str] = []  # znode names of the three, in the order of their numbers
         self.healthy: list[str] = []  # projects that crawl while the poison is put in
@@ -86,6 +74,7 @@ class Grip:
         self.zk.stop()
         self.zk.close()
         self.redis.close()
+        self.databases.close()
 
     # --- names ---------------------------------------------------------------------------------
 
@@ -126,16 +115,6 @@ class Grip:
 
     # --- databases -----------------------------------------------------------------------------
 
-    @contextmanager
-    def sqlite(self, kind: str) -> Iterator[sqlite3.Connection]:
-        """Lend a database file, past pyspider's code; commits at the end."""
-        connection = sqlite3.connect(self.cluster.file(kind), timeout=20)
-        try:
-            with connection:
-                yield connection
-        finally:
-            connection.close()
-
     def project_row(self, name: object, **columns: object) -> None:
         """Write a project's row, whatever is in it, and have the schedulers look."""
         row: dict[str, object] = dict.fromkeys(_COLUMNS, "") | {
@@ -146,16 +125,14 @@ class Grip:
             "updatetime": time.time(),
         }
         row |= {"name": name, **columns}
-        self._insert("project", "projectdb", row)
+        self.databases.insert("project", "projectdb", row)
 
-    def task_row(self, table: str, columns: Mapping[str, object]) -> None:
+    def task_row(self, project: str, columns: Mapping[str, object]) -> None:
         """Write a task's row of a project, ACTIVE and due unless it says something else."""
-        with self.sqlite("task") as db:
-            names = ", ".join(f"`{name}`" for name in TASK_COLUMNS)
-            db.execute(f"CREATE TABLE IF NOT EXISTS `taskdb_{table}` ({names})")
+        self.databases.make_table("task", project)
         row: dict[str, object] = {
             "taskid": "t",
-            "project": table,
+            "project": project,
             "url": "data:,x",
             "status": 1,
             "schedule": "{}",
@@ -165,16 +142,7 @@ class Grip:
             "lastcrawltime": 0,
             "updatetime": 0,
         }
-        self._insert("task", f"taskdb_{table}", {**row, **columns})
-
-    def _insert(self, kind: str, table: str, row: Mapping[str, object]) -> None:
-        names = ", ".join(f"`{name}`" for name in row)
-        marks = ", ".join("?" * len(row))
-        with self.sqlite(kind) as db:
-            db.execute(
-                f"INSERT INTO `{table}` ({names}) VALUES ({marks})",  # noqa: S608 - our own names
-                list(row.values()),
-            )
+        self.databases.insert("task", self.databases.table("task", project), {**row, **columns})
 
     def begin_project(self, name: str) -> None:
         """Have a project's script run, once all of the group is in."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from tests.poison import junk
+from tests.poison.databases import KeptOutError, quoted
 from tests.poison.entry import Place, Poison, Put
 from tests.poison.grip import PLAIN_SCRIPT, Grip
 
@@ -155,13 +156,12 @@ def _project(column: str, value: object, grip: Grip) -> Put:
 
 def _no_utf8(column: str, grip: Grip) -> Put:
     """Write a text whose bytes are no UTF-8: sqlite keeps it, Python cannot read it."""
+    if grip.cluster.has_server:
+        raise KeptOutError("a text is UTF-8 there")
     name = grip.fresh("row")
     grip.project_row(name)
-    with grip.sqlite("project") as db:
-        db.execute(
-            f"UPDATE projectdb SET `{column}` = CAST(X'fffe' AS TEXT) WHERE name = ?",  # noqa: S608
-            (name,),
-        )
+    statement = f"UPDATE projectdb SET {quoted(column)} = CAST(X'fffe' AS TEXT) WHERE name = ?"  # noqa: S608
+    grip.databases.execute("project", statement, (name,))
     return Put(f"{name}|UTF-8")
 
 
@@ -222,31 +222,31 @@ def _task(columns: dict[str, object], count: int, grip: Grip) -> Put:
 def _tables() -> Iterator[Poison]:
     """Yield tables that are none of pyspider's."""
     for what, sql in {
-        "a column missing": "CREATE TABLE `taskdb_{name}` (taskid PRIMARY KEY, project, url)",
-        "no column of ours": "CREATE TABLE `taskdb_{name}` (a, b)",
-        "a view": "CREATE VIEW `taskdb_{name}` AS SELECT 1 AS taskid",
+        "a column missing": "CREATE TABLE {table} (taskid TEXT, project TEXT, url TEXT)",
+        "no column of ours": "CREATE TABLE {table} (a TEXT, b TEXT)",
+        "a view": "CREATE VIEW {table} AS SELECT 1 AS taskid",
     }.items():
         put = partial(_table, sql)
         shown = (*AT_FAULT, Place.LETTER, Place.LISTED)
         yield Poison("task rows", f"a table with {what}", put, shown)
     for what, name in (("a space", "a b"), ("a quote", "a'b"), ("nothing", "")):
-        put = partial(_foreign_table, f"taskdb_{name}")
+        put = partial(_foreign_table, name)
         yield Poison("task rows", f"a table whose name has {what}", put, (Place.NOBODY,))
 
 
 def _table(sql: str, grip: Grip) -> Put:
     project = grip.fresh("table")
-    with grip.sqlite("task") as db:
-        db.execute(sql.format(name=project))
+    table = quoted(grip.databases.table("task", project))
+    grip.databases.execute("task", sql.format(table=table))
     grip.project_row(project)
     grip.begin_project(project)
     return Put(project)
 
 
 def _foreign_table(name: str, grip: Grip) -> Put:
-    with grip.sqlite("task") as db:
-        db.execute(f'CREATE TABLE IF NOT EXISTS "{name}" (a)')
-    return Put(name)
+    table = grip.databases.table("task", name) or " "
+    grip.databases.execute("task", f"CREATE TABLE IF NOT EXISTS {quoted(table)} (a TEXT)")
+    return Put(table)
 
 
 def _result_rows() -> Iterator[Poison]:
@@ -264,13 +264,7 @@ def _result(columns: dict[str, object], grip: Grip) -> Put:
     grip.project_row(project)
     row: dict[str, object] = {"taskid": "t", "url": "data:,x", "result": "{}", "updatetime": 0}
     row |= columns
-    with grip.sqlite("result") as db:
-        db.execute(
-            f"CREATE TABLE `resultdb_{project}` (taskid PRIMARY KEY, url, result, updatetime)"
-        )
-        db.execute(
-            f"INSERT INTO `resultdb_{project}` VALUES (?, ?, ?, ?)",  # noqa: S608 - our own names
-            list(row.values()),
-        )
+    grip.databases.make_table("result", project)
+    grip.databases.insert("result", grip.databases.table("result", project), row)
     _, said = grip.web("GET", f"/results?project={project}")
     return Put(project, refused=not said.startswith("599"), said=said)

@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from tests.poison.databases import KeptOutError
 from tests.poison.entry import Place, Poison, Put
 from tests.poison.grip import Grip
 from tests.poison.sight import Sight
 from tests.support.crawling_cluster import CrawlingCluster
+from tests.support.database_servers import DatabaseServer
 
 PROGRESS = 60.0  # seconds within which every healthy project must crawl on
 STEPS = 2  # pages of each healthy project after a group
@@ -87,7 +89,7 @@ class Poisoning:
                 last = True
                 self.grip.settle()
             try:
-                mine.append((entry, self._put(entry)))
+                mine.append(self._put(entry))
             except RuntimeError:
                 if not self.cluster.changes():
                     raise  # it is the suite's own fault
@@ -118,10 +120,13 @@ class Poisoning:
             time.sleep(0.1)  # pages are counted by the site's threads
         return "; ".join(self.cluster.changes())
 
-    def _put(self, entry: Poison) -> Put:
+    def _put(self, entry: Poison) -> tuple[Poison, Put]:
         began = time.monotonic()
         try:
-            return entry.put(self.grip)
+            return entry, entry.put(self.grip)
+        except KeptOutError as error:
+            answer = Put(str(entry), refused=True, said=str(error))
+            return replace(entry, shown=(Place.ANSWER,), mend=None), answer
         except Exception as error:
             raise RuntimeError(f"could not be put in: {entry}: {error}") from error
         finally:
@@ -152,7 +157,7 @@ class Poisoning:
         self.cluster.await_that("a fourth scheduler has slots", self._has_visitor)
         say("a fourth scheduler has slots")
         for entry in entries:
-            self.puts.append((entry, self._put(entry)))
+            self.puts.append(self._put(entry))
         pid = self.cluster.processes()[VISITOR]
         os.kill(pid, signal.SIGKILL)
         self.grip.write(self.grip.tree.scale, b"3")
@@ -252,23 +257,35 @@ def say(what: str) -> None:
 
 
 def run(
-    folder: Path, grouped: Sequence[Sequence[Poison]], visits: Sequence[Poison]
+    folder: Path,
+    grouped: Sequence[Sequence[Poison]],
+    visits: Sequence[Poison],
+    server: type[DatabaseServer] | None = None,
 ) -> PoisonVerdict:
-    """Poison clusters until all groups were put in; a new cluster after each fatal group."""
+    """Poison clusters until all groups were put in; a new cluster after each fatal group.
+
+    Args:
+        visits: what is put in while a fourth scheduler runs.
+        server: what has the databases; None: they are files.
+    """
     verdict = PoisonVerdict()
     left = [list(group) for group in grouped]
     for number in itertools.count():
-        if _one_cluster(folder / f"cluster-{number}", left, visits, verdict):
+        cluster = CrawlingCluster(folder / f"cluster-{number}", server=server)
+        if _one_cluster(cluster, left, visits, verdict):
             return verdict
     raise AssertionError("there are endless numbers")
 
 
 def _one_cluster(
-    folder: Path, left: list[list[Poison]], visits: Sequence[Poison], verdict: PoisonVerdict
+    made: CrawlingCluster,
+    left: list[list[Poison]],
+    visits: Sequence[Poison],
+    verdict: PoisonVerdict,
 ) -> bool:
     """Poison one cluster until something is fatal; tell whether it got to its end."""
     with (
-        CrawlingCluster(folder) as cluster,
+        made as cluster,
         Grip(cluster) as grip,
         Poisoning(cluster, grip) as poisoning,
     ):
@@ -291,7 +308,9 @@ def _note(verdict: PoisonVerdict, group: Sequence[Poison], trouble: str) -> None
     verdict.fatal.append((list(group), trouble))
 
 
-def culprits(folder: Path, group: Sequence[Poison]) -> list[Poison]:
+def culprits(
+    folder: Path, group: Sequence[Poison], server: type[DatabaseServer] | None = None
+) -> list[Poison]:
     """Return those of a fatal group that are fatal alone, each found in clusters of its own."""
     if len(group) == 1:
         return list(group)
@@ -299,18 +318,18 @@ def culprits(folder: Path, group: Sequence[Poison]) -> list[Poison]:
     found: list[Poison] = []
     for half in (group[:middle], group[middle:]):
         look = folder / f"look-{next(_looks)}"
-        if _is_fatal(look, half):
+        if _is_fatal(CrawlingCluster(look, server=server), half):
             say(f"fatal: one of {len(half)}, such as {half[0]}")
-            found += culprits(folder, half)
+            found += culprits(folder, half, server)
     return found
 
 
 _looks = itertools.count()
 
 
-def _is_fatal(folder: Path, group: Sequence[Poison]) -> bool:
+def _is_fatal(made: CrawlingCluster, group: Sequence[Poison]) -> bool:
     with (
-        CrawlingCluster(folder) as cluster,
+        made as cluster,
         Grip(cluster) as grip,
         Poisoning(cluster, grip) as poisoning,
     ):

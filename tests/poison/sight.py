@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from xmlrpc.client import Fault
 
+import psycopg
 from kazoo.exceptions import NoNodeError
 
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.queues.connect import connect
 from pyspider_zk.queues.redis_foreign_keys import UNREADABLE
+from tests.poison.databases import project_tables, text
 from tests.poison.entry import Place, Poison, Put
 from tests.poison.grip import Grip
 
@@ -22,6 +24,8 @@ LONGEST = 80  # characters of a token that must be shown: what is longer may be 
 PAGE = 200
 _HEADED = re.compile(r"^\S*\[([A-Z]) \d{6} ", re.MULTILINE)
 _BAD = "WEC"
+_NONE_OF_OURS = (sqlite3.OperationalError, psycopg.errors.UndefinedColumn)
+"""What a table that pyspider did not make answers."""
 
 
 class Sight:
@@ -156,40 +160,25 @@ class Sight:
 
     def _look_at_tasks(self) -> None:
         self._tasks, self._failed = set(), set()
-        with self._grip.sqlite("task") as db:
-            db.text_factory = bytes
-            for project, table in _tables(db, "taskdb_"):
-                with contextlib.suppress(sqlite3.Error):
-                    for taskid, status in db.execute(f"SELECT taskid, status FROM {table}"):  # noqa: S608
-                        self._tasks.add(_text(taskid))
-                        if status == FAILED:
-                            self._failed |= {project, _text(taskid)}
+        databases = self._grip.databases
+        for project, table in project_tables(databases, "task"):
+            with contextlib.suppress(*_NONE_OF_OURS):
+                statement = f"SELECT taskid, status FROM {table}"  # noqa: S608 - a table's name
+                for taskid, status in databases.execute("task", statement):
+                    self._tasks.add(text(taskid))
+                    if status == FAILED:
+                        self._failed |= {project, text(taskid)}
 
     def _look_at_results(self) -> None:
-        with self._grip.sqlite("result") as db:
-            db.text_factory = bytes
-            self._results = {
-                project
-                for project, table in _tables(db, "resultdb_")
-                if db.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone()  # noqa: S608
-            }
+        databases = self._grip.databases
+        self._results = {
+            project
+            for project, table in project_tables(databases, "result")
+            if databases.execute("result", f"SELECT 1 FROM {table} LIMIT 1")  # noqa: S608
+        }
 
 
 FAILED = 3  # pyspider's status of a task
-
-
-def _tables(db: sqlite3.Connection, prefix: str) -> list[tuple[str, str]]:
-    """Return project and quoted table of each table with this prefix."""
-    names = [_text(name) for (name,) in db.execute("SELECT name FROM sqlite_master")]
-    return [
-        (name.removeprefix(prefix), '"{}"'.format(name.replace('"', '""')))
-        for name in names
-        if name.startswith(prefix)
-    ]
-
-
-def _text(value: object) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
 def _former_name(key: str) -> str:

@@ -46,7 +46,7 @@ class CrawlingCluster:
         preload: a folder whose ``sitecustomize.py`` all processes run at their start.
         databases: URLs of databases that are not files of ``up``'s, by ``task``, ``project`` and
             ``result``.
-        server: has the databases instead, behind a relay of its own; it is started and ended here.
+        server: what has the databases instead: one of its own, behind a relay.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class CrawlingCluster:
         relayed: bool = False,
         preload: Path | None = None,
         databases: Mapping[str, str] | None = None,
-        server: DatabaseServer | None = None,
+        server: type[DatabaseServer] | None = None,
     ) -> None:
         self.folder = folder.resolve()
         self.data = self.folder / "data"
@@ -67,7 +67,8 @@ class CrawlingCluster:
         self.projects: list[str] = []
         self._times = dict(times or {})
         self._databases = dict(databases or {})
-        self._server = server
+        self._server_class = server
+        self._server: DatabaseServer | None = None
         self._server_relay: Relay | None = None
         self._path = os.pathsep.join(str(each) for each in (preload, ROOT) if each)
         self._relayed = relayed
@@ -84,7 +85,9 @@ class CrawlingCluster:
                 stack.enter_context(part)
             if self._relayed:
                 self._relay = stack.enter_context(Relay(self.redis.port))
-            if self._server is not None:
+            if self._server_class is not None:
+                self._server = self._server_class()
+                stack.callback(self._server.remove)
                 stack.enter_context(self._server)
                 self._server_relay = stack.enter_context(Relay(self._server.port))
                 self._databases = {kind: self._url_of(kind) for kind in DATABASES}
@@ -112,18 +115,18 @@ class CrawlingCluster:
     @property
     def has_server(self) -> bool:
         """Whether a server has the databases; else they are files."""
-        return self._server is not None
+        return self._server_class is not None
 
     @property
     def server(self) -> DatabaseServer:
         """What has the databases."""
-        assert self._server is not None, "make the cluster with a server"
+        assert self._server is not None, "make the cluster with a server, and enter it"
         return self._server
 
     @property
     def server_relay(self) -> Relay:
         """What stands before the server of databases."""
-        assert self._server_relay is not None, "make the cluster with a server"
+        assert self._server_relay is not None, "make the cluster with a server, and enter it"
         return self._server_relay
 
     def server_database(self, kind: str) -> str:
