@@ -11,7 +11,7 @@ from tests.chaos.network import HUB_ADDRESS
 from tests.support.database_servers import PostgresServer
 
 
-class Databases(Protocol):
+class DatabaseUrls(Protocol):
     """Where the databases of a run are."""
 
     def url(self, kind: str) -> str:
@@ -42,7 +42,7 @@ class AtServer:
 
 
 @contextmanager
-def postgresql() -> Iterator[Databases]:
+def postgresql() -> Iterator[DatabaseUrls]:
     """Run a PostgreSQL at the hub while the block runs."""
     server = PostgresServer(host=HUB_ADDRESS)
     try:
@@ -53,13 +53,13 @@ def postgresql() -> Iterator[Databases]:
 
 
 @contextmanager
-def sqlite(folder: Path) -> Iterator[Databases]:
+def sqlite(folder: Path) -> Iterator[DatabaseUrls]:
     """Keep files in a folder."""
     yield Files(folder)
 
 
 @contextmanager
-def connected(databases: Databases, kind: str) -> Iterator[Any]:
+def connected(databases: DatabaseUrls, kind: str) -> Iterator[Any]:
     """Lend a connection of pyspider's to a database."""
     database = connect_database(databases.url(kind))
     try:

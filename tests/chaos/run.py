@@ -19,7 +19,7 @@ from pyspider_zk.config import Settings
 from tests.chaos import report
 from tests.chaos.batches import SCRIPT, Starter, batches
 from tests.chaos.cluster import ChaosCluster, await_that
-from tests.chaos.databases import Databases, connected, postgresql, sqlite
+from tests.chaos.databases import DatabaseUrls, connected, postgresql, sqlite
 from tests.chaos.faults import LEAST, Kind, PlannedFault, schedule
 from tests.chaos.inflict import Inflictor, Timeline
 from tests.chaos.network import HUB_ADDRESS, Network
@@ -104,7 +104,7 @@ def run(plan: RunPlan) -> int:
     return code
 
 
-def _databases(plan: RunPlan) -> AbstractContextManager[Databases]:
+def _databases(plan: RunPlan) -> AbstractContextManager[DatabaseUrls]:
     return postgresql() if plan.database == "postgresql" else sqlite(plan.folder)
 
 
@@ -112,7 +112,7 @@ class _Crawl:
     """The crawl of one run, from its first page to the end."""
 
     def __init__(
-        self, plan: RunPlan, cluster: ChaosCluster, site: GraphSite, databases: Databases
+        self, plan: RunPlan, cluster: ChaosCluster, site: GraphSite, databases: DatabaseUrls
     ) -> None:
         self._plan = plan
         self._databases = databases
@@ -197,7 +197,7 @@ class _Crawl:
 
 
 def _start(
-    projects: Sequence[SiteProject], site: GraphSite, network: Network, databases: Databases
+    projects: Sequence[SiteProject], site: GraphSite, network: Network, databases: DatabaseUrls
 ) -> None:
     """Create the projects and start them, as the web UI does."""
     with connected(databases, "project") as projectdb:

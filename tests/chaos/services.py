@@ -14,7 +14,7 @@ from typing import Any
 
 from pyspider_zk.local import programs
 from pyspider_zk.local.child import Child
-from tests.chaos.databases import Databases
+from tests.chaos.databases import DatabaseUrls
 from tests.chaos.network import HUB_ADDRESS, Network
 
 SECRET = "the secret of the chaos"  # noqa: S105 - of these schedulers
@@ -173,7 +173,7 @@ def component_child(name: str, command: str, folder: Path, logs: Path) -> Child:
     return Child(name, [*component(folder), command], logs / f"{name}.log", _environ(), folder)
 
 
-def write_config(folder: Path, network: Network, databases: Databases) -> None:
+def write_config(folder: Path, network: Network, databases: DatabaseUrls) -> None:
     """Write what all components read; the cluster's times are the product's defaults."""
     hosts = ",".join(f"{network.address(name)}:{CLIENT_PORT}" for name in ENSEMBLE)
     config: dict[str, Any] = {
