@@ -18,7 +18,7 @@ from pyspider.scheduler.task_queue import TaskQueue
 from pyspider_zk.cluster.ownership import Ownership
 from pyspider_zk.errors import FenceClosed
 from pyspider_zk.hooks import ClusterScheduler
-from pyspider_zk.tasks.database import TaskWrite
+from pyspider_zk.tasks.database import Seals, TaskWrite
 from tests.chaos.mutations import MUTATIONS
 from tests.chaos.recorder import PROCESSING_TIMEOUT, Recorder, boottime
 
@@ -187,7 +187,9 @@ class _Bulk:
         self._bulk = bulk
         self._effect = effect
 
-    def write_many(self, writes: Sequence[TaskWrite], before_commit: Callable[[], None]) -> None:
+    def write_many(
+        self, writes: Sequence[TaskWrite], before_commit: Callable[[], None], seals: Seals
+    ) -> None:
         since = boottime()
         with ExitStack() as effects:
             for write in writes:
@@ -195,7 +197,7 @@ class _Bulk:
                 about = {name: write.columns.get(name) for name in ("url", "status")}
                 task = {"project": write.project, "taskid": write.taskid, **about}
                 effects.enter_context(self._effect(kind, task, since))
-            self._bulk.write_many(writes, before_commit)
+            self._bulk.write_many(writes, before_commit, seals)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._bulk, name)
