@@ -18,7 +18,7 @@ from pyspider.database import connect_database
 
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.config import Settings
-from tests.chaos import report
+from tests.chaos import commits, report
 from tests.chaos.batches import SCRIPT, Starter, batches
 from tests.chaos.cluster import ChaosCluster, await_that
 from tests.chaos.faults import LEAST, Kind, PlannedFault, schedule
@@ -94,6 +94,8 @@ def run(plan: RunPlan) -> int:
         with GraphSite(HUB_ADDRESS, plan.pages, plan.folder / "requests.jsonl") as site:
             cluster = ChaosCluster(network, plan.folder, plan.leases)
             try:
+                with _database(plan.folder, "task") as taskdb:
+                    commits.watch(taskdb)
                 cluster.start(LEAST)
                 _Crawl(plan, cluster, site).go(faults)
             finally:
@@ -132,9 +134,16 @@ class _Crawl:
             finished = self._finish(starter, times)
         inflictor.look_after()
         times["finished"] = boottime()
+        self._save_commits()
         final = {**asdict(self._plan), "output": "", "faults": done, "finished_in_time": finished}
         final |= {"pages": self._plan.pages, "times": times, **self._left}
         _write(self._folder / "final.json", final)
+
+    def _save_commits(self) -> None:
+        """Save in which order the task database committed."""
+        with _database(self._folder, "task") as taskdb:
+            lines = [json.dumps(commit) + "\n" for commit in commits.committed(taskdb)]
+        (self._folder / "commits.jsonl").write_text("".join(lines), encoding="utf-8")
 
     def _suffer(self, faults: Sequence[PlannedFault]) -> Inflictor:
         timeline = Timeline()
