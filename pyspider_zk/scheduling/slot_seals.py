@@ -89,7 +89,9 @@ class SlotSeals:
         if others:
             refused = {slot: asked[slot] for slot in others}
             self._refuse(refused, f"{self._told(others, asked)}; {self._remedy()}", now)
-        return {slot: epoch for slot, epoch in asked.items() if slot not in others}
+        taken = {slot: epoch for slot, epoch in asked.items() if slot not in others}
+        self._refused = {slot: e for slot, e in self._refused.items() if slot not in taken}
+        return taken
 
     def _refuse(self, slots: Mapping[int, int], reason: str, now: float) -> None:
         """Remember what is not ours, and log what is new."""
