@@ -18,6 +18,7 @@ from pyspider_zk.limits import DEFAULT_SLOTS, LONGEST_LEASE, MOST_SLOTS
 from pyspider_zk.secret_files import read_secret
 
 HANG = 30.0  # seconds
+LONGEST_ROOT = 255  # characters; it is part of a key in the task database
 
 ENV_PREFIX = "PYSPIDER_ZK_"
 SECTION = "zookeeper"
@@ -426,8 +427,9 @@ _RULES = (
     ),
     _rule(
         "root",
-        lambda its: bool(_ROOT.fullmatch(its.root)),
-        "root: {0.root!r} must be a path such as /pyspider-zk",
+        lambda its: bool(_ROOT.fullmatch(its.root)) and len(its.root) <= LONGEST_ROOT,
+        "root: {0.root!r:.300} must be a path such as /pyspider-zk, of at most"
+        f" {LONGEST_ROOT} characters",
     ),
     _rule(
         "slots",

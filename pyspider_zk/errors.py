@@ -15,6 +15,7 @@
     │   └── Conflict             its id belongs to another request
     ├── LockedProjects           projects that only logged-in users may change
     ├── FenceClosed              an effect was stopped: the lease or the slot is gone
+    │   └── SealBroken           the task database knows another epoch of the slot
     ├── SessionLost              the ZooKeeper session ended; what it held is no longer ours
     ├── NameTaken                a name that only one may hold is held by another
     ├── TimedOut                 an event did not happen in time
@@ -23,7 +24,7 @@
     └── BatchTaken               the batch was begun with other jobs
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 
 REASON_LIMIT = 200  # characters of a reason in a log line or record; it may quote hostile input
@@ -145,6 +146,21 @@ class LockedProjects(ClusterError):
 
 class FenceClosed(ClusterError):
     """An effect was stopped because the lease ended or the slot is not owned any more."""
+
+
+class SealBroken(FenceClosed):
+    """A write was stopped in the task database, which has sealed its slot at another epoch.
+
+    Attributes:
+        slots: what the database holds for each slot in place of our epoch; None: nothing.
+    """
+
+    def __init__(self, slots: Mapping[int, object]) -> None:
+        slot, found = next(iter(slots.items()))
+        is_sealed = "not sealed" if found is None else f"sealed at epoch {brief(found)}"
+        others = f", and {len(slots) - 1} more are not ours" if len(slots) > 1 else ""
+        super().__init__(f"in the task database slot {slot} is {is_sealed}, not at ours{others}")
+        self.slots = dict(slots)
 
 
 class SessionLost(ClusterError):

@@ -92,6 +92,7 @@ def test_the_hang_limit_is_at_least_a_lease_unless_told_otherwise():
         ("hosts", None),
         ("root", "/"),
         ("root", "/a/"),
+        ("root", "/" + "a" * 255),
         ("root", "/a/../b"),
         ("root", "a"),
         ("slots", 0),

@@ -1,6 +1,7 @@
 """Leader election, and the leader's one duty: writing the assignment."""
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
@@ -157,7 +158,8 @@ class Leadership:
         """Write the assignment over one that cannot be read, as soon as that is safe."""
         table = self._table
         stamps = self._stamps.values()
-        after = repaired(table.known, table.slots, version, stamps, now, self._rules)
+        first = int(time.time())  # see ``ensure_cluster``
+        after = repaired(table.known, table.slots, version, stamps, now, self._rules, first)
         if after is None:
             return
         self._write(Decision(after, {}), version)

@@ -1,5 +1,8 @@
 """Meta record: the values that a cluster is created with."""
 
+import time
+from collections.abc import Callable
+
 from pyspider_zk.cluster.records import Assignment, Meta, check_meta
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.errors import BadMessage, Mismatch
@@ -7,8 +10,13 @@ from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.errors import BadVersionError, NodeExistsError
 
 
-def ensure_cluster(connection: Connection, tree: Tree, mine: Meta) -> None:
+def ensure_cluster(
+    connection: Connection, tree: Tree, mine: Meta, clock: Callable[[], float] = time.time
+) -> None:
     """Create the cluster if it does not exist, or check that we belong to it.
+
+    Epochs begin above the time in seconds since 1970: the task database may know those of an
+    earlier ZooKeeper, which grew more slowly than one per second.
 
     A table that somebody deleted is created as an unreadable one, because members may own
     slots by it; the leader rewrites it when that is safe.
@@ -18,7 +26,7 @@ def ensure_cluster(connection: Connection, tree: Tree, mine: Meta) -> None:
     """
     ensure_meta(connection, tree, mine)
     connection.ensure([tree.ids, tree.members, tree.leases, tree.acks, tree.election])
-    vacant = Assignment.vacant(mine.slots).encode()
+    vacant = Assignment.vacant(mine.slots, epoch=int(clock())).encode()
     connection.ensure([tree.assignment], b"" if connection.children(tree.leases) else vacant)
     if tree.meta in connection.unreadable.mapping():
         _repair_meta(connection, tree, mine)

@@ -135,9 +135,9 @@ class Assignment:
     slots: tuple[Slot, ...]
 
     @classmethod
-    def vacant(cls, slots: int) -> Self:
-        """Return the table of a new cluster."""
-        return cls(0, (Slot(),) * slots)
+    def vacant(cls, slots: int, epoch: int = 0) -> Self:
+        """Return the table of a new cluster, whose slots are granted above an epoch."""
+        return cls(0, (Slot(epoch=epoch),) * slots)
 
     def owned_by(self, member: MemberId) -> dict[int, int]:
         """Return the slots that a member must serve, with their epochs."""

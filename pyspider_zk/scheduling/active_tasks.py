@@ -23,8 +23,8 @@ logger = logging.getLogger("scheduler")
 ZOMBIE_WINDOW = 30.0
 """Seconds after a takeover until the rows are checked again.
 
-An owner that was suspended between its fence check and its write may still write when it resumes,
-after the next one has loaded the rows.
+In a database without transactions, an owner that was suspended between its fence check and its
+write may still write when it resumes, after the next one has loaded the rows.
 """
 
 

@@ -23,6 +23,7 @@ from pyspider_zk.projects.rows import is_number
 from pyspider_zk.queues.tasks import PARTS, usable_schedule
 from pyspider_zk.scheduling.dispatch import Dispatch
 from pyspider_zk.scheduling.group_commit import GroupCommit, TaskKey
+from pyspider_zk.scheduling.slot_seals import SlotSeals
 from pyspider_zk.tasks.database import task_database
 from pyspider_zk.zookeeper.clock import boottime
 
@@ -46,6 +47,7 @@ class FencedScheduler(Scheduler):
         fence: which slots are held, and whether effects are allowed; set its ``ownership`` first.
         taskdb: the task database; what is written takes effect with ``commit``.
         tables: which projects have tasks.
+        seals: of the slots, in the task database.
         inherited: by project, the tasks that a former owner may have dispatched before it died.
     """
 
@@ -57,14 +59,14 @@ class FencedScheduler(Scheduler):
     _send_buffer: deque[dict[str, Any]]
     _postpone_request: list[dict[str, Any]]
 
-    def __init__(self, *args: Any, slots: int, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, slots: int, cluster: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.fence = Fence(slots)
         self._breakers = {kind: Breaker(kind) for kind in ("taskdb", "projectdb", "resultdb")}
-        self._guard_databases()
+        self._guard_databases(cluster)
         for manager in self._cnt.values():
             manager.counters.clear()  # they came from files that all schedulers of a machine share
         self.lock = threading.RLock()
-        self.fence = Fence(slots)
         self.tables = Tables(self.taskdb)
         self.inherited: dict[str, set[str]] = {}
         self._selected: list[tuple[str, str]] = []
@@ -72,13 +74,15 @@ class FencedScheduler(Scheduler):
             self._send_buffer, lambda: self.out_queue, self._may_send, self._restart_time_out
         )
 
-    def _guard_databases(self) -> None:
+    def _guard_databases(self, cluster: str) -> None:
         for kind, breaker in self._breakers.items():
             database = getattr(self, kind)
             if database is not None:
                 setattr(self, kind, Guarded(database, breaker, self._lease_left))
             if kind == "taskdb":
-                self.taskdb = GroupCommit(getattr(self, kind), task_database(database))
+                guarded, bulk = getattr(self, kind), task_database(database)
+                self.seals = SlotSeals(guarded, bulk, cluster, self.fence)
+                self.taskdb = GroupCommit(guarded, bulk, self.seals.checking)
 
     def _lease_left(self) -> float:
         """Return how long a statement may wait: no write may take effect after the lease.

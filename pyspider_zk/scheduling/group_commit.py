@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,8 @@ from pyspider_zk.databases.guarded import Guarded
 from pyspider_zk.databases.tables import with_fresh_tables
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.queues.tasks import COLUMNS, PARTS
-from pyspider_zk.tasks.database import TaskDatabase, TaskWrite
+from pyspider_zk.tasks.database import Seals, TaskDatabase, TaskWrite
+from pyspider_zk.tasks.seals import UNSEALED
 
 logger = logging.getLogger("scheduler")
 
@@ -32,14 +34,23 @@ class GroupCommit:
     Args:
         database: behind its circuit breaker.
         bulk: the same database, for many rows at a time.
+        sealing: gives the seals that a write for some projects needs, while it is carried out.
     """
 
     ACTIVE, SUCCESS = TaskDB.ACTIVE, TaskDB.SUCCESS
     FAILED, BAD = TaskDB.FAILED, TaskDB.BAD
 
-    def __init__(self, database: Guarded, bulk: TaskDatabase) -> None:
+    def __init__(
+        self,
+        database: Guarded,
+        bulk: TaskDatabase,
+        sealing: Callable[[Collection[str]], AbstractContextManager[Seals]] = (
+            lambda _: nullcontext(UNSEALED)
+        ),
+    ) -> None:
         self._database = database
         self._bulk = bulk
+        self._sealing = sealing
         self._rows: dict[TaskKey, Mapping[str, Any] | None] = {}
         self._writes: dict[TaskKey, TaskWrite] = {}
         self._undo: dict[TaskKey, Callable[[], object]] = {}
@@ -136,6 +147,15 @@ class GroupCommit:
         if self.has_written(project, taskid):
             self._undo.setdefault((project, taskid), undo)
 
+    def drop(self, project: str) -> None:
+        """Drop a project's rows at once.
+
+        Raises:
+            SealBroken: its slot is sealed at another epoch.
+        """
+        with self._sealing([project]) as seals:
+            self._database.ask(partial(self._bulk.drop, project, seals))
+
     def discard(self, is_meant: Callable[[str], bool]) -> None:
         """Drop the writes for the projects that are meant."""
         for known in (self._writes, self._rows, self._undo, self._refused):
@@ -159,6 +179,7 @@ class GroupCommit:
 
         Raises:
             DatabaseAway: it does not answer.
+            SealBroken: a slot is sealed at another epoch; what belongs to it is not written.
             ClusterError: from ``check``.
         """
         self._rows.clear()
@@ -192,10 +213,11 @@ class GroupCommit:
     ) -> bool:
         """Carry out writes in one transaction; return False if the database refuses them."""
         beat()
-        before_commit = partial(check, {write.project for write in writes})
-        write_many = partial(self._bulk.write_many, writes, before_commit)
+        projects = {write.project for write in writes}
         try:
-            attempt(self._database, partial(self._database.ask, write_many))
+            with self._sealing(projects) as seals:
+                write_many = partial(self._bulk.write_many, writes, partial(check, projects), seals)
+                attempt(self._database, partial(self._database.ask, write_many))
         except ClusterError:
             raise
         except Exception as error:  # each database has its own errors

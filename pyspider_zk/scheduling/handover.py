@@ -13,6 +13,7 @@ from pyspider_zk.scheduling.handoff import Part, read_record, slot_record, writa
 from pyspider_zk.scheduling.intake import Intake
 from pyspider_zk.scheduling.message_applier import MessageApplier
 from pyspider_zk.scheduling.project_set import ProjectSet
+from pyspider_zk.scheduling.slot_seals import SlotSeals
 from pyspider_zk.scheduling.transit import Transit
 
 logger = logging.getLogger("scheduler")
@@ -31,6 +32,7 @@ class Handover:
 
     Args:
         applier: commits and acknowledges what was applied.
+        seals: in the task database; a slot is sealed before anything of it is loaded.
         beat: shows that the loop runs.
     """
 
@@ -41,9 +43,11 @@ class Handover:
         records: SlotRecords,
         projects: ProjectSet,
         applier: MessageApplier,
+        seals: SlotSeals,
         beat: Callable[[], None],
     ) -> None:
         self._applier = applier
+        self._seals = seals
         self._fence = fence
         self._intake = intake
         self._records = records
@@ -55,6 +59,8 @@ class Handover:
         """Give up slots that are no longer owned, and take the new ones."""
         view, held = ownership.view, self._fence.held
         lost = {slot: epoch for slot, epoch in held.items() if view.owned.get(slot) != epoch}
+        lost |= {slot: held[slot] for slot in self._seals.broken if slot in held}
+        self._seals.broken.clear()
         planned = {slot: e for slot, e in lost.items() if view.releasing.get(slot) == e}
         self.give_up({slot: e for slot, e in lost.items() if slot not in planned}, planned=False)
         self.give_up(planned, planned=True)
@@ -101,6 +107,7 @@ class Handover:
         return self._save(held, clean=False)
 
     def _take(self, slots: Mapping[int, int]) -> None:
+        slots = self._seals.take(slots)
         if not slots:
             return
         records = self._load(slots)

@@ -76,7 +76,8 @@ class ClusterScheduler(FencedScheduler):
     ) -> None:
         self.settings = settings or current_settings()
         queues = queues or current_queues(self.settings)
-        super().__init__(*args, slots=self.settings.slots, **kwargs)
+        cluster = self.settings.root
+        super().__init__(*args, slots=self.settings.slots, cluster=cluster, **kwargs)
         self._wake = threading.Event()
         self._is_urgent = threading.Event()
         self._arrivals = Arrivals(queues.wake_ups, self.fence, self._wake.set)

@@ -87,6 +87,7 @@ class SlotScheduler:
             queues.records,
             self.project_set,
             self.applier,
+            fenced.seals,
             beat,
         )
         operations = ProjectOperations(fenced, self.project_set, self.applier, self.deletion)

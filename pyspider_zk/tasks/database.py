@@ -10,10 +10,11 @@ from typing import Any, Protocol
 from pyspider.database.sqlite import taskdb as sqlite
 
 from pyspider_zk.tasks.plain import PlainTasks
+from pyspider_zk.tasks.seals import UNSEALED, Seals
 from pyspider_zk.tasks.sqlite import SqliteTasks
 from pyspider_zk.tasks.writes import TaskWrite
 
-__all__ = ["TaskDatabase", "TaskWrite", "task_database"]
+__all__ = ["Seals", "TaskDatabase", "TaskWrite", "task_database"]
 
 BY_SQLALCHEMY = "pyspider.database.sqlalchemy.taskdb"
 
@@ -50,7 +51,12 @@ class TaskDatabase(Protocol):
         """
         ...
 
-    def write_many(self, writes: Sequence[TaskWrite], before_commit: Callable[[], None]) -> None:
+    def write_many(
+        self,
+        writes: Sequence[TaskWrite],
+        before_commit: Callable[[], None],
+        seals: Seals = UNSEALED,
+    ) -> None:
         """Carry out all writes, in their order, in one transaction; or none of them.
 
         An insert makes its project's table if there is none, and overwrites the columns of a row
@@ -60,11 +66,39 @@ class TaskDatabase(Protocol):
         Args:
             before_commit: called last in the transaction. What it raises rolls everything back and
                 is passed on.
+            seals: checked in the transaction, and held until it ends: whoever seals one of these
+                slots waits for it. A database without transactions does not check them.
 
         Raises:
+            SealBroken: a slot is sealed at another epoch; nothing was written.
+            SealsUnreadable: they cannot be read; nothing was written.
             LookupError: an update comes before any insert in a project without table.
             Exception: what the database raises; after an error while it commits, the writes may
                 have been carried out nevertheless.
+        """
+        ...
+
+    def drop(self, project: str, seals: Seals) -> None:
+        """Drop a project's table, if it has one, in a transaction that checks the seals.
+
+        In MySQL, where dropping a table commits, they are checked just before.
+
+        Raises:
+            SealBroken, SealsUnreadable: nothing was dropped, as in ``write_many``.
+        """
+        ...
+
+    def seal(self, seals: Seals) -> Mapping[int, Any]:
+        """Seal slots in one transaction, each unless it is sealed at a higher epoch.
+
+        It waits for the writes in flight of those who sealed these slots before. Afterwards none of
+        theirs can be committed. The table of seals is made if there is none.
+
+        Returns:
+            What the database holds for the slots that are sealed at a higher epoch.
+
+        Raises:
+            SealsUnreadable: the table is damaged; nothing was sealed.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""How a group of rows is written by SQLAlchemy: each dialect's fastest way.
+"""How a group of rows, and seals, are written by SQLAlchemy: each dialect's fastest way.
 
 SQLAlchemy's own statements of many rows take several times as long as these.
 """
@@ -7,6 +7,13 @@ from collections.abc import Callable, Sequence
 
 from sqlalchemy import Connection
 
+from pyspider_zk.tasks.seals import (
+    Seals,
+    mysql_seal,
+    postgresql_seal,
+    select_seals,
+    sqlite_seal,
+)
 from pyspider_zk.tasks.sql import (
     mysql_lock,
     mysql_update,
@@ -75,4 +82,49 @@ WRITERS: dict[str, Callable[[Connection, Quoted, RowGroup], None]] = {
     "sqlite": _write_sqlite,
     "postgresql": _write_postgresql,
     "mysql": _write_mysql,
+}
+
+
+IDLENESS = 4
+"""Seconds that a transaction may stand still, about a lease: then its process is suspended."""
+
+IDLE_LIMITS = {
+    "postgresql": f"SET idle_in_transaction_session_timeout = {IDLENESS * 1000}",
+    "mariadb": f"SET SESSION idle_transaction_timeout = {IDLENESS}",
+}
+"""What tells a server; MySQL has nothing like it."""
+
+
+def sealed(connection: Connection, table: str, seals: Seals) -> list[tuple[object, object]]:
+    """Return slots and their epochs, which nobody changes until the transaction ends."""
+    dialect = connection.dialect.name
+    mark = "?" if dialect == "sqlite" else "%s"
+    found: list[tuple[object, object]] = []
+    for asked in seals.questions():
+        query = select_seals(table, mark, len(asked) - 1, SHARED_LOCKS[dialect])
+        found.extend((slot, epoch) for slot, epoch in connection.exec_driver_sql(query, asked))
+    return found
+
+
+SHARED_LOCKS = {"sqlite": "", "postgresql": " FOR SHARE", "mysql": " LOCK IN SHARE MODE"}
+"""What keeps rows as they are; a transaction in sqlite has locked them all."""
+
+
+def _seal_sqlite(connection: Connection, table: str, seals: Seals) -> None:
+    connection.exec_driver_sql(sqlite_seal(table), seals.rows())
+
+
+def _seal_postgresql(connection: Connection, table: str, seals: Seals) -> None:
+    arrays = tuple(map(list, zip(*seals.rows(), strict=True)))
+    connection.exec_driver_sql(postgresql_seal(table), arrays)
+
+
+def _seal_mysql(connection: Connection, table: str, seals: Seals) -> None:
+    connection.exec_driver_sql(mysql_seal(table), seals.rows())
+
+
+SEALERS: dict[str, Callable[[Connection, str, Seals], None]] = {
+    "sqlite": _seal_sqlite,
+    "postgresql": _seal_postgresql,
+    "mysql": _seal_mysql,
 }

@@ -5,6 +5,7 @@ from typing import Any
 
 from pyspider_zk.databases.active_rows import UNREADABLE
 from pyspider_zk.tasks.columns import encode, unchanged
+from pyspider_zk.tasks.seals import UNSEALED, Seals
 from pyspider_zk.tasks.writes import TaskWrite
 
 ENCODERS = unchanged()
@@ -14,7 +15,7 @@ class PlainTasks:
     """Tasks behind pyspider's own methods: neither faster than they are, nor a transaction.
 
     What was written before an error stays, and so does what is written after ``before_commit``,
-    which is called first.
+    which is called first. Nothing is sealed.
 
     Threads and blocking: as the database itself.
     """
@@ -40,13 +41,26 @@ class PlainTasks:
                 found.update({taskid: row} if row is not None else {})
         return found
 
-    def write_many(self, writes: Sequence[TaskWrite], before_commit: Callable[[], None]) -> None:
+    def write_many(
+        self,
+        writes: Sequence[TaskWrite],
+        before_commit: Callable[[], None],
+        seals: Seals = UNSEALED,  # noqa: ARG002 - there is no transaction to check them in
+    ) -> None:
         """Call ``before_commit``, then carry out the writes in their order."""
         before_commit()
         for write in writes:
             is_there = write.is_new and self._is_there(write)
             method = self._taskdb.insert if write.is_new and not is_there else self._taskdb.update
             method(write.project, write.taskid, dict(write.columns))
+
+    def drop(self, project: str, seals: Seals) -> None:  # noqa: ARG002 - as above
+        """Drop a project's tasks; see ``TaskDatabase``."""
+        self._taskdb.drop(project)
+
+    def seal(self, seals: Seals) -> Mapping[int, Any]:  # noqa: ARG002 - as above
+        """Do nothing, and refuse nothing; see ``TaskDatabase``."""
+        return {}
 
     def _is_there(self, write: TaskWrite) -> bool:
         return self._taskdb.get_task(write.project, write.taskid, ["taskid"]) is not None

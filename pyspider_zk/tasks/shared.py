@@ -2,19 +2,20 @@
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from pyspider.database.sqlalchemy.tables import check_name, chosen
+from pyspider.database.sqlalchemy.tables import KEY, MYSQL, check_name, chosen
 from pyspider.database.sqlalchemy.taskdb import parsed
-from sqlalchemy import Connection, select
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import BigInteger, Column, Connection, Integer, MetaData, Table, select
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from pyspider_zk.databases.active_rows import UNREADABLE
 from pyspider_zk.tasks.columns import encode, typed
-from pyspider_zk.tasks.dialects import WRITERS
+from pyspider_zk.tasks.dialects import IDLE_LIMITS, SEALERS, WRITERS, sealed
+from pyspider_zk.tasks.seals import TABLE, UNSEALED, Seals, SealsUnreadable
 from pyspider_zk.tasks.writes import TaskWrite, grouped, pieces, projects_to_make
 
 ENCODERS = {
@@ -68,19 +69,53 @@ class SharedTasks:
         for row in self._connections.rows(query.where(tasks.c.taskid.in_(taskids))):
             yield row.pop(ID), _readable(row)
 
-    def write_many(self, writes: Sequence[TaskWrite], before_commit: Callable[[], None]) -> None:
+    def write_many(
+        self,
+        writes: Sequence[TaskWrite],
+        before_commit: Callable[[], None],
+        seals: Seals = UNSEALED,
+    ) -> None:
         """Carry out all writes, or none; see ``TaskDatabase``."""
         known = self._known({write.project for write in writes})
         to_make = self._made_before(projects_to_make(writes, known))
-        quoted = self._connections.engine.dialect.identifier_preparer.quote_identifier
+        quoted = self._quoted
         self._is_stale = True  # until it is known that no table was missing
         with self._transaction() as connection:
+            self._check(connection, seals)
             self._make(connection, to_make)
             for group in grouped(map(_with_text, writes), time.time(), self._compared):
                 WRITERS[self._dialect](connection, quoted, group)
             before_commit()
         known.update(to_make)
         self._is_stale = False
+
+    def drop(self, project: str, seals: Seals) -> None:
+        """Drop a project's table; see ``TaskDatabase``."""
+        if project in self._known([project]):
+            with self._transaction() as connection:
+                self._check(connection, seals)
+                self._tables._definition(project).drop(connection, checkfirst=False)
+            self._tables.look()
+
+    def seal(self, seals: Seals) -> Mapping[int, Any]:
+        """Seal slots; see ``TaskDatabase``."""
+        try:
+            self._connections.create(_table_of_seals())
+            with self._transaction() as connection:
+                SEALERS[self._dialect](connection, self._quoted(TABLE), seals)
+                return seals.others(sealed(connection, self._quoted(TABLE), seals))
+        except SQLAlchemyError as error:
+            raise SealsUnreadable(f"{TABLE}: {error}") from error
+
+    def _check(self, connection: Connection, seals: Seals) -> None:
+        try:
+            found = sealed(connection, self._quoted(TABLE), seals)
+        except SQLAlchemyError as error:
+            raise SealsUnreadable(f"{TABLE}: {error}") from error
+        seals.check(found)
+
+    def _quoted(self, name: str) -> str:
+        return str(self._connections.engine.dialect.identifier_preparer.quote_identifier(name))
 
     def _compared(self, taskid: str) -> str:
         return taskid.rstrip(" ") if self._dialect == "mysql" else taskid
@@ -101,6 +136,7 @@ class SharedTasks:
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
         with self._connections.engine.connect() as connection:
+            _limit_idleness(connection)
             connection.execution_options(isolation_level=self._level)
             with connection.begin() as transaction:
                 try:
@@ -119,6 +155,27 @@ class SharedTasks:
             self._is_stale = False
         known: set[str] = self._tables.projects
         return known
+
+
+def _table_of_seals() -> Table:
+    return Table(
+        TABLE,
+        MetaData(),
+        Column("cluster", KEY, primary_key=True),
+        Column("slot", Integer, primary_key=True, autoincrement=False),
+        Column("epoch", BigInteger, nullable=False),
+        **MYSQL,
+    )
+
+
+def _limit_idleness(connection: Connection) -> None:
+    """Let the server end a transaction whose process is suspended: others wait for its locks."""
+    dialect = connection.dialect
+    name = "mariadb" if getattr(dialect, "is_mariadb", False) else dialect.name
+    if name in IDLE_LIMITS and not connection.info.get(IDLE_LIMITS[name]):
+        with closing(connection.connection.cursor()) as cursor:
+            cursor.execute(IDLE_LIMITS[name])
+        connection.info[IDLE_LIMITS[name]] = True
 
 
 def _with_text(write: TaskWrite) -> TaskWrite:

@@ -8,10 +8,20 @@ from typing import Any
 
 from pyspider_zk.databases.active_rows import UNREADABLE
 from pyspider_zk.tasks.columns import encode, untyped
+from pyspider_zk.tasks.seals import (
+    TABLE,
+    UNSEALED,
+    Seals,
+    SealsUnreadable,
+    select_seals,
+    sqlite_seal,
+)
 from pyspider_zk.tasks.sql import sqlite_update, sqlite_upsert
 from pyspider_zk.tasks.writes import TaskWrite, grouped, pieces, projects_to_make
 
 ENCODERS = untyped()
+
+SEALS = f"`{TABLE}`"
 
 
 class SqliteTasks:
@@ -44,12 +54,18 @@ class SqliteTasks:
                     found[taskid] = self._readable(dict(zip(names, values, strict=True)))
         return found
 
-    def write_many(self, writes: Sequence[TaskWrite], before_commit: Callable[[], None]) -> None:
+    def write_many(
+        self,
+        writes: Sequence[TaskWrite],
+        before_commit: Callable[[], None],
+        seals: Seals = UNSEALED,
+    ) -> None:
         """Carry out all writes, or none; see ``TaskDatabase``."""
         known = self._known({write.project for write in writes})
         to_make = projects_to_make(writes, known)
         self._is_stale = True  # until it is known that no table was missing
         with self._transaction() as cursor:
+            seals.check(self._seals(cursor, seals))
             for project in to_make:
                 self._taskdb._create_project(project)  # by the connection of this thread
             for group in grouped(writes, time.time(), lambda taskid: taskid):
@@ -60,6 +76,38 @@ class SqliteTasks:
             before_commit()
         known.update(to_make)
         self._is_stale = False
+
+    def drop(self, project: str, seals: Seals) -> None:
+        """Drop a project's table; see ``TaskDatabase``."""
+        if project in self._known([project]):
+            with self._transaction() as cursor:
+                seals.check(self._seals(cursor, seals))
+                cursor.execute(f"DROP TABLE {self._table(project)}")
+            self._taskdb._list_project()
+
+    def seal(self, seals: Seals) -> Mapping[int, Any]:
+        """Seal slots; see ``TaskDatabase``."""
+        with self._transaction() as cursor:
+            try:
+                cursor.execute(
+                    f"CREATE TABLE IF NOT EXISTS {SEALS} (cluster TEXT NOT NULL,"
+                    " slot INTEGER NOT NULL, epoch INTEGER NOT NULL, PRIMARY KEY (cluster, slot))"
+                )
+                cursor.executemany(sqlite_seal(SEALS), seals.rows())
+            except sqlite3.Error as error:
+                raise SealsUnreadable(f"{TABLE}: {error}") from error
+            return seals.others(self._seals(cursor, seals))
+
+    def _seals(self, cursor: sqlite3.Cursor, seals: Seals) -> list[tuple[Any, Any]]:
+        """Return the slots and epochs that the database holds; nobody changes them meanwhile."""
+        try:
+            return [
+                row
+                for asked in seals.questions()
+                for row in cursor.execute(select_seals(SEALS, "?", len(asked) - 1), asked)
+            ]
+        except sqlite3.Error as error:
+            raise SealsUnreadable(f"{TABLE}: {error}") from error
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Cursor]:

@@ -25,6 +25,7 @@ PROMISES: Mapping[str, Callable[[History], list[Any]]] = {
     "lost": pages.lost_urls,
     "overlaps": _overlaps,
     "late": owners.late,
+    "late_writes": owners.late_writes,
     "unowned": _unowned,
     "stranded": pages.stranded,
     "missed_ticks": _missed_ticks,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from tests.chaos.commits import Commit
 from tests.chaos.recorder import read_lines
 
 EFFECTS = frozenset({"insert", "update", "send"})
@@ -131,6 +132,7 @@ class History:
     Attributes:
         remarks: other events of the harness, such as a scheduler that ended by itself.
         final: what stood in the databases at the end, and the run's times.
+        commits: of the task database, in order.
     """
 
     effects: list[Effect] = field(default_factory=list)
@@ -140,6 +142,7 @@ class History:
     skips: list[Skip] = field(default_factory=list)
     remarks: list[Mapping[str, Any]] = field(default_factory=list)
     final: Mapping[str, Any] = field(default_factory=dict)
+    commits: list[Commit] = field(default_factory=list)
 
 
 def load(folder: Path) -> History:
@@ -162,6 +165,7 @@ def load(folder: Path) -> History:
         skips,
         [line for line in faults if line["e"] not in ("fault", "healed")],
         final,
+        [Commit(*line) for line in read_lines(folder / "commits.jsonl")],
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from tests.chaos.checks.faults import HITS_ALL
 from tests.chaos.checks.pages import ACTIVE, FAILED, SUCCESS
+from tests.chaos.commits import Commit
 from tests.chaos.history import INFINITY, Effect, History, Request, SlotTenure
 from tests.chaos.recorder import PROCESSING_TIMEOUT
 
@@ -313,6 +314,17 @@ def _old_owners(history: History) -> Iterator[Effect]:
         yield replace(_by(some, old, (new.ready or 0) + _SOON), slot=old.slot)
 
 
+def _successions(history: History) -> Iterator[tuple[SlotTenure, SlotTenure]]:
+    """An owner's write is committed once the next one has sealed the slot."""
+    return _Owners(history).successions()
+
+
+def _with_late_write(history: History, place: tuple[SlotTenure, SlotTenure]) -> History:
+    old, new = place
+    late = [Commit("seal", new.slot, new.epoch), Commit("write", old.slot, old.epoch, old.member)]
+    return replace(history, commits=[*history.commits, *late])
+
+
 def _others(history: History, epoch: Callable[[int], int | None]) -> Iterator[Effect]:
     """Another member does what the owner does, at once."""
     members = sorted({tenure.member for tenure in history.tenures})
@@ -438,6 +450,7 @@ LIES: Mapping[str, Lie] = {
     "tick sent twice": Lie("ticks_twice", _ticks_again, _with_effect),
     "tick sent by two owners": Lie("ticks_twice", _ticks_after_moves, _with_effect),
     "old owner inserts": Lie("late", _old_owners, _with_effect),
+    "old owner commits": Lie("late_writes", _successions, _with_late_write),
     "second owner, older epoch": Lie("overlaps", _second_owners, _with_effect),
     "second owner, no epoch": Lie("unowned", _strangers, _with_effect),
     "rate not handed over": Lie("handovers", _rates, _full_bucket),

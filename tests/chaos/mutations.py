@@ -23,6 +23,14 @@ def _no_fence(scheduler: Any) -> None:
     fence.all_open = lambda: True
 
 
+def _no_seals(scheduler: Any) -> None:
+    """Do that, and write whatever the task database knows of the slot."""
+    _no_fence(scheduler)
+    bulk = scheduler.taskdb._bulk._bulk
+    write_many = bulk.write_many
+    bulk.write_many = lambda writes, before_commit, _: write_many(writes, before_commit)
+
+
 def _no_wait(_: Any) -> None:
     """As leader, give a member's slots away while its lease may still hold."""
     Rules.expiry = 1.2  # type: ignore[method-assign, assignment]
@@ -94,6 +102,7 @@ def _share(task: Mapping[str, Any]) -> int:
 
 MUTATIONS: Mapping[str, Callable[[Any], None]] = {
     "fence": _no_fence,
+    "seals": _no_seals,
     "wait": _no_wait,
     "handoff": _no_handoff,
     "state": _no_state,

@@ -40,7 +40,7 @@ class Recorder:
         os.write(self._file, json.dumps(line, separators=(",", ":")).encode() + b"\n")
 
 
-def read_lines(path: Path) -> list[dict[str, Any]]:
+def read_lines(path: Path) -> list[Any]:
     """Return the events of a file; a last line that was cut off by a kill is left out."""
     if not path.exists():
         return []

@@ -16,7 +16,7 @@ from xmlrpc.client import ServerProxy
 
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.config import Settings
-from tests.chaos import report
+from tests.chaos import commits, report
 from tests.chaos.batches import SCRIPT, Starter, batches
 from tests.chaos.cluster import ChaosCluster, await_that
 from tests.chaos.databases import DatabaseUrls, connected, postgresql, sqlite
@@ -95,6 +95,8 @@ def run(plan: RunPlan) -> int:
         with GraphSite(HUB_ADDRESS, plan.pages, requests) as site:
             cluster = ChaosCluster(network, plan.folder, plan.leases)
             try:
+                with connected(databases, "task") as taskdb:
+                    commits.watch(taskdb)
                 cluster.start(LEAST)
                 _Crawl(plan, cluster, site, databases).go(faults)
             finally:
@@ -141,9 +143,16 @@ class _Crawl:
             finished = self._finish(starter, times)
         inflictor.look_after()
         times["finished"] = boottime()
+        self._save_commits()
         final = {**asdict(self._plan), "output": "", "faults": done, "finished_in_time": finished}
         final |= {"pages": self._plan.pages, "times": times, **self._left}
         _write(self._folder / "final.json", final)
+
+    def _save_commits(self) -> None:
+        """Save in which order the task database committed."""
+        with connected(self._databases, "task") as taskdb:
+            lines = [json.dumps(commit) + "\n" for commit in commits.committed(taskdb)]
+        (self._folder / "commits.jsonl").write_text("".join(lines), encoding="utf-8")
 
     def _suffer(self, faults: Sequence[PlannedFault]) -> Inflictor:
         timeline = Timeline()

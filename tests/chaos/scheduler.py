@@ -18,7 +18,8 @@ from pyspider.scheduler.task_queue import TaskQueue
 from pyspider_zk.cluster.ownership import Ownership
 from pyspider_zk.errors import FenceClosed
 from pyspider_zk.hooks import ClusterScheduler
-from pyspider_zk.tasks.database import TaskWrite
+from pyspider_zk.tasks.database import Seals, TaskWrite
+from tests.chaos import commits
 from tests.chaos.mutations import MUTATIONS
 from tests.chaos.recorder import PROCESSING_TIMEOUT, Recorder, boottime
 
@@ -39,7 +40,7 @@ class ChaosScheduler(ClusterScheduler):
         self._selected_at: dict[tuple[str, str], float] = {}  # of what was not sent yet
         self._watches = _HandoverWatch(self), _ProjectSetWatch(self)
         self.out_queue: Any = _OutQueue(self.out_queue, self._sending)
-        self.taskdb._bulk = _Bulk(self.taskdb._bulk, self._effect)
+        self.taskdb._bulk = _Bulk(self.taskdb._bulk, self._effect, self.history.name)
         broken = os.environ.get("CHAOS_WITHOUT")
         if broken:
             MUTATIONS[broken](self)
@@ -186,19 +187,27 @@ class _ProjectSetWatch:
 class _Bulk:
     """The task database in bulk, whose every written row is an effect."""
 
-    def __init__(self, bulk: Any, effect: Any) -> None:
+    def __init__(self, bulk: Any, effect: Any, member: str) -> None:
         self._bulk = bulk
         self._effect = effect
+        self._member = member
 
-    def write_many(self, writes: Sequence[TaskWrite], before_commit: Callable[[], None]) -> None:
+    def write_many(
+        self, writes: Sequence[TaskWrite], before_commit: Callable[[], None], seals: Seals
+    ) -> None:
         since = boottime()
+
+        def note_and_check() -> None:
+            commits.note(self._bulk._taskdb, self._member, seals)
+            before_commit()
+
         with ExitStack() as effects:
             for write in writes:
                 kind = "insert" if write.is_new else "update"
                 about = {name: write.columns.get(name) for name in ("url", "status")}
                 task = {"project": write.project, "taskid": write.taskid, **about}
                 effects.enter_context(self._effect(kind, task, since))
-            self._bulk.write_many(writes, before_commit)
+            self._bulk.write_many(writes, note_and_check, seals)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._bulk, name)

@@ -19,6 +19,7 @@ MOVES = ("drain", "join")
 
 FOUND = {
     "fence": (CUTS, "overlaps"),
+    "seals": (CUTS, "late_writes"),
     "wait": (CUTS, "overlaps"),
     "handoff": (MOVES, "handovers"),
     "state": (MOVES, "handovers"),

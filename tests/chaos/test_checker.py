@@ -16,6 +16,7 @@ from tests.chaos.checks import (
     ticks,
     times,
 )
+from tests.chaos.commits import Commit
 from tests.chaos.history import (
     Effect,
     History,
@@ -172,6 +173,15 @@ def test_an_effect_after_a_newer_owner_took_the_slot_is_late_whatever_that_one_d
     assert owners.late(History([effect("b", 2, 6, 7)], tenures)) == []
     assert owners.late(History([replace(after, outcome="refused")], tenures)) == []
     assert owners.late(History([at_once], tenures, [Hit("stop", "a", 4.5, 9)])) == []
+
+
+def test_a_commit_of_an_older_epoch_than_the_database_knows_is_late_whatever_stopped() -> None:
+    sealed, late = Commit("seal", 1, 2), Commit("write", 1, 1, "a")
+    written = [Commit("seal", 1, 1), late, Commit("write", 2, 1, "a"), sealed]
+
+    assert owners.late_writes(History(commits=[*written, Commit("write", 1, 2, "b")])) == []
+    stops = [Hit("stop", "a", 0, 9)]
+    assert owners.late_writes(History(commits=[*written, late, late], hits=stops)) == [late, late]
 
 
 def test_an_effect_without_an_epoch_was_asked_for_by_hand_or_is_a_fault() -> None:

@@ -43,5 +43,12 @@ def test_epochs_grow_even_if_the_znode_was_made_anew():
     assert {row.epoch for row in table.slots} == {21}
 
 
+def test_epochs_begin_where_those_of_a_new_cluster_do_if_nobody_knows_how_high_they_were():
+    table = repaired(None, 2, 31, [], NOW, RULES, first=1_800_000_000)
+
+    assert table is not None
+    assert {row.epoch for row in table.slots} == {1_800_000_032}
+
+
 def test_who_never_renewed_holds_nothing():
     assert repaired(None, 2, 31, [Stamp(0, NOW, 4.0)], NOW, RULES) is not None

@@ -39,10 +39,10 @@ def test_a_refusal_is_not_forgotten_when_the_rest_of_the_commit_fails(
     bulk = scheduler.fenced.taskdb._bulk
     write_many = bulk.write_many
 
-    def broken(writes: Any, check: Callable[[], None]) -> None:
+    def broken(writes: Any, check: Callable[[], None], seals: Any) -> None:
         if all(each.taskid != "bad" for each in writes):
             raise DatabaseAway("gone in the middle")
-        write_many(writes, check)
+        write_many(writes, check, seals)
 
     monkeypatch.setattr(bulk, "write_many", broken)
     with pytest.raises(DatabaseAway):
@@ -281,9 +281,9 @@ def test_a_database_that_fails_at_the_commit_itself_loses_nothing(
     bulk = scheduler.fenced.taskdb._bulk
     write_many = bulk.write_many
 
-    def fail(writes: Any, check: Callable[[], None]) -> None:
+    def fail(writes: Any, check: Callable[[], None], seals: Any) -> None:
         if moment == "after":
-            write_many(writes, check)
+            write_many(writes, check, seals)
         error = sqlite3.OperationalError("disk I/O error")
         error.sqlite_errorcode = sqlite3.SQLITE_IOERR  # type: ignore[misc]
         raise error
@@ -328,9 +328,9 @@ def test_signs_of_life_go_on_while_a_project_is_refused(
     bulk = scheduler.fenced.taskdb._bulk
     write_many = bulk.write_many
 
-    def count(writes: Any, check: Callable[[], None]) -> None:
+    def count(writes: Any, check: Callable[[], None], seals: Any) -> None:
         tries.append(len(writes))
-        write_many(writes, check)
+        write_many(writes, check, seals)
 
     beat = scheduler.applier._heartbeat.beat
 

@@ -229,7 +229,7 @@ def test_a_round_is_one_transaction_of_all_its_projects(
     monkeypatch.setattr(
         bulk,
         "write_many",
-        lambda writes, check: (transactions.append(len(writes)), write_many(writes, check))[1],
+        lambda writes, *more: (transactions.append(len(writes)), write_many(writes, *more))[1],
     )
 
     scheduler.run_once()
@@ -278,12 +278,12 @@ def test_nothing_is_written_if_the_lease_ends_while_the_transaction_is_open(
     bulk = scheduler.fenced.taskdb._bulk
     write_many = bulk.write_many
 
-    def stopped_before_commit(writes: Any, check: Callable[[], None]) -> None:
+    def stopped_before_commit(writes: Any, check: Callable[[], None], seals: Any) -> None:
         def late() -> None:
             owner.lose_lease()
             check()
 
-        write_many(writes, late)
+        write_many(writes, late, seals)
 
     monkeypatch.setattr(bulk, "write_many", stopped_before_commit)
     with pytest.raises(FenceClosed):

@@ -10,7 +10,9 @@ import pytest
 from pyspider.database.sqlite import taskdb as sqlite
 
 from pyspider_zk.tasks.database import TaskDatabase, TaskWrite, task_database
+from pyspider_zk.tasks.seals import TABLE
 from tests.patches.databases import BACKENDS, OF_SERVERS, SERVERS, Databases
+from tests.patches.test_patched_servers import run
 from tests.support.database_servers import DatabaseServer
 
 PLAIN = "plain"
@@ -36,6 +38,13 @@ class Opened:
     def changed(self, project: str, taskid: str, columns: Mapping[str, Any]) -> TaskWrite:
         return TaskWrite(project, taskid, self.bulk.encoded(columns), is_new=False)
 
+    def execute(self, statement: str) -> None:
+        """Carry out a statement as somebody with another program would."""
+        if isinstance(self.taskdb, sqlite.TaskDB):
+            self.taskdb._execute(statement)
+        else:
+            run(self.taskdb, statement)
+
     def raw(self, project: str) -> list[list[Any]]:
         """Return all rows as they are stored, but for their time of update."""
         cursor = "SELECT * FROM {}".format
@@ -52,9 +61,15 @@ class TaskBackend:
     """The task databases of one backend, which are empty when a test begins."""
 
     name: str
+    url: str
     server: DatabaseServer | None
     ours: Opened
     theirs: Opened
+
+    @property
+    def seals(self) -> str:
+        """The table of seals, quoted."""
+        return f"`{TABLE}`" if self.dialect in ("sqlite", "sqlalchemy mysql") else f'"{TABLE}"'
 
     @property
     def dialect(self) -> str:
@@ -84,7 +99,8 @@ def make_backend(
             scheme = "sqlite" if name == PLAIN else name
             databases = Databases(scheme, tmp_path_factory.mktemp("tasks"), server)
             stack.enter_context(closing(databases))
-            return TaskBackend(name, server, *(opened(databases, name) for _ in range(2)))
+            pair = (opened(databases, name) for _ in range(2))
+            return TaskBackend(name, databases.url("task"), server, *pair)
 
         yield make
 
@@ -103,6 +119,7 @@ def each_of(names: list[Any]) -> Any:
             each._list_project()
             for project in list(each.projects):
                 each.drop(project)
+        made.ours.execute(f"DROP TABLE IF EXISTS {made.seals}")
 
     return empty
 

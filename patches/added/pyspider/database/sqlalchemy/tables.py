@@ -68,9 +68,10 @@ class ProjectTables:
         return self._projects
 
     def look(self):
-        """Look which tables there are."""
+        """Look which tables there are; one that no project can have is not ours to list."""
         self._looked = time.time()
-        self._projects = self._connections.table_names()
+        names = self._connections.table_names()
+        self._projects = {name for name in names if re.fullmatch(r"\w+", name)}
 
     def find(self, project):
         """Return a project's table for queries, None if it has none."""
