@@ -59,12 +59,35 @@ def drop_tables(
 
 def _drop_all(database: Any, projects: Collection[str]) -> None:
     """Drop tables that are there; pyspider would list all tables after each."""
-    if not hasattr(database, "dbcur"):
-        for project in projects:
-            database.drop(project)
-        return
     for project in projects:
-        database._execute(f"DROP TABLE {database.escape(database._tablename(project))}")
+        if hasattr(database, "dbcur"):
+            database._execute(f"DROP TABLE {_table(database, project)}")
+        else:
+            database.drop(project)
+
+
+def empty_tables(
+    database: Any, projects: Collection[str], before_commit: Callable[[], None]
+) -> None:
+    """Delete the rows of projects that get new ones at once; otherwise as ``drop_tables``.
+
+    In sqlite the tables stay: whenever one goes or comes, each process reads the definitions of all
+    tables of the file again.
+    """
+    if not hasattr(database, "dbcur"):
+        drop_tables(database, projects, before_commit)
+    elif projects:
+        empty = partial(_empty_all, database, projects)
+        with_fresh_tables(database, partial(database.together, empty, before_commit))
+
+
+def _empty_all(database: Any, projects: Collection[str]) -> None:
+    for project in database.projects.intersection(projects):
+        database._execute(f"DELETE FROM {_table(database, project)}")  # noqa: S608 - no values
+
+
+def _table(database: Any, project: str) -> str:
+    return str(database.escape(database._tablename(project)))
 
 
 class Tables:

@@ -6,12 +6,11 @@ import time
 from collections import ChainMap, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import filterfalse, islice
-from typing import NamedTuple
 
 from pyspider_zk.errors import BadMessage, BadRequest, FenceClosed, Unavailable, brief
-from pyspider_zk.jobs.model import Claim, Outcome
+from pyspider_zk.jobs.model import Claim, Outcome, Verdict
 from pyspider_zk.jobs.operations import Work
-from pyspider_zk.jobs.progress import Progress, done
+from pyspider_zk.jobs.progress import Progress
 from pyspider_zk.jobs.stages import OperationRefused, Operations, ProjectTarget, Stage
 from pyspider_zk.zookeeper.codec import plain
 
@@ -24,18 +23,6 @@ LOOK_AGAIN = 0.5  # seconds until projects that were put off are tried again
 TIDIED_AT_ONCE = 32  # projects that are cleaned up after in one go
 TRIES = 3  # of a project that fails, before the others go on to the next stage without it
 TOLD_IN_FULL = 3  # failures of a job that are logged with the traceback
-
-
-class Verdict(NamedTuple):
-    """Result of a job that is no longer carried out here.
-
-    Attributes:
-        outcome: how it ended; None: it is given back.
-        reason: why it failed, or why it is given back; empty: it did not fail.
-    """
-
-    outcome: Outcome | None
-    reason: str = ""
 
 
 class JobWork:
@@ -301,7 +288,8 @@ class JobWork:
         self._ending = verdict
         self.waits_since = None
         if self.needs_cleanup:
-            self._to_tidy = deque(done(self.claim.job.work, self.progress()[0]))
+            # Also after those that no report tells of: their claimant may have died in between.
+            self._to_tidy = deque(name for name in self._projects if name not in self._errors)
             has_settled = self._stages[self._stage].tidies
             self._not_before = self._clock() + (0 if has_settled else self._stages[-1].settle)
 

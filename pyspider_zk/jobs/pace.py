@@ -1,33 +1,35 @@
 """Pace: how many projects are carried out together."""
 
-FIRST = 16
+FIRST = 32
 LARGEST = 128
-"""Projects of a group at most: a transaction of them is short, whatever the database."""
+SMALLEST = 8
+LONG = 0.5
+"""Seconds that a group should not take: it holds up a round. Most of it is waiting for locks, which
+is the same for few projects; so there is no point in smaller and smaller groups."""
 
 
 class Pace:
-    """How many projects fit into the time that is left of a round.
+    """How many projects are carried out together, learned from the groups before.
 
     After a group that failed half as many are tried, down to one, so that the culprit stands alone
-    soon; after one that did not, twice as many. Threads: one.
+    soon. After one that took long it is half as many, too, but not fewer than ``SMALLEST``; after a
+    quick one twice as many. Threads: one.
     """
 
     def __init__(self) -> None:
-        self._limit = FIRST
-        self._each = 0.0  # seconds
+        self._most = FIRST
 
     def most(self, left: float) -> int:
-        """Return how many projects to carry out in so many seconds, at least one."""
-        if left <= 0:
-            return 1
-        fitting = int(left / self._each) if self._each else LARGEST
-        return max(1, min(self._limit, fitting))
+        """Return how many projects to carry out if so many seconds are left; at least one."""
+        return self._most if left > 0 else 1
 
     def succeeded(self, count: int, seconds: float) -> None:
         """Learn from a group that was carried out."""
-        self._each = seconds / count
-        self._limit = min(LARGEST, max(self._limit, 2 * count))
+        if seconds > LONG:
+            self._most = max(SMALLEST, min(self._most, count // 2))
+        elif seconds < LONG / 2:
+            self._most = min(LARGEST, max(self._most, 2 * count))
 
     def failed(self, count: int) -> None:
         """Learn from a group that failed."""
-        self._limit = max(1, count // 2)
+        self._most = max(1, count // 2)

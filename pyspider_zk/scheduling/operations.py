@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from pyspider_zk.databases.tables import drop_tables
+from pyspider_zk.databases.tables import empty_tables
 from pyspider_zk.errors import FenceClosed, Unavailable
 from pyspider_zk.jobs.operations import (
     Operation,
@@ -118,13 +118,13 @@ class ProjectOperations:
         results = self._settled(targets)
         left = _left(targets, results)
         results |= _faults(self._change({"status": "RUNNING"}, _fresh(left)))
-        results |= _faults(_each([one for one in left if one.waited], self._refresh))
+        results |= self._refreshed([target for target in left if target.waited])
         return results | self._begin(_left(left, results))
 
     def _run(self, targets: Targets) -> Results:
         """Dispatch ``on_start`` of running projects, once per batch."""
         results = self._settled(targets)
-        results |= _faults(_each(_left(targets, results), self._refresh))
+        results |= self._refreshed(_left(targets, results))
         return results | self._begin(_left(targets, results))
 
     def _restart(self, targets: Targets) -> Results:
@@ -133,7 +133,7 @@ class ProjectOperations:
         results |= _faults(_each(_fresh(_left(targets, results)), self._forget))
         fresh = _fresh(_left(targets, results))
         names = _names(fresh)
-        drop_tables(self._scheduler.taskdb, names, partial(self._scheduler.check_all, names))
+        empty_tables(self._scheduler.taskdb, names, partial(self._scheduler.check_all, names))
         results |= _faults(self._change({"status": "RUNNING"}, fresh))
         return results | self._begin(_left(targets, results))
 
@@ -202,6 +202,11 @@ class ProjectOperations:
             }
         )
 
+    def _refreshed(self, targets: Targets) -> Results:
+        """Update memory from the projects' rows; return those that are at fault."""
+        with self._scheduler.sending_together():  # the scripts of new ones are asked about
+            return _faults(_each(targets, self._refresh))
+
     def _refresh(self, target: ProjectTarget) -> bool:
         self._projects.refresh(target.project)
         return True
@@ -224,7 +229,7 @@ class ProjectOperations:
             return {}
         write = partial(self._write, columns, _names(targets))
         results = self._scheduler.together(_names(targets), write)
-        return results | _faults(_each(_left(targets, _faults(results)), self._refresh))
+        return results | self._refreshed(_left(targets, _faults(results)))
 
     def _write(self, columns: Columns, names: Sequence[str]) -> Results:
         results: Results = {}

@@ -342,18 +342,11 @@ def test_a_lost_claim_of_a_session_before_is_left_to_who_may(one: QueueSide):
     assert one.places() == [0, 1, 0]
 
 
-def test_claims_before_one_whose_reply_was_lost_are_found_too(one: QueueSide):
+def test_of_claims_that_were_sent_together_those_that_arrived_are_found(one: QueueSide):
     one.queue.put("b", [(project, {}) for project in "abc"])
-    count = iter((0, 1))
-
-    def second() -> None:
-        one.link.lose = next(count)
-        one.link.before = second
-
-    one.link.before = second
+    one.link.lose, one.link.arrive = 1, 2
     with pytest.raises(Unavailable):
         one.take()
-    one.link.before = None
 
     found = one.take(mine=lambda _: False)
 
@@ -771,15 +764,15 @@ def test_a_job_that_finishes_before_the_mark_is_done(one: QueueSide, other: Queu
     one.queue.put("b", [("a", {})])
     claim = one.take_one()
     assert other.queue.put("other", [("x", {})])
-    mark = other.queue._batches._store.find
+    mark = other.queue._batches._store.read
 
     def finish_first(*args):
-        found = mark(*args)
-        other.queue._batches._store.find = mark
+        found = list(mark(*args))
+        other.queue._batches._store.read = mark
         one.queue.finish(claim, Outcome.DONE, {})
-        return found
+        return iter(found)
 
-    other.queue._batches._store.find = finish_first
+    other.queue._batches._store.read = finish_first
     assert other.queue.cancel("b") == 0
 
     assert one.queue.find(claim.name)[1].outcome is Outcome.DONE

@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 import xmlrpc.client
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
@@ -21,7 +21,7 @@ from pyspider_zk.jobs import runner
 from pyspider_zk.jobs.batch_service import BatchService
 from pyspider_zk.jobs.execution import JobWork
 from pyspider_zk.jobs.local_jobs import LocalJobs
-from pyspider_zk.jobs.model import Claim, Claimant, JobRules, JobState, Outcome
+from pyspider_zk.jobs.model import Claim, Claimant, JobRules, JobState, Outcome, Report
 from pyspider_zk.jobs.queue import JobQueue
 from pyspider_zk.jobs.runner import ROOM, JobRunner
 from pyspider_zk.projects.selection import Selection
@@ -46,21 +46,16 @@ class FlakyQueue(JobQueue):
     refused = 0
     looks = 0
 
-    def report(
-        self, claim: Claim, progress: Mapping[str, Any], needs_cleanup: bool = False
-    ) -> Claim:
-        self._refuse()
-        return super().report(claim, progress, needs_cleanup)
-
     def take(self, *args: Any, **kwargs: Any) -> list[Claim]:
         self._refuse()
         taken = super().take(*args, **kwargs)
         self.looks += 1
         return taken
 
-    def finish(self, *args: Any, **kwargs: Any) -> None:
-        self._refuse()
-        super().finish(*args, **kwargs)
+    def report_all(self, reports: Sequence[Report]) -> list[Any]:
+        if reports:
+            self._refuse()
+        return super().report_all(reports)
 
     def _refuse(self) -> None:
         if self.away:
