@@ -87,7 +87,9 @@ def _empty_all(database: Any, projects: Collection[str]) -> None:
 
 
 def _table(database: Any, project: str) -> str:
-    return str(database.escape(database._tablename(project)))
+    """Return a table's name in SQL, whatever is in it: pyspider doubles no backtick."""
+    name: str = database._tablename(project)
+    return f"`{name.replace('`', '``')}`"
 
 
 class Tables:

@@ -168,7 +168,10 @@ class BatchService:
         Raises:
             NotFound: there is no such batch.
         """
-        event = cancelled_event(self._find(batch), user, time.time())
+        record = self._jobs.record(batch) if batch else None
+        if record is None:
+            raise _unknown(batch)
+        event = cancelled_event(batch, Note.parse(record.note), user, time.time())
         self._jobs.cancel(batch, self._events.step(event))
         return self.batch(batch)
 
@@ -211,7 +214,7 @@ class BatchService:
     def _find(self, batch: str) -> Batch:
         found = self._jobs.batch(batch) if batch else None
         if found is None:
-            raise NotFound(f"there is no batch {batch!r}; old ones are forgotten")
+            raise _unknown(batch)
         return found
 
     def _known(self, batch: str, asked: str) -> Batch | None:
@@ -247,6 +250,10 @@ class BatchService:
             raise BadRequest(str(error)) from error
         found = self._known(batch, note.asked)
         return batch_dict(found) if found else self.batch(batch)
+
+
+def _unknown(batch: str) -> NotFound:
+    return NotFound(f"there is no batch {batch!r}; old ones are forgotten")
 
 
 def _retry_id(batch: str) -> str:

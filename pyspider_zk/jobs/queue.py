@@ -142,6 +142,11 @@ class JobQueue:
         """Return all batches that are kept, the newest first, without their jobs."""
         return self._batches.records()
 
+    def record(self, batch: str) -> BatchRecord | None:
+        """Return a batch without its jobs, None if there is none (any more) or it is unreadable."""
+        found = self._store.batches([batch]).get(batch)
+        return found and found[0]
+
     def cancel(self, batch: str, event: Create | None = None) -> int:
         """Cancel a batch: pending jobs end at once, running ones are requested to stop.
 

@@ -291,6 +291,28 @@ def test_a_cancelled_batch_stops_where_it_is(cluster: JobCluster, world: World) 
     assert cluster.batch()["done"] == done
 
 
+def test_a_cancellation_is_seen_without_waiting_for_a_report(
+    cluster: JobCluster, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing but the watch can tell: the next report would come in an hour."""
+    for pause in ("REPORT", "CANCEL", "IDLE"):
+        monkeypatch.setattr(runner, pause, 3600.0)
+    names(world, 40)
+    worker = cluster.worker()
+    worker.scheduler.local_jobs._share = 0
+    cluster.batch_service.submit("stop", ALL, batch="mine")
+    worker.until(lambda: worker.scheduler.local_jobs.works() and len(stopped(world)) >= 2)
+
+    cluster.batch_service.cancel("mine")
+    deadline = time.monotonic() + DEADLINE
+    while not all(work._cancelled for work in worker.scheduler.local_jobs.works()):
+        assert time.monotonic() < deadline  # without any round
+    before = len(stopped(world))
+    worker.until(lambda: cluster.state() == "cancelled")
+
+    assert len(stopped(world)) == before < 40
+
+
 def test_a_job_whose_claimant_is_gone_is_laid_aside(cluster: JobCluster, world: World) -> None:
     names(world, 20)
     worker = cluster.worker()
