@@ -20,8 +20,8 @@ SHARE = 0.1
 """Seconds of a round that jobs may take; crawling goes on in between."""
 
 
-Member = tuple[JobWork, ProjectTarget]
-"""A project of a group, and the job that it is of."""
+Item = tuple[JobWork, ProjectTarget]
+"""A project of a chunk, and the job that it is of."""
 
 
 class LocalJobs:
@@ -30,7 +30,7 @@ class LocalJobs:
     Threads: the job thread calls ``add`` and ``clear``, the scheduling loop ``work``; both may
     look. No lock is held while a job is worked at.
 
-    Projects that the same is to be done to are carried out in groups, across jobs and batches: a
+    Projects that the same is to be done to are carried out in chunks, across jobs and batches: a
     transaction costs more than what is in it.
 
     Args:
@@ -89,7 +89,7 @@ class LocalJobs:
         Waiting jobs come after those that can go on: checking them may take the whole share.
 
         Args:
-            beat: called after each group of projects, as a sign of life.
+            beat: called after each chunk of projects, as a sign of life.
 
         Raises:
             FenceClosed: the lease ended, or a slot is lost.
@@ -98,9 +98,9 @@ class LocalJobs:
         until = self._clock() + self._share
         away: list[JobWork] = []
         try:
-            while (group := self._next_group(until, away)) is not None:
-                if group:
-                    self._carry_out(group, away)
+            while (chunk := self._next_chunk(until, away)) is not None:
+                if chunk:
+                    self._carry_out(chunk, away)
                 beat()
                 if self._clock() >= until:
                     return True
@@ -109,36 +109,36 @@ class LocalJobs:
             if any(work.is_urgent for work in self._works):
                 self.call()
 
-    def _next_group(self, until: float, away: Collection[JobWork]) -> list[Member] | None:
+    def _next_chunk(self, until: float, away: Collection[JobWork]) -> list[Item] | None:
         """Return the next projects that can be carried out together, in the order of their jobs.
 
         Returns:
             None if there is nothing to do now; no project if the time is over before.
         """
-        group: list[Member] = []
+        chunk: list[Item] = []
         most = self._pace.most(until - self._clock())
         for work in sorted(self._works, key=lambda work: work.waits):
             if work in away or not self._is_current(work):
                 continue
             while self._advance(work):
                 if self._clock() >= until:
-                    return group
-            if not _join(group, work, most):
+                    return chunk
+            if not _join(chunk, work, most):
                 break
-        return group or None
+        return chunk or None
 
-    def _carry_out(self, group: Sequence[Member], away: list[JobWork]) -> None:
-        """Apply a stage to a group of projects; one that may be at fault is tried alone in the end.
+    def _carry_out(self, chunk: Sequence[Item], away: list[JobWork]) -> None:
+        """Apply a stage to a chunk of projects; one that may be at fault is tried alone in the end.
 
         Jobs that need an unavailable database wait for it: the next may need another database.
         """
         began = self._clock()
-        results = self._refused(group)
-        targets = [target for _, target in group if target.project not in results]
+        results = self._refused(chunk)
+        targets = [target for _, target in chunk if target.project not in results]
         try:
-            results |= group[0][0].stage.apply(targets) if targets else {}
+            results |= chunk[0][0].stage.apply(targets) if targets else {}
         except DatabaseAway:
-            away += [work for work, _ in group]
+            away += [work for work, _ in chunk]
             return
         except (FenceClosed, Unavailable):
             raise
@@ -149,14 +149,14 @@ class LocalJobs:
                 return
             results[targets[0].project] = error
         else:
-            self._pace.succeeded(len(group), self._clock() - began)
-        for work, target in group:
+            self._pace.succeeded(len(chunk), self._clock() - began)
+        for work, target in chunk:
             work.note(target, results[target.project])
 
-    def _refused(self, group: Sequence[Member]) -> Results:
-        """Return why projects of a group are refused: they are not in the slot of their job."""
+    def _refused(self, chunk: Sequence[Item]) -> Results:
+        """Return why projects of a chunk are refused: they are not in the slot of their job."""
         refused: Results = {}
-        for work, target in group:
+        for work, target in chunk:
             try:
                 self._operations.check_slot(work.name.project, target.project)
             except OperationRefused as error:
@@ -185,15 +185,15 @@ class LocalJobs:
             return False
 
 
-def _join(group: list[Member], work: JobWork, most: int) -> bool:
-    """Add a job's next projects to a group; return whether the next job may follow.
+def _join(chunk: list[Item], work: JobWork, most: int) -> bool:
+    """Add a job's next projects to a chunk; return whether the next job may follow.
 
-    No project is in a group twice: what the first job does to it, the second must meet.
+    No project is in a chunk twice: what the first job does to it, the second must meet.
     """
-    targets = work.targets(most - len(group))
-    if targets and group and work.kind != group[0][0].kind:
+    targets = work.targets(most - len(chunk))
+    if targets and chunk and work.kind != chunk[0][0].kind:
         return False
-    there = {target.project for _, target in group}
+    there = {target.project for _, target in chunk}
     fresh = list(takewhile(lambda target: target.project not in there, targets))
-    group += [(work, target) for target in fresh]
-    return len(fresh) == len(targets) and len(group) < most
+    chunk += [(work, target) for target in fresh]
+    return len(fresh) == len(targets) and len(chunk) < most

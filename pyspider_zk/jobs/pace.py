@@ -4,14 +4,14 @@ FIRST = 32
 LARGEST = 128
 SMALLEST = 8
 LONG = 0.5
-"""Seconds that a group should not take: it holds up a round. Most of it is waiting for locks, which
-is the same for few projects; so there is no point in smaller and smaller groups."""
+"""Seconds that a chunk should not take: it holds up a round. Most of it is waiting for locks, which
+is the same for few projects; so there is no point in smaller and smaller chunks."""
 
 
 class Pace:
-    """How many projects are carried out together, learned from the groups before.
+    """How many projects are carried out together, learned from the chunks before.
 
-    After a group that failed half as many are tried, down to one, so that the culprit stands alone
+    After a chunk that failed half as many are tried, down to one, so that the culprit stands alone
     soon. After one that took long it is half as many, too, but not fewer than ``SMALLEST``; after a
     quick one twice as many. Threads: one.
     """
@@ -24,12 +24,12 @@ class Pace:
         return self._most if left > 0 else 1
 
     def succeeded(self, count: int, seconds: float) -> None:
-        """Learn from a group that was carried out."""
+        """Learn from a chunk that was carried out."""
         if seconds > LONG:
             self._most = max(SMALLEST, min(self._most, count // 2))
         elif seconds < LONG / 2:
             self._most = min(LARGEST, max(self._most, 2 * count))
 
     def failed(self, count: int) -> None:
-        """Learn from a group that failed."""
+        """Learn from a chunk that failed."""
         self._most = max(1, count // 2)

@@ -39,7 +39,7 @@ class Stage(NamedTuple):
     """Stage: a part of an operation that is completed for all projects before the next one.
 
     Attributes:
-        apply: applies it to a group of projects, no two of them the same. What it raises may be the
+        apply: applies it to a chunk of projects, no two of them the same. What it raises may be the
             fault of any of them: then it is applied again, to fewer.
         recorded: the stages before must be recorded in ZooKeeper when it begins.
         settle: seconds to wait before it begins.
@@ -54,7 +54,7 @@ class Stage(NamedTuple):
 
 
 class Operations(Protocol):
-    """Implementation of each operation on groups of projects; see ``scheduling/operations.py``."""
+    """Implementation of each operation on chunks of projects; see ``scheduling/operations.py``."""
 
     def check_slot(self, standing: str, project: str) -> None:
         """Make sure that a project is not in another member's slot.

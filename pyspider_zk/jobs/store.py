@@ -89,8 +89,9 @@ class JobStore:
         for refusal in refusals:
             if refusal is not None and not isinstance(refusal, REFUSED):
                 raise refusal
-        if any(refusals):
+        if any(isinstance(refusal, NoNodeError) for refusal in refusals):
             self._founded = set()  # somebody may have deleted everything
+        if any(refusals):
             self.catch_up()
         return [
             refusal is None or (isinstance(refusal, NotEmptyError) and self.move_if_current(*move))

@@ -1,4 +1,4 @@
-"""Operations: what each does to a group of projects, in the loop of their owner.
+"""Operations: what each does to a chunk of projects, in the loop of their owner.
 
 A job may be carried out twice, because its claimant may die in between. So every operation can be
 repeated: what its batch has already done is not done again.

@@ -5,21 +5,21 @@ import pytest
 from pyspider_zk.jobs.pace import FIRST, LARGEST, LONG, SMALLEST, Pace
 
 
-def test_quick_groups_grow_up_to_a_limit() -> None:
+def test_quick_chunks_grow_up_to_a_limit() -> None:
     pace = Pace()
     for _ in range(10):
         pace.succeeded(pace.most(1.0), 0.01)
     assert pace.most(1.0) == LARGEST
 
 
-def test_slow_groups_shrink_and_not_below_what_is_worth_a_transaction() -> None:
+def test_slow_chunks_shrink_and_not_below_what_is_worth_a_transaction() -> None:
     pace = Pace()
     for _ in range(10):
         pace.succeeded(pace.most(1.0), 2 * LONG)
     assert pace.most(1.0) == SMALLEST
 
 
-def test_a_small_group_makes_none_smaller() -> None:
+def test_a_small_chunk_makes_none_smaller() -> None:
     pace = Pace()
     pace.succeeded(1, 0.01)
     assert pace.most(1.0) == FIRST
@@ -29,14 +29,14 @@ def test_a_small_group_makes_none_smaller() -> None:
 def test_a_culprit_stands_alone_after_few_tries(culprit: int) -> None:
     pace, left, tries = Pace(), list(range(64)), 0
     while left:
-        group = left[: pace.most(1.0)]
+        chunk = left[: pace.most(1.0)]
         tries += 1
-        if culprit in group:
-            pace.failed(len(group))
-            left = left if len(group) > 1 else left[1:]
+        if culprit in chunk:
+            pace.failed(len(chunk))
+            left = left if len(chunk) > 1 else left[1:]
         else:
-            pace.succeeded(len(group), 0.01)
-            left = left[len(group) :]
+            pace.succeeded(len(chunk), 0.01)
+            left = left[len(chunk) :]
     assert tries < 32
 
 

@@ -1083,7 +1083,7 @@ def test_reports_that_got_lost_half_way_are_completed_by_another_try(one: QueueS
     assert one.places() == [0, 0, 3]
 
 
-def test_who_is_killed_between_the_parts_of_a_grouped_report_loses_only_the_rest(
+def test_who_is_killed_between_reports_that_were_sent_together_loses_only_the_rest(
     one: QueueSide, other: QueueSide
 ):
     one.queue.put("b", ABC)
@@ -1099,7 +1099,7 @@ def test_who_is_killed_between_the_parts_of_a_grouped_report_loses_only_the_rest
     assert other.places() == [0, 1, 2]
 
 
-def test_a_job_at_fault_fails_no_other_of_its_group(one: QueueSide, other: QueueSide):
+def test_a_job_at_fault_fails_no_other_that_is_reported_with_it(one: QueueSide, other: QueueSide):
     one.queue.put("b", ABC)
     lost, large, fine = one.take()
     other.queue.take(other.me, lambda project: 2 * (project == "a"), 1)

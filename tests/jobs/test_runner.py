@@ -354,7 +354,7 @@ def test_a_database_that_fails_is_tried_again_and_then_told(
 
     done = cluster.jobs.batch("mine").jobs[JobState.DONE].values()  # type: ignore[union-attr]
     assert {job.attempts for job in done} == {0, RULES.tries}
-    assert failing.tried >= RULES.tries, "by itself, and before that in a group"
+    assert failing.tried >= RULES.tries, "by itself, and before that in a chunk"
     assert stopped(world) == set(made) - {"p1"}
     assert cluster.batch()["errors"] == {"p1": "OSError('disk full')"}
 

@@ -704,8 +704,8 @@ def test_a_project_that_cannot_be_marked_keeps_no_other_from_being_deleted(world
     assert work.verdict is not None
     assert work.verdict.outcome is Outcome.DONE
     assert work.progress()[0].errors == {"p1": "OSError('disk full')"}
-    in_groups = 2  # of all three, then of two
-    assert failing.tried.count("p1") == in_groups + TRIES
+    in_chunks = 2  # of all three, then of two
+    assert failing.tried.count("p1") == in_chunks + TRIES
 
 
 @pytest.mark.parametrize(
@@ -996,7 +996,7 @@ def test_a_late_message_for_a_slot_queue_is_read_and_dropped(world: World, task:
     assert world.queues.slot_queues.lengths()[QueueKind.NEWTASK] == 0
 
 
-# --- groups -------------------------------------------------------------------------------------
+# --- chunks -------------------------------------------------------------------------------------
 
 
 class Killed(BaseException):
@@ -1046,7 +1046,7 @@ def test_the_projects_of_many_jobs_are_changed_in_one_transaction(world: World) 
 
 
 @pytest.mark.parametrize("operation", ["start", "restart", "run"])
-def test_who_is_killed_between_the_parts_of_a_group_leaves_nothing_out_and_starts_nothing_twice(
+def test_who_is_killed_between_the_parts_of_a_chunk_leaves_nothing_out_and_starts_nothing_twice(
     world: World, operation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     some_projects(world, status="RUNNING" if operation == "run" else "STOP")
@@ -1116,7 +1116,7 @@ def test_a_cancelled_deletion_sweeps_what_its_dead_claimant_never_reported(world
     assert world.database("result").projects == set()
 
 
-def test_a_fence_that_shuts_in_a_group_lets_nothing_of_it_through(world: World) -> None:
+def test_a_fence_that_shuts_in_a_chunk_lets_nothing_of_it_through(world: World) -> None:
     some_projects(world)
     owner = SoleOwner(SLOTS)
     scheduler = world.scheduler(owner)
@@ -1140,7 +1140,7 @@ def test_a_fence_that_shuts_in_a_group_lets_nothing_of_it_through(world: World) 
 
 
 @pytest.mark.parametrize("operation", ["start", "restart", "delete", "stop"])
-def test_a_project_at_fault_costs_no_other_job_of_its_group_anything(
+def test_a_project_at_fault_costs_no_other_job_of_its_chunk_anything(
     world: World, operation: str
 ) -> None:
     some_projects(world)
@@ -1159,7 +1159,7 @@ def test_a_project_at_fault_costs_no_other_job_of_its_group_anything(
 
 @pytest.mark.parametrize("name", ["p` -- ", "p`; DROP TABLE projectdb; --", "x\x00y", "../p", "'"])
 @pytest.mark.parametrize("operation", ["start", "restart", "delete"])
-def test_a_hostile_name_in_a_group_fails_alone(world: World, operation: str, name: str) -> None:
+def test_a_hostile_name_in_a_chunk_fails_alone(world: World, operation: str, name: str) -> None:
     some_projects(world)
     world.project(name)
     scheduler, clock = world.scheduler(), Clock()
@@ -1175,7 +1175,7 @@ def test_a_hostile_name_in_a_group_fails_alone(world: World, operation: str, nam
 
 
 @pytest.mark.parametrize("work", [{}, {"operation": "stop", "projects": [None]}, {"projects": "p"}])
-def test_a_job_that_is_none_stops_no_group(world: World, work: dict[str, Any]) -> None:
+def test_a_job_that_is_none_stops_no_chunk(world: World, work: dict[str, Any]) -> None:
     some_projects(world)
     scheduler = world.scheduler()
     before, after = halves("stop")
@@ -1203,7 +1203,7 @@ def test_two_batches_that_start_the_same_project_at_once_start_it_once(world: Wo
     assert world.database("task").get_task("p", "on_start")["schedule"]["itag"] == "b2"
 
 
-def test_a_cancelled_job_stops_before_the_next_group(world: World) -> None:
+def test_a_cancelled_job_stops_before_the_next_chunk(world: World) -> None:
     some_projects(world)
     scheduler = world.scheduler()
     works = [add(scheduler, claim) for claim in halves("stop")]
@@ -1218,7 +1218,7 @@ def test_a_cancelled_job_stops_before_the_next_group(world: World) -> None:
     assert [status(world, name) for name in NAMES] == ["STOP", *["RUNNING"] * 5]
 
 
-def test_a_group_holds_the_highest_priority_first(world: World) -> None:
+def test_a_chunk_holds_the_highest_priority_first(world: World) -> None:
     some_projects(world)
     scheduler = world.scheduler()
     scheduler.local_jobs._share = 0
