@@ -159,7 +159,7 @@ class BatchService:
         return self.submit(note.operation, selection, note.arguments, user, again)
 
     def cancel(self, batch: str, user: str = "") -> Told:
-        """Stop a batch before its next project; what is done is not undone.
+        """Stop a batch before its next projects; what is done is not undone.
 
         Args:
             batch: the id.
