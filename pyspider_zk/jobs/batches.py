@@ -24,7 +24,7 @@ from pyspider_zk.jobs.model import (
     name_prefix,
 )
 from pyspider_zk.jobs.rules import digest_of, ended, forgettable
-from pyspider_zk.jobs.store import JobStore, Move
+from pyspider_zk.jobs.store import JobMove, JobStore
 from pyspider_zk.jobs.transactions import (
     cancel_pending_steps,
     cancel_record_steps,
@@ -205,7 +205,7 @@ class Batches:
             names = self._names_of([batch], JobState.RUNNING)
             found = self._store.read(JobState.RUNNING, names)
             moves = [
-                Move(JobState.RUNNING, one.name, cancel_running_steps(self._tree, Claim(*one)))
+                JobMove(JobState.RUNNING, one.name, cancel_running_steps(self._tree, Claim(*one)))
                 for one in found
                 if not one.job.cancelled
             ]

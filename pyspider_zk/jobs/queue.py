@@ -38,7 +38,7 @@ from pyspider_zk.jobs.rules import (
     is_due,
     place_of,
 )
-from pyspider_zk.jobs.store import JobStore, Move, Versioned
+from pyspider_zk.jobs.store import JobMove, JobStore, Versioned
 from pyspider_zk.jobs.transactions import (
     JobTree,
     cancel_pending_steps,
@@ -368,7 +368,7 @@ class JobQueue:
     ) -> dict[int, Claim]:
         """Write these jobs, by place; note the results; return the claims to try again with."""
         moves = [
-            Move(JobState.RUNNING, claim.name, self._steps(reports[place], claim, jobs[place]))
+            JobMove(JobState.RUNNING, claim.name, self._steps(reports[place], claim, jobs[place]))
             for place, claim in claims.items()
         ]
         again: dict[int, Claim] = {}
@@ -483,7 +483,7 @@ class JobQueue:
             for found, batch in pending:
                 if (move := self._wanted(claimant, mine, found, batch)) is not None:
                     wanted.append(move)
-            moves = [Move(JobState.PENDING, claim.name, steps) for claim, steps in wanted]
+            moves = [JobMove(JobState.PENDING, claim.name, steps) for claim, steps in wanted]
             has_claimed = self._store.move_all(moves)
         except BaseException:
             self.put_down(claim for claim, _ in wanted)

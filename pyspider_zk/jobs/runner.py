@@ -115,13 +115,15 @@ class JobRunner:
                 if each.claim.job.claimant != _path(claimant)
             ]
         )
+        self._follow_cancellations()
         self._tell(self._local_jobs.works())
-        if claimant is not None and not self._loop.ends:
-            self._take(claimant)
-            self._follow_cancellations()
+        if claimant is not None and not self._loop.ends and self._take(claimant):
+            self._follow_cancellations()  # of batches that are new here
 
-    def _take(self, claimant: Claimant) -> None:
+    def _take(self, claimant: Claimant) -> bool:
+        """Claim jobs; return whether there were any."""
         claims = deque(self._queue.take(claimant, self._fence.epoch, max(0, self._room())))
+        has_claimed = bool(claims)
         try:
             while claims:
                 self._add(claims[0])
@@ -129,6 +131,7 @@ class JobRunner:
         finally:
             self._queue.put_down(claims)
             self._wake_loop()
+        return has_claimed
 
     def _add(self, claim: Claim) -> None:
         """Add a job to the local ones; one that cannot be added fails without blocking others."""

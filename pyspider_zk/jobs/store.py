@@ -27,7 +27,7 @@ REFUSED = (BadVersionError, NoNodeError, NodeExistsError, NotEmptyError)
 AT_ONCE = 64  # transactions that are sent without waiting for the first reply
 
 
-class Move(NamedTuple):
+class JobMove(NamedTuple):
     """Move of a job out of a place, or a change of it there."""
 
     state: JobState
@@ -80,11 +80,11 @@ class JobStore:
         """
         return self._refusal_of(steps) is None
 
-    def move_all(self, moves: Sequence[Move]) -> list[bool]:
+    def move_all(self, moves: Sequence[JobMove]) -> list[bool]:
         """Do many moves, each for itself and all in one round trip; see ``move_if_current``."""
         return [done for part in _parts(moves, AT_ONCE) for done in self._moved(part)]
 
-    def _moved(self, moves: Sequence[Move]) -> list[bool]:
+    def _moved(self, moves: Sequence[JobMove]) -> list[bool]:
         refusals = self._connection.multi_all([move.steps for move in moves])
         for refusal in refusals:
             if refusal is not None and not isinstance(refusal, REFUSED):
@@ -99,7 +99,7 @@ class JobStore:
         ]
 
     def move_if_current(self, state: JobState, name: JobName, steps: Sequence[Step]) -> bool:
-        """Move a job as ``do_if_current`` does, though foreign znodes may be below its own."""
+        """JobMove a job as ``do_if_current`` does, though foreign znodes may be below its own."""
         refusal = self._refusal_of(steps)
         if isinstance(refusal, NotEmptyError) and self._tidy(state, name):
             refusal = self._refusal_of(steps)
@@ -233,5 +233,5 @@ class JobStore:
         return self._connection.find(path) is not None
 
 
-def _parts(moves: Sequence[Move], size: int) -> Iterator[Sequence[Move]]:
+def _parts(moves: Sequence[JobMove], size: int) -> Iterator[Sequence[JobMove]]:
     return (moves[start : start + size] for start in range(0, len(moves), size))

@@ -999,12 +999,12 @@ def test_a_late_message_for_a_slot_queue_is_read_and_dropped(world: World, task:
 # --- chunks -------------------------------------------------------------------------------------
 
 
-class Killed(BaseException):
+class ProcessKilled(BaseException):
     """The end of the process: nobody handles it."""
 
 
 def kill(*_: object, **__: object) -> None:
-    raise Killed
+    raise ProcessKilled
 
 
 NAMES = [f"p{number}" for number in range(6)]
@@ -1058,7 +1058,7 @@ def test_who_is_killed_between_the_parts_of_a_chunk_leaves_nothing_out_and_start
     for claim in halves(operation):
         add(dead, claim)
     monkeypatch.setattr(dead.fenced, "insert_task", kill)
-    with pytest.raises(Killed):
+    with pytest.raises(ProcessKilled):
         dead.local_jobs.work(lambda: None)
 
     after = successor(world)
@@ -1084,7 +1084,7 @@ def test_who_is_killed_between_the_parts_of_a_deletion_leaves_nothing(
     reported = [work.progress()[0] for work in works]
     confirm(works)
     monkeypatch.setattr(dead.fenced.projectdb, "drop", kill)
-    with pytest.raises(Killed):
+    with pytest.raises(ProcessKilled):
         rounds(dead)
     assert world.database("result").projects == set()
     assert len(list(world.projectdb.get_all())) == len(NAMES)
