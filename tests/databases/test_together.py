@@ -133,3 +133,21 @@ def test_a_name_that_is_sql_touches_no_other_table(tmp_path: Path, change: Any) 
     change(taskdb, ["q", hostile], fine)
 
     assert taskdb.get_task("p", "t") is not None
+
+
+@pytest.mark.parametrize("change", [drop_tables, empty_tables])
+def test_a_database_without_such_transactions_is_changed_row_by_row(
+    tmp_path: Path, change: Any
+) -> None:
+    url = f"sqlalchemy+sqlite+taskdb:///{tmp_path}/task.db"
+    made = connect_database(url)
+    for project in ("p", "q", "kept"):
+        made.insert(project, "t", {"status": 1})
+    taskdb = Guarded(made, Breaker("taskdb"))
+    with pytest.raises(FenceClosed):
+        change(taskdb, ["p", "q"], shut)
+    assert connect_database(url).projects == {"p", "q", "kept"}
+
+    change(taskdb, ["p", "q", "nobody"], fine)
+
+    assert connect_database(url).projects == {"kept"}
