@@ -232,7 +232,7 @@ class Client:
         return Plan.parse(answer)
 
     def cancel(self, batch: str, user: str = "") -> BatchStatus:
-        """Stop a batch before its next project; ``user`` is recorded in the event log.
+        """Stop a batch before its next projects; ``user`` is recorded in the event log.
 
         Raises:
             NotFound: there is none of this id (any more).

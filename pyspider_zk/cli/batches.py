@@ -46,7 +46,7 @@ def batches(options: dict[str, Any], as_json: bool, limit: int, offset: int) -> 
 @click.command("batch")
 @click.argument("id")
 @click.option("--follow", is_flag=True, help="wait until it has ended")
-@click.option("--cancel", is_flag=True, help="stop it before its next project")
+@click.option("--cancel", is_flag=True, help="stop it before its next projects")
 @click.option("--retry", is_flag=True, help="start a new batch for the projects that failed")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON document")
 @click.pass_obj

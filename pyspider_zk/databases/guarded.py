@@ -10,13 +10,15 @@ available.
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from functools import partial
-from threading import RLock
-from typing import Any
+from threading import RLock, get_ident
+from typing import Any, TypeVar, cast
 
 from pyspider_zk.databases.breaker import Breaker
 from pyspider_zk.errors import ClusterError, DatabaseAway
+
+T = TypeVar("T")
 
 PATIENCE = 1.0
 """Seconds that a statement waits for an sqlite file that another process has locked, at most."""
@@ -97,6 +99,7 @@ class Guarded:
         self._breaker = breaker
         self._patience = patience
         self._lock: AbstractContextManager[Any] = lock or nullcontext()
+        self._together: int | None = None  # the thread whose statements take effect together
 
     def __getattr__(self, name: str) -> Any:
         if isinstance(getattr(type(self._inner), name, None), property):
@@ -114,6 +117,36 @@ class Guarded:
             return Guarded(self._inner, self._breaker, self._patience, self._lock)
         return Guarded(inner, self._breaker)
 
+    def together(self, work: Callable[[], T], before_commit: Callable[[], None]) -> T:
+        """Return the result of work whose statements take effect together, or not at all.
+
+        Only an sqlite file can do so with pyspider's own methods. In any other database, each
+        statement takes effect by itself.
+
+        Args:
+            work: uses this database by this object.
+            before_commit: called last, with everything written and nothing visible; what it raises
+                undoes everything. Without a transaction it is called first.
+
+        Raises:
+            DatabaseAway: it is unavailable; everything was undone, unless the commit got through.
+        """
+        if self._together == get_ident() or not hasattr(self._inner, "dbcur"):
+            before_commit()
+            return work()
+        return cast(T, self.ask(partial(self._in_transaction, work, before_commit)))
+
+    def _in_transaction(self, work: Callable[[], T], before_commit: Callable[[], None]) -> T:
+        """Errors are judged when the transaction is over: a probe needs the lock of the file."""
+        self._together = get_ident()
+        try:
+            with transaction(self._inner):
+                result = work()
+                before_commit()
+        finally:
+            self._together = None
+        return result
+
     def _call(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         result = self.ask(partial(method, *args, **kwargs))
         return self._each(result) if hasattr(result, "__next__") else result
@@ -129,6 +162,8 @@ class Guarded:
         Raises:
             DatabaseAway: it is unavailable.
         """
+        if self._together == get_ident():
+            return question()
         with self._lock:
             if not self._breaker.is_open:
                 return self._asked(question)
@@ -185,6 +220,23 @@ class Guarded:
     def _set_patience(self, seconds: float) -> None:
         if hasattr(self._inner, "patience"):
             self._inner.patience = seconds
+
+
+@contextmanager
+def transaction(database: Any) -> Iterator[None]:
+    """Make one transaction of what this thread does to one of pyspider's sqlite databases.
+
+    It is undone if the block fails. Blocks for the file's lock.
+    """
+    with closing(database.dbcur) as cursor:
+        cursor.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            cursor.execute("COMMIT")
+        except BaseException:
+            if cursor.connection.in_transaction:  # not if sqlite itself has rolled it back
+                cursor.execute("ROLLBACK")
+            raise
 
 
 def guarded(database: Any, name: str, clock: Callable[[], float] = time.monotonic) -> Guarded:

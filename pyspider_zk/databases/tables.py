@@ -4,7 +4,8 @@ They read the list every ten minutes. If one process deletes a project and it is
 another may still assume that it has a table.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any, TypeVar
 
 from pyspider_zk.errors import ClusterError
@@ -30,6 +31,45 @@ def drop_table(database: Any, project: str) -> None:
     """Drop a project's rows, if it has any; does nothing without a database."""
     if database is not None:
         with_fresh_tables(database, lambda: database.drop(project))
+
+
+def drop_tables(
+    database: Any, projects: Collection[str], before_commit: Callable[[], None]
+) -> None:
+    """Drop the rows of many projects; tables are listed once, and go together in sqlite.
+
+    Does nothing without a database.
+
+    Args:
+        before_commit: see ``Guarded.together``.
+    """
+    if database is None:
+        return
+    if len(projects) == 1 or not hasattr(database, "_list_project"):
+        for project in projects:
+            before_commit()
+            drop_table(database, project)
+        return
+    database._list_project()  # other processes make tables, too
+    there = [project for project in projects if project in database.projects]
+    if there:
+        database.together(partial(_drop_all, database, there), before_commit)
+        database.projects.difference_update(there)
+
+
+def _drop_all(database: Any, projects: Collection[str]) -> None:
+    """Drop tables that are there; pyspider would list all tables after each."""
+    for project in projects:
+        if hasattr(database, "dbcur"):
+            database._execute(f"DROP TABLE {_table(database, project)}")
+        else:
+            database.drop(project)
+
+
+def _table(database: Any, project: str) -> str:
+    """Return a table's name in SQL, whatever is in it: pyspider doubles no backtick."""
+    name: str = database._tablename(project)
+    return f"`{name.replace('`', '``')}`"
 
 
 class Tables:

@@ -16,6 +16,8 @@ from pyspider_zk.jobs.model import (
     JobRules,
     JobState,
     Outcome,
+    Report,
+    Verdict,
 )
 from pyspider_zk.jobs.queue import JobQueue
 from pyspider_zk.zookeeper.connection import Connection
@@ -36,7 +38,9 @@ __all__ = [
     "JobState",
     "Outcome",
     "Registration",
+    "Report",
     "SessionLost",
     "Settings",
     "Unavailable",
+    "Verdict",
 ]

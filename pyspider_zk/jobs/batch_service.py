@@ -16,6 +16,9 @@ from pyspider_zk.jobs.model import (
     GROUP_LIMIT,
     Batch,
     BatchRecord,
+    Job,
+    JobName,
+    JobState,
     check_batch_id,
     check_priority,
 )
@@ -159,7 +162,7 @@ class BatchService:
         return self.submit(note.operation, selection, note.arguments, user, again)
 
     def cancel(self, batch: str, user: str = "") -> Told:
-        """Stop a batch before its next project; what is done is not undone.
+        """Stop a batch before its next projects; what is done is not undone.
 
         Args:
             batch: the id.
@@ -168,7 +171,10 @@ class BatchService:
         Raises:
             NotFound: there is no such batch.
         """
-        event = cancelled_event(self._find(batch), user, time.time())
+        record = self._jobs.record(batch) if batch else None
+        if record is None:
+            raise _unknown(batch)
+        event = cancelled_event(batch, Note.parse(record.note), user, time.time())
         self._jobs.cancel(batch, self._events.step(event))
         return self.batch(batch)
 
@@ -211,7 +217,7 @@ class BatchService:
     def _find(self, batch: str) -> Batch:
         found = self._jobs.batch(batch) if batch else None
         if found is None:
-            raise NotFound(f"there is no batch {batch!r}; old ones are forgotten")
+            raise _unknown(batch)
         return found
 
     def _known(self, batch: str, asked: str) -> Batch | None:
@@ -240,13 +246,32 @@ class BatchService:
         names = sorted(name for _, work in entries for name in work["projects"])
         event = self._events.step(asked_event(batch, note, time.time(), names))
         try:
-            self._jobs.put(batch, entries, note=asdict(note), priority=priority, event=event)
+            is_new = self._jobs.put(
+                batch, entries, note=asdict(note), priority=priority, event=event
+            )
         except BatchTaken as error:
             raise Conflict(f"{error}, or choose another id") from error
         except BadMessage as error:
             raise BadRequest(str(error)) from error
+        record = self._jobs.record(batch) if is_new else None
+        if record is not None and record.note.get("asked") == note.asked:
+            return batch_dict(_as_put(batch, record, entries, priority))
         found = self._known(batch, note.asked)
         return batch_dict(found) if found else self.batch(batch)
+
+
+def _as_put(batch: str, record: BatchRecord, entries: Entries, priority: int) -> Batch:
+    """Return a new batch without reading its jobs, which may have begun meanwhile."""
+    jobs = {
+        JobName(priority, batch, project, number): Job(work, record.created)
+        for number, (project, work) in enumerate(entries)
+    }
+    places = {state: jobs if state is JobState.PENDING else {} for state in JobState}
+    return Batch(batch, record, places)
+
+
+def _unknown(batch: str) -> NotFound:
+    return NotFound(f"there is no batch {batch!r}; old ones are forgotten")
 
 
 def _retry_id(batch: str) -> str:

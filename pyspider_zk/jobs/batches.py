@@ -24,7 +24,7 @@ from pyspider_zk.jobs.model import (
     name_prefix,
 )
 from pyspider_zk.jobs.rules import digest_of, ended, forgettable
-from pyspider_zk.jobs.store import JobStore
+from pyspider_zk.jobs.store import JobMove, JobStore
 from pyspider_zk.jobs.transactions import (
     cancel_pending_steps,
     cancel_record_steps,
@@ -199,15 +199,20 @@ class Batches:
             self._store.do_if_current(cancel_record_steps(self._tree, batch, *found, event))
 
     def _mark_running(self, batch: str) -> int:
-        return sum(map(self._mark_one, self._names_of([batch], JobState.RUNNING)))
-
-    def _mark_one(self, name: JobName) -> bool:
+        """Mark the running jobs, all at once; again those that were written meanwhile."""
+        count = 0
         while True:
-            found = self._store.find(JobState.RUNNING, name)
-            if found is None or found.job.cancelled:
-                return False
-            if self._store.do_if_current(cancel_running_steps(self._tree, Claim(*found))):
-                return True
+            names = self._names_of([batch], JobState.RUNNING)
+            found = self._store.read(JobState.RUNNING, names)
+            moves = [
+                JobMove(JobState.RUNNING, one.name, cancel_running_steps(self._tree, Claim(*one)))
+                for one in found
+                if not one.job.cancelled
+            ]
+            done = self._store.move_all(moves)
+            count += sum(done)
+            if all(done):
+                return count
 
     def _end_pending(self, batch: str) -> int:
         names = self._names_of([batch], JobState.PENDING)

@@ -1,17 +1,18 @@
-"""Execution of one claimed job, project by project."""
+"""Execution of one claimed job: which projects come next, and what came of them."""
 
 import logging
 import threading
 import time
-from collections import deque
-from collections.abc import Callable
-from typing import NamedTuple
+from collections import ChainMap, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import filterfalse, islice
 
 from pyspider_zk.errors import BadMessage, BadRequest, FenceClosed, Unavailable, brief
-from pyspider_zk.jobs.model import Claim, Outcome
+from pyspider_zk.jobs.model import Claim, Outcome, Verdict
 from pyspider_zk.jobs.operations import Work
-from pyspider_zk.jobs.progress import Progress, done
+from pyspider_zk.jobs.progress import Progress
 from pyspider_zk.jobs.stages import OperationRefused, Operations, ProjectTarget, Stage
+from pyspider_zk.zookeeper.codec import plain
 
 logger = logging.getLogger(__name__)
 
@@ -19,27 +20,16 @@ WAITS = ""
 """The reason given for a project that is put off without having failed."""
 
 LOOK_AGAIN = 0.5  # seconds until projects that were put off are tried again
+TIDIED_AT_ONCE = 32  # projects that are cleaned up after in one go
 TRIES = 3  # of a project that fails, before the others go on to the next stage without it
 TOLD_IN_FULL = 3  # failures of a job that are logged with the traceback
-
-
-class Verdict(NamedTuple):
-    """Result of a job that is no longer carried out here.
-
-    Attributes:
-        outcome: how it ended; None: it is given back.
-        reason: why it failed, or why it is given back; empty: it did not fail.
-    """
-
-    outcome: Outcome | None
-    reason: str = ""
 
 
 class JobWork:
     """Work on one claimed job.
 
-    Threads: the scheduling loop calls ``advance`` and ``let_go``. The thread that talks to
-    ZooKeeper calls the others; it alone replaces ``claim``.
+    Threads: the scheduling loop calls ``advance``, ``targets``, ``note`` and ``let_go``. The thread
+    that talks to ZooKeeper calls the others; it alone replaces ``claim``.
 
     Args:
         claim: the job; work that former claimants reported is not repeated.
@@ -73,6 +63,7 @@ class JobWork:
         self._not_before = float("-inf")
         self._failures = self._rounds = 0
         self._stages: tuple[Stage, ...] = ()
+        self._operation = b""
         self._resume(Progress())
         try:
             self._understand()
@@ -95,6 +86,10 @@ class JobWork:
         self.claim = claim
         self._recorded = changes
         self._cancelled = self._cancelled or claim.job.cancelled
+
+    def cancel(self) -> None:
+        """Stop before the next projects, because the batch was cancelled."""
+        self._cancelled = True
 
     @property
     def is_new(self) -> bool:
@@ -123,7 +118,7 @@ class JobWork:
         self.verdict = self.verdict or Verdict(None, reason)
 
     def advance(self) -> bool:
-        """Do the next thing, one project at most; return False if there is nothing to do now.
+        """Do what is next, unless that is a project; return whether it may be called again at once.
 
         Raises:
             FenceClosed: the lease ended, or the slot is lost; nothing is skipped.
@@ -138,13 +133,42 @@ class JobWork:
             return True
         if self._ending is not None:
             return self._end()
-        if self._awaits_record():
-            return False
-        name = self._next()
-        if name is None:
-            return self._step_on()
-        self._try(name)
-        return True
+        return not self._awaits_record() and self._next() is None and self._step_on()
+
+    @property
+    def kind(self) -> tuple[bytes, int]:
+        """What is done to its next projects: jobs of one kind may be carried out together."""
+        return self._operation, self._stage
+
+    @property
+    def stage(self) -> Stage:
+        """The stage that applies to its next projects."""
+        return self._stages[self._stage]
+
+    def targets(self, most: int) -> list[ProjectTarget]:
+        """Return the next projects, each once; none if something else comes first.
+
+        ``note`` must be called for each of them in this order, or for none.
+        """
+        is_over = self.verdict is not None or self._ending is not None
+        if is_over or self._clock() < self._not_before or self._awaits_record():
+            return []
+        if self._next() is None:
+            return []
+        upcoming = (
+            filterfalse(self._skipped.__contains__, self._left) if self._left else self._again
+        )
+        return [self._target(name) for name in islice(_once(upcoming), most)]
+
+    def note(self, target: ProjectTarget, result: bool | Exception) -> None:
+        """Note what came of the stage for a project; a failure does not block the others."""
+        self._next()
+        if isinstance(result, OperationRefused | BadMessage):
+            self._note(target, error=brief(result))
+        elif isinstance(result, Exception):
+            self._fail(target, result)
+        else:
+            self._note(target, later=None if result else WAITS)
 
     def _understand(self) -> None:
         """Read the work to do and its progress.
@@ -157,6 +181,7 @@ class JobWork:
         self._projects = list(work.projects)
         self._resume(progress)
         self._stages = self._operations.stages(work)
+        self._operation = plain([work.operation, dict(work.arguments)])
         for stage in self._stages[self._stage : self._stage + 1]:
             self._not_before = self._clock() + stage.settle  # a former claimant may have just died
 
@@ -175,35 +200,26 @@ class JobWork:
         begins = len(self._left) == len(self._projects)
         return begins and self._stages[self._stage].recorded and self.is_new
 
+    @property
+    def _skipped(self) -> Mapping[str, str]:
+        return ChainMap(self._errors, self._later)
+
     def _next(self) -> str | None:
         """Return the next project, None if this stage has been through all for now."""
-        while self._left and (self._left[0] in self._errors or self._left[0] in self._later):
+        while self._left and self._left[0] in self._skipped:
             with self._lock:
                 self._left.popleft()
         if self._left:
             return self._left[0]
         return self._again[0] if self._again else None
 
-    def _try(self, name: str) -> None:
-        """Apply the stage to a project; a failure does not block the others."""
+    def _target(self, name: str) -> ProjectTarget:
         waited = self._later.get(name) == WAITS
-        target = ProjectTarget(name, self.name.group, waited, self.waits, self._versions.get(name))
-        try:
-            self._operations.check_slot(self.name.project, name)
-            is_done = self._stages[self._stage].apply(target)
-        except (OperationRefused, BadMessage) as error:
-            self._note(target, error=brief(error))
-        except (FenceClosed, Unavailable):
-            raise
-        except Exception as error:  # each database has its own errors
-            self._fail(target, error)
-            return
-        else:
-            self._note(target, later=None if is_done else WAITS)
+        return ProjectTarget(name, self.name.group, waited, self.waits, self._versions.get(name))
 
     def _fail(self, target: ProjectTarget, error: Exception) -> None:
         """Put a project off: the fault is its own; an unavailable database raises another error."""
-        in_full = self._failures < TOLD_IN_FULL
+        in_full = error if self._failures < TOLD_IN_FULL else None
         self._failures += 1
         logger.error("job %s, project %s: %r", self.name, target.project, error, exc_info=in_full)
         self._note(target, later=brief(repr(error)))
@@ -272,22 +288,36 @@ class JobWork:
         self._ending = verdict
         self.waits_since = None
         if self.needs_cleanup:
-            self._to_tidy = deque(done(self.claim.job.work, self.progress()[0]))
+            # Also after those that no report tells of: their claimant may have died in between.
+            self._to_tidy = deque(name for name in self._projects if name not in self._errors)
             has_settled = self._stages[self._stage].tidies
             self._not_before = self._clock() + (0 if has_settled else self._stages[-1].settle)
 
     def _end(self) -> bool:
-        """Clean up after one project; end if it was the last."""
+        """Clean up after some projects; end if they were the last."""
         if not self._to_tidy:
             self.verdict = self._ending
             return False
+        some = list(dict.fromkeys(islice(self._to_tidy, TIDIED_AT_ONCE)))
         try:
-            self._stages[-1].apply(ProjectTarget(self._to_tidy[0], self.name.group))
+            results = self._stages[-1].apply([ProjectTarget(one, self.name.group) for one in some])
+            for error in (each for each in results.values() if isinstance(each, Exception)):
+                raise error
         except (FenceClosed, Unavailable):
             raise
         except Exception as error:  # each database has errors of its own
-            logger.exception("job %s, cleaning up after %s", self.name, self._to_tidy[0])
+            logger.exception("job %s, cleaning up after %s", self.name, ", ".join(some))
             self.let_go(brief(repr(error)))
             return False
-        self._to_tidy.popleft()
+        self._to_tidy = deque(islice(self._to_tidy, TIDIED_AT_ONCE, None))
         return True
+
+
+def _once(names: Iterable[str]) -> Iterator[str]:
+    """Yield names until one comes again."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return
+        seen.add(name)
+        yield name

@@ -2,13 +2,15 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.fence import Fence
+from pyspider_zk.databases.guarded import Guarded, guarded
 from pyspider_zk.errors import SessionLost, Unavailable
-from pyspider_zk.jobs.model import Batch, JobState
+from pyspider_zk.jobs.model import Batch, Job, JobName, JobState
 from pyspider_zk.jobs.queue import JobQueue
 from pyspider_zk.jobs.reports import ended_event, outcome_dict
 from pyspider_zk.loop import Loop
@@ -53,7 +55,7 @@ class Finalizer:
         self._events = events
         self._fence = fence
         self._original = resultdb
-        self._copy: Any = None
+        self._copy: Guarded | None = None
         self._clock = clock
         self._closed: set[str] = set()
         self._tidied = float("-inf")
@@ -112,17 +114,20 @@ class Finalizer:
             return True
         jobs = batch.jobs[JobState.DONE]
         try:
-            for name, job in jobs.items():
-                record = outcome_dict(name, job)
-                url = f"data:,{record['operation']}"
-                self._database().save(ARCHIVE, name.key, url, record)
+            self._database().together(partial(self._save, jobs), lambda: None)
         except Exception as error:  # each database has its own errors
             self._outage.failed(error)
             return self._clock() - max(job.ended for job in jobs.values()) > PATIENCE
         self._outage.answered()
         return True
 
-    def _database(self) -> Any:
+    def _save(self, jobs: Mapping[JobName, Job]) -> None:
+        for name, job in jobs.items():
+            record = outcome_dict(name, job)
+            url = f"data:,{record['operation']}"
+            self._database().save(ARCHIVE, name.key, url, record)
+
+    def _database(self) -> Guarded:
         if self._copy is None:
-            self._copy = self._original.copy()
+            self._copy = guarded(self._original.copy(), "resultdb")
         return self._copy

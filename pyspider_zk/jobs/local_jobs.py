@@ -3,14 +3,16 @@
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
+from itertools import takewhile
 
 from pyspider_zk.cluster.fence import Fence
 from pyspider_zk.errors import DatabaseAway, FenceClosed, Unavailable, brief
 from pyspider_zk.jobs.execution import JobWork
 from pyspider_zk.jobs.model import Claim
+from pyspider_zk.jobs.pace import Pace
 from pyspider_zk.jobs.rules import is_at
-from pyspider_zk.jobs.stages import Operations
+from pyspider_zk.jobs.stages import OperationRefused, Operations, ProjectTarget, Results
 
 logger = logging.getLogger(__name__)
 
@@ -18,11 +20,18 @@ SHARE = 0.1
 """Seconds of a round that jobs may take; crawling goes on in between."""
 
 
+Item = tuple[JobWork, ProjectTarget]
+"""A project of a chunk, and the job that it is of."""
+
+
 class LocalJobs:
     """The jobs that a member holds.
 
     Threads: the job thread calls ``add`` and ``clear``, the scheduling loop ``work``; both may
     look. No lock is held while a job is worked at.
+
+    Projects that the same is to be done to are carried out in chunks, across jobs and batches: a
+    transaction costs more than what is in it.
 
     Args:
         share: see ``SHARE``; one project is always done.
@@ -47,6 +56,7 @@ class LocalJobs:
         self._lock = threading.Lock()
         self._works: list[JobWork] = []
         self._held: dict[int, int] = {}
+        self._pace = Pace()
 
     def add(self, claim: Claim) -> JobWork:
         """Add a claimed job."""
@@ -79,27 +89,79 @@ class LocalJobs:
         Waiting jobs come after those that can go on: checking them may take the whole share.
 
         Args:
-            beat: called after each project, as a sign of life.
+            beat: called after each chunk of projects, as a sign of life.
 
         Raises:
             FenceClosed: the lease ended, or a slot is lost.
             Unavailable: the message queue is away.
         """
         until = self._clock() + self._share
+        away: list[JobWork] = []
         try:
-            in_turn = sorted(self._works, key=lambda work: work.waits)
-            return any(self._work(work, until, beat) for work in in_turn)
+            while (chunk := self._next_chunk(until, away)) is not None:
+                if chunk:
+                    self._carry_out(chunk, away)
+                beat()
+                if self._clock() >= until:
+                    return True
+            return False
         finally:
             if any(work.is_urgent for work in self._works):
                 self.call()
 
-    def _work(self, work: JobWork, until: float, beat: Callable[[], None]) -> bool:
-        """Work on one job; return whether the time is over."""
-        while work in self._works and self._is_current(work) and self._advance(work):
-            beat()
-            if self._clock() >= until:
-                return True
-        return False
+    def _next_chunk(self, until: float, away: Collection[JobWork]) -> list[Item] | None:
+        """Return the next projects that can be carried out together, in the order of their jobs.
+
+        Returns:
+            None if there is nothing to do now; no project if the time is over before.
+        """
+        chunk: list[Item] = []
+        most = self._pace.most(until - self._clock())
+        for work in sorted(self._works, key=lambda work: work.waits):
+            if work in away or not self._is_current(work):
+                continue
+            while self._advance(work):
+                if self._clock() >= until:
+                    return chunk
+            if not _join(chunk, work, most):
+                break
+        return chunk or None
+
+    def _carry_out(self, chunk: Sequence[Item], away: list[JobWork]) -> None:
+        """Apply a stage to a chunk of projects; one that may be at fault is tried alone in the end.
+
+        Jobs that need an unavailable database wait for it: the next may need another database.
+        """
+        began = self._clock()
+        results = self._refused(chunk)
+        targets = [target for _, target in chunk if target.project not in results]
+        try:
+            results |= chunk[0][0].stage.apply(targets) if targets else {}
+        except DatabaseAway:
+            away += [work for work, _ in chunk]
+            return
+        except (FenceClosed, Unavailable):
+            raise
+        except Exception as error:  # each database has its own errors
+            self._pace.failed(len(targets))
+            if len(targets) > 1:
+                logger.info("%d projects are tried apart: %r", len(targets), error)
+                return
+            results[targets[0].project] = error
+        else:
+            self._pace.succeeded(len(chunk), self._clock() - began)
+        for work, target in chunk:
+            work.note(target, results[target.project])
+
+    def _refused(self, chunk: Sequence[Item]) -> Results:
+        """Return why projects of a chunk are refused: they are not in the slot of their job."""
+        refused: Results = {}
+        for work, target in chunk:
+            try:
+                self._operations.check_slot(work.name.project, target.project)
+            except OperationRefused as error:
+                refused[target.project] = error
+        return refused
 
     def _is_current(self, work: JobWork) -> bool:
         """Return whether its slot is still held at the epoch of its claim."""
@@ -109,8 +171,7 @@ class LocalJobs:
     def _advance(self, work: JobWork) -> bool:
         """Do the next step of a job; a job that raises is given back, with one more failure.
 
-        It must not end the scheduler: another would claim the job and end as well. A job that needs
-        an unavailable database waits for it; the next job may need another database.
+        It must not end the scheduler: another would claim the job and end as well.
         """
         try:
             return work.advance()
@@ -122,3 +183,17 @@ class LocalJobs:
             logger.exception("job %s", work.name)
             work.let_go(brief(repr(error)))
             return False
+
+
+def _join(chunk: list[Item], work: JobWork, most: int) -> bool:
+    """Add a job's next projects to a chunk; return whether the next job may follow.
+
+    No project is in a chunk twice: what the first job does to it, the second must meet.
+    """
+    targets = work.targets(most - len(chunk))
+    if targets and chunk and work.kind != chunk[0][0].kind:
+        return False
+    there = {target.project for _, target in chunk}
+    fresh = list(takewhile(lambda target: target.project not in there, targets))
+    chunk += [(work, target) for target in fresh]
+    return len(fresh) == len(targets) and len(chunk) < most

@@ -385,3 +385,34 @@ class Claim:
     name: JobName
     job: Job
     version: int
+
+
+class Verdict(NamedTuple):
+    """Result of a job that its claimant no longer carries out.
+
+    Attributes:
+        outcome: how it ended; None: it is given back.
+        reason: why it failed, or why it is given back; empty: it did not fail.
+    """
+
+    outcome: Outcome | None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Report of a claimant on its job: the progress, or the end.
+
+    Attributes:
+        progress: what the next claimant must know.
+        needs_cleanup: something has begun that must be cleaned up; see ``JobQueue.report``.
+        verdict: None: the claimant goes on.
+        behind: a job that is given back waits for something: the queue object that it is given back
+            by takes it again only after all others.
+    """
+
+    claim: Claim
+    progress: Mapping[str, Any] = field(default_factory=dict)
+    needs_cleanup: bool = False
+    verdict: Verdict | None = None
+    behind: bool = False

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from pyspider_zk.errors import JobLost, SessionLost, brief
+from pyspider_zk.errors import BadMessage, JobLost, SessionLost, brief
 from pyspider_zk.jobs.batches import Batches, Entries
 from pyspider_zk.jobs.claims import ClaimId, ClaimRegister
 from pyspider_zk.jobs.model import (
@@ -22,6 +22,8 @@ from pyspider_zk.jobs.model import (
     JobRules,
     JobState,
     Outcome,
+    Report,
+    Verdict,
     check_size,
 )
 from pyspider_zk.jobs.rules import (
@@ -36,7 +38,7 @@ from pyspider_zk.jobs.rules import (
     is_due,
     place_of,
 )
-from pyspider_zk.jobs.store import JobStore, Versioned
+from pyspider_zk.jobs.store import JobMove, JobStore, Versioned
 from pyspider_zk.jobs.transactions import (
     JobTree,
     cancel_pending_steps,
@@ -140,6 +142,11 @@ class JobQueue:
         """Return all batches that are kept, the newest first, without their jobs."""
         return self._batches.records()
 
+    def record(self, batch: str) -> BatchRecord | None:
+        """Return a batch without its jobs, None if there is none (any more) or it is unreadable."""
+        found = self._store.batches([batch]).get(batch)
+        return found and found[0]
+
     def cancel(self, batch: str, event: Create | None = None) -> int:
         """Cancel a batch: pending jobs end at once, running ones are requested to stop.
 
@@ -156,6 +163,15 @@ class JobQueue:
             BadMessage: the batch's own record cannot be read.
         """
         return self._batches.cancel(batch, event)
+
+    def cancelled(self, batches: Iterable[str], watch: Watch | None = None) -> set[str]:
+        """Return which of these batches were cancelled; those that cannot be read are left out.
+
+        Args:
+            watch: called once when one of them is written, such as by a cancellation.
+        """
+        found = self._store.batches(batches, watch)
+        return {batch for batch, (record, _) in found.items() if record.cancelled}
 
     def unclosed(self, closed: set[str]) -> list[Batch]:
         """Return the batches that have ended and are to be closed.
@@ -262,15 +278,32 @@ class JobQueue:
             BadMessage: the progress is too large for a znode; ``finish`` and ``give_back`` raise
                 it too.
         """
-        while True:
-            job = claim.job
-            job = replace(
-                job, progress=dict(progress), needs_cleanup=job.needs_cleanup or needs_cleanup
-            )
-            check_size(f"the progress of job {claim.name}", job, MOVED_LIMIT)
-            if self._store.do_if_current(report_steps(self._tree, claim, job)):
-                return Claim(claim.name, job, claim.version + 1)
-            claim = self._after_refusal(claim, job, None) or claim
+        return self._one(Report(claim, progress, needs_cleanup)) or claim
+
+    def report_all(self, reports: Sequence[Report]) -> list[Claim | JobLost | BadMessage | None]:
+        """Report on many jobs in few round trips: progress, ends, and jobs that are given back.
+
+        Each is a transaction of its own, so none is held up by another's fault.
+
+        Args:
+            reports: on as many jobs.
+
+        Returns:
+            In the same order: the claim to go on with; None: the job was given up; or the error
+            that ``report``, ``finish`` or ``give_back`` would have raised.
+        """
+        results: list[Claim | JobLost | BadMessage | None] = [None] * len(reports)
+        now = self._clock()
+        trying = {place: report.claim for place, report in enumerate(reports)}
+        while trying:
+            jobs: dict[int, Job] = {}
+            for place, claim in trying.items():
+                try:
+                    jobs[place] = self._reported(reports[place], claim.job, now)
+                except BadMessage as error:
+                    results[place] = error
+            trying = self._tell(reports, {place: trying[place] for place in jobs}, jobs, results)
+        return results
 
     def finish(
         self, claim: Claim, outcome: Outcome, progress: Mapping[str, Any], reason: str = ""
@@ -280,12 +313,7 @@ class JobQueue:
         Raises:
             JobLost: the job is no longer the claimant's; it is carried out again.
         """
-        now = self._clock()
-
-        def after(job: Job) -> Job:
-            return ended(replace(job, progress=dict(progress)), outcome, now, brief(reason))
-
-        self._part_with(claim, after, finish_steps)
+        self._one(Report(claim, progress, verdict=Verdict(outcome, reason)))
 
     def give_back(
         self, claim: Claim, progress: Mapping[str, Any], reason: str = "", *, behind: bool = False
@@ -302,42 +330,81 @@ class JobQueue:
         Raises:
             JobLost: the job is no longer the claimant's.
         """
-        now = self._clock()
+        self._one(Report(claim, progress, verdict=Verdict(None, reason), behind=behind))
 
-        def after(job: Job) -> Job:
-            job = replace(job, progress=dict(progress))
-            if reason:
-                return after_failure(job, now, self._rules, brief(reason))
-            return after_return(job, now)
+    # --- reporting ---
 
-        self._part_with(claim, after, return_steps)
-        if behind:
-            self._hands.put_behind(claim.name)
+    def _one(self, report: Report) -> Claim | None:
+        (result,) = self.report_all([report])
+        if isinstance(result, Exception):
+            raise result
+        return result
 
-    # --- ending and giving back ---
+    def _reported(self, report: Report, job: Job, now: float) -> Job:
+        """Return a job as it is after a report.
 
-    def _part_with(
+        Raises:
+            BadMessage: it is too large for a znode.
+        """
+        verdict, reason = report.verdict, brief(report.verdict.reason) if report.verdict else ""
+        job = replace(job, progress=dict(report.progress))
+        if verdict is None:
+            job = replace(job, needs_cleanup=job.needs_cleanup or report.needs_cleanup)
+        elif verdict.outcome is not None:
+            job = ended(job, verdict.outcome, now, reason)
+        elif reason:
+            job = after_failure(job, now, self._rules, reason)
+        else:
+            job = after_return(job, now)
+        check_size(f"the progress of job {report.claim.name}", job, MOVED_LIMIT)
+        return job
+
+    def _tell(
         self,
-        claim: Claim,
-        after: Callable[[Job], Job],
-        steps: Callable[[JobTree, Claim, Job], list[Step]],
-    ) -> None:
-        """Take a job from its claimant, unless that was done and the reply lost."""
-        trying: Claim | None = claim
-        while trying:
-            job = after(trying.job)
-            check_size(f"the progress of job {claim.name}", job, MOVED_LIMIT)
-            moves = steps(self._tree, trying, job)
-            if self._store.move_if_current(JobState.RUNNING, claim.name, moves):
-                break
-            arrived = self._store.find(place_of(job), claim.name)
-            trying = self._after_refusal(trying, job, arrived and arrived.job)
-        self._let_go(claim)
+        reports: Sequence[Report],
+        claims: Mapping[int, Claim],
+        jobs: Mapping[int, Job],
+        results: list[Claim | JobLost | BadMessage | None],
+    ) -> dict[int, Claim]:
+        """Write these jobs, by place; note the results; return the claims to try again with."""
+        moves = [
+            JobMove(JobState.RUNNING, claim.name, self._steps(reports[place], claim, jobs[place]))
+            for place, claim in claims.items()
+        ]
+        again: dict[int, Claim] = {}
+        for place, has_moved in zip(claims, self._store.move_all(moves), strict=True):
+            report, claim, job = reports[place], claims[place], jobs[place]
+            if has_moved and report.verdict is None:
+                results[place] = Claim(claim.name, job, claim.version + 1)
+                continue
+            try:
+                newer = None if has_moved else self._after_refusal(report, claim, job)
+            except JobLost as error:
+                results[place] = error
+                continue
+            if newer is not None:
+                again[place] = newer
+            else:
+                self._part_with(report)
+        return again
 
-    def _after_refusal(self, claim: Claim, wanted: Job, arrived: Job | None) -> Claim | None:
+    def _steps(self, report: Report, claim: Claim, job: Job) -> list[Step]:
+        if report.verdict is None:
+            return report_steps(self._tree, claim, job)
+        steps = return_steps if report.verdict.outcome is None else finish_steps
+        return steps(self._tree, claim, job)
+
+    def _part_with(self, report: Report) -> None:
+        self._let_go(report.claim)
+        if report.behind:
+            self._hands.put_behind(report.claim.name)
+
+    def _after_refusal(self, report: Report, claim: Claim, wanted: Job) -> Claim | None:
+        """Return the claim to try again with; None if the job was given up before."""
+        arrived = self._store.find(place_of(wanted), claim.name) if report.verdict else None
         running = self._store.find(JobState.RUNNING, claim.name)
         try:
-            return after_refusal(claim, wanted, arrived, running)
+            return after_refusal(claim, wanted, arrived and arrived.job, running)
         except JobLost:
             self._let_go(claim)
             raise
@@ -389,9 +456,11 @@ class JobQueue:
 
     def _claim_pending(self, claimant: Claimant, mine: Mine, room: int) -> Iterator[Claim]:
         names = self._store.names(JobState.PENDING, self._on_change)
-        wanted = [name for name in self._hands.in_turn(names) if mine(name.project)]
-        tried = (self._claim(claimant, mine, *each) for each in self._due(wanted))
-        return islice(filter(None, tried), max(0, room))
+        due = self._due([name for name in self._hands.in_turn(names) if mine(name.project)])
+        while some := list(islice(due, max(0, room))):
+            for claim in self._claim_some(claimant, mine, some):
+                room -= 1
+                yield claim
 
     def _due(self, names: Sequence[JobName]) -> Iterator[tuple[Found, Versioned | None]]:
         """Yield those of these pending jobs that may be claimed by now, with their batches."""
@@ -402,10 +471,42 @@ class JobQueue:
                 if is_due(found.job, now):
                     yield found, batches.get(found.name.group)
 
-    def _claim(
+    def _claim_some(
+        self,
+        claimant: Claimant,
+        mine: Mine,
+        pending: Sequence[tuple[Found, Versioned | None]],
+    ) -> list[Claim]:
+        """Claim jobs in one round trip, but those that others claimed or cancelled meanwhile."""
+        wanted: list[tuple[Claim, list[Step]]] = []
+        try:
+            for found, batch in pending:
+                if (move := self._wanted(claimant, mine, found, batch)) is not None:
+                    wanted.append(move)
+            moves = [JobMove(JobState.PENDING, claim.name, steps) for claim, steps in wanted]
+            has_claimed = self._store.move_all(moves)
+        except BaseException:
+            self.put_down(claim for claim, _ in wanted)
+            raise
+        for (claim, _), is_ours in zip(wanted, has_claimed, strict=True):
+            if not is_ours:
+                self._let_go(claim)
+        claims = [claim for (claim, _), is_ours in zip(wanted, has_claimed, strict=True) if is_ours]
+        if len(claims) < len(wanted):
+            self._require_or_put_down(claimant, claims)
+        return claims
+
+    def _require_or_put_down(self, claimant: Claimant, claims: Sequence[Claim]) -> None:
+        try:
+            self._require(claimant)
+        except BaseException:
+            self.put_down(claims)
+            raise
+
+    def _wanted(
         self, claimant: Claimant, mine: Mine, found: Found, batch: Versioned | None
-    ) -> Claim | None:
-        """Claim a job unless another claimant was faster, or it was cancelled with its batch."""
+    ) -> tuple[Claim, list[Step]] | None:
+        """Register a claim and return it with its steps; None if the job is not to be claimed."""
         record, version = batch or (None, None)
         cancelled = record is not None and record.cancelled
         if cancelled and not found.job.needs_cleanup:
@@ -416,25 +517,11 @@ class JobQueue:
         claim = Claim(found.name, job, 0)
         if not slot_epoch or not self._hands.take(ClaimId.of(claim)):
             return None
-        if self._ask_for(claim, claim_steps(self._tree, found, job, version)):
-            return claim
-        self._require(claimant)
-        return None
+        return claim, claim_steps(self._tree, found, job, version)
 
     def _end_cancelled(self, found: Found) -> None:
         steps = cancel_pending_steps(self._tree, found, self._clock())
         self._store.move_if_current(JobState.PENDING, found.name, steps)
-
-    def _ask_for(self, claim: Claim, steps: list[Step]) -> bool:
-        """Claim a job whose claim is registered; unregister the claim if it fails."""
-        try:
-            has_claimed = self._store.move_if_current(JobState.PENDING, claim.name, steps)
-        except BaseException:
-            self.put_down([claim])
-            raise
-        if not has_claimed:
-            self._let_go(claim)
-        return has_claimed
 
     def _require(self, claimant: Claimant) -> None:
         """Make sure that the claimant exists.

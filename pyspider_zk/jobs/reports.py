@@ -99,10 +99,10 @@ def asked_event(batch: str, note: Note, now: float, projects: Sequence[str] = ()
     return Event(EventKind.BATCH, text, now, note.user, {**data, "batch": batch})
 
 
-def cancelled_event(batch: Batch, user: str, now: float) -> Event:
+def cancelled_event(batch: str, note: Note, user: str, now: float) -> Event:
     """Return the event of a cancellation."""
-    text = f"batch {batch.id}, {_what(Note.parse(batch.note))}, was to be cancelled"
-    return Event(EventKind.CANCEL, text, now, user, {"batch": batch.id})
+    text = f"batch {batch}, {_what(note)}, was to be cancelled"
+    return Event(EventKind.CANCEL, text, now, user, {"batch": batch})
 
 
 def ended_event(batch: Batch, now: float) -> Event:

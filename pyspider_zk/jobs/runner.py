@@ -3,23 +3,23 @@
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pyspider_zk.cluster.fence import Fence
 from pyspider_zk.errors import JobLost, SessionLost, Unavailable, brief
 from pyspider_zk.jobs.execution import JobWork
 from pyspider_zk.jobs.local_jobs import LocalJobs
-from pyspider_zk.jobs.model import Claim, Claimant, Outcome
+from pyspider_zk.jobs.model import Claim, Claimant, Outcome, Report
 from pyspider_zk.jobs.queue import JobQueue
 from pyspider_zk.loop import Loop
 from pyspider_zk.outage import Outage
 
 logger = logging.getLogger(__name__)
 
-ROOM = 32
-"""Jobs that a member works on at once."""
+ROOM = 256
+"""Jobs that a member works on at once: those of a batch over all its slots."""
 
-HELD = 288
+HELD = 512
 """Jobs that it holds at once, including those that wait for something."""
 
 REPORT = 1.0  # seconds between two reports of a job, and between looks while there are jobs
@@ -115,13 +115,15 @@ class JobRunner:
                 if each.claim.job.claimant != _path(claimant)
             ]
         )
-        for work in self._local_jobs.works():
-            self._tell(work)
-        if claimant is not None and not self._loop.ends:
-            self._take(claimant)
+        self._follow_cancellations()
+        self._tell(self._local_jobs.works())
+        if claimant is not None and not self._loop.ends and self._take(claimant):
+            self._follow_cancellations()  # of batches that are new here
 
-    def _take(self, claimant: Claimant) -> None:
+    def _take(self, claimant: Claimant) -> bool:
+        """Claim jobs; return whether there were any."""
         claims = deque(self._queue.take(claimant, self._fence.epoch, max(0, self._room())))
+        has_claimed = bool(claims)
         try:
             while claims:
                 self._add(claims[0])
@@ -129,6 +131,7 @@ class JobRunner:
         finally:
             self._queue.put_down(claims)
             self._wake_loop()
+        return has_claimed
 
     def _add(self, claim: Claim) -> None:
         """Add a job to the local ones; one that cannot be added fails without blocking others."""
@@ -159,21 +162,34 @@ class JobRunner:
                 work.gives_way = True
         return min(places, room)
 
-    def _tell(self, work: JobWork) -> None:
-        """Write the progress of a job to ZooKeeper."""
-        try:
-            if work.verdict is not None:
-                self._part_with(work)
-            elif self._is_due(work):
-                self._report(work)
-        except JobLost as error:
-            logger.info("%s", error)
-            self._lose([work])
-        except (Unavailable, SessionLost):
-            raise
-        except Exception as error:
-            logger.exception("job %s cannot be reported", work.name)
-            self._give_up(work, brief(repr(error)))
+    def _tell(self, works: Sequence[JobWork]) -> None:
+        """Write the progress of jobs to ZooKeeper, and their ends."""
+        due = [(work, *_report_on(work)) for work in works if self._is_due(work)]
+        results = self._queue.report_all([report for _, report, _ in due])
+        for (work, report, changes), result in zip(due, results, strict=True):
+            self._take_note(work, report, changes, result)
+        if any(isinstance(result, Claim) for result in results):
+            self._wake_loop()
+
+    def _take_note(
+        self, work: JobWork, report: Report, changes: int, result: Claim | Exception | None
+    ) -> None:
+        """Record what came of a report."""
+        match result:
+            case Claim():
+                work.reported = time.monotonic()
+                work.recorded(result, changes)
+            case JobLost():
+                logger.info("%s", result)
+                self._lose([work])
+            case Exception():
+                logger.error("job %s cannot be reported: %s", work.name, result)
+                self._give_up(work, brief(repr(result)))
+            case None:
+                outcome, reason = report.verdict or (None, "")
+                logger.info("job %s is %s %s", work.name, outcome or "given back", reason)
+                self._on_parted()
+                self._local_jobs.clear(work)
 
     def _give_up(self, work: JobWork, reason: str) -> None:
         """End a job that cannot be reported otherwise, so that it does not block the others."""
@@ -188,31 +204,27 @@ class JobRunner:
             return True
         return time.monotonic() - work.reported >= (REPORT if work.is_new else CANCEL)
 
-    def _report(self, work: JobWork) -> None:
-        progress, changes = work.progress()
-        claim = self._queue.report(work.claim, progress.as_dict(), work.needs_cleanup)
-        work.reported = time.monotonic()
-        work.recorded(claim, changes)
-        self._wake_loop()
-
-    def _part_with(self, work: JobWork) -> None:
-        verdict = work.verdict
-        assert verdict is not None  # noqa: S101 - for mypy
-        progress, _ = work.progress()
-        if verdict.outcome is None:
-            self._queue.give_back(
-                work.claim, progress.as_dict(), verdict.reason, behind=work.gives_way
-            )
-            logger.info("job %s is given back %s", work.name, verdict.reason)
-        else:
-            self._queue.finish(work.claim, verdict.outcome, progress.as_dict(), verdict.reason)
-            logger.info("job %s is %s", work.name, verdict.outcome)
-        self._on_parted()
-        self._local_jobs.clear(work)
+    def _follow_cancellations(self) -> None:
+        """Stop the jobs of batches that were cancelled; a watch tells as soon as one is."""
+        works = self._local_jobs.works()
+        cancelled = self._queue.cancelled({work.name.group for work in works}, self._loop.wake)
+        stopped = [work for work in works if work.name.group in cancelled]
+        for work in stopped:
+            work.cancel()
+        if stopped:
+            self._wake_loop()
 
     def _lose(self, works: list[JobWork]) -> None:
         for work in works:
             self._local_jobs.clear(work)
+
+
+def _report_on(work: JobWork) -> tuple[Report, int]:
+    """Return what there is to report, and the number of changes that led to it."""
+    verdict = work.verdict  # before the progress, which is complete once it is set
+    progress, changes = work.progress()
+    report = Report(work.claim, progress.as_dict(), work.needs_cleanup, verdict, work.gives_way)
+    return report, changes
 
 
 def _waits_since(work: JobWork) -> float:

@@ -1,6 +1,6 @@
 """Stages of an operation, and the projects that they apply to."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -30,25 +30,31 @@ class ProjectTarget:
     version: float | None = None
 
 
+Results = dict[str, bool | Exception]
+"""What came of a stage, by project: True: it is done; False: it must wait for a later round; or
+why it failed. ``OperationRefused`` and ``BadMessage`` are final, other errors are tried again."""
+
+
 class Stage(NamedTuple):
     """Stage: a part of an operation that is completed for all projects before the next one.
 
     Attributes:
-        apply: applies it to one project; returns False if it must wait for a later round.
+        apply: applies it to a chunk of projects, no two of them the same. What it raises may be the
+            fault of any of them: then it is applied again, to fewer.
         recorded: the stages before must be recorded in ZooKeeper when it begins.
         settle: seconds to wait before it begins.
         tidies: it cleans up after the stages before; it is the last one, and in any case applied
             to the projects that were done.
     """
 
-    apply: Callable[[ProjectTarget], bool]
+    apply: Callable[[Sequence[ProjectTarget]], Results]
     recorded: bool = False
     settle: float = 0.0
     tidies: bool = False
 
 
 class Operations(Protocol):
-    """Implementation of each operation on one project; see ``scheduling/operations.py``."""
+    """Implementation of each operation on chunks of projects; see ``scheduling/operations.py``."""
 
     def check_slot(self, standing: str, project: str) -> None:
         """Make sure that a project is not in another member's slot.

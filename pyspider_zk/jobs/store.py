@@ -1,7 +1,7 @@
 """Store of jobs: reads them, and carries out the transactions that move them."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.jobs import transactions
@@ -22,6 +22,17 @@ Versioned = tuple[BatchRecord, int]
 
 REFUSED = (BadVersionError, NoNodeError, NodeExistsError, NotEmptyError)
 """Errors of ZooKeeper for a move that was decided on an older state."""
+
+
+AT_ONCE = 64  # transactions that are sent without waiting for the first reply
+
+
+class JobMove(NamedTuple):
+    """Move of a job out of a place, or a change of it there."""
+
+    state: JobState
+    name: JobName
+    steps: Sequence[Step]
 
 
 class JobStore:
@@ -69,8 +80,26 @@ class JobStore:
         """
         return self._refusal_of(steps) is None
 
+    def move_all(self, moves: Sequence[JobMove]) -> list[bool]:
+        """Do many moves, each for itself and all in one round trip; see ``move_if_current``."""
+        return [done for part in _parts(moves, AT_ONCE) for done in self._moved(part)]
+
+    def _moved(self, moves: Sequence[JobMove]) -> list[bool]:
+        refusals = self._connection.multi_all([move.steps for move in moves])
+        for refusal in refusals:
+            if refusal is not None and not isinstance(refusal, REFUSED):
+                raise refusal
+        if any(isinstance(refusal, NoNodeError) for refusal in refusals):
+            self._founded = set()  # somebody may have deleted everything
+        if any(refusals):
+            self.catch_up()
+        return [
+            refusal is None or (isinstance(refusal, NotEmptyError) and self.move_if_current(*move))
+            for move, refusal in zip(moves, refusals, strict=True)
+        ]
+
     def move_if_current(self, state: JobState, name: JobName, steps: Sequence[Step]) -> bool:
-        """Move a job as ``do_if_current`` does, though foreign znodes may be below its own."""
+        """JobMove a job as ``do_if_current`` does, though foreign znodes may be below its own."""
         refusal = self._refusal_of(steps)
         if isinstance(refusal, NotEmptyError) and self._tidy(state, name):
             refusal = self._refusal_of(steps)
@@ -174,11 +203,11 @@ class JobStore:
         parent = self.tree.batches
         return self._parsed(parent, self._connection.children(parent), unquoted)
 
-    def batches(self, batches: Iterable[str]) -> dict[str, Versioned]:
+    def batches(self, batches: Iterable[str], watch: Watch | None = None) -> dict[str, Versioned]:
         """Return those of these batches that exist, with their versions."""
         wanted = list(batches)
         paths = list(map(self.tree.batch, wanted))
-        found = self._connection.find_all(paths)
+        found = self._connection.look([(path, watch) for path in paths]).data
         known: dict[str, Versioned] = {}
         for batch, path, record in zip(wanted, paths, found, strict=True):
             if record is None:
@@ -202,3 +231,7 @@ class JobStore:
     def stands(self, path: str) -> bool:
         """Return whether a znode exists."""
         return self._connection.find(path) is not None
+
+
+def _parts(moves: Sequence[JobMove], size: int) -> Iterator[Sequence[JobMove]]:
+    return (moves[start : start + size] for start in range(0, len(moves), size))

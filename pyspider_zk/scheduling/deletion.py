@@ -2,9 +2,12 @@
 
 import logging
 import time
+from collections.abc import Collection
 from contextlib import suppress
+from functools import partial
+from typing import Any
 
-from pyspider_zk.databases.tables import drop_table
+from pyspider_zk.databases.tables import drop_tables
 from pyspider_zk.errors import DatabaseAway
 from pyspider_zk.projects.rows import split_group
 from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
@@ -33,19 +36,30 @@ class Deletion:
                     self.delete(project.name)
 
     def delete(self, name: str) -> None:
-        """Delete a project and all its data.
+        """Delete a project and all its data; see ``delete_all``."""
+        self.delete_all([name])
 
-        After a failure it can be repeated: the row is deleted after the tables, memory last.
+    def delete_all(self, names: Collection[str]) -> None:
+        """Delete projects and all their data, in one transaction of each database.
+
+        After a failure it can be repeated: rows are deleted after the tables, memory last.
 
         Raises:
             FenceClosed: possibly in the middle of it.
         """
-        logger.warning("deleting project: %s!", name)
-        fence = self._scheduler.fence
-        for database in (self._scheduler.taskdb, self._scheduler.resultdb):
-            fence.check(name)
-            drop_table(database, name)
-        fence.check(name)
-        self._scheduler.projectdb.drop(name)
-        self._projects.forget(name)
-        self._projects.news.add(fence.slot(name))
+        for name in names:
+            logger.warning("deleting project: %s!", name)
+        check = partial(self._scheduler.check_all, names)
+        self._scheduler.taskdb.drop_all(names, self._scheduler.check_all)
+        drop_tables(self._scheduler.resultdb, names, check)
+        check()
+        drop = partial(_drop_rows, self._scheduler.projectdb, names)
+        self._scheduler.together(names, drop)
+        for name in names:
+            self._projects.forget(name)
+            self._projects.news.add(self._scheduler.fence.slot(name))
+
+
+def _drop_rows(projectdb: Any, names: Collection[str]) -> None:
+    for name in names:
+        projectdb.drop(name)

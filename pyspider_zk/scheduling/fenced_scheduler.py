@@ -7,8 +7,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from typing import Any, TypeVar
 
 from pyspider.libs.counter import CounterManager
 from pyspider.scheduler.scheduler import Project, Scheduler
@@ -28,6 +29,8 @@ from pyspider_zk.tasks.database import task_database
 from pyspider_zk.zookeeper.clock import boottime
 
 logger = logging.getLogger("scheduler")
+
+T = TypeVar("T")
 
 MOST_SAID = 3
 """How many tasks of a project that cannot be sent are logged in one round."""
@@ -171,7 +174,7 @@ class FencedScheduler(Scheduler):
             DatabaseAway: some of it may not be written; it stays to be written.
         """
         try:
-            refused = self.taskdb.commit(self._check_all, beat)
+            refused = self.taskdb.commit(self.check_all, beat)
         except Exception:
             self.tables.look_again()  # there may be a table that we do not know yet
             raise
@@ -179,9 +182,21 @@ class FencedScheduler(Scheduler):
             logger.error("the row of task %s:%s is refused: %r", project, taskid, error)
         return refused
 
-    def _check_all(self, projects: Collection[str]) -> None:
+    def check_all(self, projects: Collection[str]) -> None:
+        """Raise ``FenceClosed`` if an effect on one of these projects is not allowed."""
         for project in projects:
             self.fence.check(project)
+
+    def together(self, projects: Collection[str], work: Callable[[], T]) -> T:
+        """Change rows of the project database, of many in one transaction; return what it returns.
+
+        Raises:
+            FenceClosed: nothing was written, where there are transactions.
+        """
+        if len(projects) == 1:
+            return work()
+        changed: T = self.projectdb.together(work, partial(self.check_all, projects))
+        return changed
 
     def on_request(self, task: dict[str, Any]) -> Any:
         """Apply a request; a project without a table is known without reading the database."""
@@ -274,6 +289,10 @@ class FencedScheduler(Scheduler):
             self.out_queue.put_nowait(task)
         except queue.Full:
             self._send_buffer.appendleft(task)
+
+    def sending_together(self) -> AbstractContextManager[None]:
+        """Return a block whose tasks are sent at its end, in few calls; blocks do not nest."""
+        return self._dispatch.collecting()
 
     def call_script(self, project: str, callback: str, save: object) -> None:
         """Send a task that calls a project's script without fetching a page, as pyspider does."""

@@ -148,13 +148,33 @@ class GroupCommit:
             self._undo.setdefault((project, taskid), undo)
 
     def drop(self, project: str) -> None:
-        """Drop a project's rows at once.
+        """Drop a project's rows at once, as pyspider does; see ``drop_all``."""
+        self.drop_all([project], lambda _: None)
+
+    def drop_all(
+        self,
+        projects: Collection[str],
+        check: Callable[[Collection[str]], None],
+        *,
+        is_for_good: bool = True,
+    ) -> None:
+        """Drop the rows of projects at once, in one transaction.
+
+        Args:
+            check: called with their names just before the transaction ends, as in ``commit``.
+            is_for_good: if not, there will be new rows at once.
 
         Raises:
-            SealBroken: its slot is sealed at another epoch.
+            DatabaseAway: it does not answer.
+            SealBroken: a slot is sealed at another epoch; nothing was dropped.
+            ClusterError: from ``check``.
         """
-        with self._sealing([project]) as seals:
-            self._database.ask(partial(self._bulk.drop, project, seals))
+        if not projects:
+            return
+        with self._sealing(projects) as seals:
+            before_commit = partial(check, projects)
+            drop = partial(self._bulk.drop, projects, before_commit, seals, is_for_good=is_for_good)
+            with_fresh_tables(self._database, partial(self._database.ask, drop))
 
     def discard(self, is_meant: Callable[[str], bool]) -> None:
         """Drop the writes for the projects that are meant."""

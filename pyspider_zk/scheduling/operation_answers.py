@@ -105,7 +105,7 @@ class OperationAnswers:
         return self._batch_service().batches(offset, limit).as_dict()
 
     def cancel_batch(self, batch: str, user: str = "") -> dict[str, Any]:  # noqa: ARG002
-        """Stop a batch before its next project."""
+        """Stop a batch before its next projects."""
         return self._batch_service().cancel(batch, current_caller().user)
 
     def retry_batch(self, batch: str, user: str = "") -> dict[str, Any]:  # noqa: ARG002

@@ -1,14 +1,15 @@
-"""Operations: what each does to one project, in the loop of its owner.
+"""Operations: what each does to a chunk of projects, in the loop of their owner.
 
 A job may be carried out twice, because its claimant may die in between. So every operation can be
 repeated: what its batch has already done is not done again.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from pyspider_zk.databases.tables import drop_table
+from pyspider_zk.errors import FenceClosed, Unavailable
 from pyspider_zk.jobs.operations import (
     Operation,
     Work,
@@ -16,7 +17,7 @@ from pyspider_zk.jobs.operations import (
     check_operation,
     with_delete,
 )
-from pyspider_zk.jobs.stages import OperationRefused, ProjectTarget, Stage
+from pyspider_zk.jobs.stages import OperationRefused, ProjectTarget, Results, Stage
 from pyspider_zk.projects.names import check_project_name
 from pyspider_zk.projects.rows import ACTIVE
 from pyspider_zk.scheduling.deletion import Deletion
@@ -33,6 +34,12 @@ Longer than result workers and processors assume that a project exists; see ``pr
 """
 
 ON_START = "on_start"
+
+NOBODY = "there is no such project"
+
+Targets = Sequence[ProjectTarget]
+Columns = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+"""Function of a project's row, with its name and group: the columns to write."""
 
 
 class ProjectOperations:
@@ -99,46 +106,47 @@ class ProjectOperations:
             case Operation.RESTART:
                 return (Stage(self._restart),)
             case Operation.STOP:
-                return (Stage(lambda target: self._change(target, {"status": "STOP"})),)
+                return (Stage(partial(self._change, {"status": "STOP"})),)
             case _:  # rate, group, status: the arguments are the columns
-                return (Stage(lambda target: self._change(target, arguments)),)
+                return (Stage(partial(self._change, arguments)),)
 
     # --- starting ---
 
-    def _start(self, target: ProjectTarget) -> bool:
-        """Make it RUNNING and dispatch ``on_start``, once per batch."""
-        if self._still_waits(target):
-            return False
-        if self._has_begun(target):
-            return True
-        if target.waited:
-            self._projects.refresh(target.project)
-        else:
-            self._change(target, {"status": "RUNNING"})
-        return self._begin(target)
+    def _start(self, targets: Targets) -> Results:
+        """Make them RUNNING and dispatch ``on_start``, once per batch."""
+        results = self._settled(targets)
+        left = _left(targets, results)
+        results |= _faults(self._change({"status": "RUNNING"}, _fresh(left)))
+        results |= self._refreshed([target for target in left if target.waited])
+        return results | self._begin(_left(left, results))
 
-    def _run(self, target: ProjectTarget) -> bool:
-        """Dispatch ``on_start`` of a running project, once per batch."""
-        if self._still_waits(target):
-            return False
-        if self._has_begun(target):
-            return True
-        self._projects.refresh(target.project)
-        return self._begin(target)
+    def _run(self, targets: Targets) -> Results:
+        """Dispatch ``on_start`` of running projects, once per batch."""
+        results = self._settled(targets)
+        results |= self._refreshed(_left(targets, results))
+        return results | self._begin(_left(targets, results))
 
-    def _restart(self, target: ProjectTarget) -> bool:
-        """Drop all tasks, then start it, once per batch."""
-        if self._still_waits(target):
-            return False
-        if self._has_begun(target):
-            return True
-        if not target.waited:
-            self._row(target)
-            self._scheduler.fence.check(target.project)
-            self._projects.forget(target.project)
-            drop_table(self._scheduler.taskdb, target.project)
-            self._change(target, {"status": "RUNNING"})
-        return self._begin(target)
+    def _restart(self, targets: Targets) -> Results:
+        """Drop all tasks, then start them, once per batch."""
+        results = self._settled(targets)
+        results |= _faults(_each(_fresh(_left(targets, results)), self._forget))
+        fresh = _fresh(_left(targets, results))
+        names = _names(fresh)
+        self._scheduler.taskdb.drop_all(names, self._scheduler.check_all, is_for_good=False)
+        results |= _faults(self._change({"status": "RUNNING"}, fresh))
+        return results | self._begin(_left(targets, results))
+
+    def _settled(self, targets: Targets) -> Results:
+        """Return the results of projects for which nothing is to be done, or cannot be."""
+        results: Results = {
+            target.project: False for target in targets if self._still_waits(target)
+        }
+        left = _left(targets, results)
+        if left:
+            self._applier.commit()  # what an earlier try could not
+        return results | {
+            name: result for name, result in _each(left, self._has_begun).items() if result
+        }
 
     def _still_waits(self, target: ProjectTarget) -> bool:
         """Return whether a waiting project need not be checked again, judged by memory alone.
@@ -157,23 +165,29 @@ class ProjectOperations:
             BadMessage: the project has a name that no task can have.
         """
         check_project_name(target.project)
-        self._applier.commit()  # what an earlier try could not
         row = self._scheduler.find_task(target.project, ON_START, ["taskid", "schedule"])
         return row is not None and (row.get("schedule") or {}).get("itag") == target.batch
 
-    def _begin(self, target: ProjectTarget) -> bool:
+    def _begin(self, targets: Targets) -> Results:
         """Apply ``on_start`` as if its message had been read; False if an old one is in flight."""
+        results = _each(targets, self._request)
+        refused = self._applier.commit() if targets else {}
+        return results | {
+            project: error for (project, _), error in refused.items() if project in results
+        }
+
+    def _request(self, target: ProjectTarget) -> bool:
         fault = self._projects.quarantine.told().get(target.project)
         if fault:
             raise OperationRefused(f"it is in quarantine: {fault['reason']}")
         project = self._scheduler.projects.get(target.project)
         if project is None:
-            raise OperationRefused("there is no such project")
+            raise OperationRefused(NOBODY)
         if not project.active:
             raise OperationRefused(f"it is {project.db_status}; it must be {' or '.join(ACTIVE)}")
         if self._scheduler.is_full(project):
             return False
-        has_begun = self._applier.apply_task(
+        return self._applier.apply_task(
             {
                 "project": target.project,
                 "taskid": ON_START,
@@ -186,20 +200,45 @@ class ProjectOperations:
                 },
             }
         )
-        refused = self._applier.commit()
-        if refused:
-            raise next(iter(refused.values()))
-        return has_begun
+
+    def _refreshed(self, targets: Targets) -> Results:
+        """Update memory from the projects' rows; return those that are at fault."""
+        with self._scheduler.sending_together():  # the scripts of new ones are asked about
+            return _faults(_each(targets, self._refresh))
+
+    def _refresh(self, target: ProjectTarget) -> bool:
+        self._projects.refresh(target.project)
+        return True
+
+    def _forget(self, target: ProjectTarget) -> bool:
+        self._row(target)
+        self._scheduler.fence.check(target.project)
+        self._projects.forget(target.project)
+        return True
 
     # --- changing ---
 
-    def _change(self, target: ProjectTarget, columns: Mapping[str, Any]) -> bool:
-        """Write columns of the project's row, and update memory at once."""
-        self._row(target)
-        self._scheduler.fence.check(target.project)
-        self._scheduler.projectdb.update(target.project, dict(columns))
-        self._projects.refresh(target.project)
-        return True
+    def _change(self, columns: Mapping[str, Any], targets: Targets) -> Results:
+        """Write columns of the projects' rows, and update memory at once."""
+        return self._change_by(lambda _row: columns, targets)
+
+    def _change_by(self, columns: Columns, targets: Targets) -> Results:
+        """Write columns that depend on the row as it is, with its name and group."""
+        if not targets:
+            return {}
+        write = partial(self._write, columns, _names(targets))
+        results = self._scheduler.together(_names(targets), write)
+        return results | self._refreshed(_left(targets, _faults(results)))
+
+    def _write(self, columns: Columns, names: Sequence[str]) -> Results:
+        results: Results = {}
+        for name in names:
+            row = self._find(name, "group")
+            if row:
+                self._scheduler.fence.check(name)
+                self._scheduler.projectdb.update(name, dict(columns(row)))
+            results[name] = bool(row) or OperationRefused(NOBODY)
+        return results
 
     def _row(self, target: ProjectTarget, *fields: str) -> dict[str, Any]:
         """Return the project's row.
@@ -207,42 +246,78 @@ class ProjectOperations:
         Raises:
             OperationRefused: there is none.
         """
-        row = self._find(target, *fields)
+        row = self._find(target.project, *fields)
         if not row:
-            raise OperationRefused("there is no such project")
+            raise OperationRefused(NOBODY)
         return row
 
-    def _find(self, target: ProjectTarget, *fields: str) -> dict[str, Any] | None:
-        row: dict[str, Any] | None = self._scheduler.projectdb.get(
-            target.project, fields=["name", *fields]
-        )
+    def _find(self, name: str, *fields: str) -> dict[str, Any] | None:
+        row: dict[str, Any] | None = self._scheduler.projectdb.get(name, fields=["name", *fields])
         return row
 
     # --- deleting ---
 
-    def _delete_later(self, target: ProjectTarget) -> bool:
-        """Stop it and put it into the group that pyspider deletes after a day."""
-        group = with_delete(self._row(target, "group")["group"])
-        return self._change(target, {"status": "STOP", "group": group})
+    def _delete_later(self, targets: Targets) -> Results:
+        """Stop them and put them into the group that pyspider deletes after a day."""
+        return self._change_by(
+            lambda row: {"status": "STOP", "group": with_delete(row["group"])}, targets
+        )
 
-    def _note_version(self, target: ProjectTarget) -> bool:
-        """Stop it, and record the version of its row: a new project of the name has another."""
-        self._change(target, {"status": "STOP"})
+    def _note_version(self, targets: Targets) -> Results:
+        """Stop them, and record the version of each row: a new project of the name has another."""
+        results = self._change({"status": "STOP"}, targets)
+        return {**results, **_each(_left(targets, _faults(results)), self._mark)}
+
+    def _mark(self, target: ProjectTarget) -> bool:
         target.version = self._row(target, "updatetime")["updatetime"]
         return True
 
-    def _delete(self, target: ProjectTarget) -> bool:
-        """Delete the project that was marked, not a new one of the same name."""
-        row = self._find(target, "updatetime")
+    def _delete(self, targets: Targets) -> Results:
+        """Delete the projects that were marked, not new ones of the same names."""
+        results = _each(targets, self._check_version)
+        if marked := _left(targets, _faults(results)):
+            self._deletion.delete_all(_names(marked))
+        return results
+
+    def _check_version(self, target: ProjectTarget) -> bool:
+        row = self._find(target.project, "updatetime")
         if row and row["updatetime"] != target.version:
             raise OperationRefused(
                 "it was changed or created again before it was deleted; it is kept"
             )
-        self._deletion.delete(target.project)
         return True
 
-    def _sweep(self, target: ProjectTarget) -> bool:
+    def _sweep(self, targets: Targets) -> Results:
         """Drop tables that late results and tasks may have created again."""
-        if not self._find(target):
-            self._deletion.delete(target.project)
-        return True
+        if gone := [target for target in targets if not self._find(target.project)]:
+            self._deletion.delete_all(_names(gone))
+        return {target.project: True for target in targets}
+
+
+def _each(targets: Targets, act: Callable[[ProjectTarget], bool]) -> Results:
+    """Return what came of an act on each project; what is nobody's own fault is raised."""
+    results: Results = {}
+    for target in targets:
+        try:
+            results[target.project] = act(target)
+        except (FenceClosed, Unavailable):
+            raise
+        except Exception as error:  # each database has its own errors
+            results[target.project] = error
+    return results
+
+
+def _faults(results: Results) -> Results:
+    return {name: result for name, result in results.items() if isinstance(result, Exception)}
+
+
+def _left(targets: Targets, results: Results) -> Targets:
+    return [target for target in targets if target.project not in results]
+
+
+def _fresh(targets: Targets) -> Targets:
+    return [target for target in targets if not target.waited]
+
+
+def _names(targets: Targets) -> list[str]:
+    return [target.project for target in targets]

@@ -78,10 +78,21 @@ class TaskDatabase(Protocol):
         """
         ...
 
-    def drop(self, project: str, seals: Seals) -> None:
-        """Drop a project's table, if it has one, in a transaction that checks the seals.
+    def drop(
+        self,
+        projects: Collection[str],
+        before_commit: Callable[[], None],
+        seals: Seals = UNSEALED,
+        *,
+        is_for_good: bool = True,
+    ) -> None:
+        """Drop the rows of projects, with their tables, in one transaction; or none of them.
 
-        In MySQL, where dropping a table commits, they are checked just before.
+        In MySQL, where dropping a table commits, everything is checked just before.
+
+        Args:
+            before_commit, seals: as in ``write_many``.
+            is_for_good: if not, there will be new rows at once, so tables may stay.
 
         Raises:
             SealBroken, SealsUnreadable: nothing was dropped, as in ``write_many``.

@@ -1,9 +1,11 @@
 """Any other task database of pyspider's, one row at a time."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pyspider_zk.databases.active_rows import UNREADABLE
+from pyspider_zk.databases.tables import with_fresh_tables
 from pyspider_zk.tasks.columns import encode, unchanged
 from pyspider_zk.tasks.seals import UNSEALED, Seals
 from pyspider_zk.tasks.writes import TaskWrite
@@ -54,9 +56,18 @@ class PlainTasks:
             method = self._taskdb.insert if write.is_new and not is_there else self._taskdb.update
             method(write.project, write.taskid, dict(write.columns))
 
-    def drop(self, project: str, seals: Seals) -> None:  # noqa: ARG002 - as above
-        """Drop a project's tasks; see ``TaskDatabase``."""
-        self._taskdb.drop(project)
+    def drop(
+        self,
+        projects: Collection[str],
+        before_commit: Callable[[], None],
+        seals: Seals = UNSEALED,  # noqa: ARG002 - as above
+        *,
+        is_for_good: bool = True,  # noqa: ARG002 - it does not say how
+    ) -> None:
+        """Call ``before_commit``, then drop the tasks of projects one by one."""
+        before_commit()
+        for project in projects:
+            with_fresh_tables(self._taskdb, partial(self._taskdb.drop, project))
 
     def seal(self, seals: Seals) -> Mapping[int, Any]:  # noqa: ARG002 - as above
         """Do nothing, and refuse nothing; see ``TaskDatabase``."""

@@ -89,13 +89,26 @@ class SharedTasks:
         known.update(to_make)
         self._is_stale = False
 
-    def drop(self, project: str, seals: Seals) -> None:
-        """Drop a project's table; see ``TaskDatabase``."""
-        if project in self._known([project]):
-            with self._transaction() as connection:
-                self._check(connection, seals)
+    def drop(
+        self,
+        projects: Collection[str],
+        before_commit: Callable[[], None],
+        seals: Seals = UNSEALED,
+        *,
+        is_for_good: bool = True,  # noqa: ARG002 - here tables cost nobody else anything
+    ) -> None:
+        """Drop the tables of projects; see ``TaskDatabase``."""
+        self._tables.look()  # other processes make tables, and drop them
+        there = self._tables.projects.intersection(projects)
+        with self._transaction() as connection:
+            self._check(connection, seals)
+            if self._dialect == "mysql":
+                before_commit()
+            for project in there:
                 self._tables._definition(project).drop(connection, checkfirst=False)
-            self._tables.look()
+            if self._dialect != "mysql":
+                before_commit()
+        self._tables.look()
 
     def seal(self, seals: Seals) -> Mapping[int, Any]:
         """Seal slots; see ``TaskDatabase``."""

@@ -77,13 +77,29 @@ class SqliteTasks:
         known.update(to_make)
         self._is_stale = False
 
-    def drop(self, project: str, seals: Seals) -> None:
-        """Drop a project's table; see ``TaskDatabase``."""
-        if project in self._known([project]):
-            with self._transaction() as cursor:
-                seals.check(self._seals(cursor, seals))
-                cursor.execute(f"DROP TABLE {self._table(project)}")
-            self._taskdb._list_project()
+    def drop(
+        self,
+        projects: Collection[str],
+        before_commit: Callable[[], None],
+        seals: Seals = UNSEALED,
+        *,
+        is_for_good: bool = True,
+    ) -> None:
+        """Drop the rows of projects; see ``TaskDatabase``.
+
+        Whenever a table goes or comes, each process reads the definitions of all tables of the file
+        anew, so tables stay if they may.
+        """
+        self._taskdb._list_project()  # other processes make tables, and drop them
+        there = self._taskdb.projects.intersection(projects)
+        verb = "DROP TABLE" if is_for_good else "DELETE FROM"
+        with self._transaction() as cursor:
+            seals.check(self._seals(cursor, seals))
+            for project in there:
+                cursor.execute(f"{verb} {self._table(project)}")
+            before_commit()
+        if is_for_good:
+            self._taskdb.projects.difference_update(there)
 
     def seal(self, seals: Seals) -> Mapping[int, Any]:
         """Seal slots; see ``TaskDatabase``."""
@@ -139,7 +155,8 @@ class SqliteTasks:
         )
 
     def _table(self, project: str) -> str:
-        return str(self._taskdb.escape(self._taskdb._tablename(project)))
+        """Return a table's name in SQL, whatever is in it: pyspider doubles no backtick."""
+        return "`{}`".format(self._taskdb._tablename(project).replace("`", "``"))
 
     def _readable(self, row: dict[str, Any]) -> dict[str, Any] | None:
         try:

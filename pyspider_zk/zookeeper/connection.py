@@ -328,10 +328,33 @@ class Connection:
         kazoo returns the exceptions of a rolled-back transaction as if they were results; here
         the one that caused it is raised.
         """
+        return self._succeeded(self._do(self._transaction(steps).commit_async))
+
+    def multi_all(self, transactions: Sequence[Sequence[Step]]) -> list[KazooException | None]:
+        """Do many transactions, each for itself and in this order; return what each failed with.
+
+        All are requested at once, so they cost one round trip. If ``Unavailable`` is raised, any of
+        them may have been done or not.
+        """
+        sent = self._session.now()
+        answers = [self._transaction(steps).commit_async() for steps in transactions]
+        return [self._refusal(answer, sent) for answer in answers]
+
+    def _refusal(self, answer: Any, sent: float) -> KazooException | None:
+        try:
+            self._succeeded(self._wait(answer, sent, self._settings.root))
+        except KazooException as refusal:
+            return refusal
+        return None
+
+    def _transaction(self, steps: Sequence[Step]) -> TransactionRequest:
         transaction = self._client.transaction()
         for step in steps:
             _add(transaction, step)
-        results: list[Any] = self._do(transaction.commit_async)
+        return transaction
+
+    def _succeeded(self, results: list[Any]) -> list[Any]:
+        """Return the results of a transaction, or raise what it failed with."""
         faults = [result for result in results if isinstance(result, Exception)]
         causes = [fault for fault in faults if not isinstance(fault, _FOLLOWS_ANOTHER_FAULT)]
         for fault in causes or faults:

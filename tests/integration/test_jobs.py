@@ -27,8 +27,8 @@ pytestmark = [pytest.mark.zk, pytest.mark.redis, pytest.mark.slow, pytest.mark.t
 
 Eventually = Callable[..., None]
 BATCH = "the-batch"
-WATCHED = 15.0  # seconds within which nothing deleted may come back; it is in the first, if at all
-SHARED = 400  # projects, more than slots
+WATCHED = 5.0  # seconds within which nothing deleted may come back; it is in the first, if at all
+SHARED = 600  # projects, so many that a scheduler is not through before it is killed
 DELETED = 100
 COMPONENTS = ("fetcher", "result-worker")
 
@@ -141,7 +141,7 @@ def test_a_scheduler_killed_in_the_middle_makes_nothing_missing_and_little_twice
     insert(databases, names, "")
 
     batch = submit(crawl, "start", {"all": True})
-    eventually(lambda: len(its & set(echo.started)) >= len(its) / 4, within=100)
+    eventually(lambda: its & set(echo.started), within=100)
     victim.kill()
     victim.wait()
     unfinished = on_start_active(crawl, its)

@@ -1,5 +1,6 @@
 """The job queue on a real ZooKeeper: every transaction, competing claimants, lost replies."""
 
+import random
 import string
 import threading
 import zlib
@@ -12,7 +13,16 @@ from kazoo.exceptions import NoNodeError
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import BadMessage, BatchTaken, JobLost, SessionLost, Unavailable
 from pyspider_zk.jobs.claims import Registration
-from pyspider_zk.jobs.model import Claim, Claimant, JobName, JobRules, JobState, Outcome
+from pyspider_zk.jobs.model import (
+    Claim,
+    Claimant,
+    JobName,
+    JobRules,
+    JobState,
+    Outcome,
+    Report,
+    Verdict,
+)
 from pyspider_zk.jobs.queue import JobQueue
 from pyspider_zk.zookeeper.steps import Create
 from tests.support.crew import expire
@@ -342,18 +352,11 @@ def test_a_lost_claim_of_a_session_before_is_left_to_who_may(one: QueueSide):
     assert one.places() == [0, 1, 0]
 
 
-def test_claims_before_one_whose_reply_was_lost_are_found_too(one: QueueSide):
+def test_of_claims_that_were_sent_together_those_that_arrived_are_found(one: QueueSide):
     one.queue.put("b", [(project, {}) for project in "abc"])
-    count = iter((0, 1))
-
-    def second() -> None:
-        one.link.lose = next(count)
-        one.link.before = second
-
-    one.link.before = second
+    one.link.lose, one.link.arrive = 1, 2
     with pytest.raises(Unavailable):
         one.take()
-    one.link.before = None
 
     found = one.take(mine=lambda _: False)
 
@@ -771,15 +774,15 @@ def test_a_job_that_finishes_before_the_mark_is_done(one: QueueSide, other: Queu
     one.queue.put("b", [("a", {})])
     claim = one.take_one()
     assert other.queue.put("other", [("x", {})])
-    mark = other.queue._batches._store.find
+    mark = other.queue._batches._store.read
 
     def finish_first(*args):
-        found = mark(*args)
-        other.queue._batches._store.find = mark
+        found = list(mark(*args))
+        other.queue._batches._store.read = mark
         one.queue.finish(claim, Outcome.DONE, {})
-        return found
+        return iter(found)
 
-    other.queue._batches._store.find = finish_first
+    other.queue._batches._store.read = finish_first
     assert other.queue.cancel("b") == 0
 
     assert one.queue.find(claim.name)[1].outcome is Outcome.DONE
@@ -1055,3 +1058,111 @@ def noise(seed: int, size: int) -> str:
     from random import Random
 
     return Random(seed).randbytes(size // 2).hex()  # noqa: S311 - no secret
+
+
+# --- many at a time -----------------------------------------------------------------------------
+
+ABC = [(project, {}) for project in "abc"]
+DONE = Verdict(Outcome.DONE)
+
+
+def ends(claims: list[Claim]) -> list[Report]:
+    return [Report(claim, {"at": 1}, verdict=DONE) for claim in claims]
+
+
+def test_reports_that_got_lost_half_way_are_completed_by_another_try(one: QueueSide):
+    one.queue.put("b", ABC)
+    claims = one.take()
+    one.link.lose, one.link.arrive = 1, 2
+    with pytest.raises(Unavailable):
+        one.queue.report_all(ends(claims))
+    assert one.places() == [0, 1, 2]
+
+    assert one.queue.report_all(ends(claims)) == [None, None, None]
+
+    assert one.places() == [0, 0, 3]
+
+
+def test_who_is_killed_between_reports_that_were_sent_together_loses_only_the_rest(
+    one: QueueSide, other: QueueSide
+):
+    one.queue.put("b", ABC)
+    claims = one.take()
+    one.link.lose, one.link.arrive = 1, 2
+    with pytest.raises(Unavailable):
+        one.queue.report_all(ends(claims))
+    one.die()
+
+    (left,) = other.take()
+
+    assert left.name.project == "c"
+    assert other.places() == [0, 1, 2]
+
+
+def test_a_job_at_fault_fails_no_other_that_is_reported_with_it(one: QueueSide, other: QueueSide):
+    one.queue.put("b", ABC)
+    lost, large, fine = one.take()
+    other.queue.take(other.me, lambda project: 2 * (project == "a"), 1)
+    reports = ends([lost, large, fine])
+    noise = "".join(random.Random(1).choices(string.printable, k=2**20))  # noqa: S311
+    reports[1] = replace(reports[1], progress={"text": noise})
+
+    results = one.queue.report_all(reports)
+
+    assert [type(result) for result in results] == [JobLost, BadMessage, type(None)]
+    done = one.queue.batch("b").jobs[JobState.DONE]
+    assert [name.project for name in done] == ["c"]
+
+
+def test_what_is_cancelled_in_the_middle_of_a_report_ends_as_reported(
+    one: QueueSide, other: QueueSide
+):
+    one.queue.put("b", ABC)
+    claims = one.take()
+    one.link.before = lambda: other.queue.cancel("b")
+
+    goes_on = Report(claims[0], {"at": 1})
+    first, *rest = one.queue.report_all([goes_on, *ends(claims[1:])])
+
+    assert first.job.cancelled
+    assert rest == [None, None]
+    done = one.queue.batch("b").jobs[JobState.DONE].values()
+    assert {job.outcome for job in done} == {Outcome.DONE}
+
+
+def test_a_claim_that_another_was_faster_with_keeps_no_other_from_being_claimed(
+    one: QueueSide, other: QueueSide
+):
+    one.queue.put("b", ABC)
+    one.link.before = lambda: other.take(mine=lambda project: project == "b")
+
+    assert [claim.name.project for claim in one.take()] == ["a", "c"]
+
+
+def test_a_batch_that_is_cancelled_while_its_jobs_are_claimed_gives_none(
+    one: QueueSide, other: QueueSide
+):
+    one.queue.put("b", ABC)
+    one.link.before = lambda: other.queue.cancel("b")
+
+    assert one.take() == []
+
+    assert one.places() == [0, 0, 3]
+
+
+def test_a_cancellation_is_told_by_a_watch(one: QueueSide, other: QueueSide):
+    for batch in ("b", "kept"):
+        one.queue.put(batch, ABC)
+    told = threading.Event()
+    assert one.queue.cancelled(["b", "kept", "unknown"], lambda _: told.set()) == set()
+
+    other.queue.cancel("b")
+
+    assert told.wait(10)
+    assert one.queue.cancelled(["b", "kept"]) == {"b"}
+
+
+def test_a_batch_is_told_without_its_jobs(one: QueueSide):
+    one.queue.put("b", ABC, note={"who": "me"})
+    assert one.queue.record("b").note == {"who": "me"}
+    assert one.queue.record("unknown") is None

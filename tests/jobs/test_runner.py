@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 import xmlrpc.client
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
@@ -21,7 +21,7 @@ from pyspider_zk.jobs import runner
 from pyspider_zk.jobs.batch_service import BatchService
 from pyspider_zk.jobs.execution import JobWork
 from pyspider_zk.jobs.local_jobs import LocalJobs
-from pyspider_zk.jobs.model import Claim, Claimant, JobRules, JobState, Outcome
+from pyspider_zk.jobs.model import Claim, Claimant, JobRules, JobState, Outcome, Report
 from pyspider_zk.jobs.queue import JobQueue
 from pyspider_zk.jobs.runner import ROOM, JobRunner
 from pyspider_zk.projects.selection import Selection
@@ -46,21 +46,16 @@ class FlakyQueue(JobQueue):
     refused = 0
     looks = 0
 
-    def report(
-        self, claim: Claim, progress: Mapping[str, Any], needs_cleanup: bool = False
-    ) -> Claim:
-        self._refuse()
-        return super().report(claim, progress, needs_cleanup)
-
     def take(self, *args: Any, **kwargs: Any) -> list[Claim]:
         self._refuse()
         taken = super().take(*args, **kwargs)
         self.looks += 1
         return taken
 
-    def finish(self, *args: Any, **kwargs: Any) -> None:
-        self._refuse()
-        super().finish(*args, **kwargs)
+    def report_all(self, reports: Sequence[Report]) -> list[Any]:
+        if reports:
+            self._refuse()
+        return super().report_all(reports)
 
     def _refuse(self) -> None:
         if self.away:
@@ -296,6 +291,28 @@ def test_a_cancelled_batch_stops_where_it_is(cluster: JobCluster, world: World) 
     assert cluster.batch()["done"] == done
 
 
+def test_a_cancellation_is_seen_without_waiting_for_a_report(
+    cluster: JobCluster, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing but the watch can tell: the next report would come in an hour."""
+    for pause in ("REPORT", "CANCEL", "IDLE"):
+        monkeypatch.setattr(runner, pause, 3600.0)
+    names(world, 40)
+    worker = cluster.worker()
+    worker.scheduler.local_jobs._share = 0
+    cluster.batch_service.submit("stop", ALL, batch="mine")
+    worker.until(lambda: worker.scheduler.local_jobs.works() and len(stopped(world)) >= 2)
+
+    cluster.batch_service.cancel("mine")
+    deadline = time.monotonic() + DEADLINE
+    while not all(work._cancelled for work in worker.scheduler.local_jobs.works()):
+        assert time.monotonic() < deadline  # without any round
+    before = len(stopped(world))
+    worker.until(lambda: cluster.state() == "cancelled")
+
+    assert len(stopped(world)) == before < 40
+
+
 def test_a_job_whose_claimant_is_gone_is_laid_aside(cluster: JobCluster, world: World) -> None:
     names(world, 20)
     worker = cluster.worker()
@@ -335,7 +352,9 @@ def test_a_database_that_fails_is_tried_again_and_then_told(
     cluster.batch_service.submit("stop", ALL, batch="mine")
     worker.until(lambda: cluster.state() == "failed")
 
-    assert failing.tried == RULES.tries
+    done = cluster.jobs.batch("mine").jobs[JobState.DONE].values()  # type: ignore[union-attr]
+    assert {job.attempts for job in done} == {0, RULES.tries}
+    assert failing.tried >= RULES.tries, "by itself, and before that in a chunk"
     assert stopped(world) == set(made) - {"p1"}
     assert cluster.batch()["errors"] == {"p1": "OSError('disk full')"}
 

@@ -58,13 +58,13 @@ def test_results_stay_if_the_fence_shuts_after_the_tasks_are_dropped(
     owner: SoleOwner,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    drop = scheduler.fenced.taskdb.drop
+    drop_all = scheduler.fenced.taskdb.drop_all
 
-    def drop_and_lose(name: str) -> None:
-        drop(name)
+    def drop_and_lose(*args: Any) -> None:
+        drop_all(*args)
         owner.lose_lease()
 
-    monkeypatch.setattr(scheduler.fenced.taskdb, "drop", drop_and_lose)
+    monkeypatch.setattr(scheduler.fenced.taskdb, "drop_all", drop_and_lose)
 
     with pytest.raises(FenceClosed):
         scheduler.deletion.delete("p")

@@ -704,7 +704,8 @@ def test_a_project_that_cannot_be_marked_keeps_no_other_from_being_deleted(world
     assert work.verdict is not None
     assert work.verdict.outcome is Outcome.DONE
     assert work.progress()[0].errors == {"p1": "OSError('disk full')"}
-    assert failing.tried.count("p1") == TRIES
+    in_chunks = 2  # of all three, then of two
+    assert failing.tried.count("p1") == in_chunks + TRIES
 
 
 @pytest.mark.parametrize(
@@ -993,3 +994,239 @@ def test_a_late_message_for_a_slot_queue_is_read_and_dropped(world: World, task:
     world.new(task("p"))
     rounds(scheduler)
     assert world.queues.slot_queues.lengths()[QueueKind.NEWTASK] == 0
+
+
+# --- chunks -------------------------------------------------------------------------------------
+
+
+class ProcessKilled(BaseException):
+    """The end of the process: nobody handles it."""
+
+
+def kill(*_: object, **__: object) -> None:
+    raise ProcessKilled
+
+
+NAMES = [f"p{number}" for number in range(6)]
+
+
+def some_projects(world: World, **fields: Any) -> None:
+    for name in NAMES:
+        world.project(name, **fields)
+
+
+def halves(operation: str, **job: Any) -> list[Any]:
+    """Return two jobs that share six projects."""
+    return [a_claim(operation, NAMES[:3], **job), a_claim(operation, NAMES[3:], **job)]
+
+
+def through(scheduler: SlotScheduler, works: list[JobWork], clock: Clock) -> None:
+    """Run rounds until jobs are over, recording what they report."""
+    for _ in range(20):
+        rounds(scheduler)
+        confirm(works)
+        clock.now += 10
+    assert all(work.verdict is not None for work in works)
+
+
+def test_the_projects_of_many_jobs_are_changed_in_one_transaction(world: World) -> None:
+    some_projects(world)
+    scheduler = world.scheduler()
+    rounds(scheduler)
+    statements: list[str] = []
+    connection = scheduler.fenced.projectdb.dbcur.connection
+    works = [add(scheduler, claim) for claim in halves("stop")]
+    connection.set_trace_callback(statements.append)
+
+    scheduler.run_once()
+
+    assert all(map(done, works))
+    assert [status(world, name) for name in NAMES] == ["STOP"] * 6
+    assert sum(text.startswith("COMMIT") for text in statements) == 1
+
+
+@pytest.mark.parametrize("operation", ["start", "restart", "run"])
+def test_who_is_killed_between_the_parts_of_a_chunk_leaves_nothing_out_and_starts_nothing_twice(
+    world: World, operation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some_projects(world, status="RUNNING" if operation == "run" else "STOP")
+    for name in NAMES:
+        world.new({"taskid": "old", "project": name, "url": "http://site.example/t"})
+    dead = world.scheduler()
+    rounds(dead)
+    world.dispatched()
+    for claim in halves(operation):
+        add(dead, claim)
+    monkeypatch.setattr(dead.fenced, "insert_task", kill)
+    with pytest.raises(ProcessKilled):
+        dead.local_jobs.work(lambda: None)
+
+    after = successor(world)
+    works = [carry_out(after, claim) for claim in halves(operation)]
+    for name in NAMES:
+        world.script_is_known(name)
+    rounds(after)
+
+    assert all(map(done, works))
+    assert started(world) == NAMES
+    assert {status(world, name) for name in NAMES} == {"RUNNING"}
+
+
+def test_who_is_killed_between_the_parts_of_a_deletion_leaves_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some_projects(world)
+    for name in NAMES:
+        world.database("result").save(name, "t", "http://site.example/t", {})
+    dead, clock = world.scheduler(), Clock()
+    works = [add(dead, claim, clock) for claim in halves("delete")]
+    rounds(dead)
+    reported = [work.progress()[0] for work in works]
+    confirm(works)
+    monkeypatch.setattr(dead.fenced.projectdb, "drop", kill)
+    with pytest.raises(ProcessKilled):
+        rounds(dead)
+    assert world.database("result").projects == set()
+    assert len(list(world.projectdb.get_all())) == len(NAMES)
+
+    after = successor(world)
+    for claim, progress in zip(halves("delete"), reported, strict=True):
+        job = replace(claim.job, progress=progress.as_dict())
+        assert done(carry_out(after, replace(claim, job=job)))
+
+    assert list(world.projectdb.get_all()) == []
+
+
+def test_a_cancelled_deletion_sweeps_what_its_dead_claimant_never_reported(world: World) -> None:
+    some_projects(world)
+    dead, clock = world.scheduler(), Clock()
+    (work,) = [add(dead, a_claim("delete", NAMES), clock)]
+    rounds(dead)
+    marked = work.progress()[0]
+    confirm([work])
+    rounds(dead)
+    assert list(world.projectdb.get_all()) == []
+    world.database("result").save("p3", "t", "http://site.example/t", {})
+
+    after = successor(world)
+    over = carry_out(after, a_claim("delete", NAMES, progress=marked, cancelled=True))
+
+    assert over.verdict is not None
+    assert over.verdict.outcome is Outcome.CANCELLED
+    assert world.database("result").projects == set()
+
+
+def test_a_fence_that_shuts_in_a_chunk_lets_nothing_of_it_through(world: World) -> None:
+    some_projects(world)
+    owner = SoleOwner(SLOTS)
+    scheduler = world.scheduler(owner)
+    rounds(scheduler)
+    update = scheduler.fenced.projectdb.update
+
+    def slow(name: str, columns: Any) -> None:
+        update(name, columns)
+        owner.lose_lease()
+
+    scheduler.fenced.projectdb.update = slow
+    works = [add(scheduler, claim) for claim in halves("stop")]
+    with pytest.raises(FenceClosed):
+        scheduler.run_once()
+    assert {status(world, name) for name in NAMES} == {"RUNNING"}
+
+    owner.renew_lease()
+    scheduler.fenced.projectdb.update = update
+    rounds(scheduler)
+    assert all(map(done, works))
+
+
+@pytest.mark.parametrize("operation", ["start", "restart", "delete", "stop"])
+def test_a_project_at_fault_costs_no_other_job_of_its_chunk_anything(
+    world: World, operation: str
+) -> None:
+    some_projects(world)
+    failing = Failing(world.database("project"), {"p1"})
+    scheduler, clock = world.scheduler(projectdb=failing), Clock()
+    works = [add(scheduler, claim, clock) for claim in halves(operation)]
+
+    through(scheduler, works, clock)
+
+    faulty, other = works
+    assert done(other)
+    told = faulty.progress()[0]
+    assert {**told.later, **told.errors} == {"p1": "OSError('disk full')"}
+    assert {row["name"] for row in world.projectdb.get_all()} >= {"p1"}
+
+
+@pytest.mark.parametrize("name", ["p` -- ", "p`; DROP TABLE projectdb; --", "x\x00y", "../p", "'"])
+@pytest.mark.parametrize("operation", ["start", "restart", "delete"])
+def test_a_hostile_name_in_a_chunk_fails_alone(world: World, operation: str, name: str) -> None:
+    some_projects(world)
+    world.project(name)
+    scheduler, clock = world.scheduler(), Clock()
+    claims = [a_claim(operation, [*NAMES[:3], name, *NAMES[3:5]]), a_claim(operation, NAMES[5:])]
+    works = [add(scheduler, claim, clock) for claim in claims]
+
+    through(scheduler, works, clock)
+
+    assert done(works[1])
+    assert set(works[0].progress()[0].errors) <= {name}
+    left = {row["name"] for row in world.projectdb.get_all()}
+    assert left.isdisjoint(NAMES) if operation == "delete" else left == {*NAMES, name}
+
+
+@pytest.mark.parametrize("work", [{}, {"operation": "stop", "projects": [None]}, {"projects": "p"}])
+def test_a_job_that_is_none_stops_no_chunk(world: World, work: dict[str, Any]) -> None:
+    some_projects(world)
+    scheduler = world.scheduler()
+    before, after = halves("stop")
+    junk = replace(before, job=replace(before.job, work=work))
+    works = [add(scheduler, claim) for claim in (before, junk, after)]
+
+    rounds(scheduler)
+
+    assert done(works[0])
+    assert done(works[2])
+    assert works[1].verdict is not None
+    assert works[1].verdict.outcome is Outcome.FAILED
+
+
+def test_two_batches_that_start_the_same_project_at_once_start_it_once(world: World) -> None:
+    world.project("p")
+    world.script_is_known("p")
+    scheduler = world.scheduler()
+    works = [add(scheduler, a_claim("start", ["p"], batch=batch)) for batch in ("b1", "b2")]
+
+    rounds(scheduler)
+
+    assert all(map(done, works))
+    assert started(world) == ["p"]
+    assert world.database("task").get_task("p", "on_start")["schedule"]["itag"] == "b2"
+
+
+def test_a_cancelled_job_stops_before_the_next_chunk(world: World) -> None:
+    some_projects(world)
+    scheduler = world.scheduler()
+    works = [add(scheduler, claim) for claim in halves("stop")]
+    scheduler.local_jobs._share = 0
+    scheduler.run_once()
+    for work in works:
+        work.cancel()
+
+    rounds(scheduler)
+
+    assert {work.verdict and work.verdict.outcome for work in works} == {Outcome.CANCELLED}
+    assert [status(world, name) for name in NAMES] == ["STOP", *["RUNNING"] * 5]
+
+
+def test_a_chunk_holds_the_highest_priority_first(world: World) -> None:
+    some_projects(world)
+    scheduler = world.scheduler()
+    scheduler.local_jobs._share = 0
+    low, high = halves("stop")
+    urgent = replace(high, name=high.name._replace(priority=900))
+    add(scheduler, low)
+    add(scheduler, urgent)
+
+    rounds(scheduler, 3)
+
+    assert [status(world, name) for name in NAMES] == ["RUNNING"] * 3 + ["STOP"] * 3

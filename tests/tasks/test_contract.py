@@ -376,6 +376,46 @@ def test_a_table_that_another_dropped_is_made_again_by_the_second_try(atomic: Ta
     assert list(ours.bulk.get_many("p1", ["t1", "t2"], FIELDS)) == ["t2"]
 
 
+def test_projects_are_dropped_together_with_those_that_others_made(backend: TaskBackend) -> None:
+    ours, theirs = backend.ours, backend.theirs
+    for project in ("p1", "kept"):
+        ours.write(ours.new(project, "t1", NEW))
+    theirs.write(theirs.new("p2", "t1", NEW))
+
+    ours.bulk.drop(["p1", "p2", "nobody"], lambda: None)
+
+    theirs.taskdb._list_project()
+    assert set(ours.taskdb.projects) == set(theirs.taskdb.projects) == {"kept"}
+
+
+@pytest.mark.parametrize("is_for_good", [True, False])
+def test_dropped_projects_begin_anew(backend: TaskBackend, is_for_good: bool) -> None:
+    ours, theirs = backend.ours, backend.theirs
+    for project in ("p1", "p2", "kept"):
+        ours.write(ours.new(project, "t1", NEW))
+    theirs.bulk.drop(["p2"], lambda: None)
+
+    ours.bulk.drop(["p1", "p2"], lambda: None, is_for_good=is_for_good)
+    ours.write(ours.new("p1", "t2", NEW), ours.new("p2", "t2", NEW))
+
+    for project in ("p1", "p2"):
+        assert set(ours.bulk.get_many(project, ["t1", "t2"], ["status"])) == {"t2"}
+    assert set(ours.bulk.get_many("kept", ["t1"], ["status"])) == {"t1"}
+
+
+@pytest.mark.parametrize("is_for_good", [True, False])
+def test_nothing_is_dropped_behind_a_shut_fence(backend: TaskBackend, is_for_good: bool) -> None:
+    ours = backend.ours
+    for project in ("p1", "p2"):
+        ours.write(ours.new(project, "t1", NEW))
+
+    with pytest.raises(Closed):
+        ours.bulk.drop(["p1", "p2"], close, is_for_good=is_for_good)
+
+    for project in ("p1", "p2"):
+        assert set(ours.bulk.get_many(project, ["t1"], ["status"])) == {"t1"}
+
+
 def test_a_connection_that_is_lost_is_replaced_by_the_next_call(on_server: TaskBackend) -> None:
     server, ours = on_server.server, on_server.ours
     assert server

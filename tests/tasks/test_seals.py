@@ -127,10 +127,9 @@ def test_a_late_drop_leaves_everything(atomic: TaskBackend) -> None:
     write(ours, "t", seals(1))
     atomic.theirs.bulk.seal(seals(2))
     with pytest.raises(SealBroken):
-        ours.bulk.drop("p1", seals(1))
+        ours.bulk.drop(["p1"], lambda: None, seals(1))
     assert taskids(ours) == {"t"}
-    ours.bulk.drop("p1", seals(2))
-    ours.bulk.drop("nobody", seals(2))
+    ours.bulk.drop(["p1", "nobody"], lambda: None, seals(2))
     assert "p1" not in ours.taskdb.projects
 
 
@@ -138,7 +137,7 @@ def test_without_transactions_nothing_is_sealed(plain: TaskBackend) -> None:
     ours = plain.ours
     assert ours.bulk.seal(seals(1)) == {}
     write(ours, "t", seals(9))
-    ours.bulk.drop("p1", seals(9))
+    ours.bulk.drop(["p1"], lambda: None, seals(9))
     assert "p1" not in ours.taskdb.projects
 
 

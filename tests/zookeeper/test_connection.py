@@ -83,6 +83,23 @@ def test_all_steps_are_done_or_none_and_the_cause_is_raised(connection: Connecti
     assert connection.children(zk_root) == ["b"]
 
 
+def test_each_of_many_transactions_is_done_for_itself(connection: Connection, zk_root: str):
+    first, second = f"{zk_root}/first", f"{zk_root}/second"
+    connection.create(zk_root)
+
+    refusals = connection.multi_all(
+        [
+            [Create(first, b"1")],
+            [Create(second, b"2"), Create(first, b"again")],
+            [Check(first, 0), Create(second, b"3")],
+        ]
+    )
+
+    assert [type(refusal) for refusal in refusals] == [type(None), NodeExistsError, type(None)]
+    assert connection.get(second) == (b"3", 0)
+    assert connection.multi_all([]) == []
+
+
 def test_a_silent_link_ends_in_unavailable(cable: Cable):
     connection = Connection(Settings(hosts=cable.address, session=2.0), timeout=0.2)
     connection.start()

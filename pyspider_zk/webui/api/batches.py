@@ -67,7 +67,7 @@ def get_batch(id: str) -> dict[str, Any]:  # noqa: A002 - the name in the path
 @blueprint.route("/batches/<path:id>", methods=["DELETE"], parameters=in_path("id"))
 @blueprint.does(BatchSchema, errors=(404,))
 def cancel_batch(id: str) -> dict[str, Any]:  # noqa: A002 - the name in the path
-    """Stop a batch before its next project; what is done stays done."""
+    """Stop a batch before its next projects; what is done stays done."""
     return backend().batch_service.cancel(id, user())
 
 

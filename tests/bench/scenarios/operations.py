@@ -44,11 +44,13 @@ def scenario(bench: Bench) -> dict[str, Any]:
     with up(folder, "--schedulers", str(SCHEDULERS)) as running:
         _add_projects(running, bench.size.crowd)
         with Client(settings_of(running)) as client:
-            for number in range(KEPT):
-                client.submit("group", {"group": f"g{number % 2}"}, all=True)
-            batches = {"start": _batch(client, "start")}
+            kept = [_group(client, f"g{number % 2}") for number in range(KEPT)]
+            batches: dict[str, Any] = {"group": {"batches": KEPT, "ended_s": _ended(client, kept)}}
+            batches["start"] = _batch(client, "start")
             pages = {path: _page(running.webui.rstrip("/") + path) for path in PATHS}
-            batches |= {name: _batch(client, name) for name in ("restart", "delete")}
+            batches["restart"] = _batch(client, "restart")
+            batches["cancel"] = _cancel(client)
+            batches["delete"] = _batch(client, "delete")
     return {"projects": bench.size.crowd, "batches": batches, "pages": pages}
 
 
@@ -57,6 +59,41 @@ def _add_projects(running: Running, count: int) -> None:
     row = {"status": "STOP", "script": SCRIPT, "group": "", "comments": "", "rate": 9, "burst": 9}
     for number in range(count):
         projectdb.insert(f"project_{number}", row)
+
+
+def _group(client: Client, group: str) -> str:
+    return client.submit("group", {"group": group}, all=True).id
+
+
+def _ended(client: Client, batches: list[str]) -> float:
+    """Return the seconds until these batches have ended, one after the other."""
+    begin = time.monotonic()
+    for batch in batches:
+        client.wait(batch)
+    return time.monotonic() - begin
+
+
+def _cancel(client: Client) -> dict[str, float]:
+    """Return the seconds until a batch that was cancelled in the middle has stopped.
+
+    ``seen_s`` is how long after the request its last project was done, as far as it was told.
+    """
+    batch = client.submit("restart", all=True)
+    while not client.batch(batch.id).done:
+        time.sleep(0.02)
+    begin = seen = time.monotonic()
+    last = client.cancel(batch.id)
+    asked = time.monotonic() - begin
+    while not (told := client.batch(batch.id)).ended:
+        seen = time.monotonic() if told.done > last.done else seen
+        last = told
+        time.sleep(0.02)
+    return {
+        "asked_s": asked,
+        "seen_s": seen - begin,
+        "ended_s": time.monotonic() - begin,
+        "done": told.done,
+    }
 
 
 def _batch(client: Client, operation: str) -> dict[str, float]:

@@ -132,7 +132,7 @@ const page = live(load, show);
 async function cancel(batch) {
   const done = await dialog({
     title: "Cancel this batch?",
-    content: h("p", {}, `${summary(batch)}. It stops before its next project; what is done stays done.`),
+    content: h("p", {}, `${summary(batch)}. It stops before its next projects; what is done stays done.`),
     confirm: "Cancel batch",
     busy: "Cancelling…",
     dismiss: "Keep it running",
