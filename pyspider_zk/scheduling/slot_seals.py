@@ -8,7 +8,7 @@ from functools import partial
 
 from pyspider_zk.cluster.fence import Fence
 from pyspider_zk.databases.guarded import Guarded
-from pyspider_zk.errors import DatabaseAway, SealBroken
+from pyspider_zk.errors import DatabaseAway, SealBroken, brief
 from pyspider_zk.tasks.database import Seals, TaskDatabase
 from pyspider_zk.tasks.seals import TABLE, SealsUnreadable
 
@@ -76,22 +76,26 @@ class SlotSeals:
         now = self._clock()
         is_pausing = now < self._again
         asked = {s: e for s, e in slots.items() if not (is_pausing and self._refused.get(s) == e)}
-        if not asked:
-            return {}
-        seals = Seals(self._cluster, asked)
-        try:
-            others = self._database.ask(partial(self._bulk.seal, seals))
-        except DatabaseAway:
-            return {}  # its breaker has logged it
-        except SealsUnreadable as error:
-            self._refuse(asked, f"{error}; if the table {TABLE} is damaged, drop it", now)
-            return {}
-        if others:
-            refused = {slot: asked[slot] for slot in others}
-            self._refuse(refused, f"{self._told(others, asked)}; {self._remedy()}", now)
-        taken = {slot: epoch for slot, epoch in asked.items() if slot not in others}
+        refused = self._seal(asked, now) if asked else {}
+        taken = {slot: epoch for slot, epoch in asked.items() if slot not in refused}
         self._refused = {slot: e for slot, e in self._refused.items() if slot not in taken}
         return taken
+
+    def _seal(self, slots: Mapping[int, int], now: float) -> Collection[int]:
+        """Seal slots; return those that could not be sealed."""
+        seals = Seals(self._cluster, slots)
+        try:
+            others: Mapping[int, object] = self._database.ask(partial(self._bulk.seal, seals))
+        except DatabaseAway:
+            return slots  # its breaker has logged it
+        except SealsUnreadable as error:
+            fault = brief(str(error))
+            self._refuse(slots, f"{fault}; if the table {TABLE} is damaged, drop it", now)
+            return slots
+        if others:
+            refused = {slot: slots[slot] for slot in others}
+            self._refuse(refused, f"{self._told(others, slots)}; {self._remedy()}", now)
+        return others
 
     def _refuse(self, slots: Mapping[int, int], reason: str, now: float) -> None:
         """Remember what is not ours, and log what is new."""

@@ -94,6 +94,9 @@ IDLE_LIMITS = {
 }
 """What tells a server; MySQL has nothing like it."""
 
+SHARED_LOCKS = {"sqlite": "", "postgresql": " FOR SHARE", "mysql": " LOCK IN SHARE MODE"}
+"""What keeps rows as they are; a transaction in sqlite has locked them all."""
+
 
 def sealed(connection: Connection, table: str, seals: Seals) -> list[tuple[object, object]]:
     """Return slots and their epochs, which nobody changes until the transaction ends."""
@@ -104,10 +107,6 @@ def sealed(connection: Connection, table: str, seals: Seals) -> list[tuple[objec
         query = select_seals(table, mark, len(asked) - 1, SHARED_LOCKS[dialect])
         found.extend((slot, epoch) for slot, epoch in connection.exec_driver_sql(query, asked))
     return found
-
-
-SHARED_LOCKS = {"sqlite": "", "postgresql": " FOR SHARE", "mysql": " LOCK IN SHARE MODE"}
-"""What keeps rows as they are; a transaction in sqlite has locked them all."""
 
 
 def _seal_sqlite(connection: Connection, table: str, seals: Seals) -> None:

@@ -78,13 +78,12 @@ class SharedTasks:
         """Carry out all writes, or none; see ``TaskDatabase``."""
         known = self._known({write.project for write in writes})
         to_make = self._made_before(projects_to_make(writes, known))
-        quoted = self._quoted
         self._is_stale = True  # until it is known that no table was missing
         with self._transaction() as connection:
             self._check(connection, seals)
             self._make(connection, to_make)
             for group in grouped(map(_with_text, writes), time.time(), self._compared):
-                WRITERS[self._dialect](connection, quoted, group)
+                WRITERS[self._dialect](connection, self._quoted, group)
             before_commit()
         known.update(to_make)
         self._is_stale = False
