@@ -16,6 +16,8 @@ from pyspider_zk.tasks.database import TaskDatabase, TaskWrite
 
 logger = logging.getLogger("scheduler")
 
+GetRows = Callable[[str, Collection[Any], Sequence[str]], dict[Any, dict[str, Any] | None]]
+
 TaskKey = tuple[str, Any]
 """A project and the id of a task in it."""
 
@@ -55,7 +57,7 @@ class GroupCommit:
         self._rows.clear()
         for project, wanted in taskids.items():
             try:
-                rows = self.read_many(project, wanted, fields)
+                rows = self._ask_for(self._bulk.get_stored, project, wanted, fields)
             except ClusterError:
                 raise
             except Exception as error:  # whoever needs one of them finds out again
@@ -71,10 +73,32 @@ class GroupCommit:
         self, project: str, taskids: Collection[Any], fields: Sequence[str]
     ) -> Mapping[Any, dict[str, Any] | None]:
         """Return the committed rows of a project by task id, None for one that is unreadable."""
+        return self._ask_for(self._bulk.get_many, project, taskids, fields)
+
+    def _ask_for(
+        self, get: GetRows, project: str, taskids: Collection[Any], fields: Sequence[str]
+    ) -> Mapping[Any, dict[str, Any] | None]:
         if not taskids:
             return {}
-        read = partial(self._bulk.get_many, project, taskids, fields)
+        read = partial(get, project, taskids, fields)
         return with_fresh_tables(self._database, partial(self._database.ask, read))
+
+    def is_new(self, project: str, taskid: Any) -> bool:
+        """Return whether a task is known to have no row: none was read ahead, none written."""
+        key = (project, taskid)
+        return key in self._rows and self._rows[key] is None and key not in self._writes
+
+    def row_ahead(self, project: str, taskid: Any) -> Mapping[str, Any] | None:
+        """Return a row that was read ahead and not written since, else None.
+
+        Its documents are as they are stored; see ``decoded``.
+        """
+        key = (project, taskid)
+        return None if key in self._writes else self._rows.get(key)
+
+    def decoded(self, stored: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Return a row with its documents, None if they are unreadable."""
+        return self._bulk.readable(stored)
 
     def get_task(
         self, project: str, taskid: Any, fields: Sequence[str] | None = None
@@ -94,7 +118,9 @@ class GroupCommit:
         if known is None:
             return None
         if fields and known.keys() >= set(fields):
-            return {name: known[name] for name in fields}
+            readable = self._bulk.readable({name: known[name] for name in fields})
+            if readable is not None:
+                return readable
         row: dict[str, Any] | None = self._database.get_task(project, taskid, fields)
         return row
 
