@@ -43,6 +43,7 @@ NESTING = frozenset((dict, list, tuple))
 """The types that nest values, of what decoders return."""
 
 _KNOWN = frozenset((*COLUMNS, *DISPATCHED))
+_NUMBER_COLUMNS = ("status", "lastcrawltime", "updatetime")
 _PLAIN = frozenset((str, bool, float, type(None)))
 _PLAIN_LEVELS = 8
 _ON_GET_INFO = "_on_get_info"
@@ -66,11 +67,12 @@ def check_task(task: object) -> None:
     if not _is_whole(task["taskid"]):
         _check_text("taskid", task["taskid"], TASKID_LIMIT)
     _check_text("url", task["url"], URL_LIMIT)
-    _check_numbers(task)
+    if not task.keys().isdisjoint(_NUMBER_COLUMNS):
+        _check_numbers(task)
     for part in PARTS:
         if part in task:
             _check_part(part, task[part])
-    if "schedule" in task:
+    if task.get("schedule"):
         _check_schedule(task["schedule"])
 
 
@@ -161,7 +163,7 @@ def _check_numbers(task: Mapping[str, Any]) -> None:
 def _check_part(part: str, value: object) -> None:
     if not isinstance(value, dict):
         raise BadMessage(f"{part} must be a mapping, not {_short(value)}")
-    if is_plain(value):
+    if not value or is_plain(value):
         return
     if is_deeper(value, DEEPEST):
         raise BadMessage(f"{part} is nested deeper than {DEEPEST} levels")
@@ -172,6 +174,8 @@ def _check_part(part: str, value: object) -> None:
 
 
 def _check_schedule(schedule: Mapping[str, Any]) -> None:
+    if schedule.keys().isdisjoint(NUMBERS):
+        return
     for key in NUMBERS:
         value = schedule.get(key)
         if value is None or type(value) is int:

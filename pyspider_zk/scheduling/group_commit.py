@@ -16,6 +16,12 @@ from pyspider_zk.tasks.database import TaskDatabase, TaskWrite
 
 logger = logging.getLogger("scheduler")
 
+UNREAD: Mapping[str, Any] = {}
+"""In place of a row that was not read ahead."""
+
+IDS = ("taskid", "project")
+"""Columns that are not read ahead, for whoever asks for a row knows them."""
+
 GetRows = Callable[[str, Collection[Any], Sequence[str]], dict[Any, dict[str, Any] | None]]
 
 TaskKey = tuple[str, Any]
@@ -55,6 +61,7 @@ class GroupCommit:
     def read_ahead(self, taskids: Mapping[str, Collection[Any]], fields: Sequence[str]) -> None:
         """Read the rows, by project, that will be needed before the next commit."""
         self._rows.clear()
+        fields = [name for name in fields if name not in IDS] or fields
         for project, wanted in taskids.items():
             try:
                 rows = self._ask_for(self._bulk.get_stored, project, wanted, fields)
@@ -84,9 +91,9 @@ class GroupCommit:
         return with_fresh_tables(self._database, partial(self._database.ask, read))
 
     def is_new(self, project: str, taskid: Any) -> bool:
-        """Return whether a task is known to have no row: none was read ahead, none written."""
+        """Return whether a task is known to have no row, and none was written since."""
         key = (project, taskid)
-        return key in self._rows and self._rows[key] is None and key not in self._writes
+        return key not in self._writes and self._rows.get(key, UNREAD) is None
 
     def row_ahead(self, project: str, taskid: Any) -> Mapping[str, Any] | None:
         """Return a row that was read ahead and not written since, else None.
@@ -114,10 +121,11 @@ class GroupCommit:
     def _row(
         self, project: str, taskid: Any, fields: Sequence[str] | None
     ) -> dict[str, Any] | None:
-        known = self._rows.get((project, taskid), {})
-        if known is None:
+        stored = self._rows.get((project, taskid), UNREAD)
+        if stored is None:
             return None
-        if fields and known.keys() >= set(fields):
+        known = {**stored, "project": project, "taskid": taskid}
+        if stored and fields and known.keys() >= set(fields):
             readable = self._bulk.readable({name: known[name] for name in fields})
             if readable is not None:
                 return readable
