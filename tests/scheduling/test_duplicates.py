@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from pyspider_zk.errors import FenceClosed
 from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
 from pyspider_zk.scheduling.scheduler import SlotScheduler
+from pyspider_zk.testing import SoleOwner
 from tests.support.world import World, crawling
 
 Task = Callable[..., dict[str, Any]]
@@ -108,3 +110,23 @@ def test_a_duplicate_needs_no_schedule_of_its_row(world: World, task: Task) -> N
 
     assert world.waiting() == 0
     assert not world.dispatched()
+
+
+def test_a_duplicate_that_was_compared_behind_a_shut_fence_stays_in_its_queue(
+    world: World, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduler = crawled(world, task("p"))
+    owner, fenced = scheduler.fence.ownership, scheduler.fenced
+    assert isinstance(owner, SoleOwner)
+    read_ahead = fenced.read_ahead
+
+    def shut(wanted: Any) -> None:
+        read_ahead(wanted)
+        owner.lose_lease()
+
+    monkeypatch.setattr(fenced, "read_ahead", shut)
+    world.new(task("p"))
+    with pytest.raises(FenceClosed):
+        scheduler.run_once()
+
+    assert world.waiting() == 1
