@@ -1,9 +1,11 @@
 """Slots: which one a project belongs to."""
 
+from functools import lru_cache
 from itertools import count
 from zlib import crc32
 
 
+@lru_cache(maxsize=100_000)
 def slot_of(project: str, slots: int) -> int:
     """Return the slot of a project, the same in every process and forever.
 

@@ -43,6 +43,9 @@ NESTING = frozenset((dict, list, tuple))
 """The types that nest values, of what decoders return."""
 
 _KNOWN = frozenset((*COLUMNS, *DISPATCHED))
+_NUMBER_COLUMNS = ("status", "lastcrawltime", "updatetime")
+_PLAIN = frozenset((str, bool, float, type(None)))
+_PLAIN_LEVELS = 8
 _ON_GET_INFO = "_on_get_info"
 
 
@@ -54,21 +57,23 @@ def check_task(task: object) -> None:
     """
     if not isinstance(task, dict):
         raise BadMessage(f"a task must be a mapping, this is a {type(task).__name__}")
-    strange = [key for key in task if key not in _KNOWN]
-    if strange:
-        raise BadMessage(f"a task has no {_short(strange[0])}; known are {', '.join(COLUMNS)}")
-    missing = [key for key in REQUIRED if not task.get(key)]
-    if missing:
+    if not task.keys() <= _KNOWN:
+        strange = next(key for key in task if key not in _KNOWN)
+        raise BadMessage(f"a task has no {_short(strange)}; known are {', '.join(COLUMNS)}")
+    if not (task.get("taskid") and task.get("project") and task.get("url")):
+        missing = [key for key in REQUIRED if not task.get(key)]
         raise BadMessage(f"a task needs {', '.join(missing)}")
     check_project_name(task["project"])
     if not _is_whole(task["taskid"]):
         _check_text("taskid", task["taskid"], TASKID_LIMIT)
     _check_text("url", task["url"], URL_LIMIT)
-    _check_numbers(task)
+    if not task.keys().isdisjoint(_NUMBER_COLUMNS):
+        _check_numbers(task)
     for part in PARTS:
         if part in task:
             _check_part(part, task[part])
-    _check_schedule(task.get("schedule", {}))
+    if task.get("schedule"):
+        _check_schedule(task["schedule"])
 
 
 def check_pack(pack: Mapping[str, Any]) -> None:
@@ -112,7 +117,26 @@ def is_deeper(value: Any, levels: int) -> bool:
     return bool(within)
 
 
+def is_plain(part: Mapping[Any, Any], levels: int = _PLAIN_LEVELS) -> bool:
+    """Return whether a part surely is JSON of few levels: of texts and of numbers of 64 bits.
+
+    False means nothing. Nearly all parts are plain, and it is seen sooner than they are encoded.
+    """
+    for key, value in part.items():
+        kind = type(value)
+        if type(key) is not str:
+            return False
+        if kind is int:
+            if not -NUMBER_LIMIT <= value < NUMBER_LIMIT:
+                return False
+        elif kind not in _PLAIN and not (kind is dict and levels and is_plain(value, levels - 1)):
+            return False
+    return True
+
+
 def _check_text(key: str, value: object, limit: int) -> None:
+    if type(value) is str and value.isascii() and len(value) <= limit and "\0" not in value:
+        return
     if not isinstance(value, str):
         raise BadMessage(f"{key} must be text, not {_short(value)}")
     if len(value) > limit:
@@ -126,17 +150,21 @@ def _check_text(key: str, value: object, limit: int) -> None:
 
 
 def _check_numbers(task: Mapping[str, Any]) -> None:
-    if not (task.get("status") is None or _is_whole(task["status"])):
+    if not _is_whole(task.get("status"), or_none=True):
         raise BadMessage(f"status must be a whole number, not {_short(task['status'])}")
     for key in ("lastcrawltime", "updatetime"):
         value = task.get(key)
-        if _is_nan(value) or not (isinstance(value, float) or _is_whole(value, or_none=True)):
+        if value is None:
+            continue
+        if _is_nan(value) or not (isinstance(value, float) or _is_whole(value)):
             raise BadMessage(f"{key} must be a number, not {_short(value)}")
 
 
 def _check_part(part: str, value: object) -> None:
     if not isinstance(value, dict):
         raise BadMessage(f"{part} must be a mapping, not {_short(value)}")
+    if not value or is_plain(value):
+        return
     if is_deeper(value, DEEPEST):
         raise BadMessage(f"{part} is nested deeper than {DEEPEST} levels")
     try:
@@ -146,10 +174,14 @@ def _check_part(part: str, value: object) -> None:
 
 
 def _check_schedule(schedule: Mapping[str, Any]) -> None:
+    if schedule.keys().isdisjoint(NUMBERS):
+        return
     for key in NUMBERS:
         value = schedule.get(key)
+        if value is None or type(value) is int:
+            continue
         endless = key in ("retries", "retried") and value in (float("inf"), float("-inf"))
-        if not isinstance(value, int | float | None) or _is_nan(value) or endless:
+        if not isinstance(value, int | float) or _is_nan(value) or endless:
             raise BadMessage(f"schedule: {key} must be a number, not {_short(value)}")
 
 
@@ -183,7 +215,9 @@ def own_task(task: Mapping[str, Any]) -> dict[str, Any]:
     pyspider modifies the tasks that it applies. A message that must be applied again, because its
     first try failed in the middle, must not have been changed by that.
     """
-    own = {key: value for key, value in task.items() if key not in DISPATCHED}
+    own = {**task}
+    for key in DISPATCHED:
+        own.pop(key, None)
     if "schedule" in own:
         own["schedule"] = usable_schedule(own["schedule"])
     return own
@@ -191,7 +225,7 @@ def own_task(task: Mapping[str, Any]) -> dict[str, Any]:
 
 def usable_schedule(schedule: object) -> dict[str, Any]:
     """Return the comparable parts of a schedule; the others get pyspider's defaults."""
-    if not isinstance(schedule, Mapping):
+    if not isinstance(schedule, dict):
         return {}
     return {
         key: value

@@ -25,12 +25,19 @@ from pyspider_zk.queues.tasks import PARTS, usable_schedule
 from pyspider_zk.scheduling.dispatch import Dispatch
 from pyspider_zk.scheduling.group_commit import GroupCommit, TaskKey
 from pyspider_zk.scheduling.slot_seals import SlotSeals
+from pyspider_zk.scheduling.task_rules import restarts
 from pyspider_zk.tasks.database import task_database
 from pyspider_zk.zookeeper.clock import boottime
 
 logger = logging.getLogger("scheduler")
 
 T = TypeVar("T")
+
+ENDED = (GroupCommit.SUCCESS, GroupCommit.FAILED, GroupCommit.BAD)
+"""The status of a task that waits for nothing."""
+
+ASKED = ("task_verify", "on_request", "on_old_request")
+"""The methods that pyspider calls for a request that it ignores, because its task has ended."""
 
 MOST_SAID = 3
 """How many tasks of a project that cannot be sent are logged in one round."""
@@ -72,6 +79,8 @@ class FencedScheduler(Scheduler):
         self.lock = threading.RLock()
         self.tables = Tables(self.taskdb)
         self.inherited: dict[str, set[str]] = {}
+        own = (getattr(type(self), name) is getattr(FencedScheduler, name) for name in ASKED)
+        self._may_ignore = all(own)
         self._selected: list[tuple[str, str]] = []
         self._dispatch = Dispatch(
             self._send_buffer, lambda: self.out_queue, self._may_send, self._restart_time_out
@@ -198,17 +207,51 @@ class FencedScheduler(Scheduler):
         changed: T = self.projectdb.together(work, partial(self.check_all, projects))
         return changed
 
+    def ignores(self, task: Mapping[str, Any]) -> bool:
+        """Return whether a request surely changes nothing, as its task has ended and may rest.
+
+        Most requests of a crawl are such, and the row that was read ahead tells. False means that
+        ``on_request`` decides; so it does wherever a subclass has a say.
+        """
+        row = self.taskdb.row_ahead(task["project"], task["taskid"]) if self._may_ignore else None
+        if row is None or row.get("status") not in ENDED or self._may_run_again(task, row):
+            return False
+        project = self.projects.get(task["project"])
+        if project is None or not project.active or self._is_inherited(task):
+            return False
+        logger.debug("ignore newtask %(project)s:%(taskid)s %(url)s", task)
+        return True
+
+    def _may_run_again(self, task: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
+        """Return whether a request restarts a task, or it takes more to see that it does not."""
+        crawled: Any = row.get("lastcrawltime")
+        return restarts(
+            task.get("schedule", {}),
+            crawled if is_number(crawled) else 0,
+            lambda: usable_schedule((self.taskdb.decoded(row) or {}).get("schedule")),
+            self.default_schedule["age"],
+            time.time(),
+        )
+
+    def _is_inherited(self, task: Mapping[str, Any]) -> bool:
+        return task["taskid"] in self.inherited.get(task["project"], ())
+
     def on_request(self, task: dict[str, Any]) -> Any:
-        """Apply a request; a project without a table is known without reading the database."""
+        """Apply a request; a task without a row is known without reading the database."""
         project, taskid = self.projects[task["project"]], task["taskid"]
         restore = _restorer(project.task_queue, taskid)
-        is_known = self.taskdb.has_written(project.name, taskid)
-        if is_known or self.tables.may_have(project.name) or self.is_full(project):
+        if self._has_row(project.name, taskid) or self.is_full(project):
             result = super().on_request(task)
         else:
             result = self.on_new_request(task)
         self.taskdb.on_refusal(project.name, taskid, restore)
         return result
+
+    def _has_row(self, project: str, taskid: str) -> bool:
+        """Return whether a task may have a row; False is certain."""
+        if self.taskdb.is_new(project, taskid):
+            return False
+        return self.taskdb.has_written(project, taskid) or self.tables.may_have(project)
 
     def on_old_request(self, task: dict[str, Any], old_task: dict[str, Any]) -> Any:
         """Apply a request for a task that has a row; unusable parts of the row are ignored.
@@ -412,14 +455,15 @@ class FencedScheduler(Scheduler):
 def _restorer(tasks: TaskQueue, taskid: str) -> Callable[[], None]:
     """Return what puts a task back where it is queued or in flight now, if it is."""
     queues = (tasks.processing, tasks.priority_queue, tasks.time_queue)
-    places = [(each, each.queue_dict.get(taskid)) for each in queues]
     found = [
-        (each, InQueueTask(taskid, item.priority, item.exetime)) for each, item in places if item
+        (each, item.priority, item.exetime)
+        for each in queues
+        if (item := each.queue_dict.get(taskid)) is not None
     ]
 
     def restore() -> None:
         tasks.delete(taskid)
-        for place, item in found:
-            place.put(item)
+        for place, priority, exetime in found:
+            place.put(InQueueTask(taskid, priority, exetime))
 
     return restore

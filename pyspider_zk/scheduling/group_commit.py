@@ -18,6 +18,14 @@ from pyspider_zk.tasks.seals import UNSEALED
 
 logger = logging.getLogger("scheduler")
 
+UNREAD: Mapping[str, Any] = {}
+"""In place of a row that was not read ahead."""
+
+IDS = ("taskid", "project")
+"""Columns that are not read ahead, for whoever asks for a row knows them."""
+
+GetRows = Callable[[str, Collection[Any], Sequence[str]], dict[Any, dict[str, Any] | None]]
+
 TaskKey = tuple[str, Any]
 """A project and the id of a task in it."""
 
@@ -64,9 +72,10 @@ class GroupCommit:
     def read_ahead(self, taskids: Mapping[str, Collection[Any]], fields: Sequence[str]) -> None:
         """Read the rows, by project, that will be needed before the next commit."""
         self._rows.clear()
+        fields = [name for name in fields if name not in IDS] or fields
         for project, wanted in taskids.items():
             try:
-                rows = self.read_many(project, wanted, fields)
+                rows = self._ask_for(self._bulk.get_stored, project, wanted, fields)
             except ClusterError:
                 raise
             except Exception as error:  # whoever needs one of them finds out again
@@ -82,10 +91,32 @@ class GroupCommit:
         self, project: str, taskids: Collection[Any], fields: Sequence[str]
     ) -> Mapping[Any, dict[str, Any] | None]:
         """Return the committed rows of a project by task id, None for one that is unreadable."""
+        return self._ask_for(self._bulk.get_many, project, taskids, fields)
+
+    def _ask_for(
+        self, get: GetRows, project: str, taskids: Collection[Any], fields: Sequence[str]
+    ) -> Mapping[Any, dict[str, Any] | None]:
         if not taskids:
             return {}
-        read = partial(self._bulk.get_many, project, taskids, fields)
+        read = partial(get, project, taskids, fields)
         return with_fresh_tables(self._database, partial(self._database.ask, read))
+
+    def is_new(self, project: str, taskid: Any) -> bool:
+        """Return whether a task is known to have no row, and none was written since."""
+        key = (project, taskid)
+        return key not in self._writes and self._rows.get(key, UNREAD) is None
+
+    def row_ahead(self, project: str, taskid: Any) -> Mapping[str, Any] | None:
+        """Return a row that was read ahead and not written since, else None.
+
+        Its documents are as they are stored; see ``decoded``.
+        """
+        key = (project, taskid)
+        return None if key in self._writes else self._rows.get(key)
+
+    def decoded(self, stored: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Return a row with its documents, None if they are unreadable."""
+        return self._bulk.readable(stored)
 
     def get_task(
         self, project: str, taskid: Any, fields: Sequence[str] | None = None
@@ -101,11 +132,14 @@ class GroupCommit:
     def _row(
         self, project: str, taskid: Any, fields: Sequence[str] | None
     ) -> dict[str, Any] | None:
-        known = self._rows.get((project, taskid), {})
-        if known is None:
+        stored = self._rows.get((project, taskid), UNREAD)
+        if stored is None:
             return None
-        if fields and known.keys() >= set(fields):
-            return {name: known[name] for name in fields}
+        known = {**stored, "project": project, "taskid": taskid}
+        if stored and fields and known.keys() >= set(fields):
+            readable = self._bulk.readable({name: known[name] for name in fields})
+            if readable is not None:
+                return readable
         row: dict[str, Any] | None = self._database.get_task(project, taskid, fields)
         return row
 

@@ -195,6 +195,8 @@ class MessageApplier:
         Raises:
             BadMessage: an item of it is no task; the others have been applied.
         """
+        if self._tasks_left <= 0:
+            return False
         self._unpack(entry)
         if not self._hold_back(entry):
             return False
@@ -234,6 +236,8 @@ class MessageApplier:
         One that fails does not block the others; a database that is away is not tried a thousand
         times. Tasks that failed stay in the entry, behind those that were not tried.
         """
+        if entry.rest:
+            self._fence.check(entry.rest[0]["project"])  # all of a message are of one slot
         untried = deque(entry.rest or [])
         failed: list[Any] = []
         failure: Exception | None = None
@@ -242,8 +246,9 @@ class MessageApplier:
                 self._tasks_left -= 1
                 try:
                     task = untried[0]
-                    is_under_way = self._scheduler.is_under_way(task)
-                    is_applied = not is_under_way and self._apply_checked(task)
+                    is_applied = self._scheduler.ignores(task) or (
+                        not self._scheduler.is_under_way(task) and self._apply_checked(task)
+                    )
                     (entry.applied if is_applied else entry.put_off).append(task)
                 except ClusterError:
                     raise

@@ -51,6 +51,20 @@ class TaskDatabase(Protocol):
         """
         ...
 
+    def get_stored(
+        self, project: str, taskids: Collection[str], fields: Sequence[str]
+    ) -> dict[str, dict[str, Any] | None]:
+        """Return the same rows with their documents as they are stored, to be ``readable`` later.
+
+        For whoever needs the documents of few of them. None only where it takes no decoding to see
+        that a row cannot be read.
+        """
+        ...
+
+    def readable(self, stored: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return a stored row as ``get_many`` has it, without I/O."""
+        ...
+
     def write_many(
         self,
         writes: Sequence[TaskWrite],

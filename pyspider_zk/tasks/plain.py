@@ -43,6 +43,16 @@ class PlainTasks:
                 found.update({taskid: row} if row is not None else {})
         return found
 
+    def get_stored(
+        self, project: str, taskids: Collection[str], fields: Sequence[str]
+    ) -> dict[str, dict[str, Any] | None]:
+        """Return rows that are readable as they are; see ``TaskDatabase``."""
+        return self.get_many(project, taskids, fields)
+
+    def readable(self, stored: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a copy of a row; see ``TaskDatabase``."""
+        return dict(stored)
+
     def write_many(
         self,
         writes: Sequence[TaskWrite],

@@ -24,8 +24,8 @@ ENCODERS = {
     "sqlite": typed(whole_bits=64, id_length=None, nul=True, endless=True),
 }
 
-Found = tuple[str, dict[str, Any] | None]
-"""A task id, and its row; None if that cannot be read."""
+Found = tuple[str, dict[str, Any]]
+"""A task id, and its row as it is stored."""
 
 ID = "taskid "
 """The name of the task id that a query adds to what is asked for."""
@@ -53,11 +53,31 @@ class SharedTasks:
         self, project: str, taskids: Collection[str], fields: Sequence[str]
     ) -> dict[str, dict[str, Any] | None]:
         """Return rows by task id; see ``TaskDatabase``."""
+        stored = self._stored(project, taskids, fields)
+        return {taskid: self.readable(row) for taskid, row in stored.items()}
+
+    def get_stored(
+        self, project: str, taskids: Collection[str], fields: Sequence[str]
+    ) -> dict[str, dict[str, Any] | None]:
+        """Return rows by task id, not decoded; see ``TaskDatabase``."""
+        return {**self._stored(project, taskids, fields)}
+
+    def readable(self, stored: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return a row with its documents decoded; see ``TaskDatabase``."""
+        try:
+            row: dict[str, Any] = parsed(stored)
+        except UNREADABLE:
+            return None
+        return row
+
+    def _stored(
+        self, project: str, taskids: Collection[str], fields: Sequence[str]
+    ) -> dict[str, dict[str, Any]]:
         if project not in self._known([project]):
             return {}
         keys = {taskid: str(taskid) for taskid in taskids}
         ask = partial(self._rows, self._tables.find(project), fields)
-        rows: dict[str, dict[str, Any] | None] = {}
+        rows: dict[str, dict[str, Any]] = {}
         for some in pieces(list(dict.fromkeys(keys.values()))):
             rows.update(ask(some))
         if self._dialect == "mysql":
@@ -67,7 +87,7 @@ class SharedTasks:
     def _rows(self, tasks: Any, fields: Sequence[str], taskids: Sequence[str]) -> Iterator[Found]:
         query = select(*chosen(tasks, fields), tasks.c.taskid.label(ID))
         for row in self._connections.rows(query.where(tasks.c.taskid.in_(taskids))):
-            yield row.pop(ID), _readable(row)
+            yield row.pop(ID), row
 
     def write_many(
         self,
@@ -209,11 +229,3 @@ def _alike(
 
 def _folded(taskid: str) -> str:
     return taskid.rstrip(" ").casefold()
-
-
-def _readable(row: dict[str, Any]) -> dict[str, Any] | None:
-    try:
-        readable: dict[str, Any] = parsed(row)
-    except UNREADABLE:
-        return None
-    return readable

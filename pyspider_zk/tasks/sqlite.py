@@ -43,15 +43,35 @@ class SqliteTasks:
         self, project: str, taskids: Collection[str], fields: Sequence[str]
     ) -> dict[str, dict[str, Any] | None]:
         """Return rows by task id; see ``TaskDatabase``."""
+        stored = self._stored(project, taskids, fields)
+        return {taskid: self.readable(row) for taskid, row in stored.items()}
+
+    def get_stored(
+        self, project: str, taskids: Collection[str], fields: Sequence[str]
+    ) -> dict[str, dict[str, Any] | None]:
+        """Return rows by task id, not decoded; see ``TaskDatabase``."""
+        return {**self._stored(project, taskids, fields)}
+
+    def readable(self, stored: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return a row with its documents decoded; see ``TaskDatabase``."""
+        try:
+            parsed: dict[str, Any] = self._taskdb._parse({**stored})
+        except UNREADABLE:
+            return None
+        return parsed
+
+    def _stored(
+        self, project: str, taskids: Collection[str], fields: Sequence[str]
+    ) -> dict[str, dict[str, Any]]:
         if project not in self._known([project]):
             return {}
-        found: dict[str, dict[str, Any] | None] = {}
+        found: dict[str, dict[str, Any]] = {}
         with closing(self._taskdb.dbcur) as cursor:
             for some in pieces(list(taskids)):
                 cursor.execute(self._query(project, fields, len(some)), some)
                 names = [column[0] for column in cursor.description[1:]]
                 for taskid, *values in cursor:
-                    found[taskid] = self._readable(dict(zip(names, values, strict=True)))
+                    found[taskid] = dict(zip(names, values, strict=True))
         return found
 
     def write_many(
@@ -157,10 +177,3 @@ class SqliteTasks:
     def _table(self, project: str) -> str:
         """Return a table's name in SQL, whatever is in it: pyspider doubles no backtick."""
         return "`{}`".format(self._taskdb._tablename(project).replace("`", "``"))
-
-    def _readable(self, row: dict[str, Any]) -> dict[str, Any] | None:
-        try:
-            parsed: dict[str, Any] = self._taskdb._parse(row)
-        except UNREADABLE:
-            return None
-        return parsed

@@ -47,6 +47,19 @@ def row(taskid: str, **columns: Any) -> dict[str, Any]:
 # -- the database as a round sees it ------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "fields", [["taskid"], ["project", "taskid"], FIELDS, [*FIELDS, "project"], None]
+)
+def test_a_row_is_the_same_whether_it_was_read_ahead(
+    tasks: GroupCommit, stored: Any, fields: list[str] | None
+) -> None:
+    stored.insert("p", "a", row("a", schedule={"priority": 3}))
+    seen = [tasks.get_task("p", each, fields) for each in ("a", "b")]
+    tasks.read_ahead({"p": ["a", "b"]}, FIELDS)
+    assert [tasks.get_task("p", each, fields) for each in ("a", "b")] == seen
+    assert seen[1] is None
+
+
 def test_a_write_is_seen_at_once_and_by_others_after_the_commit(
     tasks: GroupCommit, stored: Any
 ) -> None:

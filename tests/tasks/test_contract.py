@@ -119,6 +119,8 @@ def test_many_rows_are_those_that_pyspider_gets_one_by_one(ours: Opened, fields:
     expected = {each: ours.taskdb.get_task("p1", each, fields) for each in asked}
     del expected["nobody"]
     assert ours.bulk.get_many("p1", asked, fields) == expected
+    stored = ours.bulk.get_stored("p1", asked, fields)
+    assert {each: ours.bulk.readable(row) for each, row in stored.items()} == expected
 
 
 def test_no_table_and_no_ids_are_no_rows(ours: Opened) -> None:
@@ -135,6 +137,8 @@ def test_a_row_that_cannot_be_read_is_none(ours: Opened) -> None:
         ours.taskdb.get_task("p1", "t1", FIELDS)
     rows = ours.bulk.get_many("p1", ["t0", "t1", "t2"], FIELDS)
     assert [rows["t0"] is None, rows["t1"], rows["t2"] is None] == [False, None, False]
+    stored = ours.bulk.get_stored("p1", ["t1"], FIELDS)["t1"]
+    assert stored is None or ours.bulk.readable(stored) is None
     assert ours.bulk.get_many("p1", ["t1"], ["status"]) == {"t1": {"status": 1}}
 
 

@@ -1,0 +1,132 @@
+"""Duplicates: requests for tasks that have ended, of which a crawl consists for the most part."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pyspider_zk.errors import FenceClosed
+from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
+from pyspider_zk.scheduling.scheduler import SlotScheduler
+from pyspider_zk.testing import SoleOwner
+from tests.support.world import World, crawling
+
+Task = Callable[..., dict[str, Any]]
+
+
+def crawled(world: World, first: dict[str, Any]) -> SlotScheduler:
+    """Return a scheduler that has crawled a task."""
+    scheduler = crawling(world)
+    finished(world, scheduler, first)
+    return scheduler
+
+
+def finished(world: World, scheduler: SlotScheduler, first: dict[str, Any]) -> None:
+    world.new(first)
+    scheduler.run_once()
+    (sent,) = world.dispatched()
+    world.finish(sent)
+    scheduler.run_once()
+
+
+def wrote(world: World, **columns: Any) -> None:
+    """Change a row past the scheduler."""
+    world.taskdb._list_project()
+    world.taskdb.update("p", "t", **columns)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "is_ignored"),
+    [
+        ({}, True),
+        ({"age": None, "priority": 3}, True),
+        ({"age": -1}, True),
+        ({"age": 1000}, True),
+        ({"itag": "a", "age": 1000}, True),
+        ({"itag": "b"}, False),
+        ({"age": 0}, False),
+        ({"force_update": True}, False),
+    ],
+)
+def test_the_row_that_was_read_ahead_tells_a_duplicate(
+    world: World, task: Task, schedule: dict[str, Any], is_ignored: bool
+) -> None:
+    fenced = crawled(world, task("p", itag="a", age=9, auto_recrawl=True)).fenced
+    wrote(world, status=fenced.taskdb.SUCCESS)
+    request = task("p", **schedule)
+    assert not fenced.ignores(request)
+    fenced.read_ahead({"p": ["t"]})
+    assert fenced.ignores(request) is is_ignored
+
+
+@pytest.mark.parametrize("status", [1, None, 0])
+def test_a_row_that_does_not_say_that_the_task_has_ended_is_left_to_pyspider(
+    world: World, task: Task, status: int | None
+) -> None:
+    fenced = crawled(world, task("p")).fenced
+    wrote(world, status=status)
+    fenced.read_ahead({"p": ["t"]})
+    assert not fenced.ignores(task("p"))
+
+
+def test_a_task_that_was_written_since_is_no_duplicate(world: World, task: Task) -> None:
+    fenced = crawled(world, task("p")).fenced
+    fenced.read_ahead({"p": ["t"]})
+    fenced.on_request(task("p", force_update=True))
+    assert not fenced.ignores(task("p"))
+
+
+@pytest.mark.parametrize("method", ["task_verify", "on_request", "on_old_request"])
+def test_a_subclass_that_has_a_say_is_asked_about_duplicates(
+    world: World, task: Task, method: str
+) -> None:
+    asked = []
+
+    def override(self: FencedScheduler, request: dict[str, Any], *more: Any) -> Any:
+        asked.append(request["url"])
+        return getattr(FencedScheduler, method)(self, request, *more)
+
+    curious = type("CuriousScheduler", (FencedScheduler,), {method: override})
+    world.project("p")
+    world.script_is_known("p")
+    scheduler = world.scheduler(fenced_class=curious)
+    scheduler.run_once()
+    finished(world, scheduler, task("p"))
+    asked.clear()
+
+    world.new(task("p"))
+    scheduler.run_once()
+
+    assert asked == ["http://site.example/t"]
+    assert world.waiting() == 0
+
+
+def test_a_duplicate_needs_no_schedule_of_its_row(world: World, task: Task) -> None:
+    scheduler = crawled(world, task("p"))
+    world.taskdb._execute("UPDATE taskdb_p SET schedule = '{no json'")
+
+    world.new(task("p"))
+    scheduler.run_once()
+
+    assert world.waiting() == 0
+    assert not world.dispatched()
+
+
+def test_a_duplicate_that_was_compared_behind_a_shut_fence_stays_in_its_queue(
+    world: World, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduler = crawled(world, task("p"))
+    owner, fenced = scheduler.fence.ownership, scheduler.fenced
+    assert isinstance(owner, SoleOwner)
+    read_ahead = fenced.read_ahead
+
+    def shut(wanted: Any) -> None:
+        read_ahead(wanted)
+        owner.lose_lease()
+
+    monkeypatch.setattr(fenced, "read_ahead", shut)
+    world.new(task("p"))
+    with pytest.raises(FenceClosed):
+        scheduler.run_once()
+
+    assert world.waiting() == 1

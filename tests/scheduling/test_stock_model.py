@@ -1,0 +1,73 @@
+"""Random requests, packs and times: pyspider's own scheduler and a cluster's do the same.
+
+The clock is the test's, so that the rows agree to the second.
+"""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.scheduling.test_stock_order import Ours, Play, Stock, task
+
+NOON = 1_000_000_000.0
+COLUMNS = ("status", "schedule", "fetch", "process", "url", "lastcrawltime")
+
+SCHEDULES = st.fixed_dictionaries(
+    {},
+    optional={
+        "age": st.sampled_from([0, 10, 40, -1]),
+        "itag": st.sampled_from(["a", "b", ""]),
+        "force_update": st.booleans(),
+        "auto_recrawl": st.booleans(),
+        "cancel": st.booleans(),
+        "retries": st.sampled_from([0, 1]),
+        "exetime": st.sampled_from([0, NOON + 50]),
+        "priority": st.integers(0, 9),
+    },
+)
+PLAIN = SCHEDULES.map(lambda given: {key: given[key] for key in ("age", "itag") if key in given})
+REQUESTS = st.tuples(st.just("request"), PLAIN | SCHEDULES)
+PACKS = st.tuples(st.just("pack"), st.booleans())
+PASSED = st.tuples(st.just("later"), st.sampled_from([1, 8, 30, 5000]))
+STEPS = st.tuples(REQUESTS, PACKS, st.lists(REQUESTS | PACKS | PASSED, min_size=1, max_size=10))
+
+
+class Player:
+    """Plays steps on a side, by a clock of its own."""
+
+    def __init__(self, side: Any, folder: Path, patch: pytest.MonkeyPatch) -> None:
+        self._now = NOON
+        patch.setattr(time, "time", lambda: self._now)
+        self._side = side(folder)
+        self._play = Play(self._side)
+
+    def play(self, steps: list[Any]) -> tuple[dict[str, list[str]], Any]:
+        """Return the callbacks that were sent of each task, and the row that is left."""
+        for number, (kind, what) in enumerate(steps):
+            if kind == "request":
+                self._play.new(task(f"page{number}", **what))
+            elif kind == "pack" and "t" in self._play.under_way:
+                self._play.finish(ok=what)
+            elif kind == "later":
+                self._now += what
+            self._play.rounds(2)
+            self._now += 1
+        row = self._side.row("t")
+        return self._play.outcome()[0], row and {name: row[name] for name in COLUMNS}
+
+
+def played(side: Callable[..., Any], steps: list[Any]) -> Any:
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        return Player(side, Path(folder), patch).play(steps)
+
+
+@settings(max_examples=100)
+@given(STEPS.map(lambda given: [*given[:2], *given[2]]))
+def test_both_schedulers_send_the_same_and_leave_the_same_row(steps: list[Any]) -> None:
+    assert played(Ours, steps) == played(Stock, steps)
