@@ -41,6 +41,7 @@ class SlotScheduler:
 
     Args:
         are_due: returns in each round whether there may be new messages; see ``Arrivals``.
+        is_inbox_due: returns in each round whether to look into the inbox, if this member leads.
         fenced: decides about tasks; nobody else may call it during a round.
 
     Attributes:
@@ -64,10 +65,12 @@ class SlotScheduler:
         slots: int,
         queues: Queues,
         are_due: Callable[[], bool] = lambda: True,
+        is_inbox_due: Callable[[], bool] = lambda: True,
     ) -> None:
         self.fenced = fenced
         self.queues = queues
         self._are_due = are_due
+        self._is_inbox_due = is_inbox_due
         self.is_busy = False
         self.may_find_more = False
         self._heartbeat = Heartbeat(fenced.fence, self._load)
@@ -125,9 +128,9 @@ class SlotScheduler:
             return
         self.handover.follow(ownership)
         self.local_jobs.follow()
-        is_due = self._are_due()
-        if ownership.leading and is_due:
+        if ownership.leading and self._is_inbox_due():
             self.queues.inbox.forward(self.fenced.LOOP_LIMIT)
+        is_due = self._are_due()
         if self.fence.held and self.fence.all_open():
             self._work(is_due)
         self._save()
