@@ -54,6 +54,8 @@ class Handover:
     def follow(self, ownership: Ownership) -> None:
         """Give up slots that are no longer owned, and take the new ones."""
         view, held = ownership.view, self._fence.held
+        if view.owned == held and not view.releasing:
+            return
         lost = {slot: epoch for slot, epoch in held.items() if view.owned.get(slot) != epoch}
         planned = {slot: e for slot, e in lost.items() if view.releasing.get(slot) == e}
         self.give_up({slot: e for slot, e in lost.items() if slot not in planned}, planned=False)

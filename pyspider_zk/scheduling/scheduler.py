@@ -96,6 +96,7 @@ class SlotScheduler:
         self.local_jobs = LocalJobs(operations, fenced.fence)
         self._clock_jumps = ClockJumps()
         self._saved = 0.0  # by the wall clock, as pyspider does
+        self._saved_at: dict[int, int] = {}  # epochs of the slots whose records were saved
 
     @property
     def fence(self) -> Fence:
@@ -150,8 +151,8 @@ class SlotScheduler:
     def _work(self, is_due: bool) -> None:
         """Do what only the owner of slots may do."""
         self.applier.apply(is_due=is_due)
-        self.script_calls.repeat_info_requests()
         self.script_calls.send_ticks()
+        self.script_calls.repeat_info_requests()
         self.selection.select()
         self.may_find_more = self.intake.has_found
         self.is_busy = self.local_jobs.work(self._heartbeat.beat)
@@ -164,17 +165,26 @@ class SlotScheduler:
             self._saved = min(self._saved, time.time())
 
     def _save(self) -> None:
-        """Save the records of all slots every minute, and of those with news at once.
+        """Save the records of changed slots every minute, and of those with news at once.
 
         A project whose script became known begins to tick: the next owner must know since when.
         """
-        if self.handover.save(self.project_set.news):
-            self.project_set.news.clear()
+        news = self.project_set.news
+        if news and self.handover.save(news):
+            news.clear()
         now = time.time()
         if now - self._saved > SAVE_INTERVAL:
             self._saved = now
-            self.save_all()
+            self._save_changed()
             log_counters(self.fenced.counters, self._heartbeat.beat)
+
+    def _save_changed(self) -> None:
+        """Save the slots that changed since they were saved, for the next owner after a death."""
+        held, unsaved = dict(self.fence.held), self.fenced.attention.unsaved
+        new = {slot for slot, epoch in held.items() if self._saved_at.get(slot) != epoch}
+        if self.handover.save(new | set(map(self.fence.slot, unsaved))):
+            unsaved.clear()
+            self._saved_at = held
 
     def save_all(self) -> None:
         """Save counters and settings of all slots, for the next owner after a death."""
@@ -183,7 +193,7 @@ class SlotScheduler:
     def _load(self) -> Load:
         return Load(
             len(self.fenced.projects),
-            len(self.fenced),
+            self.fenced.attention.pending.count(),
             *self._heartbeat.meter.rates(),
             quarantined=len(self.quarantine),
             away=self.fenced.away,
