@@ -1,6 +1,7 @@
 """Leader election, and the leader's one duty: writing the assignment."""
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -21,6 +22,7 @@ from pyspider_zk.cluster.rules import (
     Stamp,
     candidate_of,
     decide,
+    is_settled,
     later,
     leftovers,
     line_of,
@@ -39,6 +41,7 @@ logger = logging.getLogger(__name__)
 WATCHED = 3  # candidates before it that each one watches: that many may die at once
 UNKNOWN = Member("", "", 0, "", 0.0)
 TIDYING = 60.0  # seconds between two deletions of old events
+REST = 60.0  # seconds for which a leader relies on its watches, while nothing happens
 
 
 class _Names(NamedTuple):
@@ -54,9 +57,10 @@ class Leadership:
     """One member's candidacy, and what it does while it leads.
 
     A turn costs two round trips, however many members there are: one for the names, one for the
-    contents.
+    contents. A leader that has found nothing to decide is at rest: until a watch tells of a change
+    it reads only the leases of the other members, and decides nothing.
 
-    Threads: one thread calls the methods.
+    Threads: one thread calls the methods; watches come on kazoo's.
     """
 
     def __init__(
@@ -73,7 +77,9 @@ class Leadership:
         self._tree = tree
         self._rules = rules
         self._clock = clock
-        self._on_change = on_change
+        self._wake = on_change
+        self._has_news = threading.Event()
+        self._rest: tuple[float, Mapping[int, int]] | None = None  # until when, with which weights
         self._table = table
         self._reader = reader
         self._candidacy: str | None = None
@@ -88,6 +94,7 @@ class Leadership:
         if self._candidacy is not None:
             self._connection.delete(self._tree.candidacy(self._candidacy))
         self._candidacy, self._stamps, self.leading = None, {}, False
+        self._rest = None
         self._recorder.forget()
 
     def lead(self, member: MemberId, weights: Callable[[], Mapping[int, int]], hold: Hold) -> None:
@@ -100,6 +107,10 @@ class Leadership:
         Args:
             hold: of this member's own lease.
         """
+        if self._is_at_rest(member, weights(), hold):
+            return
+        self._rest = None
+        self._has_news.clear()  # before reading, so that no later change is lost
         names = self._look()
         holds = hold.until > self._clock()
         line = self._line(member, names.candidates, holds or not self._table.is_readable)
@@ -110,6 +121,29 @@ class Leadership:
             self._trim_events()
         elif place and holds:
             self._watch_over(line[:place], names.leases, hold)
+
+    def _on_change(self, event: object) -> None:
+        self._has_news.set()
+        self._wake(event)
+
+    def _is_at_rest(self, member: MemberId, weights: Mapping[int, int], hold: Hold) -> bool:
+        """Return whether nothing has changed since there was nothing to decide.
+
+        Leases change all the time, so those of others are read; my own shows in how it holds.
+        """
+        now = self._clock()
+        if self._rest is None or self._has_news.is_set() or hold.until <= now:
+            return False
+        until, before = self._rest
+        others = [other for other in self._stamps if other != member]
+        if now >= until or before != weights:
+            return False
+        if others:
+            now = self._stamp([*others, member], hold)
+        return all(
+            standing_of(self._stamps.get(other), now, self._rules) is Liveness.ALIVE
+            for other in others
+        )
 
     def next_death(self, now: float) -> float:
         """Return when the next turn is due, so that the death of a silent member is noticed."""
@@ -125,7 +159,7 @@ class Leadership:
         parents: list[Ask] = [(tree.election, watch), (tree.leases, None)]
         if self.leading:
             parents.append((tree.members, watch))
-        found = self._connection.look([(tree.assignment, None)] if self.leading else [], parents)
+        found = self._connection.look([(tree.assignment, watch)] if self.leading else [], parents)
         election, leases, members = (*found.names, [])[:3]
         return _Names(
             found.data[0] if found.data else None,
@@ -153,6 +187,8 @@ class Leadership:
             self._recorder.note(moves)
         self._recorder.record(member, snapshot.members)
         self._sweep(leftovers(snapshot, self._rules))
+        if decision is None and is_settled(snapshot, self._rules):
+            self._rest = (snapshot.now + REST, dict(weights))
 
     def _repair(self, version: int, now: float) -> None:
         """Write the assignment over one that cannot be read, as soon as that is safe."""
@@ -235,7 +271,7 @@ class Leadership:
         tree, members = self._tree, names.members
         table = assignment or Assignment(0, ())
         asked = sorted({slot.owner for slot in table.slots if slot.next and slot.owner})
-        asks: list[Ask] = [(tree.member(member), None) for member in members]
+        asks: list[Ask] = [(tree.member(member), self._on_change) for member in members]
         asks += [(tree.ack(member), self._on_change) for member in asked]
         extra: list[Found | None] = []
         now = self._stamp(names.leases, hold, asks, extra)

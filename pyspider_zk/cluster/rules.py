@@ -211,6 +211,18 @@ def eligible(snapshot: Snapshot, rules: Rules) -> set[MemberId]:
     }
 
 
+def is_settled(snapshot: Snapshot, rules: Rules) -> bool:
+    """Return whether only a change of what was read, or a lease too old, can lead to a decision.
+
+    That is when no slot moves, and the members are just those who hold a lease.
+    """
+    return (
+        snapshot.members.keys() == snapshot.stamps.keys()
+        and all(slot.next is None for slot in snapshot.assignment.slots)
+        and all(snapshot.standing(each, rules) is Liveness.ALIVE for each in snapshot.members)
+    )
+
+
 def leftovers(snapshot: Snapshot, rules: Rules) -> dict[MemberId, int]:
     """Return the members whose lease and acks are no longer needed, with the lease's version.
 

@@ -36,6 +36,7 @@ from pyspider_zk.jobs.transactions import (
     together,
 )
 from pyspider_zk.projects.names import check_project_name
+from pyspider_zk.zookeeper.connection import Watch
 from pyspider_zk.zookeeper.steps import Create, Step
 
 LOOKS = 3  # at a batch, because a look may miss jobs that are just moving back
@@ -109,19 +110,19 @@ class Batches:
         self._store.catch_up()
         return self._mark_running(batch) + self._end_pending(batch) + self._discard(batch)
 
-    def unclosed(self, closed: set[str]) -> list[Batch]:
+    def unclosed(self, closed: set[str], watch: Watch | None) -> tuple[list[Batch], bool]:
         """Return batches that have ended and are to be closed; see ``JobQueue.unclosed``."""
-        ids = set(self._store.batch_ids())
+        ids = set(self._store.batch_ids(watch))
         closed &= ids
         found = self._store.batches(ids - closed)
         records = {batch: record for batch, (record, _) in found.items()}
         closed |= {batch for batch, record in records.items() if not record.to_close}
         waiting = [batch for batch in records.keys() - closed if records[batch].settled]
         if not waiting:
-            return []
+            return [], bool(ids - closed)
         done = Counter(name.group for name in self._store.names(JobState.DONE))
         over = [batch for batch in waiting if done[batch] >= records[batch].put]
-        return [batch for batch in self.show(over).values() if batch.ended]
+        return [batch for batch in self.show(over).values() if batch.ended], True
 
     def close(self, batch: str, event: Create) -> None:
         """Close a batch, once; see ``JobQueue.close``."""

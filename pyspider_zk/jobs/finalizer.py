@@ -22,6 +22,7 @@ ARCHIVE = "pyspider_zk_jobs"
 """The project under which the outcomes of jobs are kept in the result database."""
 
 PAUSE = 3.0  # seconds between two looks
+IDLE = 60.0  # seconds between two looks of a leader while no batch is open: a watch tells of one
 LEAVING = 5.0  # seconds to wait for the database when stopping
 TIDYING = 60.0  # seconds between two deletions of old batches
 PATIENCE = 3600.0  # seconds that a batch waits for the result database, once it has ended
@@ -58,6 +59,7 @@ class Finalizer:
         self._copy: Guarded | None = None
         self._clock = clock
         self._closed: set[str] = set()
+        self._pause = PAUSE
         self._tidied = float("-inf")
         self._outage = Outage(
             logger, "outcomes of jobs are not stored yet: %r", "outcomes of jobs are stored again"
@@ -82,20 +84,24 @@ class Finalizer:
         Raises:
             Unavailable: ZooKeeper does not answer.
         """
+        self._pause = PAUSE
         ownership = self._fence.ownership
         if ownership is None or not ownership.leading:
             self._closed.clear()  # another leader may delete batches, and new ones have their ids
             return
-        for batch in self._queue.unclosed(self._closed):
+        ended, is_any_open = self._queue.unclosed(self._closed, self._loop.wake)
+        for batch in ended:
             self._close(batch)
         self._tidy()
+        if not is_any_open:
+            self._pause = IDLE
 
     def _turn(self) -> float:
         try:
             self.look()
         except (Unavailable, SessionLost) as error:
             logger.debug("batches are closed later: %s", error)
-        return PAUSE
+        return self._pause
 
     def _tidy(self) -> None:
         now = self._clock()

@@ -73,6 +73,10 @@ class JobQueue:
     ``Unavailable`` if ZooKeeper does not answer; the request may have been carried out or not, and
     may be repeated.
 
+    Attributes:
+        is_empty: whether the last ``take`` found no job, pending or running: then ``on_change``
+            tells of every job that comes.
+
     Args:
         root: the znode below which the queue is stored; nothing else may be stored there.
         clock: seconds since the epoch; clocks that differ only shorten or prolong the pauses
@@ -93,6 +97,7 @@ class JobQueue:
         self._rules = rules
         self._clock = clock
         self._on_change: Watch | None = None
+        self.is_empty = self._runs_none = False
 
     def put(
         self,
@@ -173,13 +178,18 @@ class JobQueue:
         found = self._store.batches(batches, watch)
         return {batch for batch, (record, _) in found.items() if record.cancelled}
 
-    def unclosed(self, closed: set[str]) -> list[Batch]:
+    def unclosed(self, closed: set[str], watch: Watch | None = None) -> tuple[list[Batch], bool]:
         """Return the batches that have ended and are to be closed.
 
         Args:
             closed: the ids of those that are known to need no closing; it is updated.
+            watch: called once when a batch is put or deleted; see ``Watch``.
+
+        Returns:
+            The batches, and whether others are still to be closed once they end.
         """
-        return self._batches.unclosed(closed)
+        self._store.ensure()  # nothing tells of the first child of a znode that is missing
+        return self._batches.unclosed(closed, watch)
 
     def close(self, batch: str, event: Create) -> None:
         """Write the event of a batch's end, unless that was done before."""
@@ -239,6 +249,7 @@ class JobQueue:
         Raises:
             SessionLost: the claimant's znode is gone.
         """
+        self.is_empty = False
         self._store.ensure()
         doubtful = self._hands.doubtful()
         claims: list[Claim] = []
@@ -432,6 +443,7 @@ class JobQueue:
             self._store.catch_up()
         in_doubt = {claim_id.name for claim_id in doubtful}
         names = self._store.names(JobState.RUNNING)
+        self._runs_none = not names
         slot_epochs = {name: int(mine(name.project)) for name in names}
         wanted = [name for name in names if slot_epochs[name] or name in in_doubt]
         found = self._store.read(JobState.RUNNING, wanted)
@@ -456,6 +468,7 @@ class JobQueue:
 
     def _claim_pending(self, claimant: Claimant, mine: Mine, room: int) -> Iterator[Claim]:
         names = self._store.names(JobState.PENDING, self._on_change)
+        self.is_empty = self._runs_none and not names
         due = self._due([name for name in self._hands.in_turn(names) if mine(name.project)])
         while some := list(islice(due, max(0, room))):
             for claim in self._claim_some(claimant, mine, some):

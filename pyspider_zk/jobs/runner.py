@@ -25,6 +25,7 @@ HELD = 512
 REPORT = 1.0  # seconds between two reports of a job, and between looks while there are jobs
 CANCEL = 5.0  # seconds until a job without news is reported too, to see whether it is cancelled
 IDLE = 5.0  # seconds between looks without news: pauses after failures end silently
+EMPTY = 60.0  # seconds between looks without any job: a watch tells of each that comes
 
 
 class JobRunner:
@@ -90,7 +91,9 @@ class JobRunner:
         if self._outage.lasts:
             self._loop.rest(REPORT)  # the scheduling loop may wake us every round
             return 0.0
-        return REPORT if self._local_jobs.works() else IDLE
+        if self._local_jobs.works():
+            return REPORT
+        return EMPTY if self._queue.is_empty else IDLE
 
     def _exchange(self) -> None:
         """Report progress and claim jobs; raises nothing."""

@@ -198,10 +198,10 @@ class JobStore:
         except BadMessage as error:
             raise BadMessage(f"{path}: {error}; delete it or write it anew") from error
 
-    def batch_ids(self) -> list[str]:
+    def batch_ids(self, watch: Watch | None = None) -> list[str]:
         """Return the ids of all batches, unordered."""
         parent = self.tree.batches
-        return self._parsed(parent, self._connection.children(parent), unquoted)
+        return self._parsed(parent, self._connection.children(parent, watch), unquoted)
 
     def batches(self, batches: Iterable[str], watch: Watch | None = None) -> dict[str, Versioned]:
         """Return those of these batches that exist, with their versions."""

@@ -111,7 +111,7 @@ class RedisInbox:
         self._limit = limit
 
     def forward(self, limit: int) -> int:
-        """See `Inbox.forward`; one round trip if the inbox is empty, else two."""
+        """See `Inbox.forward`; one command if the inbox is empty, else three round trips."""
         moves = self.plan(limit)
         return self.perform(moves)
 
@@ -130,6 +130,8 @@ class RedisInbox:
                 pipe.eval(_LOOK, 2, kind.value, DEAD_LETTERS, *about)
             return pipe.execute()
 
+        if not self._foreign_keys.run(_lists, lambda it: it.exists(*_lists())):
+            return []
         lists = self._foreign_keys.run(lambda: {DEAD_LETTERS: "stream", **_lists()}, look)
         return [
             Forwarding(kind, raw, route(kind, raw, self._slots))

@@ -120,13 +120,23 @@ return {buried, found}
 """
 
 # KEYS: ready, stream...   ARGV: slot...
+# One XREAD looks into all streams that should be empty, so an idle reader sends few commands.
 _FIND = """
 local ready = redis.call('SMEMBERS', KEYS[1])
+local known, slots, read = {}, {}, {'COUNT', 1, 'STREAMS'}
+for _, slot in ipairs(ready) do known[slot] = true end
 for i = 2, #KEYS do
-  if redis.call('XLEN', KEYS[i]) > 0 and redis.call('SISMEMBER', KEYS[1], ARGV[i - 1]) == 0 then
-    redis.pcall('SADD', KEYS[1], ARGV[i - 1])
-    ready[#ready + 1] = ARGV[i - 1]
+  if not known[ARGV[i - 1]] then
+    slots[KEYS[i]] = ARGV[i - 1]
+    read[#read + 1] = KEYS[i]
   end
+end
+local streams = #read - 3
+if streams == 0 then return ready end
+for _ = 1, streams do read[#read + 1] = '0' end
+for _, found in ipairs(redis.call('XREAD', unpack(read)) or {}) do
+  redis.pcall('SADD', KEYS[1], slots[found[1]])
+  ready[#ready + 1] = slots[found[1]]
 end
 return ready
 """

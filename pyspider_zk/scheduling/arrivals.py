@@ -1,4 +1,4 @@
-"""Arrivals of messages: whether to read the slot queues in this round."""
+"""Arrivals of messages: whether to read the slot queues, or the inbox, in this round."""
 
 import time
 from collections.abc import Callable
@@ -8,11 +8,14 @@ from pyspider_zk.errors import Unavailable
 from pyspider_zk.loop import Loop
 from pyspider_zk.queues.api import WakeUps
 
-LISTEN = 1.0
+LISTEN = 2.0
 """Seconds that one wait for wake-ups lasts at most."""
 
-READ_INTERVAL = 0.5
-"""Seconds until the queues are read again, woken or not."""
+READ_INTERVAL = 1.0
+"""Seconds until the slot queues are read again, woken or not."""
+
+INBOX_INTERVAL = 0.5
+"""Seconds between two looks into the inbox, of which nobody wakes us."""
 
 AWAY_PAUSE = 0.5
 """Seconds until a message queue that is away is listened to again."""
@@ -23,7 +26,7 @@ class Arrivals:
 
     Reading all queues takes several calls, and ten rounds a second find nothing most of the time.
 
-    Threads: ``start``, ``stop`` and ``are_due`` belong to the scheduler loop.
+    Threads: ``start``, ``stop``, ``are_due`` and ``is_inbox_due`` belong to the scheduler loop.
 
     Args:
         wake: called when there is something to read; must not block.
@@ -43,7 +46,7 @@ class Arrivals:
         self._clock = clock
         self._loop = Loop("arrivals", self.listen)
         self._is_woken = True
-        self._due = float("-inf")
+        self._due = self._inbox_due = float("-inf")
 
     def start(self) -> None:
         """Begin to listen."""
@@ -60,6 +63,14 @@ class Arrivals:
             return False
         self._is_woken = False  # before reading, so that no later wake-up is lost
         self._due = now + READ_INTERVAL
+        return True
+
+    def is_inbox_due(self) -> bool:
+        """Return whether to look into the inbox now, and count it as looked into."""
+        now = self._clock()
+        if now < self._inbox_due:
+            return False
+        self._inbox_due = now + INBOX_INTERVAL
         return True
 
     def listen(self) -> float:

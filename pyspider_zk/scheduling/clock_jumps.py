@@ -45,6 +45,7 @@ class ClockJumps:
         now = self._wall()
         for project in scheduler.projects.values():
             trim_project(project, now)
+            scheduler.attention.on_project(project.name)
         for manager in scheduler.counters.values():
             trim_counters(list(manager.counters.values()), now)
         return True

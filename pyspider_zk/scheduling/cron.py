@@ -23,8 +23,12 @@ class Cron:
         """Count a project's ticks from a second on."""
         self._last[project] = at
 
+    def begin(self, project: str, at: int) -> None:
+        """Count a project's ticks from a second on, unless they are counted already."""
+        self._last.setdefault(project, at)
+
     def last(self, project: str) -> int | None:
-        """Return the second up to which a project's ticks are counted."""
+        """Return the second up to which a project's ticks are counted, None if they are not."""
         return self._last.get(project)
 
     def drop(self, project: str) -> None:
@@ -54,6 +58,10 @@ class Cron:
             return found
         self._last[project] = found[most] - 1
         return found[:most]
+
+    def next(self, project: str, interval: int) -> int:
+        """Return the second at which a counted project's next tick is due; it may be past."""
+        return (self._last[project] // interval + 1) * interval
 
     def _tell_lost(self, project: str, interval: int, known: int, last: int) -> None:
         """Log once when ticks begin to be lost, until none is."""

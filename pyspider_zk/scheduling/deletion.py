@@ -7,6 +7,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from pyspider.scheduler.scheduler import Project
+
 from pyspider_zk.databases.tables import drop_tables
 from pyspider_zk.errors import DatabaseAway
 from pyspider_zk.projects.rows import split_group
@@ -25,15 +27,24 @@ class Deletion:
     def __init__(self, scheduler: FencedScheduler, projects: ProjectSet) -> None:
         self._scheduler = scheduler
         self._projects = projects
+        self._agenda = scheduler.attention.deletion
 
     def delete_due(self) -> None:
         """Delete the projects that pyspider would: stopped, in group ``delete``, for a day."""
-        deadline = time.time() - self._scheduler.DELETE_TIME
-        for project in list(self._scheduler.projects.values()):
-            due = project.db_status == "STOP" and project.updatetime <= deadline
-            if due and "delete" in split_group(project.group):
-                with suppress(DatabaseAway), self._projects.isolating(project.name):
-                    self.delete(project.name)
+        for name in self._agenda.take(time.time()):
+            project = self._scheduler.projects.get(name)
+            if project is not None:
+                with suppress(DatabaseAway), self._projects.isolating(name):
+                    self._delete_if_due(project)
+
+    def _delete_if_due(self, project: Project) -> None:
+        """Delete a project if it is due; otherwise note when it is."""
+        if project.db_status != "STOP" or "delete" not in split_group(project.group):
+            return
+        due = project.updatetime + self._scheduler.DELETE_TIME
+        self._agenda.at(project.name, due)  # also if deleting it fails
+        if due <= time.time():
+            self.delete(project.name)
 
     def delete(self, name: str) -> None:
         """Delete a project and all its data; see ``delete_all``."""

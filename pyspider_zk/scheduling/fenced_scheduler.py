@@ -6,8 +6,8 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, TypeVar
 
@@ -19,9 +19,9 @@ from pyspider_zk.cluster.fence import Fence
 from pyspider_zk.databases.breaker import Breaker
 from pyspider_zk.databases.guarded import PATIENCE, Guarded
 from pyspider_zk.databases.tables import Tables, with_fresh_tables
-from pyspider_zk.errors import ClusterError
 from pyspider_zk.projects.rows import is_number
 from pyspider_zk.queues.tasks import PARTS, usable_schedule
+from pyspider_zk.scheduling.attention import Attention
 from pyspider_zk.scheduling.dispatch import Dispatch
 from pyspider_zk.scheduling.group_commit import GroupCommit, TaskKey
 from pyspider_zk.scheduling.slot_seals import SlotSeals
@@ -38,9 +38,6 @@ ENDED = (GroupCommit.SUCCESS, GroupCommit.FAILED, GroupCommit.BAD)
 
 ASKED = ("task_verify", "on_request", "on_old_request")
 """The methods that pyspider calls for a request that it ignores, because its task has ended."""
-
-MOST_SAID = 3
-"""How many tasks of a project that cannot be sent are logged in one round."""
 
 
 class FencedScheduler(Scheduler):
@@ -59,6 +56,8 @@ class FencedScheduler(Scheduler):
         tables: which projects have tasks.
         seals: of the slots, in the task database.
         inherited: by project, the tasks that a former owner may have dispatched before it died.
+        attention: which projects something happened to.
+        dispatch: carries tasks to the fetchers.
     """
 
     UPDATE_PROJECT_INTERVAL = 10
@@ -81,8 +80,8 @@ class FencedScheduler(Scheduler):
         self.inherited: dict[str, set[str]] = {}
         own = (getattr(type(self), name) is getattr(FencedScheduler, name) for name in ASKED)
         self._may_ignore = all(own)
-        self._selected: list[tuple[str, str]] = []
-        self._dispatch = Dispatch(
+        self.attention = Attention()
+        self.dispatch = Dispatch(
             self._send_buffer, lambda: self.out_queue, self._may_send, self._restart_time_out
         )
 
@@ -287,7 +286,7 @@ class FencedScheduler(Scheduler):
             restore()  # the next try must find it in flight
             raise
         if is_awaited:
-            self._dispatch.withdraw(task["project"], taskid)
+            self.dispatch.withdraw(task["project"], taskid)
         self.taskdb.on_refusal(task["project"], taskid, restore)
         return result
 
@@ -296,8 +295,8 @@ class FencedScheduler(Scheduler):
     def send_task(self, task: dict[str, Any], force: bool = True) -> None:
         """Dispatch a task to the fetcher; a closed fence is treated as a full queue."""
         may_send = self._may_send(task)
-        if may_send and self._dispatch.is_collecting:
-            self._dispatch.add(task)
+        if may_send and self.dispatch.is_collecting:
+            self.dispatch.add(task)
         elif may_send:
             super().send_task(task, force)
         elif force:
@@ -335,7 +334,7 @@ class FencedScheduler(Scheduler):
 
     def sending_together(self) -> AbstractContextManager[None]:
         """Return a block whose tasks are sent at its end, in few calls; blocks do not nest."""
-        return self._dispatch.collecting()
+        return self.dispatch.collecting()
 
     def call_script(self, project: str, callback: str, save: object) -> None:
         """Send a task that calls a project's script without fetching a page, as pyspider does."""
@@ -360,96 +359,6 @@ class FencedScheduler(Scheduler):
             if part in task and not isinstance(task[part], dict):
                 task[part] = {}
         return super().on_select_task(task)
-
-    def select(self, only: Collection[str] | None = None) -> Mapping[str, int]:
-        """Send waiting and due tasks; return how many tasks of each project were selected.
-
-        Args:
-            only: the projects to select from; None for all.
-
-        Raises:
-            ClusterError: a database is away; the selected tasks wait to be selected again.
-        """
-        self._selected = []
-        self._dispatch.send_waiting()
-        with self._alone(only):
-            selected: Mapping[str, int] = super()._check_select()
-        with self._dispatch.collecting():
-            self._send_selected()
-        return selected
-
-    @contextmanager
-    def _alone(self, names: Collection[str] | None) -> Iterator[None]:
-        """Show pyspider only these projects, because it goes through all that it sees."""
-        if names is None:
-            yield
-            return
-        with self.lock:
-            every = self.projects
-            self.projects = {name: every[name] for name in names if name in every}
-            try:
-                yield
-            finally:
-                self.projects = every
-
-    def _load_put_task(self, project: str, taskid: str) -> None:
-        """Take note of a selected task, whose row is read with those of the others."""
-        self._selected.append((project, taskid))
-
-    def _send_selected(self) -> None:
-        """Send the selected tasks, or put them back where they were selected from.
-
-        Raises:
-            ClusterError: a database is away; what was not sent is put back.
-        """
-        unsent: dict[str, list[str]] = {}
-        for project, taskid in self._selected:
-            unsent.setdefault(project, []).append(taskid)
-        try:
-            for project in list(unsent):
-                rows = self._rows_to_send(project, unsent[project])
-                if self.fence.is_open(project):
-                    del unsent[project]
-                    self._send_rows(project, rows)
-        finally:
-            for project, taskids in unsent.items():
-                self._put_back(project, taskids)
-
-    def _rows_to_send(self, project: str, taskids: Sequence[str]) -> Sequence[dict[str, Any]]:
-        """Read the rows of selected tasks.
-
-        One that cannot be read stays in processing, where pyspider leaves bad ones, so that it does
-        not fail every round.
-        """
-        try:
-            rows = self.taskdb.read_many(project, taskids, self.request_task_fields)
-        except ClusterError:
-            raise
-        except Exception as error:
-            logger.error("selected tasks of project %s cannot be read: %r", project, error)
-            return []
-        bad = [taskid for taskid in taskids if rows.get(taskid, {}) is None]
-        if bad:
-            logger.error("%d tasks of %s cannot be read, such as %s", len(bad), project, bad[0])
-        return [row for taskid in taskids if (row := rows.get(taskid)) is not None]
-
-    def _send_rows(self, project: str, rows: Sequence[dict[str, Any]]) -> None:
-        """Send tasks; one that cannot be sent stays in processing as well."""
-        bad = 0
-        for row in rows:
-            try:
-                self.on_select_task(row)
-            except Exception:
-                bad += 1
-                if bad <= MOST_SAID:
-                    logger.exception("task %s:%s cannot be sent", project, row["taskid"])
-
-    def _put_back(self, project: str, taskids: Sequence[str]) -> None:
-        tasks = self.projects[project].task_queue
-        for taskid in taskids:
-            selected = tasks.processing[taskid]
-            tasks.done(taskid)
-            tasks.put(taskid, selected.priority)
 
 
 def _restorer(tasks: TaskQueue, taskid: str) -> Callable[[], None]:

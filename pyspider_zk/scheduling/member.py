@@ -82,7 +82,11 @@ class ClusterScheduler(FencedScheduler):
         self._is_urgent = threading.Event()
         self._arrivals = Arrivals(queues.wake_ups, self.fence, self._wake.set)
         self.slot_scheduler = SlotScheduler(
-            self, self.settings.slots, queues, self._arrivals.are_due
+            self,
+            self.settings.slots,
+            queues,
+            self._arrivals.are_due,
+            self._arrivals.is_inbox_due,
         )
         if threads is not None:
             logger.info("threads has no effect on a cluster's scheduler: start more of them")

@@ -162,6 +162,7 @@ class MessageApplier:
             logger.error("project %s: its script sent %s", project.name, ", ".join(faults))
         project.on_get_info(info)
         self._projects.news.add(self._fence.slot(project.name))
+        self._scheduler.attention.on_project(project.name)
         logger.info("%s on_get_info %r", project.name, info)
 
     # -- new tasks --------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from pyspider_zk.scheduling.heartbeat import ROWS_PER_BEAT
 
 logger = logging.getLogger("scheduler")
 
-LOOKING = 0.02
+LOOKING = 0.004
 """Share of the loop's time that reading all projects may take: many are read less often."""
 
 NO_CHANGES = Changes(set(), set())

@@ -145,9 +145,10 @@ class ProjectSet:
 
     def _follow_changes(self) -> None:
         changes = self._rows.changes()
-        for name in changes.gone & {*self._scheduler.projects, *self.quarantine.names()}:
-            logger.warning("project %s is gone from the database", name)
-            self._forget(name)
+        for name in changes.gone:
+            if name in self._scheduler.projects or name in self.quarantine:
+                logger.warning("project %s is gone from the database", name)
+                self._forget(name)
         for name in filter(self._fence.holds, changes.changed):
             self.quarantine.renew(name)
             self._looks.put(name, float("-inf"))
@@ -213,6 +214,7 @@ class ProjectSet:
                 self._unload(name)
                 raise
         part = self._parts.pop(name, {})
+        self._scheduler.attention.on_project(name)
         if part.get("clean"):
             self._scheduler.send_buffer.extend(reversed(part["unsent"]))
             self._scheduler.postponed.extend(part["postponed"])
@@ -220,6 +222,7 @@ class ProjectSet:
     def _revive(self, info: dict[str, Any]) -> Project:
         """Create a project from its row and the state that the former owner left."""
         project = Project(self._scheduler, info)
+        self._scheduler.attention.watch(project)
         part = self._parts.get(project.name, {})
         restore_script_info(project, part)
         load_windows(self._scheduler.counters, project.name, part.get("counters", {}))
@@ -239,6 +242,7 @@ class ProjectSet:
         elif not project.active:
             if project.task_loaded:
                 project.task_queue = TaskQueue()
+                self._scheduler.attention.watch(project)
                 project.task_loaded = False
             self._tasks.count(project.name)
 
@@ -291,6 +295,7 @@ class ProjectSet:
             drop_counters(self._scheduler.counters, name)
         self._tasks.forget(name)
         self._cron.drop(name)
+        self._scheduler.attention.forget(name)
 
 
 def _by_project(tasks: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:

@@ -41,6 +41,7 @@ class SlotScheduler:
 
     Args:
         are_due: returns in each round whether there may be new messages; see ``Arrivals``.
+        is_inbox_due: returns in each round whether to look into the inbox, if this member leads.
         fenced: decides about tasks; nobody else may call it during a round.
 
     Attributes:
@@ -64,10 +65,12 @@ class SlotScheduler:
         slots: int,
         queues: Queues,
         are_due: Callable[[], bool] = lambda: True,
+        is_inbox_due: Callable[[], bool] = lambda: True,
     ) -> None:
         self.fenced = fenced
         self.queues = queues
         self._are_due = are_due
+        self._is_inbox_due = is_inbox_due
         self.is_busy = False
         self.may_find_more = False
         self._heartbeat = Heartbeat(fenced.fence, self._load)
@@ -94,6 +97,7 @@ class SlotScheduler:
         self.local_jobs = LocalJobs(operations, fenced.fence)
         self._clock_jumps = ClockJumps()
         self._saved = 0.0  # by the wall clock, as pyspider does
+        self._saved_at: dict[int, int] = {}  # epochs of the slots whose records were saved
 
     @property
     def fence(self) -> Fence:
@@ -126,9 +130,9 @@ class SlotScheduler:
             return
         self.handover.follow(ownership)
         self.local_jobs.follow()
-        is_due = self._are_due()
-        if ownership.leading and is_due:
+        if ownership.leading and self._is_inbox_due():
             self.queues.inbox.forward(self.fenced.LOOP_LIMIT)
+        is_due = self._are_due()
         if self.fence.held and self.fence.all_open():
             self._work(is_due)
         self._save()
@@ -148,8 +152,8 @@ class SlotScheduler:
     def _work(self, is_due: bool) -> None:
         """Do what only the owner of slots may do."""
         self.applier.apply(is_due=is_due)
-        self.script_calls.repeat_info_requests()
         self.script_calls.send_ticks()
+        self.script_calls.repeat_info_requests()
         self.selection.select()
         self.may_find_more = self.intake.has_found
         self.is_busy = self.local_jobs.work(self._heartbeat.beat)
@@ -162,17 +166,26 @@ class SlotScheduler:
             self._saved = min(self._saved, time.time())
 
     def _save(self) -> None:
-        """Save the records of all slots every minute, and of those with news at once.
+        """Save the records of changed slots every minute, and of those with news at once.
 
         A project whose script became known begins to tick: the next owner must know since when.
         """
-        if self.handover.save(self.project_set.news):
-            self.project_set.news.clear()
+        news = self.project_set.news
+        if news and self.handover.save(news):
+            news.clear()
         now = time.time()
         if now - self._saved > SAVE_INTERVAL:
             self._saved = now
-            self.save_all()
+            self._save_changed()
             log_counters(self.fenced.counters, self._heartbeat.beat)
+
+    def _save_changed(self) -> None:
+        """Save the slots that changed since they were saved, for the next owner after a death."""
+        held, unsaved = dict(self.fence.held), self.fenced.attention.unsaved
+        new = {slot for slot, epoch in held.items() if self._saved_at.get(slot) != epoch}
+        if self.handover.save(new | set(map(self.fence.slot, unsaved))):
+            unsaved.clear()
+            self._saved_at = held
 
     def save_all(self) -> None:
         """Save counters and settings of all slots, for the next owner after a death."""
@@ -181,7 +194,7 @@ class SlotScheduler:
     def _load(self) -> Load:
         return Load(
             len(self.fenced.projects),
-            len(self.fenced),
+            self.fenced.attention.pending.count(),
             *self._heartbeat.meter.rates(),
             quarantined=len(self.quarantine),
             away=self.fenced.away,

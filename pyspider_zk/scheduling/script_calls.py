@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from pyspider.scheduler.scheduler import Project
+
 from pyspider_zk.scheduling.cron import Cron
 from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
 from pyspider_zk.scheduling.project_set import ProjectSet
@@ -27,46 +29,63 @@ class ScriptCalls:
         self._scheduler = scheduler
         self._projects = projects
         self._cron = cron
+        self._agenda = scheduler.attention.ticks
         self._info_requests = InfoRequests()
+        self._waiting: set[str] = set()
 
     def repeat_info_requests(self) -> None:
         """Repeat the requests for settings that have not been answered for long."""
         if not self._info_requests.is_time():
             return
-        waiting = {
-            name
-            for name, project in self._scheduler.projects.items()
-            if project.active and project.waiting_get_info and name not in self._projects.quarantine
-        }
-        for name in self._info_requests.due(waiting):
+        self._waiting = set(filter(self._waits, self._waiting))
+        for name in self._info_requests.due(self._waiting):
             if not any(_is_info_request(task, name) for task in self._scheduler.send_buffer):
                 logger.warning("project %s: its script has not answered; requested again", name)
                 self._scheduler.request_info(name)
+
+    def _waits(self, name: str) -> bool:
+        project = self._scheduler.projects.get(name)
+        return project is not None and project.active and project.waiting_get_info
 
     def send_ticks(self) -> None:
         """Send each project the ticks that came due since its last one.
 
         While they cannot be sent, some wait in the buffer and the others stay due.
         """
-        now = int(time.time())
+        now = time.time()
+        due = self._agenda.take(now)
+        if not due:
+            return
         waiting = Counter(
             task["project"]
             for task in self._scheduler.send_buffer
             if task["taskid"] == "_on_cronjob"
         )
-        for project in list(self._scheduler.projects.values()):
-            if project.active and project.waiting_get_info:
-                continue  # its interval is not known yet; nothing is lost meanwhile
-            room = TICKS_WAITING - waiting[project.name]
-            if project.name in self._projects.quarantine or room <= 0:
-                continue
-            with self._projects.isolating(project.name):
-                interval = int(project.min_tick) if project.active else 0
-                for tick in self._cron.due(project.name, interval, now, room):
-                    self.send_tick(project.name, tick)
+        for name in due:
+            project = self._scheduler.projects.get(name)
+            if project is not None:
+                with self._projects.isolating(name):
+                    self._send_ticks_of(project, int(now), TICKS_WAITING - waiting[name])
+
+    def _send_ticks_of(self, project: Project, now: int, room: int) -> None:
+        """Send a project's due ticks, as far as there is room, and note when the next is due."""
+        name = project.name
+        if project.active and project.waiting_get_info:
+            self._waiting.add(name)
+            self._cron.begin(name, now)  # its interval is not known yet; nothing is lost meanwhile
+            return
+        interval = int(project.min_tick) if project.active else 0
+        if not interval:
+            self._cron.drop(name)
+            return
+        self._agenda.now(name)  # also if sending fails
+        for tick in self._cron.due(name, interval, now, room) if room > 0 else ():
+            self.send_tick(name, tick)
+        self._agenda.at(name, self._cron.next(name, interval))
 
     def send_tick(self, project: str, tick: int) -> None:
         """Send one tick to a project's script."""
+        self._scheduler.attention.unsaved.add(project)
         self._scheduler.call_script(project, "_on_cronjob", {"tick": tick})
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pyspider_zk.cluster.records import Assignment, Member, Slot
@@ -17,6 +17,7 @@ from pyspider_zk.cluster.rules import (
     candidate_of,
     decide,
     eligible,
+    is_settled,
     leader_of,
     leftovers,
     line_of,
@@ -423,3 +424,45 @@ def test_nobody_leads_without_candidates():
 
 def test_a_candidate_tells_its_member():
     assert candidate_of("12-abc-0000000009") == MemberId(12, "abc")
+
+
+ACKS = st.dictionaries(someone, st.dictionaries(st.integers(0, 7), st.integers(1, 9)))
+
+
+def at_rest(snapshot: Snapshot) -> Snapshot:
+    """Give the cluster when all who stand have a lease, and all moves are over."""
+    stamps = {member: Stamp(5, NOW) for member in snapshot.members}
+    snapshot = replace(snapshot, stamps=stamps)
+    while (decision := decide(snapshot, RULES)) is not None:
+        acks = {member: dict(decision.assignment.releasing_by(member)) for member in CROWD}
+        snapshot = replace(snapshot, assignment=decision.assignment, acks=acks)
+    return snapshot
+
+
+@given(snapshots(), ACKS)
+def test_what_is_settled_stays_so_while_leases_are_renewed(snapshot, acks):
+    snapshot = at_rest(snapshot)
+    assert is_settled(snapshot, RULES) or any(row.next for row in snapshot.assignment.slots)
+    assume(is_settled(snapshot, RULES))
+    later = {member: Stamp(6, NOW + 1000) for member in snapshot.stamps}
+    snapshot = replace(snapshot, acks=acks, stamps=later, now=NOW + 1000)
+    assert decide(snapshot, RULES) is None
+    assert leftovers(snapshot, RULES) == {}
+
+
+def test_an_even_cluster_is_settled():
+    assert is_settled(cluster(Slot(A, 1), Slot(B, 1)), RULES)
+
+
+@pytest.mark.parametrize(
+    "snapshot",
+    [
+        cluster(Slot(A, 1, B), Slot(B, 1)),
+        cluster(Slot(A, 1), Slot(B, 1), stamps={B: Stamp(7, LONG_AGO)}),
+        cluster(Slot(A, 1), Slot(B, 1), stamps={C: Stamp(7, NOW)}),
+        without_lease(cluster(Slot(A, 1), Slot(A, 1)), B),
+    ],
+    ids=["moving", "silent", "leftover", "left"],
+)
+def test_a_cluster_in_which_something_goes_on_is_not_settled(snapshot):
+    assert not is_settled(snapshot, RULES)

@@ -232,3 +232,19 @@ def test_a_thread_of_its_own_looks_now_and_then(
         eventually(leader.told)
     finally:
         finalizer.stop()
+
+
+def test_a_batch_that_is_put_while_none_is_open_is_noticed(
+    leader: LeadingSide, monkeypatch: pytest.MonkeyPatch, eventually: Callable[..., None]
+) -> None:
+    monkeypatch.setattr("pyspider_zk.jobs.finalizer.PAUSE", 0.05)
+    monkeypatch.setattr("pyspider_zk.jobs.finalizer.IDLE", 3600.0)
+    finalizer = leader.finalizer()
+    finalizer.start()
+    try:
+        eventually(lambda: finalizer._pause == 3600.0)
+        leader.put()
+        leader.finish()
+        eventually(leader.told)
+    finally:
+        finalizer.stop()

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.zk
 
 @pytest.fixture(autouse=True)
 def _no_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    for pause in ("IDLE", "REPORT"):
+    for pause in ("EMPTY", "IDLE", "REPORT"):
         monkeypatch.setattr(f"pyspider_zk.jobs.runner.{pause}", 3600.0)
 
 

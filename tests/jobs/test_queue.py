@@ -455,7 +455,7 @@ def test_a_name_that_is_no_name_keeps_nobody_from_anything(one: QueueSide, place
 
     assert len(one.take(mine=lambda project: len(project.encode()))) == 2
     assert one.queue.batches() == ["b"]
-    assert one.queue.unclosed(set()) == []
+    assert one.queue.unclosed(set())[0] == []
     assert one.queue.trim() == 0
     assert one.queue.cancel("b") == 2
     assert list(one.queue.unreadable) == [path]
@@ -857,7 +857,7 @@ def test_threads_that_claim_cancel_and_close_one_batch_leave_each_job_ended_once
 
     def close(side: QueueSide) -> None:
         while side.queue.batch("b").record.to_close:
-            for batch in side.queue.unclosed(set()):
+            for batch in side.queue.unclosed(set())[0]:
                 side.queue.close(batch.id, event)
 
     threads = [
@@ -1058,6 +1058,21 @@ def noise(seed: int, size: int) -> str:
     from random import Random
 
     return Random(seed).randbytes(size // 2).hex()  # noqa: S311 - no secret
+
+
+def test_a_queue_is_empty_while_it_has_no_job_to_do(one: QueueSide):
+    assert not one.queue.is_empty, "nobody knows yet"
+    one.take()
+    assert one.queue.is_empty
+    one.queue.put("b", TWO)
+    claims = one.take()
+    assert not one.queue.is_empty, "they were pending"
+    one.take()
+    assert not one.queue.is_empty, "they run"
+    for claim in claims:
+        one.queue.finish(claim, Outcome.DONE, {})
+    one.take()
+    assert one.queue.is_empty
 
 
 # --- many at a time -----------------------------------------------------------------------------

@@ -190,3 +190,23 @@ def test_poison_that_cannot_be_buried_now_stops_nobody(own_backend: Any) -> None
     queues.acknowledge(deliveries)
     assert queues.read(NEW, 10) == []
     assert (queues.dead(), queues.lengths()[NEW]) == (1, 0)
+
+
+def test_a_read_that_finds_nothing_sends_few_commands_however_many_slots(
+    redis_backend: Any,
+) -> None:
+    queues = redis_backend.process()
+    queues.slot_queues.take(range(1000))
+    redis_backend.client.config_resetstat()
+
+    for _ in range(10):
+        for kind in QueueKind:
+            assert queues.slot_queues.read(kind, 100) == []
+        assert queues.inbox.forward(100) == 0
+
+    commands = redis_backend.client.info("commandstats")
+    commands.pop("cmdstat_config|resetstat", None)
+    reads = sum(commands.pop(f"cmdstat_{name}")["calls"] for name in ("eval", "smembers", "xread"))
+    assert reads == 10 * len(QueueKind) * 3
+    assert commands.pop("cmdstat_exists")["calls"] == 10
+    assert not {name for name in commands if name not in ("cmdstat_client|setinfo", "cmdstat_info")}

@@ -11,7 +11,7 @@ from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.memory import MemoryBroker
 from pyspider_zk.queues.names import QueueKind
-from pyspider_zk.scheduling.arrivals import READ_INTERVAL, Arrivals
+from pyspider_zk.scheduling.arrivals import INBOX_INTERVAL, READ_INTERVAL, Arrivals
 from pyspider_zk.scheduling.member import ClusterScheduler
 from pyspider_zk.testing import SoleOwner
 from tests.support.clock import Clock
@@ -72,6 +72,17 @@ def test_queues_are_read_from_time_to_time_though_nothing_was_heard(broker: Memo
     clock.now += READ_INTERVAL
     assert arrivals.are_due()
     assert not arrivals.are_due()
+
+
+def test_the_inbox_is_looked_into_at_its_own_pace(broker: MemoryBroker) -> None:
+    clock = Clock()
+    arrivals = arrivals_of(broker, clock, [])
+    assert arrivals.is_inbox_due()
+    assert not arrivals.is_inbox_due()
+
+    clock.now += INBOX_INTERVAL
+    assert arrivals.is_inbox_due()
+    assert not arrivals.is_inbox_due()
 
 
 def test_a_message_queue_that_is_away_is_listened_to_after_a_pause() -> None:

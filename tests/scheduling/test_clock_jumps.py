@@ -87,8 +87,11 @@ def test_what_was_sent_before_the_jump_was_noticed_is_not_sent_again(
 ) -> None:
     world.project("p")
     world.script_is_known("p")
+    world.new(task("p", "first"))
     scheduler = world.scheduler()
     scheduler.run_once()
+    scheduler.run_once()
+    assert len(world.dispatched()) == 1
     wall.ahead = -HOUR
     world.new(task("p"))
     scheduler.applier.apply()

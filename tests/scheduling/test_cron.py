@@ -89,3 +89,18 @@ def test_projects_are_counted_each_by_itself() -> None:
     ticks.start("q", NOON + 5)
     assert list(ticks.due("p", 5, NOON + 10)) == [NOON + 5, NOON + 10]
     assert list(ticks.due("q", 5, NOON + 10)) == [NOON + 10]
+
+
+def test_the_next_tick_is_the_one_that_comes_due_next() -> None:
+    ticks = counted_from(NOON)
+    assert ticks.next("p", 60) == NOON + 20  # noon is no multiple of a minute
+    assert ticks.due("p", 60, NOON + 19) == range(0)
+    assert list(ticks.due("p", 60, NOON + 20)) == [NOON + 20]
+    assert ticks.next("p", 60) == NOON + 80
+
+
+def test_a_count_that_has_begun_does_not_begin_again() -> None:
+    ticks = counted_from(NOON)
+    ticks.begin("p", NOON + 50)
+    ticks.begin("other", NOON + 50)
+    assert (ticks.last("p"), ticks.last("other")) == (NOON, NOON + 50)

@@ -195,14 +195,14 @@ def test_of_what_was_selected_only_the_row_that_cannot_be_read_waits_for_its_tim
     world.script_is_known("p")
     world.new(*(task("p", each) for each in "abc"))
     scheduler = world.scheduler()
-    select = scheduler.fenced.select
+    select = scheduler.selection.select
 
     def select_after_damage(*args: Any) -> Any:
         if "p" in world.database("task").projects:
             world.taskdb._execute("UPDATE taskdb_p SET process = '{' WHERE taskid = 'b'")
         return select(*args)
 
-    monkeypatch.setattr(scheduler.fenced, "select", select_after_damage)
+    monkeypatch.setattr(scheduler.selection, "select", select_after_damage)
 
     _rounds(scheduler, 4)
 

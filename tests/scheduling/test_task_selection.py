@@ -6,11 +6,10 @@ from collections import Counter
 
 import pytest
 
-from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.scheduling.cron import CATCH_UP
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.scheduling.script_calls import TICKS_WAITING
-from tests.support.world import SLOTS, World
+from tests.support.world import World
 
 
 def busy(world: World, tasks: dict[str, int], limit: int) -> SlotScheduler:
@@ -42,19 +41,26 @@ def test_of_more_busy_projects_than_a_round_serves_none_is_left_out(world: World
     assert max(sent.values()) - min(sent.values()) <= 5
 
 
-def test_a_project_that_was_cut_short_comes_first_next_time(world: World) -> None:
+def test_a_project_that_was_cut_short_goes_on_with_its_turn(world: World) -> None:
     names = [f"p{n:02}" for n in range(12)]
-    names.sort(key=lambda name: slot_of(name, SLOTS))  # in which they are loaded
-    tasks = {**dict.fromkeys(names, 9), names[0]: 1}
-    scheduler = busy(world, tasks, limit=20)  # two of each, but one of the first
+    tasks = {**dict.fromkeys(names, 120), names[0]: 1}
+    scheduler = busy(world, tasks, limit=500)  # turns of five: eleven have nine, one more has one
     scheduler.run_once()
     first = counted(world)
+    assert sorted(first.values()) == [1, *[45] * 10, 49]
+    (cut_short,) = (name for name in names if first[name] == 49)
 
     scheduler.run_once()
-    second = [sent["project"] for sent in world.dispatched()]
+    second = counted(world)
 
-    assert [first[name] for name in names[9:]] == [2, 1, 0]
-    assert second[:4] == [names[10], names[10], names[11], names[11]]
+    assert second[cut_short] == 46
+    assert sorted(second.values()) == [45] * 9 + [46, 49]
+
+
+def test_a_project_that_is_alone_uses_the_whole_round(world: World) -> None:
+    scheduler = busy(world, {"p": 60, "other": 1}, limit=50)
+    scheduler.run_once()
+    assert counted(world) == {"p": 49, "other": 1}
 
 
 def test_a_full_out_queue_loses_nothing_and_starves_nobody(world: World) -> None:
@@ -127,3 +133,48 @@ def test_ticks_that_are_lost_are_told_once(
     assert waited == list(range(6_000_060, 6_000_660, 60))
     assert made_up == list(range(int(now[0]) - CATCH_UP + 20, int(now[0]) + 1, 60))
     assert len([each for each in caplog.messages if "ticks are lost" in each]) == 1
+
+
+def ticks_sent(world: World) -> list[int]:
+    sent = world.dispatched()
+    return [each["fetch"]["save"]["tick"] for each in sent if each["taskid"] == "_on_cronjob"]
+
+
+def test_ticks_that_came_due_while_a_project_was_off_are_not_made_up(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [6_000_000.0]
+    monkeypatch.setattr(time, "time", lambda: now[0])
+    world.project("p")
+    world.script_is_known("p", min_tick=60)
+    scheduler = world.scheduler()
+    scheduler.run_once()
+    for status in ("STOP", "RUNNING"):
+        now[0] += 130
+        world.projectdb.update("p", status=status)
+        scheduler.rows.look_soon()
+        scheduler.run_once()
+    now[0] += 60
+    scheduler.run_once()
+
+    assert ticks_sent(world) == [6_000_300]
+
+
+def test_ticks_count_from_the_change_that_made_a_script_tick(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [6_000_000.0]
+    monkeypatch.setattr(time, "time", lambda: now[0])
+    world.project("p")
+    world.script_is_known("p")
+    scheduler = world.scheduler()
+    scheduler.run_once()
+    now[0] += 600
+    world.projectdb.update("p", script="class Handler: other = True")
+    scheduler.rows.look_soon()
+    scheduler.run_once()
+    now[0] += 130
+    world.script_is_known("p", min_tick=60)
+    scheduler.run_once()
+
+    assert ticks_sent(world) == [6_000_660, 6_000_720]

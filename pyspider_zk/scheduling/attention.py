@@ -1,0 +1,94 @@
+"""Attention: which projects something happened to, for each step of a round that must look."""
+
+from functools import partial
+
+from pyspider.scheduler.scheduler import Project
+from pyspider.scheduler.task_queue import TaskQueue
+
+from pyspider_zk.scheduling.agenda import Agenda
+from pyspider_zk.scheduling.watched_queue import WatchedQueue
+
+
+class Attention:
+    """Attention to projects, so that those with nothing to do cost a round nothing.
+
+    Whoever changes a project reports it here, and each step takes note of when it must look at the
+    project again. Times are the wall clock's, by which pyspider's tasks and ticks are due; when it
+    is set back, every project must be looked at anew.
+
+    Threads: the scheduler loop only.
+
+    Attributes:
+        selection: projects that may have tasks to send.
+        ticks: projects that may have a tick to send.
+        deletion: projects that may be due for deletion.
+        unsaved: projects whose part of the slot record has changed since it was saved.
+        pending: how many tasks all queues hold.
+    """
+
+    def __init__(self) -> None:
+        self.selection = Agenda()
+        self.ticks = Agenda()
+        self.deletion = Agenda()
+        self.unsaved: set[str] = set()
+        self.pending = PendingTasks()
+
+    def watch(self, project: Project) -> None:
+        """Give a project a queue that reports its changes, with the bucket of its present one."""
+        queue = WatchedQueue(partial(self.on_tasks, project.name))
+        queue.bucket = project.task_queue.bucket
+        project.task_queue = queue
+        self.pending.follow(project.name, queue)
+
+    def on_tasks(self, project: str) -> None:
+        """Note that a project's queue has changed."""
+        self.selection.now(project)
+        self.unsaved.add(project)
+        self.pending.changed.add(project)
+
+    def on_project(self, project: str) -> None:
+        """Note that anything else of a project has changed, such as its row or its script."""
+        self.on_tasks(project)
+        self.ticks.now(project)
+        self.deletion.now(project)
+
+    def forget(self, project: str) -> None:
+        """Forget a project that is no longer in memory."""
+        for agenda in (self.selection, self.ticks, self.deletion):
+            agenda.drop(project)
+        self.unsaved.discard(project)
+        self.pending.forget(project)
+
+
+class PendingTasks:
+    """Counter of the tasks in all queues, which measures only those that changed.
+
+    Attributes:
+        changed: the projects whose queues have changed since the last count.
+    """
+
+    def __init__(self) -> None:
+        self.changed: set[str] = set()
+        self._queues: dict[str, TaskQueue] = {}
+        self._sizes: dict[str, int] = {}
+        self._total = 0
+
+    def follow(self, project: str, queue: TaskQueue) -> None:
+        """Count a project's queue, in place of any former one."""
+        self._queues[project] = queue
+        self.changed.add(project)
+
+    def forget(self, project: str) -> None:
+        """Count a project no more."""
+        self.changed.discard(project)
+        self._queues.pop(project, None)
+        self._total -= self._sizes.pop(project, 0)
+
+    def count(self) -> int:
+        """Return how many tasks there are."""
+        for project in self.changed & self._queues.keys():
+            size = len(self._queues[project])
+            self._total += size - self._sizes.get(project, 0)
+            self._sizes[project] = size
+        self.changed.clear()
+        return self._total

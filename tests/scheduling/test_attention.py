@@ -1,0 +1,174 @@
+"""A round looks at the projects that something happened to, at no others, and misses none."""
+
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pyspider_zk.scheduling.scheduler import SAVE_INTERVAL, SlotScheduler
+from pyspider_zk.testing import SoleOwner
+from tests.support.world import SLOTS, World, granted
+
+Task = Callable[..., dict[str, Any]]
+
+
+class Wall:
+    """The wall clock, which the test sets."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 6_000_000.0
+        monkeypatch.setattr(time, "time", lambda: self.now)
+
+
+class Asked(dict[str, Any]):
+    """Projects that note whether anybody goes through them or looks one up."""
+
+    asked = 0
+
+    def __iter__(self) -> Any:
+        self.asked += 1
+        return super().__iter__()
+
+    def __getitem__(self, name: str) -> Any:
+        self.asked += 1
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.asked += 1
+        return super().get(name, default)
+
+    def items(self) -> Any:
+        self.asked += 1
+        return super().items()
+
+    def values(self) -> Any:
+        self.asked += 1
+        return super().values()
+
+
+@pytest.fixture
+def wall(monkeypatch: pytest.MonkeyPatch) -> Wall:
+    """Give a wall clock."""
+    return Wall(monkeypatch)
+
+
+def crowd(world: World, running: int, stopped: int) -> SlotScheduler:
+    for number in range(running):
+        world.project(f"p{number}")
+        world.script_is_known(f"p{number}", min_tick=60)
+    for number in range(stopped):
+        world.project(f"s{number}", status="STOP", group="delete", updatetime=time.time())
+    scheduler = world.scheduler()
+    for _ in range(3):
+        scheduler.run_once()
+    return scheduler
+
+
+def test_projects_with_nothing_to_do_are_not_looked_at(world: World, wall: Wall) -> None:
+    scheduler = crowd(world, running=5, stopped=20)
+    projects = scheduler.fenced.projects = Asked(scheduler.fenced.projects)
+
+    for _ in range(20):
+        wall.now += 0.1
+        scheduler.run_once()
+        scheduler.take_arrivals()
+
+    assert projects.asked == 0
+    assert len(projects) == 25
+
+
+def test_a_minute_saves_the_slots_that_changed(world: World, wall: Wall, task: Task) -> None:
+    scheduler = crowd(world, running=0, stopped=20)
+    world.project("p")
+    world.script_is_known("p")
+    scheduler.rows.look_soon()
+    scheduler.run_once()
+    wall.now += SAVE_INTERVAL + 1
+    scheduler.run_once()
+    world.broker.records.clear()
+
+    wall.now += SAVE_INTERVAL + 1
+    scheduler.run_once()
+    assert world.broker.records == {}, "nothing happened since"
+
+    world.new(task("p"))
+    scheduler.run_once()
+    wall.now += SAVE_INTERVAL + 1
+    scheduler.run_once()
+    assert list(world.broker.records) == [scheduler.fence.slot("p")]
+
+
+def test_a_slot_that_comes_back_is_saved_whole(world: World, wall: Wall) -> None:
+    owner = SoleOwner(SLOTS)
+    world.project("p")
+    scheduler = world.scheduler(owner)
+    scheduler.run_once()
+    wall.now += SAVE_INTERVAL + 1
+    scheduler.run_once()
+    world.broker.records.clear()
+
+    owner.view = granted(epoch=2).view
+    scheduler.run_once()
+    wall.now += SAVE_INTERVAL + 1
+    scheduler.run_once()
+
+    assert list(world.broker.records) == [scheduler.fence.slot("p")]
+
+
+def test_the_load_counts_every_task_once(world: World, wall: Wall, task: Task) -> None:
+    scheduler = crowd(world, running=2, stopped=1)
+    world.new(*(task("p0", str(n)) for n in range(5)), task("p1", exetime=wall.now + 100))
+    for _ in range(2):
+        wall.now += 1
+        scheduler.run_once()
+    for sent in world.dispatched()[:2]:
+        world.finish(sent)
+    scheduler.run_once()
+
+    counted = scheduler.fenced.attention.pending.count()
+    assert counted == len(scheduler.fenced) == 4
+    world.projectdb.update("p0", status="STOP")
+    scheduler.rows.look_soon()
+    scheduler.run_once()
+    counted = scheduler.fenced.attention.pending.count()
+    assert counted == len(scheduler.fenced) == 1
+
+
+def test_nothing_that_may_be_sent_is_left(world: World, wall: Wall, task: Task) -> None:
+    """Random changes; after each round no queue holds what pyspider would send."""
+    seed = random.randrange(10**6)  # noqa: S311 - no secret
+    print("seed", seed)  # noqa: T201 - to repeat it
+    chance = random.Random(seed)  # noqa: S311 - no secret
+    names = [f"p{number}" for number in range(4)]
+    for name in names:
+        world.project(name, rate=chance.choice([0.5, 3, 1e9]), burst=chance.choice([1, 5]))
+        world.script_is_known(name)
+    scheduler = world.scheduler()
+    for number in range(200):
+        name, when = chance.choice(names), chance.choice([0, 0, wall.now + 5, wall.now + 700])
+        match chance.randrange(6):
+            case 0 | 1:
+                world.new(*(task(name, f"{number}-{n}", exetime=when) for n in range(3)))
+            case 2:
+                for sent in world.dispatched()[::2]:  # the others are lost
+                    world.finish(sent, ok=chance.random() < 0.7)
+            case 3:
+                status = chance.choice(["STOP", "RUNNING", "RUNNING"])
+                world.projectdb.update(name, status=status, rate=chance.choice([0, 1, 50]))
+                scheduler.rows.look_soon()
+            case _:
+                wall.now += chance.choice([0.1, 1, 20, 601])
+        scheduler.run_once()
+        assert [each for each in names if _may_send(scheduler, each)] == []
+
+
+def _may_send(scheduler: SlotScheduler, name: str) -> bool:
+    """Return whether pyspider's selection would send a task of a project."""
+    project = scheduler.fenced.projects[name]
+    if not project.active or project.paused or project.waiting_get_info:
+        return False
+    tasks = project.task_queue
+    tasks.check_update()
+    return bool(tasks.priority_queue.qsize() and tasks.bucket.get() >= 1)
