@@ -54,11 +54,12 @@ class Handover:
         self._transit = Transit(records)
         self._projects = projects
         self._beat = beat
+        self._given_up: dict[int, int] = {}
 
     def follow(self, ownership: Ownership) -> None:
         """Give up slots that are no longer owned, and take the new ones."""
         view, held = ownership.view, self._fence.held
-        if view.owned == held and not view.releasing:
+        if view.owned == held and not view.releasing and not self._seals.broken:
             return
         lost = {slot: epoch for slot, epoch in held.items() if view.owned.get(slot) != epoch}
         lost |= {slot: held[slot] for slot in self._seals.broken if slot in held}
@@ -84,7 +85,7 @@ class Handover:
             self._save(clean, clean=True)
         self._projects.forget_slots(slots)
         for slot in slots:
-            del self._fence.held[slot]
+            self._given_up[slot] = self._fence.held.pop(slot)
         logger.info("gave up %d slots, %d left", len(slots), len(self._fence.held))
 
     def _finished(self, slots: Mapping[int, int]) -> dict[int, int]:
@@ -116,11 +117,19 @@ class Handover:
         self._intake.take(slots)
         for slot, epoch in slots.items():
             self._fence.held[slot] = epoch
-            parts, faults = read_record(records.get(slot), epoch)
+            parts, faults = read_record(self._current(slot, epoch, records.get(slot)), epoch)
             if faults:
                 logger.error("record of slot %d: not used: %s", slot, "; ".join(faults)[:500])
             self._projects.load_slot(slot, parts)
         logger.info("took %d slots, %d held", len(slots), len(self._fence.held))
+
+    def _current(
+        self, slot: int, epoch: int, record: dict[str, Any] | None
+    ) -> dict[str, Any] | None:
+        """Return a slot's record; it is out of date if we took the slot at this epoch before."""
+        if record is None or self._given_up.get(slot) != epoch:
+            return record
+        return {**record, "clean": False}
 
     def _load(self, slots: Collection[int]) -> dict[int, dict[str, Any]]:
         """Return the records of slots; an unusable one affects only its own slot."""

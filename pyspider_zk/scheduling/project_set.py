@@ -282,6 +282,11 @@ class ProjectSet:
         self._scheduler.unsend(name.__eq__)
         self._forget(name)
 
+    def forget_for_now(self, name: str) -> None:
+        """Forget a project; if nothing else loads it anew, the next round does."""
+        self.forget(name)
+        self._looks.put(name, float("-inf"))
+
     def _forget(self, name: str) -> None:
         self._scheduler.taskdb.discard(name.__eq__)
         self._unload(name)

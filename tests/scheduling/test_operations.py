@@ -1230,3 +1230,25 @@ def test_a_chunk_holds_the_highest_priority_first(world: World) -> None:
     rounds(scheduler, 3)
 
     assert [status(world, name) for name in NAMES] == ["RUNNING"] * 3 + ["STOP"] * 3
+
+
+def test_a_restart_that_is_cancelled_before_its_end_leaves_projects_in_memory(
+    world: World,
+) -> None:
+    for name in ("p", "q"):
+        world.project(name)
+        world.script_is_known(name)
+    scheduler = world.scheduler()
+    rounds(scheduler)
+    world.dispatched()
+    work = add(scheduler, a_claim("restart", ["p", "q"]))
+
+    with world.tasks_locked():
+        scheduler.run_once()
+    work.cancel()
+    scheduler.fenced._breakers["taskdb"].answered()
+    rounds(scheduler)
+
+    assert work.verdict is not None
+    assert work.verdict.outcome is Outcome.CANCELLED
+    assert set(scheduler.fenced.projects) == {"p", "q"}

@@ -10,6 +10,7 @@ from pyspider_zk.errors import SealBroken
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.scheduling import slot_seals
 from pyspider_zk.tasks.seals import TABLE
+from pyspider_zk.testing import SoleOwner
 from tests.support.world import SLOTS, World, crawling, granted
 
 Task = Callable[..., dict[str, Any]]
@@ -184,3 +185,30 @@ def test_a_lock_that_keeps_slots_from_being_sealed_is_an_outage(world: World, ta
     for _ in range(2):
         successor.run_once()
     assert world.statuses("p") == {"a": 1}
+
+
+def test_a_slot_that_is_taken_anew_starts_as_after_a_death(world: World, task: Task) -> None:
+    """The record that its former owner left was true when the slot was taken first."""
+    owner = granted(1)
+    before = crawling(world, owner)
+    world.new(task("p", "a"))
+    before.run_once()
+    owner.ask_back(range(SLOTS))
+    before.run_once()
+    (sent,) = world.dispatched()
+    owner = SoleOwner(SLOTS, ())
+    scheduler = world.scheduler(owner)
+    scheduler.run_once()
+    owner.grant(range(SLOTS), 2)
+    scheduler.run_once()
+    assert scheduler.fenced.projects["p"].task_queue.is_processing("a")
+    world.finish(sent)
+    scheduler.run_once()
+    assert world.statuses("p") == {"a": 2}
+
+    execute(world, "DELETE FROM {}")
+    world.new(task("p", "b"))
+    with pytest.raises(SealBroken):
+        scheduler.run_once()
+    scheduler.run_once()
+    assert not scheduler.fenced.projects["p"].task_queue.is_processing("a")
