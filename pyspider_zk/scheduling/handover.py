@@ -58,7 +58,7 @@ class Handover:
     def follow(self, ownership: Ownership) -> None:
         """Give up slots that are no longer owned, and take the new ones."""
         view, held = ownership.view, self._fence.held
-        if view.owned == held and not view.releasing:
+        if view.owned == held and not view.releasing and not self._seals.broken:
             return
         lost = {slot: epoch for slot, epoch in held.items() if view.owned.get(slot) != epoch}
         lost |= {slot: held[slot] for slot in self._seals.broken if slot in held}
