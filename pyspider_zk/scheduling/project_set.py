@@ -9,7 +9,7 @@ from typing import Any
 from pyspider.scheduler.scheduler import Project
 from pyspider.scheduler.task_queue import TaskQueue
 
-from pyspider_zk.errors import ClusterError, DatabaseAway
+from pyspider_zk.errors import BadMessage, ClusterError, DatabaseAway
 from pyspider_zk.projects.rows import row_faults
 from pyspider_zk.scheduling.active_tasks import ActiveTasks
 from pyspider_zk.scheduling.counters import drop_counters, dump_windows, load_windows
@@ -250,14 +250,16 @@ class ProjectSet:
     def isolating(self, name: str) -> Iterator[None]:
         """Put a project into quarantine if the block fails.
 
+        A message that is too large for its queue is the project's fault: its settings are.
+
         Raises:
-            ClusterError: from the block; it is not the project's fault.
+            ClusterError: any other, from the block; it is not the project's fault.
         """
         try:
             yield
-        except ClusterError:
-            raise
         except Exception as error:
+            if isinstance(error, ClusterError) and not isinstance(error, BadMessage):
+                raise
             if not isinstance(error, AtFault):
                 logger.debug("project %s is at fault", name, exc_info=True)
             self.put_aside(name, error)
