@@ -278,6 +278,7 @@ class ProjectSet:
             logger.exception("project %s: its state could not be kept", name)
         self._scheduler.unsend(name.__eq__)
         self._unload(name)
+        self._scheduler.attention.unsaved.add(name)
 
     def forget(self, name: str) -> None:
         """Drop a project from memory, with tasks that were selected and not sent."""

@@ -172,3 +172,46 @@ def _may_send(scheduler: SlotScheduler, name: str) -> bool:
     tasks = project.task_queue
     tasks.check_update()
     return bool(tasks.priority_queue.qsize() and tasks.bucket.get() >= 1)
+
+
+def test_ticks_that_waited_and_were_sent_are_not_sent_again_after_a_death(
+    world: World, wall: Wall
+) -> None:
+    world.project("p")
+    world.script_is_known("p", min_tick=1800)
+    scheduler = world.scheduler(granted(epoch=1))
+    scheduler.run_once()
+    world.dispatched()
+    world.fetcher.maxsize = 1
+    world.fetcher.put({"taskid": "x", "project": "other"})
+    wall.now += 1800
+    scheduler.run_once()
+    wall.now += SAVE_INTERVAL + 1
+    scheduler.run_once()
+    world.fetcher.maxsize = 0
+    assert len(world.dispatched()) == 1, "the tick waits"
+    scheduler.run_once()
+    assert [each["taskid"] for each in world.dispatched()] == ["_on_cronjob"]
+    wall.now += SAVE_INTERVAL + 1
+    scheduler.run_once()
+
+    world.scheduler(granted(epoch=2)).run_once()
+
+    assert world.dispatched() == []
+
+
+def test_a_minute_saves_what_a_project_in_quarantine_left(world: World, wall: Wall) -> None:
+    scheduler = crowd(world, running=1, stopped=0)
+    wall.now += SAVE_INTERVAL + 1
+    scheduler.run_once()
+    wall.now += 60
+    scheduler.script_calls.send_ticks()
+    last = scheduler.cron.last("p0")
+    scheduler.project_set.put_aside("p0", ValueError("a fault of its own"))
+    wall.now += 1
+    scheduler.run_once()
+
+    slot = scheduler.fence.slot("p0")
+    record = world.queues.records.load(slot)
+    assert record is not None
+    assert record["projects"]["p0"]["tick"] == last
