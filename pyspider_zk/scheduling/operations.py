@@ -213,7 +213,7 @@ class ProjectOperations:
     def _forget(self, target: ProjectTarget) -> bool:
         self._row(target)
         self._scheduler.fence.check(target.project)
-        self._projects.forget(target.project)
+        self._projects.reload(target.project)
         return True
 
     # --- changing ---

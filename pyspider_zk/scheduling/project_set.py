@@ -214,6 +214,7 @@ class ProjectSet:
                 self._unload(name)
                 raise
         part = self._parts.pop(name, {})
+        self._looks.drop(name)
         self._scheduler.attention.on_project(name)
         if part.get("clean"):
             self._scheduler.send_buffer.extend(reversed(part["unsent"]))
@@ -284,6 +285,11 @@ class ProjectSet:
         """Drop a project from memory, with tasks that were selected and not sent."""
         self._scheduler.unsend(name.__eq__)
         self._forget(name)
+
+    def reload(self, name: str) -> None:
+        """Drop a project from memory; if nobody loads it before, the next round does."""
+        self.forget(name)
+        self._looks.put(name, float("-inf"))
 
     def _forget(self, name: str) -> None:
         self._scheduler.taskdb.discard(name.__eq__)

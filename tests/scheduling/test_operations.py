@@ -1230,3 +1230,19 @@ def test_a_chunk_holds_the_highest_priority_first(world: World) -> None:
     rounds(scheduler, 3)
 
     assert [status(world, name) for name in NAMES] == ["RUNNING"] * 3 + ["STOP"] * 3
+
+
+def test_a_project_whose_restart_fails_or_is_called_off_goes_on(world: World) -> None:
+    world.project("p")
+    world.script_is_known("p")
+    scheduler = world.scheduler()
+    rounds(scheduler)
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise ValueError("this table cannot be dropped")
+
+    scheduler.fenced.taskdb.drop_all = fail  # type: ignore[method-assign]
+    carry_out(scheduler, a_claim("restart", ["p"]))
+    rounds(scheduler)
+
+    assert "p" in scheduler.fenced.projects
