@@ -10,7 +10,7 @@ from typing import Any
 from pyspider.scheduler.scheduler import Project
 
 from pyspider_zk.databases.tables import drop_tables
-from pyspider_zk.errors import DatabaseAway
+from pyspider_zk.errors import DatabaseAway, FenceClosed
 from pyspider_zk.projects.rows import split_group
 from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
 from pyspider_zk.scheduling.project_set import ProjectSet
@@ -30,11 +30,14 @@ class Deletion:
         self._agenda = scheduler.attention.deletion
 
     def delete_due(self) -> None:
-        """Delete the projects that pyspider would: stopped, in group ``delete``, for a day."""
+        """Delete the projects that pyspider would: stopped, in group ``delete``, for a day.
+
+        What a database or the fence prevents is tried again in the next round.
+        """
         for name in self._agenda.take(time.time()):
             project = self._scheduler.projects.get(name)
             if project is not None:
-                with suppress(DatabaseAway), self._projects.isolating(name):
+                with suppress(DatabaseAway, FenceClosed), self._projects.isolating(name):
                     self._delete_if_due(project)
 
     def _delete_if_due(self, project: Project) -> None:

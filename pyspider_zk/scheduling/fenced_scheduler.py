@@ -82,7 +82,7 @@ class FencedScheduler(Scheduler):
         self._may_ignore = all(own)
         self.attention = Attention()
         self.dispatch = Dispatch(
-            self._send_buffer, lambda: self.out_queue, self._may_send, self._restart_time_out
+            self._send_buffer, lambda: self.out_queue, self._may_send, self._on_sent
         )
 
     def _guard_databases(self, cluster: str) -> None:
@@ -310,6 +310,11 @@ class FencedScheduler(Scheduler):
         One of a slot that is not held was sent manually, over XML-RPC, while the slot moved.
         """
         return self.fence.is_open(task["project"]) or not self.fence.holds(task["project"])
+
+    def _on_sent(self, task: Mapping[str, Any]) -> None:
+        """Note that a task had waited and is sent: a tick must not be sent by the next owner."""
+        self.attention.unsaved.add(task["project"])
+        self._restart_time_out(task)
 
     def _restart_time_out(self, task: Mapping[str, Any]) -> None:
         """Let the time-out of a task that had waited begin when it is sent."""

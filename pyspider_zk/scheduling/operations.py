@@ -213,7 +213,7 @@ class ProjectOperations:
     def _forget(self, target: ProjectTarget) -> bool:
         self._row(target)
         self._scheduler.fence.check(target.project)
-        self._projects.forget_for_now(target.project)
+        self._projects.reload(target.project)
         return True
 
     # --- changing ---

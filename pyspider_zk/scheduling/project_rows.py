@@ -15,6 +15,9 @@ logger = logging.getLogger("scheduler")
 LOOKING = 0.004
 """Share of the loop's time that reading all projects may take: many are read less often."""
 
+MOST = 300.0
+"""Seconds until the next read at most, as pyspider's: a database that hung once tells nothing."""
+
 NO_CHANGES = Changes(set(), set())
 
 
@@ -61,7 +64,8 @@ class ProjectRows:
             self._due = began + self._scheduler.UPDATE_PROJECT_INTERVAL
             return NO_CHANGES
         now = time.monotonic()
-        self._due = now + max(self._scheduler.UPDATE_PROJECT_INTERVAL, (now - began) / LOOKING)
+        pause = min((now - began) / LOOKING, MOST)
+        self._due = now + max(self._scheduler.UPDATE_PROJECT_INTERVAL, pause)
         return changes
 
     def _rows(self) -> Iterator[dict[str, Any]]:

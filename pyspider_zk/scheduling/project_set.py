@@ -9,7 +9,7 @@ from typing import Any
 from pyspider.scheduler.scheduler import Project
 from pyspider.scheduler.task_queue import TaskQueue
 
-from pyspider_zk.errors import ClusterError, DatabaseAway
+from pyspider_zk.errors import BadMessage, ClusterError, DatabaseAway
 from pyspider_zk.projects.rows import row_faults
 from pyspider_zk.scheduling.active_tasks import ActiveTasks
 from pyspider_zk.scheduling.counters import drop_counters, dump_windows, load_windows
@@ -214,6 +214,7 @@ class ProjectSet:
                 self._unload(name)
                 raise
         part = self._parts.pop(name, {})
+        self._looks.drop(name)
         self._scheduler.attention.on_project(name)
         if part.get("clean"):
             self._scheduler.send_buffer.extend(reversed(part["unsent"]))
@@ -250,14 +251,16 @@ class ProjectSet:
     def isolating(self, name: str) -> Iterator[None]:
         """Put a project into quarantine if the block fails.
 
+        A message that is too large for its queue is the project's fault: its settings are.
+
         Raises:
-            ClusterError: from the block; it is not the project's fault.
+            ClusterError: any other, from the block; it is not the project's fault.
         """
         try:
             yield
-        except ClusterError:
-            raise
         except Exception as error:
+            if isinstance(error, ClusterError) and not isinstance(error, BadMessage):
+                raise
             if not isinstance(error, AtFault):
                 logger.debug("project %s is at fault", name, exc_info=True)
             self.put_aside(name, error)
@@ -276,14 +279,15 @@ class ProjectSet:
             logger.exception("project %s: its state could not be kept", name)
         self._scheduler.unsend(name.__eq__)
         self._unload(name)
+        self._scheduler.attention.unsaved.add(name)
 
     def forget(self, name: str) -> None:
         """Drop a project from memory, with tasks that were selected and not sent."""
         self._scheduler.unsend(name.__eq__)
         self._forget(name)
 
-    def forget_for_now(self, name: str) -> None:
-        """Forget a project; if nothing else loads it anew, the next round does."""
+    def reload(self, name: str) -> None:
+        """Drop a project from memory; if nobody loads it before, the next round does."""
         self.forget(name)
         self._looks.put(name, float("-inf"))
 

@@ -70,9 +70,9 @@ class ScriptCalls:
     def _send_ticks_of(self, project: Project, now: int, room: int) -> None:
         """Send a project's due ticks, as far as there is room, and note when the next is due."""
         name = project.name
+        self._cron.begin(name, now)
         if project.active and project.waiting_get_info:
-            self._waiting.add(name)
-            self._cron.begin(name, now)  # its interval is not known yet; nothing is lost meanwhile
+            self._waiting.add(name)  # its interval is not known yet; nothing is lost meanwhile
             return
         interval = int(project.min_tick) if project.active else 0
         if not interval:

@@ -9,17 +9,10 @@ import pytest
 
 from pyspider_zk.scheduling.scheduler import SAVE_INTERVAL, SlotScheduler
 from pyspider_zk.testing import SoleOwner
+from tests.support.clock import Clock
 from tests.support.world import SLOTS, World, granted
 
 Task = Callable[..., dict[str, Any]]
-
-
-class Wall:
-    """The wall clock, which the test sets."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now = 6_000_000.0
-        monkeypatch.setattr(time, "time", lambda: self.now)
 
 
 class Asked(dict[str, Any]):
@@ -49,9 +42,11 @@ class Asked(dict[str, Any]):
 
 
 @pytest.fixture
-def wall(monkeypatch: pytest.MonkeyPatch) -> Wall:
+def wall(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Give a wall clock."""
-    return Wall(monkeypatch)
+    clock = Clock(6_000_000.0)
+    monkeypatch.setattr(time, "time", clock)
+    return clock
 
 
 def crowd(world: World, running: int, stopped: int) -> SlotScheduler:
@@ -66,7 +61,7 @@ def crowd(world: World, running: int, stopped: int) -> SlotScheduler:
     return scheduler
 
 
-def test_projects_with_nothing_to_do_are_not_looked_at(world: World, wall: Wall) -> None:
+def test_projects_with_nothing_to_do_are_not_looked_at(world: World, wall: Clock) -> None:
     scheduler = crowd(world, running=5, stopped=20)
     projects = scheduler.fenced.projects = Asked(scheduler.fenced.projects)
 
@@ -79,7 +74,7 @@ def test_projects_with_nothing_to_do_are_not_looked_at(world: World, wall: Wall)
     assert len(projects) == 25
 
 
-def test_a_minute_saves_the_slots_that_changed(world: World, wall: Wall, task: Task) -> None:
+def test_a_minute_saves_the_slots_that_changed(world: World, wall: Clock, task: Task) -> None:
     scheduler = crowd(world, running=0, stopped=20)
     world.project("p")
     world.script_is_known("p")
@@ -100,7 +95,7 @@ def test_a_minute_saves_the_slots_that_changed(world: World, wall: Wall, task: T
     assert list(world.broker.records) == [scheduler.fence.slot("p")]
 
 
-def test_a_slot_that_comes_back_is_saved_whole(world: World, wall: Wall) -> None:
+def test_a_slot_that_comes_back_is_saved_whole(world: World, wall: Clock) -> None:
     owner = SoleOwner(SLOTS)
     world.project("p")
     scheduler = world.scheduler(owner)
@@ -117,7 +112,7 @@ def test_a_slot_that_comes_back_is_saved_whole(world: World, wall: Wall) -> None
     assert list(world.broker.records) == [scheduler.fence.slot("p")]
 
 
-def test_the_load_counts_every_task_once(world: World, wall: Wall, task: Task) -> None:
+def test_the_load_counts_every_task_once(world: World, wall: Clock, task: Task) -> None:
     scheduler = crowd(world, running=2, stopped=1)
     world.new(*(task("p0", str(n)) for n in range(5)), task("p1", exetime=wall.now + 100))
     for _ in range(2):
@@ -136,7 +131,7 @@ def test_the_load_counts_every_task_once(world: World, wall: Wall, task: Task) -
     assert counted == len(scheduler.fenced) == 1
 
 
-def test_nothing_that_may_be_sent_is_left(world: World, wall: Wall, task: Task) -> None:
+def test_nothing_that_may_be_sent_is_left(world: World, wall: Clock, task: Task) -> None:
     """Random changes; after each round no queue holds what pyspider would send."""
     seed = random.randrange(10**6)  # noqa: S311 - no secret
     print("seed", seed)  # noqa: T201 - to repeat it
@@ -172,3 +167,46 @@ def _may_send(scheduler: SlotScheduler, name: str) -> bool:
     tasks = project.task_queue
     tasks.check_update()
     return bool(tasks.priority_queue.qsize() and tasks.bucket.get() >= 1)
+
+
+def test_ticks_that_waited_and_were_sent_are_not_sent_again_after_a_death(
+    world: World, wall: Clock
+) -> None:
+    world.project("p")
+    world.script_is_known("p", min_tick=1800)
+    scheduler = world.scheduler(granted(epoch=1))
+    scheduler.run_once()
+    world.dispatched()
+    world.fetcher.maxsize = 1
+    world.fetcher.put({"taskid": "x", "project": "other"})
+    wall.now += 1800
+    scheduler.run_once()
+    wall.now += SAVE_INTERVAL + 1
+    scheduler.run_once()
+    world.fetcher.maxsize = 0
+    assert len(world.dispatched()) == 1, "the tick waits"
+    scheduler.run_once()
+    assert [each["taskid"] for each in world.dispatched()] == ["_on_cronjob"]
+    wall.now += SAVE_INTERVAL + 1
+    scheduler.run_once()
+
+    world.scheduler(granted(epoch=2)).run_once()
+
+    assert world.dispatched() == []
+
+
+def test_a_minute_saves_what_a_project_in_quarantine_left(world: World, wall: Clock) -> None:
+    scheduler = crowd(world, running=1, stopped=0)
+    wall.now += SAVE_INTERVAL + 1
+    scheduler.run_once()
+    wall.now += 60
+    scheduler.script_calls.send_ticks()
+    last = scheduler.cron.last("p0")
+    scheduler.project_set.put_aside("p0", ValueError("a fault of its own"))
+    wall.now += 1
+    scheduler.run_once()
+
+    slot = scheduler.fence.slot("p0")
+    record = world.queues.records.load(slot)
+    assert record is not None
+    assert record["projects"]["p0"]["tick"] == last

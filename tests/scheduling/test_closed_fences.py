@@ -186,3 +186,28 @@ def test_no_number_of_failed_rounds_ends_a_member(
         member.failure = None
         eventually(lambda: not world.fetcher.empty())
         member.quit()
+
+
+def test_what_a_shut_fence_kept_from_deletion_is_deleted_when_it_opens(
+    world: World, owner: SoleOwner
+) -> None:
+    names = [f"p{number}" for number in range(3)]
+    for name in names:
+        world.project(name, status="STOP", group="delete")
+        world.projectdb._execute("UPDATE projectdb SET updatetime = 0")
+    made = world.scheduler(owner)
+    drop_all = made.fenced.taskdb.drop_all
+    owner_is_late = iter([True])
+
+    def dropped(*args: Any, **kwargs: Any) -> None:
+        if next(owner_is_late, False):
+            owner.lose_lease()
+        drop_all(*args, **kwargs)
+
+    made.fenced.taskdb.drop_all = dropped  # type: ignore[method-assign]
+    made.run_once()
+    assert len(made.fenced.projects) == len(names)
+    owner.renew_lease()
+    made.run_once()
+
+    assert list(world.projectdb.get_all(fields=["name"])) == []

@@ -1252,3 +1252,19 @@ def test_a_restart_that_is_cancelled_before_its_end_leaves_projects_in_memory(
     assert work.verdict is not None
     assert work.verdict.outcome is Outcome.CANCELLED
     assert set(scheduler.fenced.projects) == {"p", "q"}
+
+
+def test_a_project_whose_restart_fails_or_is_called_off_goes_on(world: World) -> None:
+    world.project("p")
+    world.script_is_known("p")
+    scheduler = world.scheduler()
+    rounds(scheduler)
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise ValueError("this table cannot be dropped")
+
+    scheduler.fenced.taskdb.drop_all = fail  # type: ignore[method-assign]
+    carry_out(scheduler, a_claim("restart", ["p"]))
+    rounds(scheduler)
+
+    assert "p" in scheduler.fenced.projects

@@ -1,12 +1,15 @@
 """A project at fault is left alone, with its reason; all others go on."""
 
+import queue
 import sqlite3
+import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any
 
 import pytest
 
+from pyspider_zk.errors import BadMessage, ClusterError
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.scheduling.answers import LocalAnswers
 from pyspider_zk.scheduling.counters import log_counters
@@ -450,3 +453,32 @@ def test_a_task_is_asked_for_again_though_its_row_holds_junk(
     rounds(scheduler, 3)
 
     assert [each["taskid"] for each in world.dispatched()] == ["t"]
+
+
+class SmallQueue(queue.Queue[dict[str, Any]]):
+    """A queue that refuses large messages, as Redis does."""
+
+    def put_nowait(self, item: dict[str, Any]) -> None:
+        if len(repr(item)) > 10_000:
+            raise BadMessage("it is too large")
+        super().put_nowait(item)
+
+
+def test_a_tick_that_is_too_large_stops_no_other_project(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [6_000_000.0]
+    monkeypatch.setattr(time, "time", lambda: now[0])
+    world.fetcher = SmallQueue()
+    for name in ("p", "q", "r"):
+        world.project(name)
+    world.script_is_known("q", min_tick=60, crawl_config={"headers": {"x": "x" * 10_000}})
+    for name in ("p", "r"):
+        world.script_is_known(name, min_tick=60)
+    scheduler = world.scheduler()
+    scheduler.run_once()
+    now[0] += 60
+    with suppress(ClusterError):
+        scheduler.run_once()
+    assert sorted(each["project"] for each in world.dispatched()) == ["p", "r"]
+    assert "q" in scheduler.quarantine

@@ -178,3 +178,33 @@ def test_ticks_count_from_the_change_that_made_a_script_tick(
     scheduler.run_once()
 
     assert ticks_sent(world) == [6_000_660, 6_000_720]
+
+
+def test_a_project_that_is_back_while_its_ticks_wait_ticks_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [6_000_000.0]
+    monkeypatch.setattr(time, "time", lambda: now[0])
+    world.project("p")
+    world.script_is_known("p", min_tick=1)
+    scheduler = world.scheduler()
+    scheduler.run_once()
+    world.dispatched()
+    world.fetcher.maxsize = 1
+    world.fetcher.put({"taskid": "x", "project": "other"})
+    now[0] += 100
+    scheduler.run_once()
+    for status in ("STOP", "RUNNING"):
+        now[0] += 10
+        world.projectdb.update("p", status=status)
+        scheduler.rows.look_soon()
+        scheduler.run_once()
+    assert "p" not in scheduler.quarantine
+
+    world.fetcher.maxsize = 0
+    world.dispatched()
+    scheduler.run_once()
+    world.dispatched()
+    now[0] += 1
+    scheduler.run_once()
+    assert ticks_sent(world)[-1] == now[0]
