@@ -1,10 +1,19 @@
 """Loopback ports: free ones, and the previous one of a folder's server."""
 
 import errno
+import random
 import socket
 from pathlib import Path
 
 LOOPBACK = "127.0.0.1"
+
+LASTING = range(26_000, 32_768)
+"""Ports above pyspider's own and below those that Linux gives to outgoing connections.
+
+One of the latter may be gone before a server listens on it, or when the server comes back to it.
+"""
+
+PROBES = 100
 
 
 def is_free(port: int) -> bool:
@@ -22,6 +31,9 @@ def is_free(port: int) -> bool:
 
 def any_free() -> int:
     """Return a loopback port that is free just now; another process may take it first."""
+    for port in random.sample(LASTING, PROBES):
+        if is_free(port):
+            return port
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.bind((LOOPBACK, 0))
         return int(probe.getsockname()[1])
