@@ -153,9 +153,13 @@ def last_tick(part: Part) -> int | None:
 
 
 def restore_processing(project: Project, part: Part) -> set[str]:
-    """Mark the tasks that are with fetcher or processor; return their ids."""
+    """Mark the tasks that are with fetcher or processor; return their ids.
+
+    None is given up later than if it was sent now, though the former owner's clock was ahead.
+    """
+    latest = time.time() + project.task_queue.processing_timeout
     for taskid, priority, exetime in part["processing"]:
-        project.task_queue.processing.put(InQueueTask(taskid, priority, exetime))
+        project.task_queue.processing.put(InQueueTask(taskid, priority, min(exetime, latest)))
     return {taskid for taskid, _, _ in part["processing"]}
 
 

@@ -41,7 +41,8 @@ class ScriptCalls:
         for name in self._info_requests.due(self._waiting):
             if not any(_is_info_request(task, name) for task in self._scheduler.send_buffer):
                 logger.warning("project %s: its script has not answered; requested again", name)
-                self._scheduler.request_info(name)
+                with self._projects.isolating(name):
+                    self._scheduler.request_info(name)
 
     def _waits(self, name: str) -> bool:
         project = self._scheduler.projects.get(name)

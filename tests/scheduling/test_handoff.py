@@ -192,6 +192,29 @@ def test_an_owner_whose_clock_is_behind_goes_on_at_the_same_rate(
     assert len(world.dispatched()) == 1
 
 
+def test_a_task_in_flight_is_given_up_in_time_by_an_owner_whose_clock_is_behind(
+    world: World, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = HandoffClock(monkeypatch, start=6_000_000)
+    world.project("p")
+    world.script_is_known("p")
+    world.new(task("p"))
+    before = world.scheduler()
+    before.run_once()
+    clock.now += 1
+    before.run_once()
+    assert len(world.dispatched()) == 1
+    _release_all(before)
+
+    clock.now -= 3600
+    after = world.scheduler(granted(epoch=2))
+    after.run_once()
+    clock.now += after.fenced.projects["p"].task_queue.processing_timeout + 1
+    after.run_once()
+
+    assert len(world.dispatched()) == 1
+
+
 def test_a_finished_project_is_told_so_by_its_next_owner(
     world: World, crawling: SlotScheduler
 ) -> None:
