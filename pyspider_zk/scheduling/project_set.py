@@ -282,10 +282,10 @@ class ProjectSet:
         self._scheduler.unsend(name.__eq__)
         self._forget(name)
 
-    def forget_for_now(self, name: str) -> None:
-        """Forget a project; if nothing else loads it anew, the next round does."""
-        self.forget(name)
-        self._looks.put(name, float("-inf"))
+    def look_soon(self, names: Iterable[str]) -> None:
+        """Load projects in the next round, which may have been forgotten."""
+        for name in names:
+            self._looks.put(name, float("-inf"))
 
     def _forget(self, name: str) -> None:
         self._scheduler.taskdb.discard(name.__eq__)
