@@ -309,6 +309,31 @@ def test_a_pack_of_before_a_restart_changes_nothing(world: World, task: Task) ->
     assert set(world.statuses("p")) == {"on_start"}
 
 
+def test_a_pack_of_before_a_restart_does_not_withdraw_the_new_on_start(
+    world: World, task: Task
+) -> None:
+    world.project("p")
+    world.script_is_known("p")
+    scheduler = world.scheduler()
+    carry_out(scheduler, a_claim("run", ["p"]))
+    rounds(scheduler)
+    (sent,) = world.dispatched()
+    carry_out(scheduler, a_claim("restart", ["p"], batch="b2"))
+    world.dispatched()
+
+    world.fetcher.maxsize = 1
+    world.script_is_known("p")
+    world.new(task("p", "first", priority=10))
+    rounds(scheduler)
+    assert [each["taskid"] for each in scheduler.fenced.send_buffer] == ["on_start"]
+    world.finish(sent)
+    scheduler.run_once()
+    world.dispatched()
+    scheduler.run_once()
+
+    assert started(world) == ["p"]
+
+
 # --- changes of the row -------------------------------------------------------------------------
 
 
