@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspider.database.sqlite.taskdb import TaskDB
 
-from pyspider_zk.errors import ClusterError, DatabaseAway, FenceClosed
+from pyspider_zk.errors import ClusterError, DatabaseAway, FenceClosed, SealBroken
 from pyspider_zk.jobs.execution import TRIES, JobWork
 from pyspider_zk.jobs.model import Outcome
 from pyspider_zk.jobs.operations import PROJECTS_LIMIT
@@ -18,6 +18,7 @@ from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.scheduling.answers import LocalAnswers
 from pyspider_zk.scheduling.quarantine import AtFault
 from pyspider_zk.scheduling.scheduler import SlotScheduler
+from pyspider_zk.tasks.seals import TABLE
 from pyspider_zk.testing import SoleOwner
 from tests.support.clock import Clock
 from tests.support.operations import a_claim, add, carry_out, confirm, done
@@ -1277,3 +1278,28 @@ def test_a_restart_that_is_cancelled_before_its_end_leaves_projects_in_memory(
     assert work.verdict is not None
     assert work.verdict.outcome is Outcome.CANCELLED
     assert set(scheduler.fenced.projects) == {"p", "q"}
+
+
+@pytest.mark.parametrize("operation", ["start", "restart", "delete"])
+def test_a_seal_that_breaks_in_a_chunk_delays_the_jobs_and_loses_no_project(
+    world: World, operation: str
+) -> None:
+    some_projects(world, status="CHECKING")
+    for name in NAMES:
+        world.new({"taskid": "old", "project": name, "url": "http://site.example/t"})
+    scheduler = world.scheduler()
+    rounds(scheduler)
+    clock = Clock()
+    works = [add(scheduler, claim, clock) for claim in halves(operation)]
+    if operation == "delete":
+        rounds(scheduler)
+        confirm(works)
+    world.taskdb._execute(f"DELETE FROM `{TABLE}`")
+    with pytest.raises(SealBroken):
+        scheduler.run_once()
+
+    through(scheduler, works, clock)
+    assert all(map(done, works))
+    left = set() if operation == "delete" else set(NAMES)
+    assert set(scheduler.fenced.projects) == left
+    assert {row["name"] for row in world.projectdb.get_all()} == left
