@@ -18,7 +18,6 @@ from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.scheduling.answers import LocalAnswers
 from pyspider_zk.scheduling.quarantine import AtFault
 from pyspider_zk.scheduling.scheduler import SlotScheduler
-from pyspider_zk.tasks.seals import TABLE
 from pyspider_zk.testing import SoleOwner
 from tests.support.clock import Clock
 from tests.support.operations import a_claim, add, carry_out, confirm, done
@@ -1294,7 +1293,7 @@ def test_a_seal_that_breaks_in_a_chunk_delays_the_jobs_and_loses_no_project(
     if operation == "delete":
         rounds(scheduler)
         confirm(works)
-    world.taskdb._execute(f"DELETE FROM `{TABLE}`")
+    world.taskdb._execute("DELETE FROM `pyspider-zk-seals`")
     with pytest.raises(SealBroken):
         scheduler.run_once()
 
