@@ -2,10 +2,12 @@
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
 from typing import Any
+
+from pyspider_zk.queues.tasks import usable_schedule
 
 logger = logging.getLogger("scheduler")
 
@@ -57,19 +59,26 @@ class Dispatch:
         """Send a task with the others of the block; raises what it cannot be encoded for."""
         self._collected.append((task, self._out_queue().packed(task)))
 
-    def withdraw(self, project: str, taskid: str) -> None:
+    def withdraw(
+        self, project: str, taskid: str, schedule: Mapping[str, Any] | None = None
+    ) -> None:
         """Drop a task that waits, because its answer is here.
 
         The queue had taken it though it said no, as when a link breaks, or a former owner had sent
         it. What waits is indexed once per round, if anything waits.
+
+        Args:
+            schedule: of the task that was answered, if known. One with another schedule still has
+                to be sent: the answer is from before a restart.
         """
         if not self._waiting:
             return
         if self._waiting_keys is None:
             self._waiting_keys = {_key(task) for task in list(self._waiting)}
         if (project, taskid) in self._waiting_keys:
-            for task in [one for one in list(self._waiting) if _key(one) == (project, taskid)]:
-                self._waiting.remove(task)
+            for task in list(self._waiting):
+                if _key(task) == (project, taskid) and _is_same(task, schedule):
+                    self._waiting.remove(task)
 
     def send_waiting(self) -> None:
         """Send what found no room earlier, as far as there is room and the fence is open."""
@@ -102,3 +111,7 @@ class Dispatch:
 
 def _key(task: Task) -> tuple[str, str]:
     return task["project"], task["taskid"]
+
+
+def _is_same(task: Task, schedule: Mapping[str, Any] | None) -> bool:
+    return schedule is None or usable_schedule(task.get("schedule")) == schedule

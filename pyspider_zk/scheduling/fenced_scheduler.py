@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
+from copy import copy
 from functools import partial
 from typing import Any, TypeVar
 
@@ -280,13 +281,14 @@ class FencedScheduler(Scheduler):
         inherited.discard(taskid)
         restore = _restorer(tasks, taskid)
         is_awaited = tasks.is_processing(taskid)
+        answered = copy(task.get("schedule"))  # pyspider changes it
         try:
             result = super().on_task_status(task)
         except Exception:
             restore()  # the next try must find it in flight
             raise
         if is_awaited:
-            self.dispatch.withdraw(task["project"], taskid)
+            self.dispatch.withdraw(task["project"], taskid, answered)
         self.taskdb.on_refusal(task["project"], taskid, restore)
         return result
 

@@ -192,7 +192,7 @@ class GroupCommit:
         *,
         is_for_good: bool = True,
     ) -> None:
-        """Drop the rows of projects at once, in one transaction.
+        """Drop the rows of projects at once, in one transaction, and what waits to be written.
 
         Args:
             check: called with their names just before the transaction ends, as in ``commit``.
@@ -209,6 +209,7 @@ class GroupCommit:
             before_commit = partial(check, projects)
             drop = partial(self._bulk.drop, projects, before_commit, seals, is_for_good=is_for_good)
             with_fresh_tables(self._database, partial(self._database.ask, drop))
+        self.discard(set(projects).__contains__)
 
     def discard(self, is_meant: Callable[[str], bool]) -> None:
         """Drop the writes for the projects that are meant."""

@@ -62,13 +62,15 @@ class Handover:
         if view.owned == held and not view.releasing and not self._seals.broken:
             return
         lost = {slot: epoch for slot, epoch in held.items() if view.owned.get(slot) != epoch}
-        lost |= {slot: held[slot] for slot in self._seals.broken if slot in held}
+        broken = {slot: held[slot] for slot in self._seals.broken if slot in held}
         self._seals.broken.clear()
+        lost |= broken
         planned = {slot: e for slot, e in lost.items() if view.releasing.get(slot) == e}
+        planned = {slot: e for slot, e in planned.items() if slot not in broken}
         self.give_up({slot: e for slot, e in lost.items() if slot not in planned}, planned=False)
         self.give_up(planned, planned=True)
         if view.releasing:
-            ownership.released(self._transit.released(ownership, view.releasing, planned))
+            ownership.released(self._transit.released(ownership, view.releasing, self._given_up))
         self._take({slot: e for slot, e in view.owned.items() if slot not in held})
 
     def give_up(self, slots: Mapping[int, int], *, planned: bool) -> None:

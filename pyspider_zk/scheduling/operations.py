@@ -130,11 +130,18 @@ class ProjectOperations:
         """Drop all tasks, then start them, once per batch."""
         results = self._settled(targets)
         results |= _faults(_each(_fresh(_left(targets, results)), self._forget))
-        fresh = _fresh(_left(targets, results))
-        names = _names(fresh)
-        self._scheduler.taskdb.drop_all(names, self._scheduler.check_all, is_for_good=False)
-        results |= _faults(self._change({"status": "RUNNING"}, fresh))
+        results |= self._loaded_anew(_fresh(_left(targets, results)))
         return results | self._begin(_left(targets, results))
+
+    def _loaded_anew(self, forgotten: Targets) -> Results:
+        """Drop all tasks of projects and load them; return those that are at fault."""
+        names = _names(forgotten)
+        try:
+            self._scheduler.taskdb.drop_all(names, self._scheduler.check_all, is_for_good=False)
+            return _faults(self._change({"status": "RUNNING"}, forgotten))
+        except Exception:
+            self._projects.look_soon(names)  # the job may end here, being cancelled
+            raise
 
     def _settled(self, targets: Targets) -> Results:
         """Return the results of projects for which nothing is to be done, or cannot be."""
@@ -213,7 +220,7 @@ class ProjectOperations:
     def _forget(self, target: ProjectTarget) -> bool:
         self._row(target)
         self._scheduler.fence.check(target.project)
-        self._projects.reload(target.project)
+        self._projects.forget(target.project)
         return True
 
     # --- changing ---

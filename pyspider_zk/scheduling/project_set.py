@@ -286,10 +286,10 @@ class ProjectSet:
         self._scheduler.unsend(name.__eq__)
         self._forget(name)
 
-    def reload(self, name: str) -> None:
-        """Drop a project from memory; if nobody loads it before, the next round does."""
-        self.forget(name)
-        self._looks.put(name, float("-inf"))
+    def look_soon(self, names: Iterable[str]) -> None:
+        """Load projects in the next round, which may have been forgotten."""
+        for name in names:
+            self._looks.put(name, float("-inf"))
 
     def _forget(self, name: str) -> None:
         self._scheduler.taskdb.discard(name.__eq__)

@@ -77,6 +77,24 @@ def test_a_write_is_seen_at_once_and_by_others_after_the_commit(
     assert not tasks.projects_with_writes
 
 
+@pytest.mark.parametrize("is_for_good", [True, False])
+def test_what_was_known_of_a_dropped_project_is_forgotten(
+    tasks: GroupCommit, stored: Any, is_for_good: bool
+) -> None:
+    for project in ("p", "q"):
+        tasks.insert(project, "a", {**row("a"), "project": project})
+    tasks.commit(nothing, alive)
+    tasks.read_ahead({"p": ["a"], "q": ["a"]}, FIELDS)
+    tasks.insert("p", "b", row("b"))
+    tasks.drop_all(["p"], nothing, is_for_good=is_for_good)
+
+    assert tasks.row_ahead("p", "a") is None
+    assert tasks.row_ahead("q", "a") is not None
+    assert [tasks.get_task("p", each) for each in ("a", "b")] == [None, None]
+    tasks.commit(nothing, alive)
+    assert stored.get_task("p", "b") is None
+
+
 def test_an_update_is_seen_over_the_row_that_it_changes(tasks: GroupCommit) -> None:
     tasks.insert("p", "a", row("a", schedule={"priority": 3}, track={"x": 1}))
     tasks.commit(nothing, alive)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspider.database.sqlite.taskdb import TaskDB
 
-from pyspider_zk.errors import ClusterError, DatabaseAway, FenceClosed
+from pyspider_zk.errors import ClusterError, DatabaseAway, FenceClosed, SealBroken
 from pyspider_zk.jobs.execution import TRIES, JobWork
 from pyspider_zk.jobs.model import Outcome
 from pyspider_zk.jobs.operations import PROJECTS_LIMIT
@@ -307,6 +307,31 @@ def test_a_pack_of_before_a_restart_changes_nothing(world: World, task: Task) ->
     rounds(scheduler)
 
     assert set(world.statuses("p")) == {"on_start"}
+
+
+def test_a_pack_of_before_a_restart_does_not_withdraw_the_new_on_start(
+    world: World, task: Task
+) -> None:
+    world.project("p")
+    world.script_is_known("p")
+    scheduler = world.scheduler()
+    carry_out(scheduler, a_claim("run", ["p"]))
+    rounds(scheduler)
+    (sent,) = world.dispatched()
+    carry_out(scheduler, a_claim("restart", ["p"], batch="b2"))
+    world.dispatched()
+
+    world.fetcher.maxsize = 1
+    world.script_is_known("p")
+    world.new(task("p", "first", priority=10))
+    rounds(scheduler)
+    assert [each["taskid"] for each in scheduler.fenced.send_buffer] == ["on_start"]
+    world.finish(sent)
+    scheduler.run_once()
+    world.dispatched()
+    scheduler.run_once()
+
+    assert started(world) == ["p"]
 
 
 # --- changes of the row -------------------------------------------------------------------------
@@ -1268,3 +1293,28 @@ def test_a_project_whose_restart_fails_or_is_called_off_goes_on(world: World) ->
     rounds(scheduler)
 
     assert "p" in scheduler.fenced.projects
+
+
+@pytest.mark.parametrize("operation", ["start", "restart", "delete"])
+def test_a_seal_that_breaks_in_a_chunk_delays_the_jobs_and_loses_no_project(
+    world: World, operation: str
+) -> None:
+    some_projects(world, status="CHECKING")
+    for name in NAMES:
+        world.new({"taskid": "old", "project": name, "url": "http://site.example/t"})
+    scheduler = world.scheduler()
+    rounds(scheduler)
+    clock = Clock()
+    works = [add(scheduler, claim, clock) for claim in halves(operation)]
+    if operation == "delete":
+        rounds(scheduler)
+        confirm(works)
+    world.taskdb._execute("DELETE FROM `pyspider-zk-seals`")
+    with pytest.raises(SealBroken):
+        scheduler.run_once()
+
+    through(scheduler, works, clock)
+    assert all(map(done, works))
+    left = set() if operation == "delete" else set(NAMES)
+    assert set(scheduler.fenced.projects) == left
+    assert {row["name"] for row in world.projectdb.get_all()} == left

@@ -212,3 +212,23 @@ def test_a_slot_that_is_taken_anew_starts_as_after_a_death(world: World, task: T
         scheduler.run_once()
     scheduler.run_once()
     assert not scheduler.fenced.projects["p"].task_queue.is_processing("a")
+
+
+@pytest.mark.parametrize("statement", ["DELETE FROM {}", "UPDATE {} SET epoch = 3"])
+def test_a_slot_whose_seal_broke_is_not_handed_over_as_complete(
+    world: World, task: Task, statement: str
+) -> None:
+    owner = granted(2)
+    scheduler = crawling(world, owner)
+    world.new(task("p", "a"))
+    scheduler.run_once()
+    execute(world, statement)
+    with pytest.raises(SealBroken):
+        scheduler.deletion.delete("p")
+    owner.ask_back(range(SLOTS))
+    scheduler.run_once()
+    assert owner.given_up == dict.fromkeys(range(SLOTS), 2)
+
+    after = world.scheduler(granted(3))
+    after.run_once()
+    assert "a" in after.fenced.inherited["p"]
