@@ -11,7 +11,6 @@ from pyspider_zk.errors import FenceClosed, Unavailable
 from pyspider_zk.scheduling.answers import LocalAnswers
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.testing import SoleOwner
-from tests.support.clock import Clock
 from tests.support.world import SLOTS, World, granted
 
 Task = Callable[..., dict[str, Any]]
@@ -20,8 +19,9 @@ ACTIVE, SUCCESS = TaskDB.ACTIVE, TaskDB.SUCCESS
 
 @pytest.fixture
 def crawling(world: World, task: Task, monkeypatch: pytest.MonkeyPatch) -> SlotScheduler:
-    """Give a scheduler with three tasks of one project, and no tick: time stands still."""
-    monkeypatch.setattr(time, "time", Clock(time.time()))
+    """Give a scheduler with three tasks of one project; the next tick is a minute away."""
+    real, over = time.time, time.time() % 60
+    monkeypatch.setattr(time, "time", lambda: real() - over)
     world.project("p")
     world.script_is_known("p", min_tick=60, retry_delay={0: 7}, crawl_config={"itag": "v1"})
     world.new(*(task("p", taskid) for taskid in "abc"))
