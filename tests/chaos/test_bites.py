@@ -18,18 +18,19 @@ CUTS = ("drop_both", "stop")
 MOVES = ("drain", "join")
 
 FOUND = {
-    "fence": (CUTS, "overlaps"),
-    "seals": (CUTS, "late_writes"),
-    "wait": (CUTS, "overlaps"),
-    "handoff": (MOVES, "handovers"),
-    "state": (MOVES, "handovers"),
-    "tick_pages": (MOVES, "lost"),
-    "tasks": (MOVES, "lost"),
-    "packs": (MOVES, "rescued"),
-    "single_ticks": (MOVES, "ticks_twice"),
-    "long_life": (MOVES, "fallen"),
+    # A round that writes ends at the seals, before it sends: only a round without writes overlaps.
+    "fence": (CUTS, ("overlaps", "late", "ticks_twice", "duplicates_planned")),
+    "seals": (CUTS, ("late_writes",)),
+    "wait": (CUTS, ("overlaps",)),
+    "handoff": (MOVES, ("handovers",)),
+    "state": (MOVES, ("handovers",)),
+    "tick_pages": (MOVES, ("lost",)),
+    "tasks": (MOVES, ("lost",)),
+    "packs": (MOVES, ("rescued",)),
+    "single_ticks": (MOVES, ("ticks_twice",)),
+    "long_life": (MOVES, ("fallen",)),
 }
-"""By the rule: which faults need it, and what must be found without it."""
+"""By the rule: which faults need it, and what must be found without it, one of them at least."""
 
 
 def test_every_rule_is_taken_away_once() -> None:
@@ -46,4 +47,5 @@ def test_a_run_without_a_rule_fails(rule: str, tmp_path: Path) -> None:
         pytest.skip(f"{NO_NAMESPACES}: {run.stderr}")
 
     assert run.returncode == 1, run.stdout + run.stderr
-    assert json.loads(run.stdout.splitlines()[-1])[found] > 0
+    counts = json.loads(run.stdout.splitlines()[-1])
+    assert any(counts[name] for name in found), counts
