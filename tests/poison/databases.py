@@ -1,8 +1,7 @@
 """Raw databases: what is written here is past pyspider's code, which would check it."""
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import psycopg
@@ -64,11 +63,11 @@ class SqliteFiles:
 
     def __init__(self, cluster: CrawlingCluster) -> None:
         self._cluster = cluster
+        self._links: dict[str, sqlite3.Connection] = {}
 
     def execute(self, kind: str, sql: str, values: Sequence[object] = ()) -> list[Sequence[Any]]:
         """Carry out a statement; text comes as bytes, for it may be none."""
-        with self._connected(kind) as db:
-            return db.execute(sql, tuple(values)).fetchall()
+        return self._link(kind).execute(sql, tuple(values)).fetchall()
 
     def insert(self, kind: str, table: str, row: Mapping[str, object]) -> None:
         """Insert a row."""
@@ -89,17 +88,17 @@ class SqliteFiles:
         return [text(name) for (name,) in self.execute(kind, "SELECT name FROM sqlite_master")]
 
     def close(self) -> None:
-        """Do nothing: each statement has a connection of its own."""
+        """Close the connections."""
+        for link in self._links.values():
+            link.close()
 
-    @contextmanager
-    def _connected(self, kind: str) -> Iterator[sqlite3.Connection]:
-        connection = sqlite3.connect(self._cluster.file(kind), timeout=_PATIENCE)
-        connection.text_factory = bytes
-        try:
-            with connection:
-                yield connection
-        finally:
-            connection.close()
+    def _link(self, kind: str) -> sqlite3.Connection:
+        """Return a connection: each one reads the definitions of all tables first."""
+        if kind not in self._links:
+            file = self._cluster.file(kind)
+            self._links[kind] = sqlite3.connect(file, timeout=_PATIENCE, isolation_level=None)
+            self._links[kind].text_factory = bytes
+        return self._links[kind]
 
 
 class PostgresDatabases:
