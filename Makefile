@@ -12,7 +12,7 @@ PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 # Workers; most tests wait for a service, so there may be more than cores. conftest puts the files that
 # take long first, which stays so without reordering.
-WORKERS ?= 5
+WORKERS ?= 4
 
 .PHONY: help attack bench demo up test lint check audit lock chaos poison outages fuzz soak docs pictures clean
 
