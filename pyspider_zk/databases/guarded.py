@@ -10,12 +10,13 @@ available.
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from threading import RLock, get_ident
 from typing import Any, TypeVar, cast
 
 from pyspider_zk.databases.breaker import Breaker
+from pyspider_zk.databases.sqlite import transaction
 from pyspider_zk.errors import ClusterError, DatabaseAway
 
 T = TypeVar("T")
@@ -220,23 +221,6 @@ class Guarded:
     def _set_patience(self, seconds: float) -> None:
         if hasattr(self._inner, "patience"):
             self._inner.patience = seconds
-
-
-@contextmanager
-def transaction(database: Any) -> Iterator[None]:
-    """Make one transaction of what this thread does to one of pyspider's sqlite databases.
-
-    It is undone if the block fails. Blocks for the file's lock.
-    """
-    with closing(database.dbcur) as cursor:
-        cursor.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            cursor.execute("COMMIT")
-        except BaseException:
-            if cursor.connection.in_transaction:  # not if sqlite itself has rolled it back
-                cursor.execute("ROLLBACK")
-            raise
 
 
 def guarded(database: Any, name: str, clock: Callable[[], float] = time.monotonic) -> Guarded:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, TypeVar
 
+from pyspider_zk.databases.sqlite import quoted_table
 from pyspider_zk.errors import ClusterError
 
 T = TypeVar("T")
@@ -61,15 +62,9 @@ def _drop_all(database: Any, projects: Collection[str]) -> None:
     """Drop tables that are there; pyspider would list all tables after each."""
     for project in projects:
         if hasattr(database, "dbcur"):
-            database._execute(f"DROP TABLE {_table(database, project)}")
+            database._execute(f"DROP TABLE {quoted_table(database, project)}")
         else:
             database.drop(project)
-
-
-def _table(database: Any, project: str) -> str:
-    """Return a table's name in SQL, whatever is in it: pyspider doubles no backtick."""
-    name: str = database._tablename(project)
-    return f"`{name.replace('`', '``')}`"
 
 
 class Tables:

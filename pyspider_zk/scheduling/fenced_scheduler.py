@@ -7,7 +7,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
-from contextlib import AbstractContextManager
 from copy import copy
 from functools import partial
 from typing import Any, TypeVar
@@ -338,10 +337,6 @@ class FencedScheduler(Scheduler):
             self.out_queue.put_nowait(task)
         except queue.Full:
             self._send_buffer.appendleft(task)
-
-    def sending_together(self) -> AbstractContextManager[None]:
-        """Return a block whose tasks are sent at its end, in few calls; blocks do not nest."""
-        return self.dispatch.collecting()
 
     def call_script(self, project: str, callback: str, save: object) -> None:
         """Send a task that calls a project's script without fetching a page, as pyspider does."""

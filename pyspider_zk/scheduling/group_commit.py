@@ -24,7 +24,7 @@ UNREAD: Mapping[str, Any] = {}
 IDS = ("taskid", "project")
 """Columns that are not read ahead, for whoever asks for a row knows them."""
 
-GetRows = Callable[[str, Collection[Any], Sequence[str]], dict[Any, dict[str, Any] | None]]
+GetRows = Callable[[str, Collection[Any], Sequence[str]], Mapping[Any, dict[str, Any] | None]]
 
 TaskKey = tuple[str, Any]
 """A project and the id of a task in it."""

@@ -65,8 +65,11 @@ class Handover:
         broken = {slot: held[slot] for slot in self._seals.broken if slot in held}
         self._seals.broken.clear()
         lost |= broken
-        planned = {slot: e for slot, e in lost.items() if view.releasing.get(slot) == e}
-        planned = {slot: e for slot, e in planned.items() if slot not in broken}
+        planned = {
+            slot: epoch
+            for slot, epoch in lost.items()
+            if view.releasing.get(slot) == epoch and slot not in broken
+        }
         self.give_up({slot: e for slot, e in lost.items() if slot not in planned}, planned=False)
         self.give_up(planned, planned=True)
         if view.releasing:

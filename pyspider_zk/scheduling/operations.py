@@ -210,7 +210,7 @@ class ProjectOperations:
 
     def _refreshed(self, targets: Targets) -> Results:
         """Update memory from the projects' rows; return those that are at fault."""
-        with self._scheduler.sending_together():  # the scripts of new ones are asked about
+        with self._scheduler.dispatch.collecting():  # the scripts of new ones are asked about
             return _faults(_each(targets, self._refresh))
 
     def _refresh(self, target: ProjectTarget) -> bool:

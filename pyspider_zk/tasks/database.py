@@ -53,7 +53,7 @@ class TaskDatabase(Protocol):
 
     def get_stored(
         self, project: str, taskids: Collection[str], fields: Sequence[str]
-    ) -> dict[str, dict[str, Any] | None]:
+    ) -> Mapping[str, dict[str, Any] | None]:
         """Return the same rows with their documents as they are stored, to be ``readable`` later.
 
         For whoever needs the documents of few of them. None only where it takes no decoding to see

@@ -82,8 +82,7 @@ def sqlite_seal(table: str) -> str:
     """Return an insert that raises the epoch of a slot."""
     return (
         f"INSERT INTO {table} (cluster, slot, epoch) VALUES (?, ?, ?)"  # noqa: S608 - no values
-        " ON CONFLICT (cluster, slot) DO UPDATE SET epoch = excluded.epoch"
-        f" WHERE excluded.epoch > {table}.epoch"
+        + _only_upwards(table)
     )
 
 
@@ -91,7 +90,12 @@ def postgresql_seal(table: str) -> str:
     """Return an insert, from arrays, that raises the epochs of slots."""
     return (
         f"INSERT INTO {table} (cluster, slot, epoch)"  # noqa: S608 - no values
-        " SELECT * FROM unnest(%s::varchar[], %s::int4[], %s::int8[])"
+        " SELECT * FROM unnest(%s::varchar[], %s::int4[], %s::int8[])" + _only_upwards(table)
+    )
+
+
+def _only_upwards(table: str) -> str:
+    return (
         " ON CONFLICT (cluster, slot) DO UPDATE SET epoch = excluded.epoch"
         f" WHERE excluded.epoch > {table}.epoch"
     )

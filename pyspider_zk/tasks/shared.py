@@ -53,14 +53,8 @@ class SharedTasks:
         self, project: str, taskids: Collection[str], fields: Sequence[str]
     ) -> dict[str, dict[str, Any] | None]:
         """Return rows by task id; see ``TaskDatabase``."""
-        stored = self._stored(project, taskids, fields)
+        stored = self.get_stored(project, taskids, fields)
         return {taskid: self.readable(row) for taskid, row in stored.items()}
-
-    def get_stored(
-        self, project: str, taskids: Collection[str], fields: Sequence[str]
-    ) -> dict[str, dict[str, Any] | None]:
-        """Return rows by task id, not decoded; see ``TaskDatabase``."""
-        return {**self._stored(project, taskids, fields)}
 
     def readable(self, stored: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return a row with its documents decoded; see ``TaskDatabase``."""
@@ -70,9 +64,10 @@ class SharedTasks:
             return None
         return row
 
-    def _stored(
+    def get_stored(
         self, project: str, taskids: Collection[str], fields: Sequence[str]
     ) -> dict[str, dict[str, Any]]:
+        """Return rows by task id, not decoded; see ``TaskDatabase``."""
         if project not in self._known([project]):
             return {}
         keys = {taskid: str(taskid) for taskid in taskids}

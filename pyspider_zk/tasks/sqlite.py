@@ -2,11 +2,12 @@
 
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 from pyspider_zk.databases.active_rows import UNREADABLE
+from pyspider_zk.databases.sqlite import quoted_table, transaction
 from pyspider_zk.tasks.columns import encode, untyped
 from pyspider_zk.tasks.seals import (
     TABLE,
@@ -43,14 +44,8 @@ class SqliteTasks:
         self, project: str, taskids: Collection[str], fields: Sequence[str]
     ) -> dict[str, dict[str, Any] | None]:
         """Return rows by task id; see ``TaskDatabase``."""
-        stored = self._stored(project, taskids, fields)
+        stored = self.get_stored(project, taskids, fields)
         return {taskid: self.readable(row) for taskid, row in stored.items()}
-
-    def get_stored(
-        self, project: str, taskids: Collection[str], fields: Sequence[str]
-    ) -> dict[str, dict[str, Any] | None]:
-        """Return rows by task id, not decoded; see ``TaskDatabase``."""
-        return {**self._stored(project, taskids, fields)}
 
     def readable(self, stored: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return a row with its documents decoded; see ``TaskDatabase``."""
@@ -60,9 +55,10 @@ class SqliteTasks:
             return None
         return parsed
 
-    def _stored(
+    def get_stored(
         self, project: str, taskids: Collection[str], fields: Sequence[str]
     ) -> dict[str, dict[str, Any]]:
+        """Return rows by task id, not decoded; see ``TaskDatabase``."""
         if project not in self._known([project]):
             return {}
         found: dict[str, dict[str, Any]] = {}
@@ -84,12 +80,12 @@ class SqliteTasks:
         known = self._known({write.project for write in writes})
         to_make = projects_to_make(writes, known)
         self._is_stale = True  # until it is known that no table was missing
-        with self._transaction() as cursor:
+        with transaction(self._taskdb) as cursor:
             seals.check(self._seals(cursor, seals))
             for project in to_make:
                 self._taskdb._create_project(project)  # by the connection of this thread
             for group in grouped(writes, time.time(), lambda taskid: taskid):
-                table = self._table(group.project)
+                table = quoted_table(self._taskdb, group.project)
                 names = [self._taskdb.escape(name) for name in group.names]
                 statement = (sqlite_upsert if group.is_new else sqlite_update)(table, names)
                 cursor.executemany(statement, group.rows)
@@ -113,17 +109,17 @@ class SqliteTasks:
         self._taskdb._list_project()  # other processes make tables, and drop them
         there = self._taskdb.projects.intersection(projects)
         verb = "DROP TABLE" if is_for_good else "DELETE FROM"
-        with self._transaction() as cursor:
+        with transaction(self._taskdb) as cursor:
             seals.check(self._seals(cursor, seals))
             for project in there:
-                cursor.execute(f"{verb} {self._table(project)}")
+                cursor.execute(f"{verb} {quoted_table(self._taskdb, project)}")
             before_commit()
         if is_for_good:
             self._taskdb.projects.difference_update(there)
 
     def seal(self, seals: Seals) -> Mapping[int, Any]:
         """Seal slots; see ``TaskDatabase``."""
-        with self._transaction() as cursor:
+        with transaction(self._taskdb) as cursor:
             try:
                 cursor.execute(
                     f"CREATE TABLE IF NOT EXISTS {SEALS} (cluster TEXT NOT NULL,"
@@ -145,18 +141,6 @@ class SqliteTasks:
         except sqlite3.Error as error:
             raise SealsUnreadable(f"{TABLE}: {error}") from error
 
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Cursor]:
-        with closing(self._taskdb.dbcur) as cursor:
-            cursor.execute("BEGIN IMMEDIATE")
-            try:
-                yield cursor
-                cursor.execute("COMMIT")
-            except BaseException:
-                if cursor.connection.in_transaction:  # not if sqlite itself has rolled it back
-                    cursor.execute("ROLLBACK")
-                raise
-
     def _known(self, projects: Iterable[str]) -> set[str]:
         """Return the projects that have tables; lists them at most once, if one is unknown."""
         if self._is_stale or not self._taskdb.projects.issuperset(projects):
@@ -170,10 +154,6 @@ class SqliteTasks:
         columns = ", ".join(map(self._taskdb.escape, fields)) if fields else "*"
         marks = ", ".join("?" * count)
         return (
-            f"SELECT {key}, {columns} FROM {self._table(project)}"  # noqa: S608 - no values
+            f"SELECT {key}, {columns} FROM {quoted_table(self._taskdb, project)}"  # noqa: S608 - no values
             f" WHERE {key} IN ({marks})"
         )
-
-    def _table(self, project: str) -> str:
-        """Return a table's name in SQL, whatever is in it: pyspider doubles no backtick."""
-        return "`{}`".format(self._taskdb._tablename(project).replace("`", "``"))

@@ -3,9 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
-
-from pyspider.database import connect_database
+from typing import Protocol
 
 from tests.chaos.network import HUB_ADDRESS
 from tests.support.database_servers import PostgresServer
@@ -56,16 +54,3 @@ def postgresql() -> Iterator[DatabaseUrls]:
 def sqlite(folder: Path) -> Iterator[DatabaseUrls]:
     """Keep files in a folder."""
     yield Files(folder)
-
-
-@contextmanager
-def connected(databases: DatabaseUrls, kind: str) -> Iterator[Any]:
-    """Lend a connection of pyspider's to a database."""
-    database = connect_database(databases.url(kind))
-    try:
-        yield database
-    finally:
-        if hasattr(database, "close"):
-            database.close()
-        elif database.conn is not None:  # sqlite's, which connects when it is first asked
-            database.conn.close()

@@ -19,7 +19,7 @@ from pyspider_zk.config import Settings
 from tests.chaos import commits, report
 from tests.chaos.batches import SCRIPT, Starter, batches
 from tests.chaos.cluster import ChaosCluster, await_that
-from tests.chaos.databases import DatabaseUrls, connected, postgresql, sqlite
+from tests.chaos.databases import DatabaseUrls, postgresql, sqlite
 from tests.chaos.faults import LEAST, Kind, PlannedFault, schedule
 from tests.chaos.inflict import Inflictor, Timeline
 from tests.chaos.network import HUB_ADDRESS, Network
@@ -32,6 +32,7 @@ from tests.chaos.services import (
     write_config,
 )
 from tests.chaos.site import GraphSite, SiteProject, failing, projects
+from tests.support.lent_databases import lent
 from tests.support.rpc_url import rpc_url
 
 FINISH_PATIENCE = 240.0
@@ -95,7 +96,7 @@ def run(plan: RunPlan) -> int:
         with GraphSite(HUB_ADDRESS, plan.pages, requests) as site:
             cluster = ChaosCluster(network, plan.folder, plan.leases)
             try:
-                with connected(databases, "task") as taskdb:
+                with lent(databases.url("task")) as taskdb:
                     commits.watch(taskdb)
                 cluster.start(LEAST)
                 _Crawl(plan, cluster, site, databases).go(faults)
@@ -150,7 +151,7 @@ class _Crawl:
 
     def _save_commits(self) -> None:
         """Save in which order the task database committed."""
-        with connected(self._databases, "task") as taskdb:
+        with lent(self._databases.url("task")) as taskdb:
             lines = [json.dumps(commit) + "\n" for commit in commits.committed(taskdb)]
         (self._folder / "commits.jsonl").write_text("".join(lines), encoding="utf-8")
 
@@ -168,7 +169,7 @@ class _Crawl:
     def _prepare_batches(self) -> None:
         """Create the projects that batches will start."""
         row = {"status": "STOP", "group": "", "comments": "", "rate": 100, "burst": 100}
-        with connected(self._databases, "project") as projectdb:
+        with lent(self._databases.url("project")) as projectdb:
             for name in itertools.chain(*self._batches.values()):
                 projectdb.insert(name, {**row, "script": SCRIPT})
 
@@ -196,8 +197,8 @@ class _Crawl:
 
     def _look(self) -> dict[str, Any]:
         """Return what stands in the databases."""
-        lend = partial(connected, self._databases)
-        with lend("task") as taskdb, lend("result") as done:
+        url = self._databases.url
+        with lent(url("task")) as taskdb, lent(url("result")) as done:
             return {
                 "projects": [asdict(one) for one in self._projects],
                 "rows": {one.name: _rows(taskdb, one.name) for one in self._projects},
@@ -209,7 +210,7 @@ def _start(
     projects: Sequence[SiteProject], site: GraphSite, network: Network, databases: DatabaseUrls
 ) -> None:
     """Create the projects and start them, as the web UI does."""
-    with connected(databases, "project") as projectdb:
+    with lent(databases.url("project")) as projectdb:
         for one in projects:
             row = {"status": "RUNNING", "group": "", "comments": "", "rate": one.rate, "burst": 3}
             projectdb.insert(one.name, {**row, "script": one.script(site.url)})

@@ -7,7 +7,7 @@ operator starts it. ``up`` starts what died anew, so a death is seen as another 
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 from xmlrpc.client import ServerProxy
@@ -27,6 +27,7 @@ from pyspider_zk.local.services import RedisServer, ZooKeeperServer
 from pyspider_zk.zookeeper.connection import Connection
 from tests.support.chain_site import ChainSite, chain_script
 from tests.support.database_servers import DatabaseServer
+from tests.support.lent_databases import lent
 from tests.support.relay import Relay
 from tests.support.rpc_url import rpc_url
 from tests.support.running_cluster import PROGRAM, ROOT, listens
@@ -182,24 +183,18 @@ class CrawlingCluster:
 
     def database(self, kind: str) -> Any:
         """Return a connection of pyspider's own to a database."""
-        url = self._databases.get(kind) or getattr(self.running, f"{kind}db")
-        return connect_database(url)
+        return connect_database(self._database_url(kind))
 
     def file(self, kind: str) -> Path:
         """Return the sqlite file of a database."""
         return Path(getattr(self.running, f"{kind}db").partition(":///")[2])
 
-    @contextmanager
-    def open_database(self, kind: str) -> Iterator[Any]:
+    def open_database(self, kind: str) -> AbstractContextManager[Any]:
         """Lend a connection of pyspider's own to a database."""
-        database = self.database(kind)
-        try:
-            yield database
-        finally:
-            if hasattr(database, "close"):
-                database.close()
-            elif database.conn is not None:  # it connects when it is first asked
-                database.conn.close()
+        return lent(self._database_url(kind))
+
+    def _database_url(self, kind: str) -> str:
+        return self._databases.get(kind) or str(getattr(self.running, f"{kind}db"))
 
     def addresses(self) -> list[str]:
         """Return the XML-RPC addresses of the three, read past all that was put beside them."""
