@@ -17,10 +17,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from pyspider_zk.demo import site
 from pyspider_zk.errors import MissingService
 from pyspider_zk.local import programs
-from tests.support import database_programs
+from tests.support import programs as test_programs
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-CHROMIUM_MISSING = "Chromium is missing; Debian: apt install chromium"
 NPM_MISSING = "npm is missing; Debian/Ubuntu: apt install npm; elsewhere see patches/README.md"
 VENV_MISSING = "Python's venv is missing; Debian/Ubuntu: apt install python3-venv"
 
@@ -36,10 +34,10 @@ def checks(purpose: str) -> Iterator[tuple[str, Callable[[], object]]]:
     if purpose in ("demo", "all") and not (os.environ.get("SITE") or os.environ.get("START_URL")):
         yield "python3-doc", site.documentation
     if purpose in ("databases", "all"):
-        yield "postgresql", lambda: database_programs.postgresql("postgres")
-        yield "mariadb-server", lambda: database_programs.mariadb("mariadbd")
+        yield "postgresql", lambda: test_programs.postgresql("postgres")
+        yield "mariadb-server", lambda: test_programs.mariadb("mariadbd")
     if purpose in ("browser", "all"):
-        yield "chromium", browser
+        yield "chromium-headless-shell", test_programs.chromium
     if purpose in ("chaos", "all"):
         yield "iproute2", lambda: tool("ip")
         yield "nftables", lambda: tool("nft")
@@ -55,12 +53,6 @@ def npm() -> None:
     """Fail if nobody gets the libraries of the pages."""
     if shutil.which("npm") is None:
         raise MissingService(NPM_MISSING)
-
-
-def browser() -> None:
-    """Fail if there is no browser for the tests of the pages."""
-    if not any(map(shutil.which, BROWSERS)):
-        raise MissingService(CHROMIUM_MISSING)
 
 
 def tool(name: str) -> None:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from playwright.sync_api import Browser, BrowserContext, Page, Route, sync_playwright
 
 from tests.attack.evil import NAME, REBOUND, Evil
-from tests.browser.conftest import chromium_program
+from tests.support.programs import chromium as chromium_program
 
 PATIENCE = 240_000.0  # milliseconds for a page to try everything
 # What newer browsers keep from pages of other networks is not to be what saves us.

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import threading
 from base64 import b64decode
 from collections.abc import Callable, Iterator
@@ -19,18 +18,17 @@ from pyspider.database import connect_database
 
 from pyspider_zk.cluster.records import Member
 from pyspider_zk.cluster_secret import read_cluster_secret
-from pyspider_zk.errors import MissingService
 from pyspider_zk.local import programs
 from pyspider_zk.local.folder import Running
 from pyspider_zk.local.services import RedisServer, ZooKeeperServer
 from pyspider_zk.rpc.client import Credentials, call
 from tests.support.needed import skip_without_needed
+from tests.support.programs import chromium as chromium_program
 from tests.support.running_cluster import up
 
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "test-output" / "browser"
 WINDOW = {"width": 1280, "height": 800}
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 OPTIONS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -284,15 +282,3 @@ def save(page: Page) -> None:
     """Save the script in the editor."""
     page.locator("#save-task-btn").click()
     expect(page.locator("#python-log pre")).to_have_text("saved!")
-
-
-def chromium_program() -> str:
-    """Return the path of Chromium.
-
-    Raises:
-        MissingService: there is none.
-    """
-    for name in CHROMIUM:
-        if found := shutil.which(name):
-            return found
-    raise MissingService("Chromium is missing; Debian: apt install chromium")

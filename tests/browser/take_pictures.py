@@ -52,7 +52,7 @@ def web(cluster: BrowsedCluster) -> Web:
     return cluster.web
 
 
-def bury(cluster: BrowsedCluster) -> None:
+def reject(cluster: BrowsedCluster) -> None:
     """Publish what nobody can use."""
     queues = connect(cluster.redis.url, 0, 256)
     queues.slot_queues.publish([Message(kind, 40, body) for kind, body in BROKEN])
@@ -82,7 +82,7 @@ def test_take_pictures(
     open_page(page, "events")
     page.locator("#events summary").first.click()
     take(page, "events")
-    bury(cluster)
+    reject(cluster)
     eventually(lambda: cluster.ask("dead-letters")["total"] == len(BROKEN))
     open_page(page, "dead-letters")
     tick(page, cluster.ask("dead-letters")["items"][1]["tag"])

@@ -19,7 +19,7 @@ from pymysql.cursors import Cursor
 
 from pyspider_zk.local.ports import LOOPBACK
 from pyspider_zk.local.services import Server
-from tests.support.database_programs import mariadb, postgresql
+from tests.support.programs import mariadb, postgresql
 
 USER = "crawl"
 PASSWORD = "p@ss:w/o?r#d%41 é"  # noqa: S105 - of no server but the tests'

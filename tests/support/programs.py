@@ -1,4 +1,4 @@
-"""Programs of the database servers that tests start, and what to install when they are missing.
+"""Programs that only tests start: database servers and a browser; and what to install for them.
 
 Needs nothing but Python: `.ci/missing.py` asks before there is a virtual environment.
 """
@@ -10,6 +10,10 @@ from pyspider_zk.errors import MissingService
 
 POSTGRESQL_MISSING = "PostgreSQL is missing; Debian/Ubuntu: apt install postgresql"
 MARIADB_MISSING = "MariaDB is missing; Debian/Ubuntu: apt install mariadb-server"
+CHROMIUM_MISSING = "Chromium is missing; Debian: apt install chromium-headless-shell"
+CHROMIUM = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+"""Its names, the one first that starts soonest and needs least: it has no window."""
+
 DEBIAN_POSTGRESQL = Path("/usr/lib/postgresql")
 
 
@@ -36,4 +40,16 @@ def mariadb(name: str) -> str:
     program = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
     if program is None:
         raise MissingService(MARIADB_MISSING)
+    return program
+
+
+def chromium() -> str:
+    """Return a program of Chromium.
+
+    Raises:
+        MissingService: there is none.
+    """
+    program = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    if program is None:
+        raise MissingService(CHROMIUM_MISSING)
     return program
