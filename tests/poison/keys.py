@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 import msgpack
-import redis
+from redis.client import Pipeline
 
 from tests.poison.entry import Place, Poison, Put
 from tests.poison.grip import Grip
@@ -93,7 +93,7 @@ def entries() -> Iterator[Poison]:
                 yield Poison("keys", f"the {queue} of a slot is {kind}", put, TOLD)
     for key, right in _SHARED.items():
         for kind in ("a text", "a hash", "a sorted set"):
-            yield _shared(key, kind, right)
+            yield shared_key(key, kind, right)
     yield from _slot_records()
     put = partial(_letter_fields)
     yield Poison("keys", "a dead letter without its parts", put, (Place.QUEUE, Place.LETTER))
@@ -113,53 +113,57 @@ def _mistyped(queue: str, kind: str, grip: Grip) -> Put:
     return Put(key)
 
 
-def _shared(key: str, kind: str, right: str) -> Poison:
+def shared_key(key: str, kind: str, right: str) -> Poison:
+    """Return a key that all need and that has another type for a while."""
     put, back = partial(_take_away, key, kind), partial(_put_back, key, right)
     return Poison("keys", f"{key} is {kind}", put, TOLD, spot=f"key {key}", mend=back)
 
 
 def _take_away(key: str, kind: str, grip: Grip) -> Put:
     """Put the wrong thing in a key's place; what was there is kept."""
-    while True:
-        at_once = grip.redis.pipeline(transaction=True)  # else somebody makes it anew in between
-        if grip.redis.exists(key):
+
+    def swap(at_once: Pipeline) -> None:
+        there = at_once.exists(key)
+        at_once.multi()
+        if there:
             at_once.rename(key, key + ASIDE)
         _TYPES[kind](at_once, key)
-        try:
-            at_once.execute()
-        except redis.ResponseError as error:
-            if "WRONGTYPE" in str(error):  # it came meanwhile: again
-                continue
-            if "no such key" not in str(error):  # it went meanwhile: nothing to keep
-                raise
-        return Put(key)
+
+    grip.redis.transaction(swap, key)
+    return Put(key)
 
 
 def _put_back(key: str, right: str, grip: Grip) -> None:
-    """Delete the wrong thing if it still stands, and give back what was there."""
+    """Delete the wrong thing if it still stands, and give back what was there.
+
+    Messages come at any time: whatever stands there by then is watched, so that none is lost here.
+    """
     name = {"a set": b"set", "a list": b"list", "a stream": b"stream"}[right]
-    if grip.redis.type(key) not in (name, b"none"):
-        grip.redis.delete(key)
     aside = key + ASIDE
-    if not grip.redis.exists(aside):
-        return
-    if right == "a set":
-        grip.redis.sunionstore(key, key, aside)
-        grip.redis.delete(aside)
-    elif not grip.redis.exists(key):
-        grip.redis.rename(aside, key)
-    else:
-        _append(grip, aside, key, right)
+
+    def restore(at_once: Pipeline) -> None:
+        stands, kept = at_once.type(key), at_once.exists(aside)
+        at_once.multi()
+        if stands != name:
+            at_once.delete(key)
+            if kept:
+                at_once.rename(aside, key)
+
+    grip.redis.transaction(restore, key, aside)
+    _append(grip, aside, key, right)
 
 
 def _append(grip: Grip, aside: str, key: str, right: str) -> None:
-    if right == "a list":
+    """Add what is still aside to what came meanwhile."""
+    if right == "a set":
+        grip.redis.sunionstore(key, key, aside)
+    elif right == "a list":
         while grip.redis.lmove(aside, key, "RIGHT", "LEFT"):
             pass
     else:
         for _, fields in grip.redis.xrange(aside):
             grip.redis.xadd(key, fields)
-        grip.redis.delete(aside)
+    grip.redis.delete(aside)
 
 
 def _slot_records() -> Iterator[Poison]:
