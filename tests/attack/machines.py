@@ -234,17 +234,16 @@ class Machines:
         zookeeper |= {"users": str(self.folder / "users.json"), "await_members": 2}
         if self._guarded:
             zookeeper |= {"username": "crawl", "password_file": str(self.folder / "password")}
+        else:
+            zookeeper |= {"insecure": True}
         return {
             **{f"{kind}db": url for kind, url in self.databases.items()},
             "message_queue": f"rediss://crawl:{PASSWORDS['redis']}@{address}/0?{options}",
             "zookeeper": zookeeper,
             "scheduler": {"xmlrpc_host": "0.0.0.0"},  # noqa: S104 - others must reach it
-            "webui": {"host": "0.0.0.0", **self._webui()},  # noqa: S104
+            "webui": {"host": "0.0.0.0", "need_auth": self._guarded},  # noqa: S104
             "data_path": str(self.folder),
         }
-
-    def _webui(self) -> dict[str, bool]:
-        return {"need_auth": True} if self._guarded else {"insecure": True}
 
     def _start(self) -> None:
         self._run("zookeeper", self._zookeeper_command())

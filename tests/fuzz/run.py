@@ -202,23 +202,29 @@ def _without_numbers(text: str) -> str:
 
 
 def fuzz(
-    folder: Path, what: Sequence[str], seconds: float, seed: str, preload: Path | None = None
+    folder: Path,
+    what: Sequence[str],
+    seconds: float,
+    seed: str,
+    preload: Path | None = None,
+    least: int = 1,
 ) -> FuzzVerdict:
     """Fuzz surfaces of a cluster of its own at the same time, and judge.
 
     Args:
         folder: for the cluster's data and logs, and for what is found.
         what: names of surfaces.
-        seconds: how long.
+        seconds: how long, at least.
         seed: of all chance; what real messages look like depends on the crawl, and is kept.
         preload: a folder whose ``sitecustomize.py`` spoils the processes.
+        least: inputs that each surface gets, however long that takes.
     """
     with _judged(folder, preload) as (one, findings, verdict):
         feeders = [Feeder(one.surface(name), seed, findings) for name in what]
         watch = ClusterWatch(one, findings, feeders)
         verdict.memory = watch.memory
-        say(f"{', '.join(what)} for {seconds:g} s")
-        _run(feeders, watch, seconds)
+        say(f"{', '.join(what)} for {seconds:g} s, {least} inputs each at least")
+        _run(feeders, watch, seconds, least)
         _finish(one, watch, feeders, verdict)
     return verdict
 
@@ -263,12 +269,17 @@ def _judged(
         verdict.findings = dict(findings.found)
 
 
-def _run(feeders: Sequence[Feeder], watch: ClusterWatch, seconds: float) -> None:
+def _run(feeders: Sequence[Feeder], watch: ClusterWatch, seconds: float, least: int) -> None:
     until = time.monotonic() + seconds
+
+    def enough() -> bool:
+        fed = min(feeder.answers.total() for feeder in feeders)
+        return time.monotonic() >= until and fed >= least
+
     for feeder in feeders:
         feeder.start()
     try:
-        while time.monotonic() < until and watch.look():
+        while not enough() and watch.look():
             if any(feeder.error for feeder in feeders):
                 break
             time.sleep(LOOK)  # logs, memory and pages are looked at
