@@ -67,6 +67,8 @@ class SlotTenure:
         gone: when it had been given up to the end; None: never, something came between.
         planned: the leader had asked for it, or the process ended in order.
         clean: its fence was open then, so the next owner could be left what no database holds.
+        uncommitted: the task database did not take what was applied by then, so the next owner
+            begins as after a death.
         received: it got all of that from the one before; None: the slot had no projects.
         found: the state of each project once the slot was loaded.
         given: the same when the slot was begun to be given up.
@@ -81,6 +83,7 @@ class SlotTenure:
     gone: float | None = None
     planned: bool = False
     clean: bool = False
+    uncommitted: bool = False
     received: bool | None = None
     found: States = field(default_factory=dict)
     given: States = field(default_factory=dict)
@@ -202,12 +205,14 @@ def tenures_of(member: str, lines: Iterable[Mapping[str, Any]]) -> Iterator[Slot
         for slot, epoch in line["slots"].items()
     }
     gone_at = _given_up(lines)
+    uncommitted = _uncommitted(lines)
     for line in lines:
         if line["e"] == "take":
             key = line["slot"], line["epoch"]
             gone = left.get(key, {})
             how = {"planned": gone.get("planned", False), "clean": gone.get("clean", False)}
             how["gone"] = gone_at.get(key)
+            how["uncommitted"] = key in uncommitted
             loaded = ready.get(key, {})
             how["received"] = line.get("clean")
             states = {"found": {**late[key], **loaded.get("states", {})}}
@@ -223,6 +228,16 @@ def _given_up(lines: Iterable[Mapping[str, Any]]) -> dict[tuple[int, int], float
         for line in lines
         if line["e"] == "gave_up"
         for slot, epoch in line["slots"].items()
+    }
+
+
+def _uncommitted(lines: Iterable[Mapping[str, Any]]) -> set[tuple[int, int]]:
+    """Return the slots, with their epochs, that were given up with uncommitted tasks."""
+    return {
+        (slot, line["slots"][str(slot)])
+        for line in lines
+        if line["e"] == "gave_up"
+        for slot in line.get("uncommitted", ())
     }
 
 

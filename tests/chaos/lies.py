@@ -81,7 +81,8 @@ class _Owners:
     def planned(self) -> Iterator[tuple[SlotTenure, SlotTenure]]:
         """Yield those that handed over in order."""
         for old, new in self.successions():
-            if old.left is not None and old.planned and old.clean and new.epoch == old.epoch + 1:
+            in_order = old.planned and old.clean and not old.uncommitted
+            if old.left is not None and in_order and new.epoch == old.epoch + 1:
                 yield old, new
 
     def _spans(self, slot: int) -> Iterator[tuple[SlotTenure, float]]:
@@ -401,6 +402,16 @@ def _under_way(history: History) -> Iterator[_Handover]:
     return _given(history, lambda state: state["processing"] > 0)
 
 
+def _finished(history: History) -> Iterator[SlotTenure]:
+    """A slot is given up without what was applied being committed."""
+    return (old for old, _ in _Owners(history).planned())
+
+
+def _uncommitted(history: History, old: SlotTenure) -> History:
+    told = replace(old, uncommitted=True)
+    return replace(history, tenures=[told if one is old else one for one in history.tenures])
+
+
 def _batches(history: History) -> Iterator[str]:
     """A batch is never done."""
     return iter(history.final["batches"])
@@ -458,6 +469,7 @@ LIES: Mapping[str, Lie] = {
     "counters not handed over": Lie("handovers", _counts, _forgets("counted", 0)),
     "tick not handed over": Lie("handovers", _last_ticks, _forgets("tick", None)),
     "tasks under way not handed over": Lie("handovers", _under_way, _forgets("processing", 0)),
+    "given up with uncommitted tasks": Lie("handovers", _finished, _uncommitted),
     "batch never done": Lie("jobs_lost", _batches, _never_done),
     "ended by itself": Lie("fallen", _members, _remarked("fallen")),
     "ended with a code": Lie("fallen", _drained, _with_code),

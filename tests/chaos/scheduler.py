@@ -35,7 +35,7 @@ class ChaosScheduler(ClusterScheduler):
         super().__init__(*args, **kwargs)
         self.history = Recorder.from_environment()
         self._numbers = itertools.count()
-        self._asked_at: dict[tuple[str, str], float] = {}
+        self._asked_at: dict[str, float] = {}
         self._loop_thread = 0
         self._selected_at: dict[tuple[str, str], float] = {}  # of what was not sent yet
         self._watches = _HandoverWatch(self), _ProjectSetWatch(self)
@@ -72,9 +72,9 @@ class ChaosScheduler(ClusterScheduler):
         self._selected_at.setdefault((task["project"], task["taskid"]), boottime())
         super().send_task(task, force)
 
-    def _may_send(self, task: Mapping[str, Any]) -> bool:
-        self._asked_at[task["project"], task["taskid"]] = boottime()
-        return super()._may_send(task)
+    def _may_send(self, project: str) -> bool:
+        self._asked_at[project] = boottime()
+        return super()._may_send(project)
 
     def forget_selected(self, slots: Mapping[int, int]) -> None:
         """Forget what was selected of slots and not sent: the next owner selects anew."""
@@ -82,8 +82,9 @@ class ChaosScheduler(ClusterScheduler):
             del self._selected_at[key]
 
     def _sending(self, task: dict[str, Any]) -> Any:
-        """Return a dispatch, which began when the fence was asked about it, if it was."""
-        since = self._asked_at.pop((task["project"], task["taskid"]), boottime())
+        """Return a dispatch, which began when the fence was asked about its project, if it was."""
+        is_ours = threading.get_ident() == self._loop_thread  # nobody asks for one sent by hand
+        since = self._asked_at.get(task["project"], boottime()) if is_ours else boottime()
         return self._effect("send", task, since)
 
     @contextmanager
@@ -123,8 +124,11 @@ class _HandoverWatch:
         self._told: set[tuple[int, int]] = set()
         self._left: set[tuple[int, int]] = set()
         handover = scheduler.slot_scheduler.handover
+        self._uncommitted: list[int] = []  # of the slots that are given up just now
         self._follow, self._give_up = handover.follow, handover.give_up
+        self._finished = handover._finished
         handover.follow, handover.give_up = self.follow, self.give_up
+        handover._finished = self.finished
 
     def follow(self, ownership: Ownership) -> None:
         held = set(self._scheduler.fence.held)
@@ -144,10 +148,16 @@ class _HandoverWatch:
             states = {slot: self._scheduler.states(slot) for slot in slots} if clean else {}
             states = {slot: found for slot, found in states.items() if found}
             self._scheduler.history.note("give_up", states=states, **about)
+        self._uncommitted = []
         self._give_up(slots, planned=planned)
         if slots:
             self._scheduler.forget_selected(slots)
-            self._scheduler.history.note("gave_up", slots=slots)
+            self._scheduler.history.note("gave_up", slots=slots, uncommitted=self._uncommitted)
+
+    def finished(self, slots: Mapping[int, int]) -> dict[int, int]:
+        found = self._finished(slots)
+        self._uncommitted = sorted(slots.keys() - found.keys())
+        return found
 
 
 class _ProjectSetWatch:

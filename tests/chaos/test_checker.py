@@ -472,6 +472,17 @@ def test_a_death_in_between_explains_that_nothing_came() -> None:
     assert handovers.handovers(replace(history, hits=[Hit("drain", "c", 5.1, 6)]))
 
 
+def test_what_a_locked_database_did_not_take_is_no_fault_of_the_handover() -> None:
+    old = replace(tenure("a", 1, 0, left=5), given={"p": STATE}, uncommitted=True)
+    history = History(tenures=[old, tenure("b", 2, 5.2)])
+
+    found = ["slot 1 epoch 1: uncommitted"]
+
+    assert handovers.handovers(history) == found
+    assert handovers.handovers(replace(history, hits=[Hit("kill", "c", 1, 3)])) == found
+    assert handovers.handovers(replace(history, hits=[Hit("stop", "c", 1, 3)])) == []
+
+
 def test_what_was_not_given_up_to_the_end_in_time_was_not_handed_over() -> None:
     new, stopped = tenure("b", 2, 5.2), Hit("stop", "a", 4.9, 6)
     for gone in (None, 6.1):

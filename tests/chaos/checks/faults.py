@@ -7,6 +7,9 @@ from tests.chaos.history import Hit
 SETTLE = 8.0
 """Seconds after the end of a fault of ZooKeeper or Redis until all members are well again."""
 
+LOCKED = 5.0
+"""Seconds after the end of a stop until a database that it left locked is asked again."""
+
 REDIS_DELAY = 10.0
 """Seconds that a message may be on its way: so long before it went down, Redis may have lost it."""
 

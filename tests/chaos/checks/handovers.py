@@ -15,7 +15,8 @@ def handovers(history: History) -> list[str]:
     That is: the rate's bucket, whether it is paused, its counters, its script's information, its
     last tick, the tasks under way. A slot that its owner gave up in order and that comes to the
     next one without all that was handed over badly, unless those who were granted it in between
-    did not live to take it.
+    did not live to take it. Nor may it be given up with uncommitted tasks, unless the task database
+    can have been locked.
     """
     known = SlotMoves(history)
     found = []
@@ -25,6 +26,8 @@ def handovers(history: History) -> list[str]:
                 found += _lost(move, known)
             elif not known.explained(move):
                 found.append(f"slot {move.old.slot} epoch {move.old.epoch}: nothing")
+        if move.old.uncommitted and not known.explained(move):
+            found.append(f"slot {move.old.slot} epoch {move.old.epoch}: uncommitted")
     return found
 
 

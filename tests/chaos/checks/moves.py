@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from tests.chaos.checks.faults import HITS_ALL, HITS_LEASE, SETTLE, meets
+from tests.chaos.checks.faults import HITS_ALL, HITS_LEASE, LOCKED, SETTLE, meets
 from tests.chaos.history import INFINITY, Effect, History, Hit, SlotTenure
 
 
@@ -19,7 +19,7 @@ class Move(NamedTuple):
     def asked(self) -> bool:
         """Whether the old owner gave up in order, able to hand over, before the new one took it."""
         was_first = self.old.gone is not None and self.old.gone <= self.new.taken
-        return was_first and self.old.planned and self.old.clean
+        return was_first and self.old.planned and self.old.clean and not self.old.uncommitted
 
     @property
     def clean(self) -> bool:
@@ -91,13 +91,20 @@ class SlotMoves:
 
         The old owner was hit while it owned the slot, and did not come back in time; or Redis
         or ZooKeeper was away from it. If it gave up in order, only what hit those in between
-        counts, who were granted the slot and did not live to take it.
+        counts, who were granted the slot and did not live to take it. If it could not commit
+        what it had applied, somebody was stopped who may have locked the task database.
         """
         if move.asked:
             return self._died_between(move)
+        if move.old.uncommitted:
+            return self._was_locked(move.old.left or move.new.taken)
         struck = any(self._took(hit, move) for hit in self._hits if hit.kind in HITS_LEASE)
         lost = move.new.taken if move.old.left is None else move.old.left
         return struck or self._all_hit(lost - SETTLE, move.new.taken)
+
+    def _was_locked(self, left: float) -> bool:
+        stops = (hit for hit in self._hits if hit.kind == "stop")
+        return any(meets(hit, left, left, LOCKED) for hit in stops)
 
     def _died_between(self, move: Move) -> bool:
         old, new = move
