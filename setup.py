@@ -29,7 +29,7 @@ setup(
         "msgpack>=1.2.1,<2",  # CVE-2026-57585
         "msgspec>=0.20,<1",
         "Pygments>=2.20,<3",  # of rich: CVE-2026-4539
-        "redis>=5,<9",
+        "redis[hiredis]>=5,<9",  # hiredis packs and parses in C
         "rich>=13,<16",
         "webargs>=8.6,<9",
     ],

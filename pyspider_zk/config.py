@@ -18,6 +18,8 @@ from pyspider_zk.limits import DEFAULT_SLOTS, LONGEST_LEASE, MOST_SLOTS
 from pyspider_zk.secret_files import read_secret
 
 HANG = 30.0  # seconds
+RENEWAL = 1.25  # seconds
+RENEWALS = 3.2  # in a lease, by default: three tries, and time for the last one
 LONGEST_ROOT = 255  # characters; it is part of a key in the task database
 
 ENV_PREFIX = "PYSPIDER_ZK_"
@@ -84,7 +86,7 @@ class Settings:
     hosts: str = "127.0.0.1:2181"
     root: str = "/pyspider-zk"
     slots: int = DEFAULT_SLOTS
-    renewal: float = 1.0
+    renewal: float = RENEWAL
     lease: float = 4.0
     hang: float = HANG
     budget: float = 0.1
@@ -140,6 +142,8 @@ def settings_from(
     values = _convert(given, faults)
     if "hang" not in given:  # not the fault of a user who only chose a long lease
         values["hang"] = max(HANG, values.get("lease", HANG))
+    if "renewal" not in given and "lease" in values:  # nor of one who chose a short lease
+        values["renewal"] = min(RENEWAL, values["lease"] / RENEWALS)
     values |= _secret_in_file(values, faults)
     faults += _check(Settings(**values), set(given) - set(values))
     if faults:

@@ -4,6 +4,7 @@ import pytest
 
 from pyspider_zk.config import Settings, settings_from
 from pyspider_zk.errors import ConfigError
+from pyspider_zk.zookeeper.session_times import Times
 
 
 def faults(*sources: object) -> tuple[str, ...]:
@@ -101,7 +102,7 @@ def test_the_hang_limit_is_at_least_a_lease_unless_told_otherwise():
         ("slots", True),
         ("renewal", 0),
         ("renewal", "soon"),
-        ("lease", 2.9),
+        ("lease", 0.1),
         ("lease", 601),
         ("hang", 3.9),
         ("hang", "long"),
@@ -152,6 +153,25 @@ def test_a_switch_may_be_a_word(given, read):
 
 def test_one_fault_does_not_cause_another():
     assert len(faults({"renewal": "soon", "lease": 0.5})) == 1
+
+
+def test_a_lease_has_three_tries_by_default():
+    settings = Settings()
+    assert 3 * settings.renewal < settings.lease - settings.budget
+
+
+@pytest.mark.parametrize(("lease", "renewal"), [(600, 1.25), (4, 1.25), (3, 0.9375)])
+def test_who_only_chooses_a_lease_has_three_tries_as_well(lease, renewal):
+    settings = settings_from({"lease": lease, "hang": 600})
+
+    assert settings.renewal == renewal
+    assert 3 * settings.renewal < settings.lease - settings.budget
+
+
+def test_renewals_leave_nothing_to_ask_for_by_default():
+    """A session that sends more seldom asks just to get an answer."""
+    settings = Settings()
+    assert settings.renewal < Times(settings.session).beat
 
 
 @pytest.mark.parametrize("section", [7, ["zk:2181"]])

@@ -20,6 +20,7 @@ EDITS = (
         "            pass  # it could not be opened\n"
         "\n\n"
         "class SQLiteMixin(object):\n"
+        "    JOURNAL_SIZE = 16 * 2 ** 20  # bytes that are kept of it between two transactions\n"
         "    patience = 5.0  # seconds that a statement waits for the lock of another process\n"
         "\n",
         "databases have no close(), and Python 3.13 warns of a connection which nobody closes; one"
@@ -33,11 +34,30 @@ EDITS = (
         "        if getattr(local, 'pid', None) != os.getpid():\n"
         "            local.conn = self._connect()\n"
         "            local.pid = os.getpid()\n"
-        "            local.patience = None\n"
+        "            local.patience, local.has_journal = None, False\n"
         "        if local.patience != self.patience:\n"
         "            local.conn.execute('PRAGMA busy_timeout=%d' % (self.patience * 1000))\n"
         "            local.patience = self.patience\n"
+        "        if not local.has_journal:\n"
+        "            self._keep_journal(local.conn)\n"
+        "            local.has_journal = True\n"
         "        return local.conn.cursor()\n"
+        "\n"
+        "    def _keep_journal(self, conn):\n"
+        "        # to make and delete its file with each commit takes longer than to write it\n"
+        "        (mode,), = conn.execute('PRAGMA journal_mode')\n"
+        "        if mode == 'delete' and self._is_of_one_user():  # no write-ahead log\n"
+        "            conn.execute('PRAGMA journal_mode=PERSIST')\n"
+        "            conn.execute('PRAGMA journal_size_limit=%d' % self.JOURNAL_SIZE)\n"
+        "\n"
+        "    def _is_of_one_user(self):\n"
+        "        # who writes first owns the journal, and might lock out the others\n"
+        "        try:\n"
+        "            file = os.stat(self.path)\n"
+        "            me = os.geteuid(), os.getegid()\n"
+        "        except (OSError, AttributeError):  # it was moved away; there are no users\n"
+        "            return False\n"
+        "        return (file.st_uid, file.st_gid) == me and not file.st_mode & 0o022\n"
         "\n"
         "    def _connect(self):\n"
         "        path, is_uri = self.path, False\n"
@@ -55,7 +75,8 @@ EDITS = (
         "        if self.path != ':memory:':\n"
         "            self.__dict__.setdefault('_local', threading.local()).pid = None\n",
         "two threads raced for the one connection; each process and thread now has its own, which"
-        " can be opened anew and then makes no new file in place of one that was moved away",
+        " can be opened anew and then makes no new file in place of one that was moved away; the"
+        " journal stays between transactions, which is as durable and costs a fraction",
     ),
     Edit(
         "pyspider/database/sqlite/sqlitebase.py",

@@ -14,11 +14,11 @@ method with I/O raises `Unavailable` when the message queue does not answer, and
 a client library.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.queues.names import QueueKind, SlotQueue
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,14 @@ class Delivery:
         slot: the slot it came from.
         tag: its name within that queue; opaque.
         body: what was published.
+        projects: of its tasks, if all of it is usual, see `usual.usual_projects`; else none.
     """
 
     kind: QueueKind
     slot: int
     tag: str
     body: Any
+    projects: Collection[str] = ()
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ class SlotQueues(Protocol):
     only this process knows what it has read, and `take` forgets it.
 
     Threads: `publish`, `full`, `lengths`, `close` and all about dead letters may be called from
-    any; `take`, `drop`, `read`, `acknowledge` and `bury` belong to one thread, the
+    any; `take`, `drop`, `read`, `acknowledge` and `reject` belong to one thread, the
     scheduler loop.
     """
 
@@ -172,13 +174,18 @@ class SlotQueues(Protocol):
     def drop(self, slots: Iterable[int]) -> None:
         """Stop reading these slots. Does no I/O; messages that were read may be acknowledged."""
 
-    def read(self, kind: QueueKind, limit: int) -> list[Delivery]:
+    def read(
+        self, kind: QueueKind, limit: int, ready: Collection[int] | None = None
+    ) -> list[Delivery]:
         """Return at most `limit` messages of the taken slots that were not returned before.
 
         Never blocks. Oldest first within a slot, fair among slots: each gets an equal share of
         the limit, unused shares go to the others, and slots that got nothing come first next
         time. Messages that cannot be decoded become dead letters. After an error nothing counts
         as returned. Nothing is read before applied messages could be deleted.
+
+        Args:
+            ready: the slots to look into, if the caller knows where something is; None: all.
         """
 
     def unread(self, kind: QueueKind, slots: Iterable[int]) -> Mapping[int, str]:
@@ -194,13 +201,13 @@ class SlotQueues(Protocol):
         be deleted because of an outage are deleted with the next call, even an empty one.
         """
 
-    def bury(self, delivery: Delivery, reason: str) -> None:
+    def reject(self, delivery: Delivery, reason: str) -> None:
         """Move a message that cannot be used to the dead letters, in one step."""
 
     def lengths(self) -> Mapping[QueueKind, int]:
         """Return how many messages all slot queues hold: unread and not acknowledged."""
 
-    def backlog(self) -> Mapping[tuple[QueueKind, int], SlotBacklog]:
+    def backlog(self) -> Mapping[SlotQueue, SlotBacklog]:
         """Return the slot queues that are not empty: how many messages wait, and for how long."""
 
     def unreadable(self) -> Mapping[str, str]:
@@ -326,11 +333,11 @@ class WakeUps(Protocol):
     Threads: one. It may be another one than that of the slot queues.
     """
 
-    def wait(self, seconds: float) -> set[int]:
-        """Return the slots that got a message while their queue was empty, as soon as one does.
+    def wait(self, seconds: float) -> set[SlotQueue]:
+        """Return the slot queues that got a message while they were empty, as soon as one does.
 
         Counts what was published since the last call. Blocks for that many seconds, two at most;
-        then the set is empty. Slots may be missing after a crash or a flood, and if a publisher of
+        then the set is empty. Queues may be missing after a crash or a flood, and if a publisher of
         another kind is at work: the caller must read from time to time as well.
 
         Raises:

@@ -4,11 +4,10 @@ from collections.abc import Callable, Collection, Mapping
 from threading import Event
 
 from pyspider_zk.errors import Unavailable
-from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.queues.names import SlotQueue
 
 PAUSE = 0.1  # seconds between two checks of a full queue
 
-SlotQueue = tuple[QueueKind, int]
 Wait = Callable[[float], object]
 
 

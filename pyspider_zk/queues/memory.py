@@ -25,9 +25,9 @@ from pyspider_zk.queues.api import (
     Queues,
     SlotBacklog,
 )
-from pyspider_zk.queues.backpressure import Backpressure, SlotQueue, Wait
+from pyspider_zk.queues.backpressure import Backpressure, Wait
 from pyspider_zk.queues.codec import decode, decode_record, encode, encode_record
-from pyspider_zk.queues.names import QueueKind, slot_queue
+from pyspider_zk.queues.names import QueueKind, SlotQueue, slot_queue
 from pyspider_zk.queues.offsets import Offsets, gather, unpack
 from pyspider_zk.queues.parking_names import in_order
 from pyspider_zk.queues.routing import RoutedMessage, route
@@ -50,7 +50,7 @@ class MemoryBroker:
         self.dead: dict[str, DeadLetter] = {}
         self.parked: dict[Parked, bytes] = {}
         self.unreadable: dict[str, str] = {}
-        self.woken: list[int] = []
+        self.woken: list[SlotQueue] = []
         self.grown = Condition(self.lock)
         self._tags = count(1)
         self._published: dict[int, float] = {}
@@ -73,7 +73,7 @@ class MemoryBroker:
             tag = next(self._tags)
             self._published[tag] = self.now()
             if not self.streams[queue]:
-                self.woken.append(queue[1])
+                self.woken.append(queue)
                 self.grown.notify_all()
             self.streams[queue][tag] = raw
 
@@ -98,7 +98,7 @@ class MemoryBroker:
                 if stream
             }
 
-    def bury(self, kind: QueueKind, slot: int | None, reason: str, raw: bytes) -> None:
+    def reject(self, kind: QueueKind, slot: int | None, reason: str, raw: bytes) -> None:
         """Append a dead letter."""
         with self.lock:
             tag = str(next(self._tags))
@@ -153,13 +153,16 @@ class MemorySlotQueues:
         """See `SlotQueues.drop`."""
         self._positions.drop(slots)
 
-    def read(self, kind: QueueKind, limit: int) -> list[Delivery]:
+    def read(
+        self, kind: QueueKind, limit: int, ready: Collection[int] | None = None
+    ) -> list[Delivery]:
         """See `SlotQueues.read`."""
         with self._broker.lock:
-            ready = [slot for (its, slot), held in self._broker.streams.items() if its is kind]
+            if ready is None:
+                ready = [slot for its, slot in self._broker.streams if its is kind]
             turn = self._positions.turn(kind, ready, limit)
             found = gather(lambda after, count: self._fetch(kind, after, count), turn, limit)
-            deliveries = unpack(kind, found, self.bury)
+            deliveries = unpack(kind, found, self.reject)
             self._positions.delivered(deliveries)
         return deliveries
 
@@ -176,15 +179,15 @@ class MemorySlotQueues:
                 self._pop(delivery)
         self._positions.acknowledged(deliveries)
 
-    def bury(self, delivery: Delivery, reason: str) -> None:
-        """See `SlotQueues.bury`."""
+    def reject(self, delivery: Delivery, reason: str) -> None:
+        """See `SlotQueues.reject`."""
         with self._broker.lock:
             raw = self._pop(delivery)
             if raw is not None:
-                self._broker.bury(delivery.kind, delivery.slot, reason, raw)
+                self._broker.reject(delivery.kind, delivery.slot, reason, raw)
         self._positions.acknowledged([delivery])
         name = slot_queue(delivery.kind, delivery.slot)
-        log.warning("buried message %s of %s: %s", delivery.tag, name, brief(reason))
+        log.warning("message %s of %s is a dead letter: %s", delivery.tag, name, brief(reason))
 
     def lengths(self) -> Mapping[QueueKind, int]:
         """See `SlotQueues.lengths`."""
@@ -282,7 +285,7 @@ class MemoryInbox:
         for slot, raw in target.parts.items():
             self._broker.append((kind, slot), raw)
         for reason, raw in target.rejected:
-            self._broker.bury(kind, None, reason, raw)
+            self._broker.reject(kind, None, reason, raw)
             log.warning("rejected %d bytes from %s: %s", len(raw), kind.value, reason)
 
 
@@ -391,7 +394,7 @@ class MemoryParkingLot:
         if 0 < limit <= held and isinstance(source, Delivery) and _has_whole(move):
             return False
         if move.reason:
-            self._broker.bury(source.kind, source.slot, move.reason, raw)
+            self._broker.reject(source.kind, source.slot, move.reason, raw)
         if isinstance(source, Delivery):
             self._broker.remove((source.kind, source.slot), int(source.tag))
         else:
@@ -418,7 +421,7 @@ class MemoryWakeUps:
         self._broker = broker
         self._seen = 0
 
-    def wait(self, seconds: float) -> set[int]:
+    def wait(self, seconds: float) -> set[SlotQueue]:
         """See `WakeUps.wait`."""
         woken = self._broker.woken
         with self._broker.grown:

@@ -10,6 +10,10 @@ class QueueKind(StrEnum):
     STATUS = "status_queue"
 
 
+SlotQueue = tuple[QueueKind, int]
+"""A slot's queue of one kind."""
+
+
 def slot_queue(kind: QueueKind, slot: int) -> str:
     """Return the name of a slot's queue."""
     return f"{kind.value}:{slot}"

@@ -12,9 +12,8 @@ from contextlib import suppress
 
 from pyspider_zk.errors import BadMessage, Unavailable
 from pyspider_zk.queues.api import Delivery
-from pyspider_zk.queues.backpressure import SlotQueue
-from pyspider_zk.queues.codec import decode_message
-from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.queues.codec import decode_delivered
+from pyspider_zk.queues.names import QueueKind, SlotQueue
 
 OLDEST = "0"  # a tag before all tags
 
@@ -92,7 +91,7 @@ class Offsets:
 
 
 def unpack(
-    kind: QueueKind, found: Iterable[Found], bury: Callable[[Delivery, str], None]
+    kind: QueueKind, found: Iterable[Found], reject: Callable[[Delivery, str], None]
 ) -> list[Delivery]:
     """Return messages as deliveries; those that cannot be decoded become dead letters.
 
@@ -102,10 +101,10 @@ def unpack(
     deliveries = []
     for slot, tag, raw in found:
         try:
-            deliveries.append(Delivery(kind, slot, tag, decode_message(raw)))
+            deliveries.append(Delivery(kind, slot, tag, *decode_delivered(kind, raw)))
         except BadMessage as error:
             with suppress(Unavailable):
-                bury(Delivery(kind, slot, tag, None), str(error))
+                reject(Delivery(kind, slot, tag, None), str(error))
     return deliveries
 
 

@@ -31,7 +31,7 @@ BATCH = 100  # messages per round trip
 log = logging.getLogger(__name__)
 
 # KEYS: list, dead letters   ARGV: messages, bytes of all, of one, that are kept, letters, kind
-# A message that is larger than it may be is cut and buried here, once it is the head: it is not
+# A message that is larger than it may be is cut and rejected here, once it is the head: it is not
 # even sent.
 _LOOK = """
 local room, found = tonumber(ARGV[2]), {}
@@ -70,10 +70,10 @@ for i = 1, streams do
 end
 for i = 1, streams do
   redis.call('XADD', KEYS[4 + i], '*', 'body', ARGV[5 + 2 * i])
-  if redis.call('SADD', KEYS[2], ARGV[4 + 2 * i]) == 1 then woken[#woken + 1] = ARGV[4 + 2 * i] end
+  if redis.call('SADD', KEYS[2], ARGV[4 + 2 * i]) == 1 then woken[#woken + 1] = KEYS[4 + i] end
 end
 if #woken > 0 then
-  redis.call('XADD', KEYS[4], 'MAXLEN', '~', ARGV[5], '*', 'slots', table.concat(woken, ','))
+  redis.call('XADD', KEYS[4], 'MAXLEN', '~', ARGV[5], '*', 'queues', table.concat(woken, ','))
 end
 for i = 6 + 2 * streams, #ARGV, 2 do
   redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[4], '*',

@@ -74,7 +74,7 @@ PARKED_READY = "parked:ready"
 
 
 SLOT_WAKE_UPS = "slot_wake_ups"
-"""The stream that says which slot queues got a message while they were empty."""
+"""The stream of the names of slot queues that got a message while they were empty."""
 
 
 def wake_ups_key(queue: str) -> str:

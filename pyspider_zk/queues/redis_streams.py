@@ -26,9 +26,9 @@ import redis
 from pyspider_zk.errors import Unavailable, brief
 from pyspider_zk.queues import caps
 from pyspider_zk.queues.api import DeadLetter, Delivery, Message, SlotBacklog
-from pyspider_zk.queues.backpressure import Backpressure, SlotQueue, Wait
+from pyspider_zk.queues.backpressure import Backpressure, Wait
 from pyspider_zk.queues.codec import encode
-from pyspider_zk.queues.names import QueueKind, slot_queue
+from pyspider_zk.queues.names import QueueKind, SlotQueue, slot_queue
 from pyspider_zk.queues.offsets import Offsets, gather, unpack
 from pyspider_zk.queues.redis_dead_letters import RedisDeadLetters
 from pyspider_zk.queues.redis_foreign_keys import ForeignKeys
@@ -65,12 +65,12 @@ end
 local lengths, woken = {}, {}
 for i = 1, streams do
   if redis.call('SADD', KEYS[tonumber(ARGV[2 * i])], ARGV[2 * i + 1]) == 1 then
-    woken[#woken + 1] = ARGV[2 * i + 1]
+    woken[#woken + 1] = KEYS[3 + i]
   end
   lengths[i] = redis.call('XLEN', KEYS[3 + i])
 end
 if #woken > 0 then
-  redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[1], '*', 'slots', table.concat(woken, ','))
+  redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[1], '*', 'queues', table.concat(woken, ','))
 end
 return lengths
 """
@@ -78,10 +78,10 @@ return lengths
 # KEYS: dead letters, stream...
 # ARGV: messages per stream, bytes of all, bytes of one, bytes that are kept, letters, kind,
 #       (tag to read after, slot) per stream
-# A message that is larger than it may be is cut and buried here: it is not even sent.
+# A message that is larger than it may be is cut and rejected here: it is not even sent.
 _READ = """
 local room, most = tonumber(ARGV[2]), tonumber(ARGV[3])
-local found, buried = {}, 0
+local found, rejected = {}, 0
 local function size(fields)
   local sum = 0
   for i = 1, #fields do sum = sum + #fields[i] end
@@ -108,7 +108,7 @@ for i = 2, #KEYS do
       local done = redis.pcall('XADD', KEYS[1], 'MAXLEN', '~', ARGV[5], '*', 'reason', why,
         'kind', ARGV[6], 'slot', slot, 'body', string.sub(entry[2][#entry[2]], 1, ARGV[4]))
       if not done.err then redis.call('XDEL', KEYS[i], tag) end
-      buried = buried + 1
+      rejected = rejected + 1
     else
       entries[#entries + 1] = {tag, body(entry[2])}
       room, left = room - bytes, left - 1
@@ -116,19 +116,21 @@ for i = 2, #KEYS do
   end
   found[i - 1] = entries
 end
-return {buried, found}
+return {rejected, found}
 """
 
-# KEYS: ready, stream...   ARGV: slot...
-# One XREAD looks into all streams that should be empty, so an idle reader sends few commands.
+# KEYS: ready   ARGV: name of the streams without the slot, slots
+# One XREAD looks into all streams that should be empty, so an idle reader sends few commands. Their
+# slots are one argument, for the client takes as long for each as Redis does for looking into it.
 _FIND = """
 local ready = redis.call('SMEMBERS', KEYS[1])
 local known, slots, read = {}, {}, {'COUNT', 1, 'STREAMS'}
 for _, slot in ipairs(ready) do known[slot] = true end
-for i = 2, #KEYS do
-  if not known[ARGV[i - 1]] then
-    slots[KEYS[i]] = ARGV[i - 1]
-    read[#read + 1] = KEYS[i]
+for slot in string.gmatch(ARGV[2], '%d+') do
+  if not known[slot] then
+    local stream = ARGV[1] .. slot
+    slots[stream] = slot
+    read[#read + 1] = stream
   end
 end
 local streams = #read - 3
@@ -216,10 +218,12 @@ class RedisSlotQueues:
         """See `SlotQueues.drop`."""
         self._positions.drop(slots)
 
-    def read(self, kind: QueueKind, limit: int) -> list[Delivery]:
-        """See `SlotQueues.read`; one round trip if there is nothing, else two or three."""
+    def read(
+        self, kind: QueueKind, limit: int, ready: Collection[int] | None = None
+    ) -> list[Delivery]:
+        """See `SlotQueues.read`; one round trip to find what is ready, one or two to read it."""
         self.acknowledge([])  # otherwise a read-only Redis would be read to the end
-        turn = self._positions.turn(kind, self._find(kind), limit)
+        turn = self._positions.turn(kind, self._find(kind) if ready is None else ready, limit)
         room = caps.ROUND
 
         def fetch(after: Mapping[int, str], count: int) -> dict[int, list[tuple[str, bytes]]]:
@@ -229,7 +233,7 @@ class RedisSlotQueues:
             return batches
 
         found = gather(fetch, turn, limit)
-        deliveries = unpack(kind, found, self.bury)
+        deliveries = unpack(kind, found, self.reject)
         self._positions.delivered(deliveries)
         return deliveries
 
@@ -265,8 +269,8 @@ class RedisSlotQueues:
         self._positions.acknowledged(self._owed)
         self._owed = []
 
-    def bury(self, delivery: Delivery, reason: str) -> None:
-        """See `SlotQueues.bury`."""
+    def reject(self, delivery: Delivery, reason: str) -> None:
+        """See `SlotQueues.reject`."""
         kind, slot = delivery.kind, delivery.slot
         reason = brief(reason)
         about = [delivery.tag, reason, kind.value, slot, DEAD_LETTER_LIMIT]
@@ -280,7 +284,9 @@ class RedisSlotQueues:
         self._foreign_keys.run(lambda: {DEAD_LETTERS: "stream", **_types([(kind, slot)])}, move)
         self._dead_letters.trim()
         self._positions.acknowledged([delivery])
-        log.warning("buried message %s of %s: %s", delivery.tag, slot_queue(kind, slot), reason)
+        log.warning(
+            "message %s of %s is a dead letter: %s", delivery.tag, slot_queue(kind, slot), reason
+        )
 
     def lengths(self) -> Mapping[QueueKind, int]:
         """See `SlotQueues.lengths`."""
@@ -352,10 +358,10 @@ class RedisSlotQueues:
     def _find(self, kind: QueueKind) -> set[int]:
         """Return the ready slots, including those that are missing in the ready set."""
         slots = self._positions.look_into(kind, FOUND_AGAIN)
-        keys = [ready_key(kind), *(slot_queue(kind, slot) for slot in slots)]
+        streams = (f"{kind.value}:", ",".join(map(str, slots)))
         names: Any = self._foreign_keys.run(
             lambda: _types([(kind, slot) for slot in slots]),
-            lambda it: it.eval(_FIND, len(keys), *keys, *map(str, slots)),
+            lambda it: it.eval(_FIND, 1, ready_key(kind), *streams),
         )
         return self._slots(kind, names)
 
@@ -387,9 +393,9 @@ class RedisSlotQueues:
             lambda: {DEAD_LETTERS: "stream", **_types([(kind, slot) for slot in after])},
             lambda it: it.eval(_READ, len(keys), *keys, *about, *places),
         )
-        buried, batches = reply
-        if buried:
-            log.warning("buried %d messages of %s: they are too large", buried, kind.value)
+        rejected, batches = reply
+        if rejected:
+            log.warning("rejected %d messages of %s: they are too large", rejected, kind.value)
             self._dead_letters.trim()
         return {
             slot: [(tag.decode(), body) for tag, body in entries]

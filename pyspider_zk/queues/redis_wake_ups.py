@@ -8,11 +8,14 @@ crash, may leave a message without a wake-up.
 
 from typing import Any
 
+from pyspider_zk.queues.names import QueueKind, SlotQueue
 from pyspider_zk.queues.redis_foreign_keys import ForeignKeys
 from pyspider_zk.queues.redis_link import SLOT_WAKE_UPS, slot_number
 
 LATEST = 100
 """About how many wake-ups are kept."""
+
+_KINDS = {kind.value.encode(): kind for kind in QueueKind}
 
 LONGEST_WAIT = 2.0
 """Seconds that a read blocks in Redis at most; less than the time-out of an answer."""
@@ -62,7 +65,14 @@ class RedisSlotWakeUps:
     def __init__(self, foreign_keys: ForeignKeys) -> None:
         self._wake_ups = RedisWakeUps(foreign_keys, SLOT_WAKE_UPS)
 
-    def wait(self, seconds: float) -> set[int]:
+    def wait(self, seconds: float) -> set[SlotQueue]:
         """See `WakeUps.wait`."""
         names = {name for value in self._wake_ups.wait(seconds) for name in value.split(b",")}
-        return {slot for name in names if (slot := slot_number(name)) is not None}
+        return {queue for name in names if (queue := _slot_queue(name)) is not None}
+
+
+def _slot_queue(name: bytes) -> SlotQueue | None:
+    """Return the slot queue of a name, None if it is of none."""
+    prefix, _, number = name.partition(b":")
+    kind, slot = _KINDS.get(prefix), slot_number(number)
+    return None if kind is None or slot is None else (kind, slot)

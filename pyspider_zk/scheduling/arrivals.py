@@ -1,18 +1,20 @@
-"""Arrivals of messages: whether to read the slot queues, or the inbox, in this round."""
+"""Arrivals of messages: which slot queues to read, and whether the inbox, in this round."""
 
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from pyspider_zk.cluster.fence import Fence
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.loop import Loop
 from pyspider_zk.queues.api import WakeUps
+from pyspider_zk.queues.names import SlotQueue
 
 LISTEN = 2.0
 """Seconds that one wait for wake-ups lasts at most."""
 
 READ_INTERVAL = 1.0
-"""Seconds until the slot queues are read again, woken or not."""
+"""Seconds until all slot queues are read again, woken or not."""
 
 INBOX_INTERVAL = 0.5
 """Seconds between two looks into the inbox, of which nobody wakes us."""
@@ -25,8 +27,9 @@ class Arrivals:
     """Listener for messages of the held slots, with its own thread.
 
     Reading all queues takes several calls, and ten rounds a second find nothing most of the time.
+    Who is woken knows which one to read.
 
-    Threads: ``start``, ``stop``, ``are_due`` and ``is_inbox_due`` belong to the scheduler loop.
+    Threads: ``start``, ``stop``, ``due`` and ``is_inbox_due`` belong to the scheduler loop.
 
     Args:
         wake: called when there is something to read; must not block.
@@ -45,7 +48,8 @@ class Arrivals:
         self._wake = wake
         self._clock = clock
         self._loop = Loop("arrivals", self.listen)
-        self._is_woken = True
+        self._lock = threading.Lock()
+        self._woken: set[SlotQueue] = set()
         self._due = self._inbox_due = float("-inf")
 
     def start(self) -> None:
@@ -56,14 +60,15 @@ class Arrivals:
         """Stop listening; does not wait for a wait that is in progress."""
         self._loop.end()
 
-    def are_due(self) -> bool:
-        """Return whether to read the queues now, and count them as read."""
+    def due(self) -> Collection[SlotQueue] | None:
+        """Return which queues to read now, None for all, and count them as read."""
+        with self._lock:  # before reading, so that no later wake-up is lost
+            woken, self._woken = self._woken, set()
         now = self._clock()
-        if not self._is_woken and now < self._due:
-            return False
-        self._is_woken = False  # before reading, so that no later wake-up is lost
+        if now < self._due:
+            return woken
         self._due = now + READ_INTERVAL
-        return True
+        return None
 
     def is_inbox_due(self) -> bool:
         """Return whether to look into the inbox now, and count it as looked into."""
@@ -76,10 +81,12 @@ class Arrivals:
     def listen(self) -> float:
         """Wait for messages of our slots; return how many seconds to pause afterwards."""
         try:
-            slots = self._wake_ups.wait(LISTEN)
+            queues = self._wake_ups.wait(LISTEN)
         except Unavailable:
             return AWAY_PAUSE  # the scheduler loop logs it
-        if any(slot in self._fence.held for slot in slots):
-            self._is_woken = True
+        ours = {(kind, slot) for kind, slot in queues if slot in self._fence.held}
+        if ours:
+            with self._lock:
+                self._woken |= ours
             self._wake()
         return 0

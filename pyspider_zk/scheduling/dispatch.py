@@ -25,7 +25,7 @@ class Dispatch:
     Args:
         waiting: the tasks that wait, the next one at the right.
         out_queue: returns the queue to the fetchers, a ``ResilientQueue``.
-        may_send: returns whether the fence lets a task go.
+        may_send: returns whether the fence lets tasks of a project go.
         on_sent: called with each task that had waited, when it is sent.
     """
 
@@ -33,7 +33,7 @@ class Dispatch:
         self,
         waiting: deque[Task],
         out_queue: Callable[[], Any],
-        may_send: Callable[[Task], bool],
+        may_send: Callable[[str], bool],
         on_sent: Callable[[Task], None],
     ) -> None:
         self._waiting = waiting
@@ -104,7 +104,9 @@ class Dispatch:
 
     def _unsent(self, packed: Sequence[tuple[Task, Any]]) -> list[Task]:
         """Send tasks as far as the fence is open; return those that were not sent."""
-        may_go = list(takewhile(lambda pair: self._may_send(pair[0]), packed))
+        projects = {task["project"] for task, _ in packed}
+        is_open = {project: self._may_send(project) for project in projects}
+        may_go = list(takewhile(lambda pair: is_open[pair[0]["project"]], packed))
         sent = self._out_queue().put_packed([raw for _, raw in may_go])
         return [task for task, _ in packed[sent:]]
 

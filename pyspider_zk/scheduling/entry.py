@@ -1,9 +1,10 @@
 """Message in flight, from when it is read until it is applied, parked or a dead letter."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
-from pyspider_zk.queues.api import Delivery, Parked
+from pyspider_zk.queues.api import Delivery, Parked, published
 
 
 @dataclass(eq=False)
@@ -33,6 +34,11 @@ class InFlightMessage:
     reason: str = ""
     failures: int = 0
     pause: int = 0
+
+    @cached_property
+    def published(self) -> int:
+        """When it was published; see ``queues.api.published``."""
+        return published(self.delivery.tag)
 
     @property
     def must_wait(self) -> bool:

@@ -6,7 +6,8 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from copy import copy
 from functools import partial
 from typing import Any, TypeVar
@@ -22,6 +23,7 @@ from pyspider_zk.databases.tables import Tables, with_fresh_tables
 from pyspider_zk.projects.rows import is_number
 from pyspider_zk.queues.tasks import PARTS, usable_schedule
 from pyspider_zk.scheduling.attention import Attention
+from pyspider_zk.scheduling.counters import ROUND_WINDOWS, RoundCounters
 from pyspider_zk.scheduling.dispatch import Dispatch
 from pyspider_zk.scheduling.group_commit import GroupCommit, TaskKey
 from pyspider_zk.scheduling.slot_seals import SlotSeals
@@ -35,6 +37,12 @@ T = TypeVar("T")
 
 ENDED = (GroupCommit.SUCCESS, GroupCommit.FAILED, GroupCommit.BAD)
 """The status of a task that waits for nothing."""
+
+LONG_ROUND = 60.0
+"""Seconds; the packs of a round are applied sooner than this after its first request."""
+
+ANSWERED = ("on_task_status", "on_task_done", "on_task_failed", "update_task")
+"""The methods that may store an answered task as if it had been crawled at another time."""
 
 ASKED = ("task_verify", "on_request", "on_old_request")
 """The methods that pyspider calls for a request that it ignores, because its task has ended."""
@@ -73,13 +81,16 @@ class FencedScheduler(Scheduler):
         self.fence = Fence(slots)
         self._breakers = {kind: Breaker(kind) for kind in ("taskdb", "projectdb", "resultdb")}
         self._guard_databases(cluster)
-        for manager in self._cnt.values():
-            manager.counters.clear()  # they came from files that all schedulers of a machine share
+        # The counters came from files that all schedulers of a machine share, so they begin anew.
+        # Of fetch and process times pyspider keeps the average of single events.
+        self._windows = {name: RoundCounters(self._cnt[name]) for name in ROUND_WINDOWS}
+        self._cnt.update(self._windows)
         self.lock = threading.RLock()
         self.tables = Tables(self.taskdb)
         self.inherited: dict[str, set[str]] = {}
-        own = (getattr(type(self), name) is getattr(FencedScheduler, name) for name in ASKED)
-        self._may_ignore = all(own)
+        self._may_ignore = self._is_own(ASKED)
+        self._ends_usually = self._is_own(ANSWERED)
+        self._now = 0.0  # when rows were read ahead
         self.attention = Attention()
         self.dispatch = Dispatch(
             self._send_buffer, lambda: self.out_queue, self._may_send, self._on_sent
@@ -117,6 +128,21 @@ class FencedScheduler(Scheduler):
         counters: Mapping[str, CounterManager] = self._cnt
         return counters
 
+    def _is_own(self, methods: Collection[str]) -> bool:
+        """Return whether no subclass overrides any of these methods."""
+        return all(getattr(type(self), name) is getattr(FencedScheduler, name) for name in methods)
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Add the events of a round to the counters at its end."""
+        for window in self._windows.values():
+            window.begin()
+        try:
+            yield
+        finally:
+            for window in self._windows.values():
+                window.add_up()
+
     @property
     def send_buffer(self) -> deque[dict[str, Any]]:
         """Tasks that wait for room in the fetcher's queue, the next one at the right."""
@@ -153,18 +179,9 @@ class FencedScheduler(Scheduler):
 
     # -- tasks ------------------------------------------------------------------------------------
 
-    def insert_task(self, task: dict[str, Any]) -> Any:
-        """Insert a task with the next commit, if the fence is open."""
-        self.fence.check(task["project"])
-        return super().insert_task(task)
-
-    def update_task(self, task: dict[str, Any]) -> Any:
-        """Update a task with the next commit, if the fence is open."""
-        self.fence.check(task["project"])
-        return super().update_task(task)
-
     def read_ahead(self, taskids: Mapping[str, Collection[Any]]) -> None:
         """Read the rows with which requests are compared, by project, for the next commit."""
+        self._now = time.time()
         known = {project: ids for project, ids in taskids.items() if self.tables.may_have(project)}
         self.taskdb.read_ahead(known, self.merge_task_fields)
 
@@ -207,29 +224,40 @@ class FencedScheduler(Scheduler):
         return changed
 
     def ignores(self, task: Mapping[str, Any]) -> bool:
-        """Return whether a request surely changes nothing, as its task has ended and may rest.
+        """Return whether a request surely changes nothing, whatever this round's packs say.
 
-        Most requests of a crawl are such, and the row that was read ahead tells. False means that
-        ``on_request`` decides; so it does wherever a subclass has a say.
+        Most requests of a crawl are such: their tasks wait or are in flight, or have ended and may
+        rest, as the rows tell that were read ahead. False means that ``on_request`` decides; so it
+        does wherever a subclass has a say.
         """
-        row = self.taskdb.row_ahead(task["project"], task["taskid"]) if self._may_ignore else None
-        if row is None or row.get("status") not in ENDED or self._may_run_again(task, row):
-            return False
-        project = self.projects.get(task["project"])
+        project = self.projects.get(task["project"]) if self._may_ignore else None
         if project is None or not project.active or self._is_inherited(task):
             return False
-        logger.debug("ignore newtask %(project)s:%(taskid)s %(url)s", task)
-        return True
+        is_ignored = self._has_ended(task) or self._is_pending(project, task)
+        if is_ignored:
+            logger.debug("ignore newtask %(project)s:%(taskid)s %(url)s", task)
+        return is_ignored
 
-    def _may_run_again(self, task: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
-        """Return whether a request restarts a task, or it takes more to see that it does not."""
+    def _is_pending(self, project: Project, task: Mapping[str, Any]) -> bool:
+        """Return whether a task waits or is in flight, and could rest if it ended in this round."""
+        tasks, taskid = project.task_queue, task["taskid"]
+        if taskid not in tasks or (tasks.is_processing(taskid) and not self._ends_usually):
+            return False
+        schedule, age, now = task.get("schedule", {}), self.default_schedule["age"], self._now
+        return not restarts(schedule, now, dict, age, now + LONG_ROUND)
+
+    def _has_ended(self, task: Mapping[str, Any]) -> bool:
+        """Return whether a task has ended and may rest."""
+        row = self.taskdb.row_ahead(task["project"], task["taskid"])
+        if row is None or row.get("status") not in ENDED:
+            return False
         crawled: Any = row.get("lastcrawltime")
-        return restarts(
+        return not restarts(
             task.get("schedule", {}),
             crawled if is_number(crawled) else 0,
             lambda: usable_schedule((self.taskdb.decoded(row) or {}).get("schedule")),
             self.default_schedule["age"],
-            time.time(),
+            self._now,
         )
 
     def _is_inherited(self, task: Mapping[str, Any]) -> bool:
@@ -295,22 +323,21 @@ class FencedScheduler(Scheduler):
 
     def send_task(self, task: dict[str, Any], force: bool = True) -> None:
         """Dispatch a task to the fetcher; a closed fence is treated as a full queue."""
-        may_send = self._may_send(task)
-        if may_send and self.dispatch.is_collecting:
-            self.dispatch.add(task)
-        elif may_send:
+        if self.dispatch.is_collecting:
+            self.dispatch.add(task)  # which asks the fence before it sends
+        elif self._may_send(task["project"]):
             super().send_task(task, force)
         elif force:
             self._send_buffer.appendleft(task)
         else:
             raise queue.Full
 
-    def _may_send(self, task: Mapping[str, Any]) -> bool:
-        """Return whether the fence is open for a task.
+    def _may_send(self, project: str) -> bool:
+        """Return whether the fence is open for the tasks of a project.
 
         One of a slot that is not held was sent manually, over XML-RPC, while the slot moved.
         """
-        return self.fence.is_open(task["project"]) or not self.fence.holds(task["project"])
+        return self.fence.is_open(project) or not self.fence.holds(project)
 
     def _on_sent(self, task: Mapping[str, Any]) -> None:
         """Note that a task had waited and is sent: a tick must not be sent by the next owner."""

@@ -13,8 +13,8 @@ from contextlib import suppress
 from typing import Any
 
 from pyspider_zk.errors import BadMessage, FenceClosed, Unavailable
-from pyspider_zk.queues.api import Delivery, SlotQueues, published
-from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.queues.api import SlotQueues, published
+from pyspider_zk.queues.names import QueueKind, SlotQueue
 from pyspider_zk.scheduling.entry import InFlightMessage
 from pyspider_zk.scheduling.group_commit import TaskKey
 from pyspider_zk.scheduling.parking import Parking
@@ -101,25 +101,35 @@ class Intake:
         """Return whether new messages of a project must wait behind those that are parked."""
         return self._parking.is_behind(project)
 
-    def read(self, limit: int, *, is_due: bool = True, is_extra: bool = False) -> None:
+    def read(
+        self,
+        limit: int,
+        *,
+        due: Collection[SlotQueue] | None = None,
+        is_extra: bool = False,
+    ) -> None:
         """Read new messages, until about ``limit`` of each kind are to be applied.
 
         Packs first, so that the new tasks that were published before them are read as well.
 
         Args:
-            is_due: whether there may be new messages, as far as the caller knows.
+            due: the queues that may have new messages, as far as the caller knows; None: all.
             is_extra: this round does not count for messages that pause.
         """
         self._parking.look()
         self._released = []
         self._is_counting = not is_extra
         self.has_found = False
-        if not (is_due or self._must_read):
+        if self._must_read:
+            due = None
+        elif due is not None and not due:
             return
         self._must_read = True  # also if this fails
         rooms = {kind: self._room(kind, limit) for kind in (QueueKind.STATUS, QueueKind.NEWTASK)}
         for kind, room in rooms.items():
-            found = self._queues.read(kind, room)
+            ready = None if due is None else {slot for its, slot in due if its is kind}
+            found = self._queues.read(kind, room, ready)
+            due = None if found else due  # the new tasks that came before packs may be anywhere
             self._waiting[kind] += map(InFlightMessage, found)
             self._may_be_unread = len(found) >= room
             self.has_found |= bool(found)
@@ -196,7 +206,7 @@ class Intake:
         useless = [entry for entry in done if entry.reason]
         for entry in useless:
             if entry.parked is None:
-                self._waiting[entry.delivery.kind].append(entry)  # until it is buried
+                self._waiting[entry.delivery.kind].append(entry)  # until it is rejected
         self._finish([entry for entry in done if not entry.reason])
         entries = [
             entry
@@ -212,9 +222,9 @@ class Intake:
         self._leave_out(settled)
         self._finish([entry for entry in settled if entry.must_wait or not entry.fault])
         for entry in settled:
-            if entry.fault and not entry.must_wait and not self._bury(entry, entry.fault):
+            if entry.fault and not entry.must_wait and not self._reject(entry, entry.fault):
                 self._waiting[entry.delivery.kind].append(entry)
-        self._leave_out([entry for entry in useless if self._bury(entry, entry.reason)])
+        self._leave_out([entry for entry in useless if self._reject(entry, entry.reason)])
         self._released = []
 
     def _fail(self, refused: Mapping[TaskKey, Exception]) -> None:
@@ -259,16 +269,17 @@ class Intake:
     def _marks(self) -> dict[int, int]:
         """Return for each slot when its oldest unapplied new task was published."""
         marks: dict[int, int] = {}
-        tags = [
-            (entry.delivery.slot, entry.delivery.tag)
+        times = [
+            (entry.delivery.slot, entry.published)
             for entry in self._waiting[QueueKind.NEWTASK]
             if entry.rest != [] and not entry.pause
         ]
         if self._may_be_unread:
             slots = {entry.delivery.slot for entry in self._waiting[QueueKind.STATUS]}
-            tags += self._queues.unread(QueueKind.NEWTASK, slots).items()
-        for slot, tag in tags:
-            marks[slot] = min(marks.get(slot, published(tag)), published(tag))
+            unread = self._queues.unread(QueueKind.NEWTASK, slots)
+            times += [(slot, published(tag)) for slot, tag in unread.items()]
+        for slot, time in times:
+            marks[slot] = min(marks.get(slot, time), time)
         return marks
 
     def _try(self, entry: InFlightMessage, apply: Apply) -> bool:
@@ -323,16 +334,16 @@ class Intake:
             logger.exception("task %.200r, put off, try 1", task.get("taskid"))
             return False
 
-    def _bury(self, entry: InFlightMessage, reason: str) -> bool:
+    def _reject(self, entry: InFlightMessage, reason: str) -> bool:
         """Move a message to the dead letters; one without room there does not block the others.
 
         A Redis that is out of memory accepts no dead letter until other messages are acknowledged.
         """
         try:
             if entry.parked is None:
-                self._queues.bury(entry.delivery, reason)
+                self._queues.reject(entry.delivery, reason)
             else:
-                self._parking.bury(entry.parked, reason)
+                self._parking.reject(entry.parked, reason)
         except Unavailable:
             return False
         return True
@@ -344,6 +355,8 @@ class Intake:
         self._queues.acknowledge([entry.delivery for entry in entries if entry.parked is None])
 
     def _leave_out(self, entries: Sequence[InFlightMessage]) -> None:
+        if not entries:
+            return
         gone = set(map(id, entries))
         for kind, waiting in self._waiting.items():
             self._waiting[kind] = [entry for entry in waiting if id(entry) not in gone]
@@ -351,5 +364,5 @@ class Intake:
 
 def _is_early(entry: InFlightMessage, marks: Mapping[int, int]) -> bool:
     """Return if a pack must wait for new tasks of its slot; those of one call share a time."""
-    delivery: Delivery = entry.delivery
-    return delivery.slot in marks and published(delivery.tag) >= marks[delivery.slot]
+    mark = marks.get(entry.delivery.slot)
+    return mark is not None and entry.published >= mark

@@ -85,7 +85,7 @@ class ClusterScheduler(FencedScheduler):
             self,
             self.settings.slots,
             queues,
-            self._arrivals.are_due,
+            self._arrivals.due,
             self._arrivals.is_inbox_due,
         )
         if threads is not None:

@@ -2,14 +2,14 @@
 
 import logging
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any
 
 from pyspider.scheduler.scheduler import Project
 
 from pyspider_zk.errors import BadMessage, ClusterError
-from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.queues.names import QueueKind, SlotQueue
 from pyspider_zk.queues.tasks import (
     check_pack,
     check_task,
@@ -60,7 +60,7 @@ class MessageApplier:
         self._tasks_left = 0
         self._unknown: set[str] = set()
 
-    def apply(self, *, is_due: bool = True, is_extra: bool = False) -> None:
+    def apply(self, *, due: Collection[SlotQueue] | None = None, is_extra: bool = False) -> None:
         """Apply messages, in this order.
 
         pyspider applies status packs, then what was put off, then new tasks. Here new tasks come
@@ -69,16 +69,22 @@ class MessageApplier:
         in pyspider. Nothing is selected in between.
 
         Args:
-            is_due: whether there may be new messages, as far as the caller knows.
+            due: the queues that may have new messages, as far as the caller knows; None: all.
             is_extra: this is a round for new messages only; parked ones wait for the next.
         """
-        limit = self._scheduler.LOOP_LIMIT
         if self.unfinished():
             self.finish()
         self._unknown.clear()
         self.touched.clear()
-        self._intake.read(limit, is_due=is_due, is_extra=is_extra)
+        limit = self._scheduler.LOOP_LIMIT
+        self._intake.read(limit, due=due, is_extra=is_extra)
         self._read_ahead(limit)
+        with self._scheduler.counting():
+            self._apply_read(limit, is_extra)
+        self.finish()
+
+    def _apply_read(self, limit: int, is_extra: bool) -> None:
+        """Apply what was read, and what was parked before."""
         self._tasks_left = (limit + 1) // 2  # the other half is for new messages
         if not is_extra:
             self._intake.run_parked(
@@ -89,7 +95,6 @@ class MessageApplier:
         self._intake.run(QueueKind.NEWTASK, self._apply_tasks)
         self._intake.run(QueueKind.STATUS, self._apply_status)
         self._apply_postponed()
-        self.finish()
 
     def finish(self) -> None:
         """Commit what the messages wrote, then acknowledge them.
@@ -132,8 +137,9 @@ class MessageApplier:
 
     def _apply_status(self, entry: InFlightMessage) -> bool:
         entry.held, pack = {}, with_url(entry.delivery.body)
-        self._check(entry, pack)
-        check_pack(pack)
+        if not self._is_usual(entry):
+            self._check(entry, pack)
+            check_pack(pack)
         try:
             waits = self._must_wait(entry, pack["project"])
             project = None if waits else self._running_project(pack)
@@ -170,6 +176,7 @@ class MessageApplier:
     def apply_task(self, given: Mapping[str, Any]) -> bool:
         """Check and apply one new task; return False if it must wait, because it is in flight."""
         check_task(given)
+        self._fence.check(given["project"])
         return self._apply_checked(given)
 
     def _apply_checked(self, given: Mapping[str, Any]) -> bool:
@@ -177,7 +184,6 @@ class MessageApplier:
         project = self._running_project(task)
         if project is None:
             return True
-        self._fence.check(project.name)
         forced = task.get("schedule", {}).get("force_update", False)
         if not forced and task["taskid"] in project.task_queue:
             logger.debug("ignore newtask %(project)s:%(taskid)s %(url)s", task)
@@ -213,7 +219,10 @@ class MessageApplier:
         if entry.rest is None:
             body = entry.delivery.body
             tasks = body if isinstance(body, list) else [body]
-            entry.rest, entry.fault = sort_out(tasks, partial(self._check, entry))
+            if self._is_usual(entry):
+                entry.rest = tasks
+            else:
+                entry.rest, entry.fault = sort_out(tasks, partial(self._check, entry))
 
     def _hold_back(self, entry: InFlightMessage) -> bool:
         """Set apart the tasks whose projects must wait; return whether the others may go on."""
@@ -294,6 +303,11 @@ class MessageApplier:
                 f"project {task['project']} is of slot {slot}, this is the queue of slot {found}:"
                 " was it filled by a cluster with another number of slots?"
             )
+
+    def _is_usual(self, entry: InFlightMessage) -> bool:
+        """Return whether a message surely passes the checks, as was seen when it was decoded."""
+        projects, slot = entry.delivery.projects, entry.delivery.slot
+        return bool(projects) and all(self._fence.slot(project) == slot for project in projects)
 
     def _must_wait(self, entry: InFlightMessage, project: str) -> bool:
         """Return whether a message waits for its project, or behind others that do."""

@@ -124,7 +124,7 @@ class Parking:
             self._forget(each)
         self._settle_debts()
 
-    def bury(self, parked: Parked, reason: str) -> None:
+    def reject(self, parked: Parked, reason: str) -> None:
         """Move a message that cannot be used to the dead letters."""
         self._lot.park([ParkingMove(parked, reason=reason)])
         self._forget(parked)

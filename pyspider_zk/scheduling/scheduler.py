@@ -1,12 +1,13 @@
 """Scheduler of the slots that a member holds: its parts, and one round of them."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from pyspider_zk.cluster.fence import Fence
 from pyspider_zk.cluster.records import Load
 from pyspider_zk.jobs.local_jobs import LocalJobs
 from pyspider_zk.queues.api import Queues
+from pyspider_zk.queues.names import SlotQueue
 from pyspider_zk.scheduling.active_tasks import ActiveTasks
 from pyspider_zk.scheduling.clock_jumps import ClockJumps
 from pyspider_zk.scheduling.counters import log_counters
@@ -40,7 +41,7 @@ class SlotScheduler:
     constructor does no I/O.
 
     Args:
-        are_due: returns in each round whether there may be new messages; see ``Arrivals``.
+        due: returns in each round the queues that may have new messages; see ``Arrivals``.
         is_inbox_due: returns in each round whether to look into the inbox, if this member leads.
         fenced: decides about tasks; nobody else may call it during a round.
 
@@ -64,12 +65,12 @@ class SlotScheduler:
         fenced: FencedScheduler,
         slots: int,
         queues: Queues,
-        are_due: Callable[[], bool] = lambda: True,
+        due: Callable[[], Collection[SlotQueue] | None] = lambda: None,
         is_inbox_due: Callable[[], bool] = lambda: True,
     ) -> None:
         self.fenced = fenced
         self.queues = queues
-        self._are_due = are_due
+        self._due = due
         self._is_inbox_due = is_inbox_due
         self.is_busy = False
         self.may_find_more = False
@@ -132,9 +133,9 @@ class SlotScheduler:
         self.local_jobs.follow()
         if ownership.leading and self._is_inbox_due():
             self.queues.inbox.forward(self.fenced.LOOP_LIMIT)
-        is_due = self._are_due()
+        due = self._due()
         if self.fence.held and self.fence.all_open():
-            self._work(is_due)
+            self._work(due)
         self._save()
 
     def take_arrivals(self) -> None:
@@ -145,13 +146,13 @@ class SlotScheduler:
         self.may_find_more = False
         self._heartbeat.beat()
         if self.fence.held and self.fence.all_open():
-            self.applier.apply(is_due=self._are_due(), is_extra=True)
+            self.applier.apply(due=self._due(), is_extra=True)
             self.selection.select(self.applier.touched)
             self.may_find_more = self.intake.has_found
 
-    def _work(self, is_due: bool) -> None:
+    def _work(self, due: Collection[SlotQueue] | None) -> None:
         """Do what only the owner of slots may do."""
-        self.applier.apply(is_due=is_due)
+        self.applier.apply(due=due)
         self.script_calls.send_ticks()
         self.script_calls.repeat_info_requests()
         self.selection.select()

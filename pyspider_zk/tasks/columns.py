@@ -22,8 +22,13 @@ def encode(columns: Mapping[str, Any], encoders: Mapping[str, Encoder]) -> dict[
     Raises:
         TypeError, ValueError: a column cannot be stored; the message names it, and no content.
     """
-    stored = {name: _encoded(name, value, encoders) for name, value in columns.items()}
-    return {name: value for name, value in stored.items() if name not in SET_BY_WRITES}
+    try:
+        stored = {name: encoders[name](value) for name, value in columns.items()}
+    except Exception:  # once more, to name the column
+        stored = {name: _encoded(name, value, encoders) for name, value in columns.items()}
+    for name in SET_BY_WRITES:
+        stored.pop(name, None)
+    return stored
 
 
 def _encoded(name: str, value: Any, encoders: Mapping[str, Encoder]) -> Any:
@@ -76,7 +81,8 @@ def typed(whole_bits: int, id_length: int | None, nul: bool, endless: bool) -> d
 
 def _scalar(value: Any) -> Any:
     if isinstance(value, str):
-        value.encode()
+        if not value.isascii():
+            value.encode()
     elif isinstance(value, int):
         _check_bits(64, value)
     elif not (value is None or isinstance(value, float | bytes)):

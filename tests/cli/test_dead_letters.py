@@ -25,12 +25,12 @@ def queues(redis_url: str) -> Any:
     made.close()
 
 
-def bury(queues: SlotQueues, *bodies: object) -> list[str]:
-    """Bury messages of slot 3; return the tags of their letters in the same order."""
+def reject(queues: SlotQueues, *bodies: object) -> list[str]:
+    """Reject messages of slot 3; return the tags of their letters in the same order."""
     queues.take([3])
     queues.publish([Message(QueueKind.NEWTASK, 3, body) for body in bodies])
     for delivery in queues.read(QueueKind.NEWTASK, len(bodies)):
-        queues.bury(delivery, "a task needs taskid")
+        queues.reject(delivery, "a task needs taskid")
     return [letter.tag for letter in queues.dead_letters(len(bodies))][::-1]
 
 
@@ -48,7 +48,7 @@ def test_it_explains_itself(run: Run) -> None:
 @pytest.mark.redis
 def test_json_tells_all_of_a_letter(run: Run, redis_url: str, queues: SlotQueues) -> None:
     body = {"project": "p", "url": "http://site.example/", "blob": b"\xff", 1: [None, 2.5]}
-    (tag,) = bury(queues, body)
+    (tag,) = reject(queues, body)
     found = listed(run, redis_url)
     (letter,) = found["letters"]
     assert found["total"] == 1
@@ -68,7 +68,7 @@ def test_json_tells_all_of_a_letter(run: Run, redis_url: str, queues: SlotQueues
 def test_whatever_a_message_holds_it_is_shown(
     run: Run, redis_url: str, queues: SlotQueues, body: object
 ) -> None:
-    bury(queues, body)
+    reject(queues, body)
     assert listed(run, redis_url)["total"] == 1
     result = run("dead-letters", "list", "--message-queue", redis_url)
     assert "newtask_queue:3" in result.output
@@ -88,7 +88,7 @@ def test_bytes_that_are_no_message_are_shown(run: Run, redis_url: str) -> None:
 
 @pytest.mark.redis
 def test_the_latest_letters_come_first(run: Run, redis_url: str, queues: SlotQueues) -> None:
-    tags = bury(queues, "a", "b", "c")
+    tags = reject(queues, "a", "b", "c")
     found = listed(run, redis_url, "--limit", 2)
     assert [letter["tag"] for letter in found["letters"]] == [tags[2], tags[1]]
     text = run("dead-letters", "list", "--limit", 2, "--message-queue", redis_url).output
@@ -102,7 +102,7 @@ def test_nothing_to_show_is_said(run: Run, redis_url: str) -> None:
 
 @pytest.mark.redis
 def test_named_letters_are_replayed(run: Run, redis_url: str, queues: SlotQueues) -> None:
-    first, second, third = bury(queues, "a", "b", "c")
+    first, second, third = reject(queues, "a", "b", "c")
     result = run("dead-letters", "replay", first, third, "--message-queue", redis_url)
     assert (result.exit_code, result.output) == (0, "2 dead letters put back\n")
     assert [delivery.body for delivery in queues.read(QueueKind.NEWTASK, 9)] == ["a", "c"]
@@ -113,7 +113,7 @@ def test_named_letters_are_replayed(run: Run, redis_url: str, queues: SlotQueues
 def test_all_letters_are_replayed_oldest_first(
     run: Run, redis_url: str, queues: SlotQueues
 ) -> None:
-    bury(queues, *"abc")
+    reject(queues, *"abc")
     result = run("dead-letters", "replay", "--all", "--message-queue", redis_url)
     assert (result.exit_code, result.output) == (0, "3 dead letters put back\n")
     assert [delivery.body for delivery in queues.read(QueueKind.NEWTASK, 9)] == ["a", "b", "c"]
@@ -121,7 +121,7 @@ def test_all_letters_are_replayed_oldest_first(
 
 @pytest.mark.redis
 def test_letters_are_dropped(run: Run, redis_url: str, queues: SlotQueues) -> None:
-    first, *_ = bury(queues, "a", "b", "c")
+    first, *_ = reject(queues, "a", "b", "c")
     one = run("dead-letters", "drop", first, "--message-queue", redis_url)
     rest = run("dead-letters", "drop", "--all", "--message-queue", redis_url)
     assert [one.output, rest.output] == ["1 dead letter dropped\n", "2 dead letters dropped\n"]
@@ -133,7 +133,7 @@ def test_letters_are_dropped(run: Run, redis_url: str, queues: SlotQueues) -> No
 def test_a_tag_that_is_not_there_is_an_error_after_the_others_are_done(
     run: Run, redis_url: str, queues: SlotQueues, command: str
 ) -> None:
-    (tag,) = bury(queues, "a")
+    (tag,) = reject(queues, "a")
     result = run("dead-letters", command, "1-1", tag, "x", "--message-queue", redis_url)
     assert result.exit_code == 1
     assert result.stdout.startswith("1 dead letter ")
@@ -153,7 +153,7 @@ def test_tags_or_all_must_be_said(run: Run, command: str, arguments: list[str]) 
 def test_the_cluster_that_up_runs_in_this_folder_is_found(
     run: Run, redis_url: str, queues: SlotQueues
 ) -> None:
-    bury(queues, "a")
+    reject(queues, "a")
     note = dict.fromkeys(("taskdb", "projectdb", "resultdb", "webui"), "")
     with claimed(Path("data")):
         announce(

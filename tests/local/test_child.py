@@ -111,7 +111,7 @@ def test_old_logs_move_on_and_the_oldest_goes(tmp_path):
 
 
 def is_alive(pid: int) -> bool:
-    """Return whether a process runs; one that is dead but not yet buried does not."""
+    """Return whether a process runs; one that ended and was not yet reaped does not."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
             return stat.read().rpartition(")")[2].split()[0] != "Z"

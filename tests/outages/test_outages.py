@@ -1,4 +1,4 @@
-"""Services away for a time: no process ends, nothing is buried or lost, and it soon goes on."""
+"""Services away for a time: no process ends, nothing is rejected or lost, and it soon goes on."""
 
 from pathlib import Path
 

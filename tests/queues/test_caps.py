@@ -110,7 +110,7 @@ def test_a_long_letter_is_shown_cut_and_replayed_whole(backend: Any) -> None:
     queues.take([0])
     queues.publish([Message(NEW, 0, ["x" * 2000])])
     (delivery,) = queues.read(NEW, 1)
-    queues.bury(delivery, "no use")
+    queues.reject(delivery, "no use")
     (letter,) = queues.dead_letters(1)
     told = letter_dict(letter)
     assert told["cut"] is True
@@ -123,7 +123,7 @@ def test_a_short_letter_is_shown_whole(backend: Any) -> None:
     queues = backend.process().slot_queues
     queues.take([0])
     queues.publish([Message(NEW, 0, ["x"])])
-    queues.bury(queues.read(NEW, 1)[0], "no use")
+    queues.reject(queues.read(NEW, 1)[0], "no use")
     told = letter_dict(queues.dead_letters(1)[0])
     assert (told["cut"], told["message"]) == (False, ["x"])
 
@@ -137,7 +137,7 @@ def test_dead_letters_are_bounded_by_their_bytes(
     queues.take([0])
     for number in range(40):
         queues.publish([Message(NEW, 0, f"{number}" + "x" * (SMALL - 100))])
-        queues.bury(queues.read(NEW, 1)[0], "no use")
+        queues.reject(queues.read(NEW, 1)[0], "no use")
     assert 3 <= queues.dead() <= 15
     assert msgpack.unpackb(queues.dead_letters(1)[0].body).startswith("39x")
     assert "dropped the oldest" in caplog.text

@@ -24,14 +24,14 @@ def queues(process: Queues) -> SlotQueues:
     return process.slot_queues
 
 
-def bury(
+def reject(
     queues: SlotQueues, *numbers: int, slot: int = 0, kind: QueueKind = NEW
 ) -> list[DeadLetter]:
-    """Bury messages; return their letters in the same order."""
+    """Reject messages; return their letters in the same order."""
     queues.take([slot])
     queues.publish([Message(kind, slot, {"taskid": n, "project": "p"}) for n in numbers])
     for delivery in queues.read(kind, len(numbers)):
-        queues.bury(delivery, "no use")
+        queues.reject(delivery, "no use")
     return queues.dead_letters(len(numbers))[::-1]
 
 
@@ -40,13 +40,13 @@ def ids(queues: SlotQueues, kind: QueueKind = NEW) -> list[int]:
 
 
 def test_letters_have_tags_of_their_own(queues: SlotQueues) -> None:
-    letters = bury(queues, 1, 2, 3)
+    letters = reject(queues, 1, 2, 3)
     assert len({letter.tag for letter in letters}) == 3
     assert queues.dead_letters(0) == []
 
 
 def test_a_letter_that_is_replayed_is_read_again(queues: SlotQueues) -> None:
-    first, second, third = bury(queues, 1, 2, 3, slot=5, kind=STATUS)
+    first, second, third = reject(queues, 1, 2, 3, slot=5, kind=STATUS)
     assert queues.replay([third.tag, first.tag]) == 2
     assert ids(queues, STATUS) == [3, 1]
     assert [letter.tag for letter in queues.dead_letters(9)] == [second.tag]
@@ -55,7 +55,7 @@ def test_a_letter_that_is_replayed_is_read_again(queues: SlotQueues) -> None:
 def test_a_letter_is_replayed_to_whoever_owns_its_slot_now(
     backend: Any, queues: SlotQueues
 ) -> None:
-    (letter,) = bury(queues, 1, slot=5)
+    (letter,) = reject(queues, 1, slot=5)
     owner = backend.process().slot_queues
     owner.take([5])
     assert queues.replay([letter.tag]) == 1
@@ -63,7 +63,7 @@ def test_a_letter_is_replayed_to_whoever_owns_its_slot_now(
 
 
 def test_a_letter_is_replayed_once(backend: Any, queues: SlotQueues) -> None:
-    (letter,) = bury(queues, 1)
+    (letter,) = reject(queues, 1)
     other = backend.process().slot_queues
     assert [queues.replay([letter.tag, letter.tag]), other.replay([letter.tag])] == [1, 0]
     assert ids(queues) == [1]
@@ -75,7 +75,7 @@ def test_two_that_replay_at_the_same_time_put_a_letter_back_once(
 ) -> None:
     # given one that has looked at a letter when another one replays it
     queues, other = (redis_backend.process().slot_queues for _ in range(2))
-    (letter,) = bury(queues, 1)
+    (letter,) = reject(queues, 1)
     move = redis_dead_letters._move
 
     def late(*args: Any) -> None:
@@ -91,7 +91,7 @@ def test_two_that_replay_at_the_same_time_put_a_letter_back_once(
 
 def test_a_full_slot_queue_takes_what_is_replayed(backend: Any) -> None:
     queues = backend.process(limit=1).slot_queues
-    (letter,) = bury(queues, 1)
+    (letter,) = reject(queues, 1)
     queues.publish([Message(NEW, 0, {"taskid": 2, "project": "p"})])
     assert queues.replay([letter.tag]) == 1
     assert ids(queues) == [2, 1]
@@ -115,26 +115,26 @@ def test_a_letter_of_the_inbox_goes_there_again(backend: Any, process: Queues) -
 
 
 def test_letters_that_are_discarded_are_gone(queues: SlotQueues) -> None:
-    first, second, third = bury(queues, 1, 2, 3)
+    first, second, third = reject(queues, 1, 2, 3)
     assert queues.discard([first.tag, third.tag, third.tag]) == 2
     assert queues.dead_letters(9) == [second]
     assert queues.lengths()[NEW] == 0
 
 
 def test_a_tag_that_no_letter_has_is_passed_over(queues: SlotQueues) -> None:
-    (letter,) = bury(queues, 1)
+    (letter,) = reject(queues, 1)
     assert queues.discard(NOBODY_S) == queues.replay(NOBODY_S) == 0
     assert queues.replay([*NOBODY_S, letter.tag]) == 1
 
 
 def test_nothing_is_replayed_or_discarded_by_naming_nothing(queues: SlotQueues) -> None:
-    bury(queues, 1)
+    reject(queues, 1)
     assert queues.replay([]) == queues.discard([]) == 0
     assert queues.dead() == 1
 
 
 def test_many_letters_go_at_once(queues: SlotQueues) -> None:
-    letters = bury(queues, *range(250))
+    letters = reject(queues, *range(250))
     tags = [letter.tag for letter in letters]
     assert queues.replay(tags[:130]) == 130
     assert ids(queues) == list(range(130))

@@ -134,7 +134,7 @@ def test_only_what_is_asked_for_is_told(queues: Queues) -> None:
     assert queues.parking_lot.load([]) == []
 
 
-def test_what_is_buried_becomes_a_dead_letter_that_can_be_replayed(queues: Queues) -> None:
+def test_what_is_rejected_becomes_a_dead_letter_that_can_be_replayed(queues: Queues) -> None:
     (one,) = deliver(queues, {"n": 1})
     queues.parking_lot.park([ParkingMove(one, {whole(one): one.body})])
 
@@ -148,7 +148,7 @@ def test_what_is_buried_becomes_a_dead_letter_that_can_be_replayed(queues: Queue
     assert [each.body for each in queues.slot_queues.read(QueueKind.NEWTASK, 9)] == [{"n": 1}]
 
 
-def test_a_message_is_buried_and_its_good_part_parked_in_one_step(queues: Queues) -> None:
+def test_a_message_is_rejected_and_its_good_part_parked_in_one_step(queues: Queues) -> None:
     (one,) = deliver(queues, ["good", "junk"])
 
     queues.parking_lot.park([ParkingMove(one, {put_off(one, "t"): "good"}, reason="junk in it")])
@@ -220,7 +220,7 @@ def test_junk_in_redis_is_passed_over(redis_backend: RedisBackend) -> None:
 
 
 @pytest.mark.redis
-def test_a_parked_body_that_is_no_message_is_buried(redis_backend: RedisBackend) -> None:
+def test_a_parked_body_that_is_no_message_is_rejected(redis_backend: RedisBackend) -> None:
     queues = redis_backend.process()
     (one,) = deliver(queues, 1)
     queues.parking_lot.park([ParkingMove(one, {whole(one): 1})])

@@ -53,7 +53,7 @@ def works(where: str) -> bool:
         queues.slot_queues.take([3])
         queues.slot_queues.publish([message])
         (delivery,) = queues.slot_queues.read(QueueKind.NEWTASK, 1)
-        queues.slot_queues.bury(delivery, "no task")
+        queues.slot_queues.reject(delivery, "no task")
         queues.inbox.forward(1)
         queues.records.save(3, {"a": 1})
         queues.records.drop(3)

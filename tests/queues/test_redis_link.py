@@ -30,7 +30,7 @@ CALLS: dict[str, Callable[[Queues], Any]] = {
     "publish": lambda queues: queues.slot_queues.publish([MESSAGE]),
     "read": lambda queues: queues.slot_queues.read(NEW, 1),
     "acknowledge": lambda queues: queues.slot_queues.acknowledge([DELIVERY]),
-    "bury": lambda queues: queues.slot_queues.bury(DELIVERY, "x"),
+    "reject": lambda queues: queues.slot_queues.reject(DELIVERY, "x"),
     "lengths": lambda queues: queues.slot_queues.lengths(),
     "dead": lambda queues: queues.slot_queues.dead(),
     "dead_letters": lambda queues: queues.slot_queues.dead_letters(1),

@@ -44,11 +44,11 @@ def test_a_slot_is_ready_from_its_first_message_to_its_last_acknowledgement(
     assert redis_backend.client.exists("newtask_queue:ready") == 0
 
 
-def test_burying_the_last_message_ends_readiness(redis_backend: Any) -> None:
+def test_rejecting_the_last_message_ends_readiness(redis_backend: Any) -> None:
     queues = redis_backend.process().slot_queues
     queues.take([3])
     publish(queues, 1, slot=3)
-    queues.bury(queues.read(NEW, 10)[0], "x")
+    queues.reject(queues.read(NEW, 10)[0], "x")
     assert redis_backend.client.exists("newtask_queue:ready") == 0
 
 
@@ -64,7 +64,7 @@ def test_an_emptied_redis_is_read_on_without_a_restart(redis_backend: Any) -> No
     assert bodies(queues.read(NEW, 10)) == [2]
 
 
-def test_an_admission_of_a_foreign_hand_is_buried(redis_backend: Any) -> None:
+def test_an_admission_of_a_foreign_hand_is_rejected(redis_backend: Any) -> None:
     queues = redis_backend.process().slot_queues
     queues.take([0])
     publish(queues, 1)
@@ -79,7 +79,7 @@ def test_the_dead_letters_have_an_end(redis_backend: Any, monkeypatch: pytest.Mo
     queues.take([0])
     publish(queues, *range(400))
     for delivery in queues.read(NEW, 400):
-        queues.bury(delivery, "x")
+        queues.reject(delivery, "x")
     assert 100 <= queues.dead() <= 250  # Redis trims by whole blocks
 
 
@@ -177,7 +177,7 @@ def test_a_redis_that_can_only_be_read_is_not_read_ahead(own_backend: Any) -> No
     assert queues.lengths()[NEW] == 2
 
 
-def test_poison_that_cannot_be_buried_now_stops_nobody(own_backend: Any) -> None:
+def test_poison_that_cannot_be_rejected_now_stops_nobody(own_backend: Any) -> None:
     queues = own_backend.process().slot_queues
     queues.take([0])
     publish(queues, 1)

@@ -62,6 +62,14 @@ def test_only_taken_slots_are_read(queues: SlotQueues) -> None:
     assert ids(queues.read(NEW, 10)) == [2]
 
 
+def test_who_knows_where_something_is_looks_only_there(queues: SlotQueues) -> None:
+    queues.publish(tasks(1, slot=1) + tasks(2, slot=2) + tasks(3, slot=3))
+    queues.take([1, 2])
+    assert ids(queues.read(NEW, 10, [2, 3])) == [2]
+    assert queues.read(NEW, 10, []) == []
+    assert ids(queues.read(NEW, 10)) == [1]
+
+
 def test_a_dropped_slot_is_not_read(queues: SlotQueues) -> None:
     queues.take([1, 2])
     queues.publish(tasks(1, slot=1) + tasks(2, slot=2))
@@ -230,7 +238,7 @@ def test_the_odd_messages_of_a_limit_go_round(queues: SlotQueues) -> None:
     assert counts == dict.fromkeys(range(3), 4)
 
 
-def test_undecodable_bytes_are_buried_and_stop_nobody(backend: Any, queues: SlotQueues) -> None:
+def test_undecodable_bytes_are_rejected_and_stop_nobody(backend: Any, queues: SlotQueues) -> None:
     queues.take([2])
     queues.publish(tasks(1, slot=2))
     backend.put_raw(NEW, 2, NOT_MSGPACK)
@@ -242,11 +250,11 @@ def test_undecodable_bytes_are_buried_and_stop_nobody(backend: Any, queues: Slot
     assert "no msgpack" in letter.reason
 
 
-def test_bury_moves_a_message_to_the_dead_letters(queues: SlotQueues) -> None:
+def test_reject_moves_a_message_to_the_dead_letters(queues: SlotQueues) -> None:
     queues.take([4])
     queues.publish(tasks(1, 2, slot=4, kind=STATUS))
     first, _ = queues.read(STATUS, 10)
-    queues.bury(first, "no such project")
+    queues.reject(first, "no such project")
     assert (queues.dead(), queues.lengths()[STATUS]) == (1, 1)
     (letter,) = queues.dead_letters(10)
     assert (letter.kind, letter.slot, letter.reason) == (STATUS, 4, "no such project")
@@ -254,12 +262,12 @@ def test_bury_moves_a_message_to_the_dead_letters(queues: SlotQueues) -> None:
     assert letter.time > 1_600_000_000
 
 
-def test_a_message_is_buried_once(queues: SlotQueues) -> None:
+def test_a_message_is_rejected_once(queues: SlotQueues) -> None:
     queues.take([0])
     queues.publish(tasks(1))
     (delivery,) = queues.read(NEW, 10)
-    queues.bury(delivery, "first")
-    queues.bury(delivery, "second")
+    queues.reject(delivery, "first")
+    queues.reject(delivery, "second")
     assert [letter.reason for letter in queues.dead_letters(10)] == ["first"]
 
 
@@ -267,7 +275,7 @@ def test_dead_letters_come_newest_first_and_stay(queues: SlotQueues) -> None:
     queues.take([0])
     queues.publish(tasks(1, 2, 3))
     for delivery in queues.read(NEW, 10):
-        queues.bury(delivery, f"reason {delivery.body['taskid']}")
+        queues.reject(delivery, f"reason {delivery.body['taskid']}")
     assert [letter.reason for letter in queues.dead_letters(2)] == ["reason 3", "reason 2"]
     assert queues.dead() == 3
 
@@ -275,7 +283,7 @@ def test_dead_letters_come_newest_first_and_stay(queues: SlotQueues) -> None:
 def test_a_long_reason_is_cut(queues: SlotQueues) -> None:
     queues.take([0])
     queues.publish(tasks(1))
-    queues.bury(queues.read(NEW, 1)[0], "x" * 10_000)
+    queues.reject(queues.read(NEW, 1)[0], "x" * 10_000)
     assert len(queues.dead_letters(1)[0].reason) == 200
 
 

@@ -5,11 +5,12 @@ import threading
 import pytest
 import umsgpack  # type: ignore[import-untyped]
 
+from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.api import Message, Queues
-from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.queues.names import QueueKind, SlotQueue
 from pyspider_zk.queues.redis_link import SLOT_WAKE_UPS
 from pyspider_zk.queues.redis_wake_ups import LATEST
-from tests.queues.conftest import Backend, RedisBackend
+from tests.queues.conftest import SLOTS, Backend, RedisBackend
 from tests.support.stand_ins import DEADLINE
 
 NOW = 0.001
@@ -28,28 +29,28 @@ def empty(queues: Queues, slot: int, kind: QueueKind = QueueKind.NEWTASK) -> Non
 def test_the_first_message_of_an_empty_queue_wakes_whoever_waits(backend: Backend) -> None:
     waiting, publishing = backend.process(), backend.process()
     waiting.wake_ups.wait(NOW)
-    found: list[set[int]] = []
+    found: list[set[SlotQueue]] = []
 
     thread = threading.Thread(target=lambda: found.append(waiting.wake_ups.wait(DEADLINE)))
     thread.start()
     publish(publishing, 3)
     thread.join(DEADLINE)
 
-    assert found == [{3}]
+    assert found == [{(QueueKind.NEWTASK, 3)}]
 
 
 @pytest.mark.parametrize("kind", QueueKind)
 def test_a_queue_wakes_again_when_it_was_emptied(backend: Backend, kind: QueueKind) -> None:
     queues = backend.process()
     publish(queues, 3, kind)
-    assert queues.wake_ups.wait(NOW) == {3}
+    assert queues.wake_ups.wait(NOW) == {(kind, 3)}
 
     publish(queues, 3, kind)
     assert queues.wake_ups.wait(NOW) == set(), "its owner reads until it finds nothing"
 
     empty(queues, 3, kind)
     publish(queues, 3, kind)
-    assert queues.wake_ups.wait(NOW) == {3}
+    assert queues.wake_ups.wait(NOW) == {(kind, 3)}
 
 
 def test_what_came_while_nobody_waited_is_known_to_each_process(backend: Backend) -> None:
@@ -58,7 +59,8 @@ def test_what_came_while_nobody_waited_is_known_to_each_process(backend: Backend
     queues.slot_queues.publish([Message(QueueKind.NEWTASK, slot, TASK) for slot in (1, 2)])
     publish(queues, 5)
 
-    assert first.wake_ups.wait(NOW) == second.wake_ups.wait(NOW) == {1, 2, 5}
+    expected = {(QueueKind.NEWTASK, slot) for slot in (1, 2, 5)}
+    assert first.wake_ups.wait(NOW) == second.wake_ups.wait(NOW) == expected
     assert first.wake_ups.wait(NOW) == set()
 
 
@@ -67,7 +69,7 @@ def test_what_comes_through_the_inbox_wakes_as_well(backend: Backend) -> None:
     backend.put_inbox(QueueKind.NEWTASK, umsgpack.packb(TASK))
     assert queues.inbox.forward(10) == 1
 
-    assert len(queues.wake_ups.wait(NOW)) == 1
+    assert queues.wake_ups.wait(NOW) == {(QueueKind.NEWTASK, slot_of("p", SLOTS))}
 
 
 @pytest.mark.redis
@@ -89,4 +91,13 @@ def test_a_foreign_key_in_their_place_keeps_nobody_from_publishing(
 
     publish(queues, 3)
 
-    assert queues.wake_ups.wait(NOW) == {3}
+    assert queues.wake_ups.wait(NOW) == {(QueueKind.NEWTASK, 3)}
+
+
+@pytest.mark.redis
+def test_names_that_are_of_no_slot_queue_wake_nobody(redis_backend: RedisBackend) -> None:
+    queues = redis_backend.process()
+    names = "3,newtask_queue,newtask_queue:,newtask_queue:x,status_queue:03,other:3,status_queue:3"
+    redis_backend.client.xadd(SLOT_WAKE_UPS, {"queues": names})
+
+    assert queues.wake_ups.wait(NOW) == {(QueueKind.STATUS, 3)}

@@ -6,17 +6,18 @@ from typing import Any
 import pytest
 
 from pyspider_zk.cluster.fence import Fence
-from pyspider_zk.errors import Unavailable
+from pyspider_zk.errors import DatabaseAway, Unavailable
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.memory import MemoryBroker
-from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.queues.names import QueueKind, SlotQueue
 from pyspider_zk.scheduling.arrivals import INBOX_INTERVAL, READ_INTERVAL, Arrivals
+from pyspider_zk.scheduling.intake import PAUSES
 from pyspider_zk.scheduling.member import ClusterScheduler
 from pyspider_zk.testing import SoleOwner
 from tests.support.clock import Clock
 from tests.support.stand_ins import running
-from tests.support.world import SLOTS, World
+from tests.support.world import SLOTS, World, crawling
 
 MakeTask = Callable[..., dict[str, Any]]
 TASK = {"taskid": "t", "project": "p", "url": "http://site.example/"}
@@ -41,37 +42,50 @@ def publish(broker: MemoryBroker, slot: int) -> None:
 def test_messages_of_held_slots_wake_the_loop(broker: MemoryBroker) -> None:
     woken: list[str] = []
     arrivals = arrivals_of(broker, Clock(), woken)
-    assert arrivals.are_due(), "nobody knows what was there before"
-    assert not arrivals.are_due()
+    assert arrivals.due() is None, "nobody knows what was there before"
+    assert arrivals.due() == set()
 
     publish(broker, 3)
     arrivals.listen()
 
     assert woken == ["woken"]
-    assert arrivals.are_due()
-    assert not arrivals.are_due()
+    assert arrivals.due() == {(QueueKind.NEWTASK, 3)}
+    assert arrivals.due() == set()
 
 
 def test_messages_of_others_wake_nobody(broker: MemoryBroker) -> None:
     woken: list[str] = []
     arrivals = arrivals_of(broker, Clock(), woken)
-    arrivals.are_due()
+    arrivals.due()
 
     publish(broker, 4)
     arrivals.listen()
 
     assert woken == []
-    assert not arrivals.are_due()
+    assert arrivals.due() == set()
+
+
+def test_what_was_heard_several_times_is_read_at_once(broker: MemoryBroker) -> None:
+    arrivals = arrivals_of(broker, Clock(), [])
+    arrivals.due()
+    pack = Message(QueueKind.STATUS, 3, TASK)
+
+    publish(broker, 3)
+    arrivals.listen()
+    broker.queues(SLOTS).slot_queues.publish([pack])
+    arrivals.listen()
+
+    assert arrivals.due() == {(QueueKind.NEWTASK, 3), (QueueKind.STATUS, 3)}
 
 
 def test_queues_are_read_from_time_to_time_though_nothing_was_heard(broker: MemoryBroker) -> None:
     clock = Clock()
     arrivals = arrivals_of(broker, clock, [])
-    arrivals.are_due()
+    arrivals.due()
 
     clock.now += READ_INTERVAL
-    assert arrivals.are_due()
-    assert not arrivals.are_due()
+    assert arrivals.due() is None
+    assert arrivals.due() == set()
 
 
 def test_the_inbox_is_looked_into_at_its_own_pace(broker: MemoryBroker) -> None:
@@ -87,7 +101,7 @@ def test_the_inbox_is_looked_into_at_its_own_pace(broker: MemoryBroker) -> None:
 
 def test_a_message_queue_that_is_away_is_listened_to_after_a_pause() -> None:
     class Away:
-        def wait(self, _seconds: float) -> set[int]:
+        def wait(self, _seconds: float) -> set[SlotQueue]:
             raise Unavailable("it is away")
 
     assert Arrivals(Away(), Fence(SLOTS), lambda: None).listen() > 0
@@ -117,13 +131,54 @@ def test_a_new_task_is_sent_between_two_rounds(
         made.quit()
 
 
+def away(*_: Any) -> None:
+    raise DatabaseAway("taskdb is away")
+
+
+def test_what_is_committed_is_acknowledged_though_it_cannot_be_sent(
+    world: World, task: MakeTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduler = crawling(world)
+    scheduler.run_once()
+
+    monkeypatch.setattr(scheduler.selection, "select", away)
+    world.new(task("p"))
+    with pytest.raises(DatabaseAway):
+        scheduler.take_arrivals()
+
+    assert world.statuses("p").keys() == {"t"}
+    assert sum(world.queues.slot_queues.lengths().values()) == 0
+
+
+def test_a_refused_row_is_no_task_that_was_acknowledged_though_nothing_can_be_sent(
+    world: World, task: MakeTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduler = crawling(world)
+    scheduler.run_once()
+    bulk = scheduler.fenced.taskdb._bulk
+    write_many = bulk.write_many
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise ValueError("too long")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bulk, "write_many", refuse)
+        patch.setattr(scheduler.selection, "select", away)
+        world.new(task("p"))
+        with pytest.raises(DatabaseAway):
+            scheduler.take_arrivals()
+    assert world.statuses("p") == {}
+    assert bulk.write_many == write_many
+
+    for _ in range(PAUSES[0] + 2):
+        scheduler.run_once()
+    assert world.statuses("p").keys() == {"t"}
+
+
 def test_a_round_for_new_messages_alone_does_not_count_for_those_that_pause(
     world: World, task: MakeTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world.project("p")
-    world.script_is_known("p")
-    scheduler = world.scheduler()
-    scheduler.run_once()
+    scheduler = crawling(world)
     insert = scheduler.fenced.insert_task
     failed: list[str] = []
 

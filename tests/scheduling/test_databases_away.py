@@ -182,12 +182,13 @@ def test_a_file_that_may_only_be_read_is_away(task: Task) -> None:
         scheduler = crawling(world, task)
         world.dispatched()
         world.new(task("p", "second"))
-        for path in (folder / "task.db", folder):
+        files = (folder / "task.db", folder / "task.db-journal")
+        for path in (*files, folder):
             path.chmod(path.stat().st_mode & 0o555)
         rounds(scheduler, 5)
         assert unread(world) == 1
         assert scheduler.fenced.away == ("taskdb",)
-        for path in (folder, folder / "task.db"):
+        for path in (folder, *files):
             path.chmod(path.stat().st_mode | 0o200)
         rounds(scheduler, 3)
         assert [each["taskid"] for each in world.dispatched()] == ["second"]

@@ -43,7 +43,7 @@ class Out:
         self.dispatch = Dispatch(
             self.waiting,
             lambda: self.queue,
-            may_send=lambda task: task["taskid"] != self.closed_at,
+            may_send=lambda project: project != self.closed_at,
             on_sent=lambda task: self.late.append(task["taskid"]),
         )
 
@@ -116,10 +116,14 @@ def test_more_than_a_batch_is_sent_if_there_is_room() -> None:
 
 def test_a_closed_fence_keeps_its_task_and_all_behind_it() -> None:
     out = Out(waiting="abcd")
+    for each in out.waiting:
+        each["project"] = each["taskid"]
     out.closed_at = "c"
     out.dispatch.send_waiting()
     assert (out.queue.taken(), out.left()) == (["a", "b"], "cd")
-    collect(out, "fcg")
+    with out.dispatch.collecting():
+        for each in "fcg":
+            out.dispatch.add({"project": each, "taskid": each})
     assert (out.queue.taken(), out.left()) == (["f"], "cdcg")
 
 

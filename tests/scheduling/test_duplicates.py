@@ -53,10 +53,55 @@ def test_the_row_that_was_read_ahead_tells_a_duplicate(
 ) -> None:
     fenced = crawled(world, task("p", itag="a", age=9, auto_recrawl=True)).fenced
     wrote(world, status=fenced.taskdb.SUCCESS)
+    fenced.projects["p"].task_queue.delete("t")
     request = task("p", **schedule)
     assert not fenced.ignores(request)
     fenced.read_ahead({"p": ["t"]})
     assert fenced.ignores(request) is is_ignored
+
+
+@pytest.mark.parametrize(
+    ("schedule", "is_ignored"),
+    [
+        ({}, True),
+        ({"age": 1000}, True),
+        ({"age": 1}, False),
+        ({"itag": "a"}, False),
+        ({"force_update": True}, False),
+    ],
+)
+@pytest.mark.parametrize("is_sent", [True, False])
+def test_a_request_for_a_task_that_is_pending_is_ignored_if_it_would_be_after_its_pack(
+    world: World, task: Task, schedule: dict[str, Any], is_ignored: bool, is_sent: bool
+) -> None:
+    scheduler = crawling(world)
+    world.new(task("p", itag="a", exetime=0 if is_sent else 2**40))
+    scheduler.run_once()
+    assert len(world.dispatched()) == is_sent
+
+    scheduler.fenced.read_ahead({})
+
+    assert scheduler.fenced.ignores(task("p", **schedule)) is is_ignored
+
+
+@pytest.mark.parametrize(
+    "method", ["on_task_status", "on_task_done", "on_task_failed", "update_task"]
+)
+@pytest.mark.parametrize("is_sent", [True, False])
+def test_a_subclass_that_has_a_say_in_answers_decides_of_tasks_in_flight(
+    world: World, task: Task, method: str, is_sent: bool
+) -> None:
+    world.project("p")
+    world.script_is_known("p")
+    curious = type("AnsweringScheduler", (FencedScheduler,), {method: lambda *_: None})
+    scheduler = world.scheduler(fenced_class=curious)
+    scheduler.run_once()
+    world.new(task("p", exetime=0 if is_sent else 2**40))
+    scheduler.run_once()
+
+    scheduler.fenced.read_ahead({})
+
+    assert scheduler.fenced.ignores(task("p")) is not is_sent
 
 
 @pytest.mark.parametrize("status", [1, None, 0])
@@ -72,7 +117,7 @@ def test_a_row_that_does_not_say_that_the_task_has_ended_is_left_to_pyspider(
 def test_a_task_that_was_written_since_is_no_duplicate(world: World, task: Task) -> None:
     fenced = crawled(world, task("p")).fenced
     fenced.read_ahead({"p": ["t"]})
-    fenced.on_request(task("p", force_update=True))
+    fenced.on_request(task("p", force_update=True, cancel=True))
     assert not fenced.ignores(task("p"))
 
 

@@ -1,11 +1,12 @@
 """Messages are applied, then acknowledged; what fails waits its turn."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 import pytest
 
 from pyspider_zk.errors import BadMessage, FenceClosed, Unavailable
-from pyspider_zk.queues.api import Delivery, Message, Queues
+from pyspider_zk.queues.api import Delivery, Message, Queues, SlotQueues
 from pyspider_zk.queues.memory import MemoryBroker, MemorySlotQueues
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.scheduling.entry import InFlightMessage
@@ -87,6 +88,62 @@ def test_messages_are_applied_in_order_and_acknowledged(
     assert left(queues) == 0
 
 
+class AskedQueues:
+    """Slot queues that remember which of them were looked into."""
+
+    def __init__(self, queues: SlotQueues) -> None:
+        self._queues = queues
+        self.asked: list[tuple[QueueKind, Collection[int] | None]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._queues, name)
+
+    def read(self, kind: QueueKind, limit: int, ready: Collection[int] | None = None) -> Any:
+        self.asked.append((kind, ready))
+        return self._queues.read(kind, limit, ready)
+
+
+def asked_by(intake: Intake) -> AskedQueues:
+    """Let an intake that has read everything say which queues it looks into."""
+    intake.read(LIMIT)
+    intake._queues = AskedQueues(intake._queues)  # type: ignore[assignment]
+    return intake._queues  # type: ignore[return-value]
+
+
+def test_who_was_woken_looks_into_nothing_else(queues: Queues) -> None:
+    intake = intake_of(queues)
+    queues_asked = asked_by(intake)
+    intake.read(LIMIT, due=())
+    assert queues_asked.asked == []
+
+    intake.read(LIMIT, due={(QueueKind.NEWTASK, 0)})
+    assert queues_asked.asked == [(QueueKind.STATUS, set()), (QueueKind.NEWTASK, {0})]
+
+
+def test_with_a_pack_all_new_tasks_are_read(queues: Queues, send: Callable[..., None]) -> None:
+    """Those that were published before it wake nobody if their queue was not empty."""
+    intake = intake_of(queues)
+    queues_asked = asked_by(intake)
+    send("a")
+
+    intake.read(LIMIT, due={(QueueKind.STATUS, 0)})
+
+    assert queues_asked.asked == [(QueueKind.STATUS, {0}), (QueueKind.NEWTASK, None)]
+
+
+def test_after_something_was_found_all_is_read(queues: Queues, send: Callable[..., None]) -> None:
+    """For a queue that is not empty wakes nobody."""
+    intake = intake_of(queues)
+    queues_asked = asked_by(intake)
+    send("a")
+    intake.read(LIMIT, due={(QueueKind.STATUS, 0)})
+    queues_asked.asked.clear()
+
+    intake.read(LIMIT, due=())
+
+    assert queues_asked.asked == [(QueueKind.STATUS, None), (QueueKind.NEWTASK, None)]
+
+
 def test_what_must_wait_is_tried_again_before_what_is_new(
     queues: Queues, table: TaskTable, send: Callable[..., None]
 ) -> None:
@@ -124,7 +181,7 @@ def test_what_waits_counts_against_the_limit(
     assert table.applied == ["a", "b", "c"]
 
 
-def test_a_message_that_is_no_task_is_buried_at_once(
+def test_a_message_that_is_no_task_is_rejected_at_once(
     queues: Queues, table: TaskTable, send: Callable[..., None]
 ) -> None:
     send("a", "b")
@@ -136,7 +193,7 @@ def test_a_message_that_is_no_task_is_buried_at_once(
     assert left(queues) == 0
 
 
-def test_a_message_that_fails_again_and_again_is_buried_with_the_reason(
+def test_a_message_that_fails_again_and_again_is_rejected_with_the_reason(
     queues: Queues, table: TaskTable, send: Callable[..., None]
 ) -> None:
     # given
@@ -157,18 +214,18 @@ def test_a_message_that_fails_again_and_again_is_buried_with_the_reason(
     assert left(queues) == 0
 
 
-def test_a_message_that_cannot_be_buried_now_holds_up_no_other(
+def test_a_message_that_cannot_be_rejected_now_holds_up_no_other(
     broker: MemoryBroker, queues: Queues, table: TaskTable, send: Callable[..., None]
 ) -> None:
     # given a message queue that is out of memory
     class OutOfMemory(MemorySlotQueues):
         is_out = True
 
-        def bury(self, delivery: Delivery, reason: str) -> None:
+        def reject(self, delivery: Delivery, reason: str) -> None:
             if self.is_out:
                 self.is_out = False
                 raise Unavailable("out of memory")
-            super().bury(delivery, reason)
+            super().reject(delivery, reason)
 
     intake = Intake(OutOfMemory(broker), Parking(queues.parking_lot))
     intake.take(range(SLOTS))
@@ -184,7 +241,7 @@ def test_a_message_that_cannot_be_buried_now_holds_up_no_other(
     assert (left(queues), queues.slot_queues.dead()) == (0, 1)
 
 
-def test_a_message_of_no_use_is_buried_though_the_others_could_not_be_acknowledged_at_first(
+def test_a_message_of_no_use_is_rejected_though_the_others_could_not_be_acknowledged_at_first(
     broker: MemoryBroker, queues: Queues, table: TaskTable, send: Callable[..., None]
 ) -> None:
     class WithoutReply(MemorySlotQueues):

@@ -1,7 +1,7 @@
 """A member dies with messages in hand, in a real Redis: nothing is lost, nothing counts twice."""
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -208,8 +208,10 @@ class Watched:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._queues, name)
 
-    def read(self, kind: QueueKind, limit: int) -> list[Delivery]:
-        found = self._queues.read(kind, limit)
+    def read(
+        self, kind: QueueKind, limit: int, ready: Collection[int] | None = None
+    ) -> list[Delivery]:
+        found = self._queues.read(kind, limit, ready)
         self._held[kind] |= {each.tag for each in found}
         self.most[kind] = max(self.most[kind], len(self._held[kind]))
         return found

@@ -156,7 +156,7 @@ def test_what_a_stopped_owner_parks_too_late_is_found(
     assert [each["taskid"] for each in running.dispatched()] == ["late"]
 
 
-def test_a_task_put_off_that_cannot_be_stored_is_buried_in_the_end(
+def test_a_task_put_off_that_cannot_be_stored_is_rejected_in_the_end(
     running: World, task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scheduler = running.scheduler()
@@ -345,7 +345,7 @@ def test_what_is_parked_for_a_project_that_is_gone_is_dropped(running: World, ta
 
 
 @pytest.mark.parametrize("kind", list(QueueKind))
-def test_messages_of_a_project_whose_row_cannot_be_read_wait_and_are_not_buried(
+def test_messages_of_a_project_whose_row_cannot_be_read_wait_and_are_not_rejected(
     running: World, task: Task, monkeypatch: pytest.MonkeyPatch, kind: QueueKind
 ) -> None:
     scheduler = running.scheduler()

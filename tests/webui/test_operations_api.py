@@ -73,7 +73,7 @@ def test_messages_that_nobody_reads_and_dead_letters_are_told(
 ) -> None:
     queues = cluster.queues().slot_queues
     queues.publish([Message(QueueKind.STATUS, 3, {})])
-    cluster.broker.bury(QueueKind.STATUS, 3, "no task", b"")
+    cluster.broker.reject(QueueKind.STATUS, 3, "no task", b"")
     found = ask(client, "overview")
     oldest = {queue["name"]: queue["oldest"] for queue in found["queues"]}
     assert oldest["status_queue"] >= 0
@@ -194,7 +194,7 @@ def test_a_member_that_is_not_there_cannot_drain(client: Any) -> None:
 def letters(client: Any, cluster: LiveCluster) -> list[str]:
     """Give the tags of three dead letters, the newest first."""
     for number in range(3):
-        cluster.broker.bury(QueueKind.NEWTASK, slot_of("busy", 256), f"reason {number}", b"\xc1")
+        cluster.broker.reject(QueueKind.NEWTASK, slot_of("busy", 256), f"reason {number}", b"\xc1")
     return [letter["tag"] for letter in ask(client, "dead-letters")["items"]]
 
 
@@ -208,7 +208,7 @@ def test_a_letter_that_json_cannot_hold_is_listed_as_text(
     client: Any, cluster: LiveCluster
 ) -> None:
     for body in (b"\x91\xcb\x7f\xf8" + bytes(6), b"\x91" * 1000 + b"\xc0", b"\x91\x01"):
-        cluster.broker.bury(QueueKind.STATUS, 3, "no task", body)
+        cluster.broker.reject(QueueKind.STATUS, 3, "no task", body)
     usable, deep, nan = (letter["message"] for letter in ask(client, "dead-letters")["items"])
     assert (usable, nan) == ([1], "[nan]")
     assert deep.startswith("b'\\x91")

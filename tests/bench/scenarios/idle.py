@@ -36,12 +36,13 @@ def _measured(bench: Bench, contender: str) -> dict[str, Any]:
         time.sleep(REST)
         begin, cpu = time.monotonic(), usage_of(crew.pids).cpu
         commands, packets = redis_commands(bench.redis.url), zookeeper_packets(bench)
+        asking = zookeeper_packets(bench) - packets
         time.sleep(max(SECONDS, bench.size.seconds))
         taken = time.monotonic() - begin
         return {
             "share": (usage_of(crew.pids).cpu - cpu) / taken,
             "redis_commands_per_s": (redis_commands(bench.redis.url) - commands) / taken,
-            "zookeeper_packets_per_s": (zookeeper_packets(bench) - packets) / taken,
+            "zookeeper_packets_per_s": (zookeeper_packets(bench) - packets - 2 * asking) / taken,
             "peak_bytes": usage_of(crew.pids).peak,
         }
 
@@ -55,7 +56,7 @@ def redis_commands(url: str) -> int:
 
 
 def zookeeper_packets(bench: Bench) -> int:
-    """Return how many packets ZooKeeper has received and sent."""
+    """Return how many packets ZooKeeper has received and sent, with those of who asked before."""
     with socket.create_connection(("127.0.0.1", bench.zookeeper.port)) as link:
         link.sendall(b"mntr")
         return parse_packets(b"".join(iter(lambda: link.recv(65536), b"")).decode())

@@ -1,0 +1,69 @@
+"""Log of what happens to tasks: a logger's lines, for half of the processor time."""
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+
+class TaskLog:
+    """Logger of the few lines that a scheduler logs of every task.
+
+    For each line a logger finds out anew who logs it, in which thread and process. Here that is
+    found once for each kind of line. Levels, filters, handlers and formats are the logger's.
+
+    Threads: any; lines of one thread at a time are the cheap ones.
+    """
+
+    def __init__(self, logger: logging.Logger) -> None:
+        self._logger = logger
+        self._first: dict[str, logging.LogRecord] = {}
+
+    def info(self, line: str, task: Mapping[str, Any]) -> None:
+        """Log a line with values of a task.
+
+        Args:
+            line: one of few, logged from one place each; names the values as ``%(name)s``.
+        """
+        if not self._logger.isEnabledFor(logging.INFO):
+            return
+        if not self._makes_usual_records():  # each may be another
+            self._logger.info(line, task, stacklevel=2)
+            return
+        first = self._first.get(line)
+        if first is None or _maker(first) != _here():
+            first = self._first[line] = self._made(line)
+        self._logger.handle(_again(first, task, time.time()))
+
+    def _makes_usual_records(self) -> bool:
+        makes = type(self._logger).makeRecord is logging.Logger.makeRecord
+        return makes and logging.getLogRecordFactory() is logging.LogRecord
+
+    def _made(self, line: str) -> logging.LogRecord:
+        place = self._logger.findCaller(stacklevel=3)
+        file, number, function, _ = place
+        return self._logger.makeRecord(
+            self._logger.name, logging.INFO, file, number, line, (), None, function
+        )
+
+
+def _maker(record: logging.LogRecord) -> tuple[int | None, int | None, str | None]:
+    return record.process, record.thread, record.threadName
+
+
+def _here() -> tuple[int, int, str]:
+    """Return what a logger would find out; ids of threads that ended are given to others."""
+    return os.getpid(), threading.get_ident(), threading.current_thread().name
+
+
+def _again(first: logging.LogRecord, task: Mapping[str, Any], now: float) -> logging.LogRecord:
+    """Return a record like the first of its kind."""
+    record = logging.LogRecord.__new__(logging.LogRecord)
+    record.__dict__.update(first.__dict__)
+    record.args = task  # type: ignore[assignment]  # as a logger does with a mapping
+    record.created = now
+    record.msecs = int(now % 1 * 1000) + 0.0
+    record.relativeCreated = first.relativeCreated + (now - first.created) * 1000
+    return record
