@@ -35,7 +35,7 @@ def request_spares(method: str, path: str, body: bytes) -> bool:
     if parts[:1] == ["dav"] and method not in ("GET", "HEAD", "OPTIONS", "PROPFIND", "LOCK"):
         return any(FUZZED in part for part in parts) and ".." not in parts
     if method == "POST" and parts[-1:] == ["drain"]:
-        return not re.fullmatch(r"0*\d", parts[-2])
+        return len(parts) < 2 or not re.fullmatch(r"0*\d", parts[-2])
     if "batches" not in parts or method != "POST":
         return True
     try:
