@@ -12,7 +12,7 @@ from tests.support.needed import skip_without_needed
 
 SEED = os.environ.get("SEED") or str(random.SystemRandom().randrange(10**6))
 SECONDS = 10.0
-SPOILT_INPUTS = 150  # of each surface: some of them reach each of the deliberate faults
+SPOILT_INPUTS = 150  # of each surface: a good many reach the deliberate faults
 PRELOAD = Path(__file__).parent / "preload"
 
 pytestmark = [
