@@ -183,6 +183,7 @@ class MariaServer(DatabaseServer):
             self._make(as_root)
         options = {
             "datadir": self._data,
+            "tmpdir": self._own_tmp(),
             "port": port,
             "bind-address": self._host,
             "socket": self.folder / "socket",
@@ -206,7 +207,18 @@ class MariaServer(DatabaseServer):
             encoding="utf-8",
         )
         command = [mariadb("mariadb-install-db"), "--no-defaults", *as_root, "--skip-test-db"]
-        subprocess.run([*command, f"--datadir={self._data}"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [*command, f"--datadir={self._data}"],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            env={**os.environ, "TMPDIR": str(self._own_tmp())},
+        )
+
+    def _own_tmp(self) -> Path:
+        """Return a folder for temporary tables: a server that starts deletes those of others."""
+        own = self.folder / "tmp"
+        own.mkdir(exist_ok=True)
+        return own
 
     def _answers(self, port: int, pid: int) -> bool:
         note = self._process_file
