@@ -427,7 +427,8 @@ class JobQueue:
     ) -> Iterator[Claim]:
         """Give back the jobs of dead claimants; yield those that we hold without knowing it."""
         with self._hands.looking() as known:
-            running = self._running(mine, doubtful)
+            held = {claim_id.name for claim_id in known if claim_id.claimant == claimant.path}
+            running = self._running(mine, doubtful, held)
             standing = self._standing(claimant, [claim for claim, _ in running])
             for claim, slot_epoch in running:
                 is_held = ClaimId.of(claim) in known
@@ -437,15 +438,22 @@ class JobQueue:
                 elif concern in (Concern.ORPHAN, Concern.OUTRUN):
                     self._give_back_for(claim, concern)
 
-    def _running(self, mine: Mine, doubtful: Collection[ClaimId]) -> list[tuple[Claim, int]]:
-        """Return the running jobs that may concern us, each with our slot epoch for it."""
+    def _running(
+        self, mine: Mine, doubtful: Collection[ClaimId], held: Collection[JobName]
+    ) -> list[tuple[Claim, int]]:
+        """Return the running jobs that may concern us, each with our slot epoch for it.
+
+        Those that we hold are not read: if one is another's, the next report on it tells.
+        """
         if doubtful:
             self._store.catch_up()
         in_doubt = {claim_id.name for claim_id in doubtful}
         names = self._store.names(JobState.RUNNING)
         self._runs_none = not names
         slot_epochs = {name: int(mine(name.project)) for name in names}
-        wanted = [name for name in names if slot_epochs[name] or name in in_doubt]
+        wanted = [
+            name for name in names if name in in_doubt or (slot_epochs[name] and name not in held)
+        ]
         found = self._store.read(JobState.RUNNING, wanted)
         return [(Claim(*one), slot_epochs[one.name]) for one in found]
 

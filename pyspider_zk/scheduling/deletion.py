@@ -63,15 +63,23 @@ class Deletion:
         """
         for name in names:
             logger.warning("deleting project: %s!", name)
-        check = partial(self._scheduler.check_all, names)
-        self._scheduler.taskdb.drop_all(names, self._scheduler.check_all)
-        drop_tables(self._scheduler.resultdb, names, check)
-        check()
+        self.drop_data(names)
+        self._scheduler.check_all(names)
         drop = partial(_drop_rows, self._scheduler.projectdb, names)
         self._scheduler.together(names, drop)
         for name in names:
             self._projects.forget(name)
             self._projects.news.add(self._scheduler.fence.slot(name))
+
+    def drop_data(self, names: Collection[str]) -> None:
+        """Drop the tasks and results of projects, in one transaction of each database.
+
+        Raises:
+            FenceClosed: possibly in the middle of it.
+        """
+        check = partial(self._scheduler.check_all, names)
+        self._scheduler.taskdb.drop_all(names, self._scheduler.check_all)
+        drop_tables(self._scheduler.resultdb, names, check)
 
 
 def _drop_rows(projectdb: Any, names: Collection[str]) -> None:

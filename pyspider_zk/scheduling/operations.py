@@ -295,9 +295,14 @@ class ProjectOperations:
         return True
 
     def _sweep(self, targets: Targets) -> Results:
-        """Drop tables that late results and tasks may have created again."""
+        """Drop tables that late results and tasks may have created again.
+
+        Rows are not touched: one that comes at this moment is a new project's.
+        """
         if gone := [target for target in targets if not self._find(target.project)]:
-            self._deletion.delete_all(_names(gone))
+            self._deletion.drop_data(_names(gone))
+            for name in _names(gone):
+                self._projects.refresh(name)  # one that is still in memory must make no table anew
         return {target.project: True for target in targets}
 
 

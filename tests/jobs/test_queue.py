@@ -4,7 +4,7 @@ import random
 import string
 import threading
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -16,9 +16,11 @@ from pyspider_zk.jobs.claims import Registration
 from pyspider_zk.jobs.model import (
     Claim,
     Claimant,
+    Found,
     JobName,
     JobRules,
     JobState,
+    Junk,
     Outcome,
     Report,
     Verdict,
@@ -240,6 +242,26 @@ def test_what_is_taken_is_not_taken_again(one: QueueSide, other: QueueSide):
 
     assert len(one.take()) == 2
     assert one.take() == other.take() == []
+
+
+def test_jobs_that_are_held_are_not_read_at_every_look(one: QueueSide, other: QueueSide):
+    """A member holds hundreds, and looks whenever one of them is to be reported."""
+    one.queue.put("b", [*TWO, ("c", {})])
+    held, _ = one.take(room=2)
+    others = other.take_one()
+    read: list[str] = []
+    look = one.queue._store.look
+
+    def noting(state: JobState, names: Sequence[JobName]) -> Iterator[Found | Junk]:
+        read.extend(name.project for name in names)
+        return look(state, names)
+
+    one.queue._store.look = noting
+
+    assert one.take() == []
+    assert read == [others.name.project]
+    one.queue.put_down([held])
+    assert one.take() == [held]
 
 
 def test_competing_claimants_get_each_job_once(one: QueueSide, other: QueueSide):
@@ -487,13 +509,27 @@ def test_a_batch_that_cannot_be_read_is_named_and_the_others_go_on(one: QueueSid
 @pytest.mark.parametrize(
     "claimant", ["", "x", "/", "//", "/a//b", "/a/../b", "relative/x", "/a\x00b", "/" + "x" * 9999]
 )
-def test_a_job_whose_claimant_is_no_znode_at_all_is_given_back(one: QueueSide, claimant: str):
+def test_a_job_whose_claimant_is_no_znode_at_all_is_given_back(
+    one: QueueSide, other: QueueSide, claimant: str
+):
     one.queue.put("b", TWO)
     claim = one.take_one()
     running = one.queue._tree.job(JobState.RUNNING, claim.name)
     one.link.set(running, replace(claim.job, claimant=claimant).encode())
 
-    assert {each.name.project for each in one.take()} == {"a", "b"}
+    assert {each.name.project for each in other.take()} == {"a", "b"}
+
+
+def test_who_holds_a_job_that_is_made_anothers_gives_it_back_after_its_next_report(one: QueueSide):
+    one.queue.put("b", [("a", {})])
+    claim = one.take_one()
+    running = one.queue._tree.job(JobState.RUNNING, claim.name)
+    one.link.set(running, replace(claim.job, claimant="/nobody").encode())
+
+    with pytest.raises(JobLost):
+        one.queue.report(claim, {})
+
+    assert [each.name for each in one.take()] == [claim.name]
 
 
 @pytest.mark.parametrize("child", ["stranger", "7", "-1", "01"])

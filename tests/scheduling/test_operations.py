@@ -519,7 +519,7 @@ def test_a_sweep_that_fails_after_a_cancellation_is_tried_again(world: World) ->
     clock = Clock()
     scheduler, work = deleted_before_a_late_result(world, clock)
     work.recorded(a_claim("delete", ["p"], cancelled=True), 0)
-    drop, scheduler.fenced.projectdb.drop = scheduler.fenced.projectdb.drop, None
+    drop, scheduler.fenced.resultdb.drop = scheduler.fenced.resultdb.drop, None
     rounds(scheduler)
     clock.now += 10
     rounds(scheduler)
@@ -527,7 +527,7 @@ def test_a_sweep_that_fails_after_a_cancellation_is_tried_again(world: World) ->
     assert (work.verdict.outcome, bool(work.verdict.reason)) == (None, True)
     assert work.needs_cleanup
 
-    scheduler.fenced.projectdb.drop = drop
+    scheduler.fenced.resultdb.drop = drop
     scheduler.local_jobs.clear(work)
     progress, _ = work.progress()
     work = carry_out(scheduler, a_claim("delete", ["p"], progress=progress, cancelled=True))
@@ -587,6 +587,24 @@ def test_a_project_made_anew_is_not_swept(world: World) -> None:
 
     assert done(work)
     assert set(world.statuses("p")) == {"t"}
+
+
+def test_a_project_made_anew_while_others_are_swept_keeps_its_row(world: World) -> None:
+    scheduler, work = deleted_before_a_late_result(world, clock := Clock())
+    look = scheduler.fenced.projectdb.get
+
+    def just_before(name: str, **options: Any) -> Any:
+        found = look(name, **options)
+        if found is None:
+            world.project(name)
+        return found
+
+    scheduler.fenced.projectdb.get = just_before
+    clock.now += 10
+    rounds(scheduler)
+
+    assert done(work)
+    assert status(world, "p") == "RUNNING"
 
 
 def test_a_delete_that_was_half_done_is_completed(world: World) -> None:
