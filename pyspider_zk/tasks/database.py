@@ -4,17 +4,18 @@ Rows are the same as pyspider's own, to the byte of their JSON, so its component
 them as before.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from pyspider.database.sqlite import taskdb as sqlite
 
+from pyspider_zk.tasks.pages import ActivePage
 from pyspider_zk.tasks.plain import PlainTasks
 from pyspider_zk.tasks.seals import UNSEALED, Seals
 from pyspider_zk.tasks.sqlite import SqliteTasks
 from pyspider_zk.tasks.writes import TaskWrite
 
-__all__ = ["Seals", "TaskDatabase", "TaskWrite", "task_database"]
+__all__ = ["ActivePage", "Seals", "TaskDatabase", "TaskWrite", "task_database"]
 
 BY_SQLALCHEMY = "pyspider.database.sqlalchemy.taskdb"
 
@@ -26,7 +27,12 @@ class TaskDatabase(Protocol):
     connection is usable again after any error. Nothing is tried again.
 
     Threads and blocking: as the database itself.
+
+    Attributes:
+        is_paged: whether it has pages of rows; if not, ``load_tasks`` reads them all.
     """
+
+    is_paged: bool
 
     def encoded(self, columns: Mapping[str, Any]) -> dict[str, Any]:
         """Return columns as the database stores them, to give to a ``TaskWrite``.
@@ -63,6 +69,41 @@ class TaskDatabase(Protocol):
 
     def readable(self, stored: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return a stored row as ``get_many`` has it, without I/O."""
+        ...
+
+    def active_page(self, project: str, after: Any, limit: int) -> ActivePage:
+        """Return the next ACTIVE rows of a project, in the order in which the database finds them.
+
+        A page is read completely, so nothing stays open or locked between two pages. Meanwhile rows
+        change: one that becomes ACTIVE behind the position is simply not seen. Nor are those that
+        got there because the table was made anew or, in sqlite, packed by ``VACUUM``. The last page
+        may be empty; a project without table has no other.
+
+        A schedule is what is stored, decoded; where nothing is stored, or what cannot be decoded,
+        it is empty. Rows without a task id, which must be text or a whole number, are passed over.
+        Both are logged, with their number.
+
+        Args:
+            after: the position at which the page before ended; None begins.
+            limit: of rows, at least 1.
+        """
+        ...
+
+    def spellings(self, taskid: Any) -> Iterable[Any]:
+        """Return the ids that a task may have been given whose row has this one.
+
+        A number that is given is text in a server's table; MySQL ignores spaces at the end.
+        """
+        ...
+
+    def count_page(self, project: str, after: Any, limit: int) -> tuple[Mapping[int, int], Any]:
+        """Return how many of the next rows are in each state, and the position then.
+
+        So a table of millions is counted in short steps. Rows without a task id count.
+
+        Args:
+            after, limit: as in ``active_page``; the position is None at the end.
+        """
         ...
 
     def write_many(

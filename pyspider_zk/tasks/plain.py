@@ -1,12 +1,13 @@
 """Any other task database of pyspider's, one row at a time."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from pyspider_zk.databases.active_rows import UNREADABLE
 from pyspider_zk.databases.tables import with_fresh_tables
 from pyspider_zk.tasks.columns import encode, unchanged
+from pyspider_zk.tasks.pages import ActivePage
 from pyspider_zk.tasks.seals import UNSEALED, Seals
 from pyspider_zk.tasks.writes import TaskWrite
 
@@ -21,6 +22,8 @@ class PlainTasks:
 
     Threads and blocking: as the database itself.
     """
+
+    is_paged = False
 
     def __init__(self, taskdb: Any) -> None:
         self._taskdb = taskdb
@@ -52,6 +55,30 @@ class PlainTasks:
     def readable(self, stored: Mapping[str, Any]) -> dict[str, Any]:
         """Return a copy of a row; see ``TaskDatabase``."""
         return dict(stored)
+
+    def active_page(self, project: str, after: Any, limit: int) -> ActivePage:
+        """Raise ``NotImplementedError``: pyspider's methods have no pages; see ``is_paged``."""
+        raise NotImplementedError(f"{type(self._taskdb).__name__} has no pages")
+
+    def spellings(self, taskid: Any) -> Iterable[Any]:
+        """Return the id alone: what more there is depends on the database; see ``TaskDatabase``."""
+        return (taskid,)
+
+    def count_page(
+        self,
+        project: str,
+        after: Any,  # noqa: ARG002 - there is but one page
+        limit: int,  # noqa: ARG002 - as above
+    ) -> tuple[Mapping[int, int], Any]:
+        """Count all rows; see ``TaskDatabase``."""
+        self._look_for(project)
+        return self._taskdb.status_count(project), None
+
+    def _look_for(self, project: str) -> None:
+        """Look which tables there are if a project's is unknown: pyspider's loader does not."""
+        look = getattr(self._taskdb, "_list_project", None)
+        if look is not None and project not in self._taskdb.projects:
+            look()
 
     def write_many(
         self,

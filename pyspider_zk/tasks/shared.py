@@ -7,14 +7,26 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from pyspider.database.sqlalchemy.rows import loaded
 from pyspider.database.sqlalchemy.tables import KEY, MYSQL, check_name, chosen
 from pyspider.database.sqlalchemy.taskdb import parsed
-from sqlalchemy import BigInteger, Column, Connection, Integer, MetaData, Table, select
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Executable,
+    Integer,
+    MetaData,
+    Table,
+    func,
+    select,
+)
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from pyspider_zk.databases.active_rows import UNREADABLE
 from pyspider_zk.tasks.columns import encode, typed
 from pyspider_zk.tasks.dialects import IDLE_LIMITS, SEALERS, WRITERS, sealed
+from pyspider_zk.tasks.pages import NO_ROWS, ActivePage, active_page_of, count_states
 from pyspider_zk.tasks.seals import TABLE, UNSEALED, Seals, SealsUnreadable
 from pyspider_zk.tasks.writes import TaskWrite, grouped, pieces, projects_to_make
 
@@ -36,6 +48,8 @@ class SharedTasks:
 
     Threads: any. Blocks for the network, and for locks as long as each connection permits.
     """
+
+    is_paged = True
 
     def __init__(self, taskdb: Any) -> None:
         self._taskdb = taskdb
@@ -83,6 +97,41 @@ class SharedTasks:
         query = select(*chosen(tasks, fields), tasks.c.taskid.label(ID))
         for row in self._connections.rows(query.where(tasks.c.taskid.in_(taskids))):
             yield row.pop(ID), row
+
+    def active_page(self, project: str, after: Any, limit: int) -> ActivePage:
+        """Return ACTIVE rows in the order of their task ids; see ``TaskDatabase``."""
+        tasks = self._found(project)
+        if tasks is None:
+            return NO_ROWS
+        columns = (tasks.c.taskid, tasks.c.schedule, tasks.c.taskid)
+        rows = self._all(_page(tasks, columns, self._taskdb.ACTIVE, after, limit))
+        return active_page_of(project, rows, limit, loaded)
+
+    def spellings(self, taskid: Any) -> Iterable[Any]:
+        """Return the id, the number that it is the text of, and without spaces at its end."""
+        found: set[Any] = {taskid, self._compared(taskid)}
+        is_number = taskid.removeprefix("-").isdecimal() and str(int(taskid)) == taskid
+        return found | {int(taskid)} if is_number else found
+
+    def count_page(self, project: str, after: Any, limit: int) -> tuple[Mapping[int, int], Any]:
+        """Count rows in the order of their task ids; see ``TaskDatabase``."""
+        tasks = self._found(project)
+        if tasks is None:
+            return {}, None
+        return count_states(partial(self._count, tasks), after, limit)
+
+    def _count(self, tasks: Any, status: int, after: Any, limit: int) -> tuple[int, Any]:
+        page = _page(tasks, [tasks.c.taskid], status, after, limit).subquery()
+        ((count, last),) = self._all(select(func.count(), func.max(page.c.taskid)))
+        return count, last if count >= limit else None
+
+    def _found(self, project: str) -> Any:
+        """Return a project's table for queries, None if it has none."""
+        return self._tables.find(project) if project in self._known([project]) else None
+
+    def _all(self, query: Executable) -> list[Any]:
+        with self._connections.engine.connect() as connection:
+            return list(connection.execute(query))
 
     def write_many(
         self,
@@ -182,6 +231,14 @@ class SharedTasks:
             self._is_stale = False
         known: set[str] = self._tables.projects
         return known
+
+
+def _page(tasks: Any, columns: Sequence[Any], status: int, after: Any, limit: int) -> Any:
+    """Return a query for rows in the order of the index, if the table has it."""
+    query = select(*columns).where(tasks.c.status == status)
+    if after is not None:
+        query = query.where(tasks.c.taskid > after)
+    return query.order_by(tasks.c.taskid).limit(limit)
 
 
 def _table_of_seals() -> Table:

@@ -1,4 +1,4 @@
-"""SQL that writes many rows of tasks, in the words of each dialect.
+"""SQL that reads and writes many rows of tasks, in the words of each dialect.
 
 Tables and columns are given quoted, the task id's column first. Each statement takes rows in this
 order of columns; PostgreSQL's takes an array per column instead.
@@ -15,6 +15,24 @@ POSTGRESQL_TYPES = {
     "updatetime": "float8",
 }
 """Of arrays of columns; all others are JSON, as bytes."""
+
+
+def sqlite_active(table: str) -> str:
+    """Return a query for a page of rows: it takes status, position and limit.
+
+    The index on the status leads to the first row, and nothing is sorted.
+    """
+    return f"SELECT taskid, schedule, rowid {_sqlite_page(table)}"
+
+
+def sqlite_count(table: str) -> str:
+    """Return a query for the number of rows of a page, and its last position; it takes the same."""
+    page = f"SELECT rowid AS position {_sqlite_page(table)}"
+    return f"SELECT count(*), max(position) FROM ({page})"  # noqa: S608 - no values
+
+
+def _sqlite_page(table: str) -> str:
+    return f"FROM {table} WHERE status = ? AND rowid > ? ORDER BY rowid LIMIT ?"
 
 
 def sqlite_upsert(table: str, columns: Sequence[str]) -> str:

@@ -4,11 +4,13 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 from pyspider_zk.databases.active_rows import UNREADABLE
 from pyspider_zk.databases.sqlite import quoted_table, transaction
 from pyspider_zk.tasks.columns import encode, untyped
+from pyspider_zk.tasks.pages import NO_ROWS, ActivePage, active_page_of, count_states
 from pyspider_zk.tasks.seals import (
     TABLE,
     UNSEALED,
@@ -17,12 +19,15 @@ from pyspider_zk.tasks.seals import (
     select_seals,
     sqlite_seal,
 )
-from pyspider_zk.tasks.sql import sqlite_update, sqlite_upsert
+from pyspider_zk.tasks.sql import sqlite_active, sqlite_count, sqlite_update, sqlite_upsert
 from pyspider_zk.tasks.writes import TaskWrite, grouped, pieces, projects_to_make
 
 ENCODERS = untyped()
 
 SEALS = f"`{TABLE}`"
+
+BEGIN = -(2**63)
+"""The position before all rows."""
 
 
 class SqliteTasks:
@@ -31,6 +36,8 @@ class SqliteTasks:
     Threads: any; each has a connection of its own. Blocks for the file, and for whoever else has
     locked it for as long as ``taskdb.patience``.
     """
+
+    is_paged = True
 
     def __init__(self, taskdb: Any) -> None:
         self._taskdb = taskdb
@@ -69,6 +76,34 @@ class SqliteTasks:
                 for taskid, *values in cursor:
                     found[taskid] = dict(zip(names, values, strict=True))
         return found
+
+    def active_page(self, project: str, after: Any, limit: int) -> ActivePage:
+        """Return ACTIVE rows in the order of their rowids; see ``TaskDatabase``."""
+        if project not in self._known([project]):
+            return NO_ROWS
+        statement = sqlite_active(quoted_table(self._taskdb, project))
+        rows = self._page(statement, self._taskdb.ACTIVE, after, limit)
+        return active_page_of(project, rows, limit)
+
+    def spellings(self, taskid: Any) -> Iterable[Any]:
+        """Return the id alone: it is stored as it is; see ``TaskDatabase``."""
+        return (taskid,)
+
+    def count_page(self, project: str, after: Any, limit: int) -> tuple[Mapping[int, int], Any]:
+        """Count rows in the order of their rowids; see ``TaskDatabase``."""
+        if project not in self._known([project]):
+            return {}, None
+        statement = sqlite_count(quoted_table(self._taskdb, project))
+        return count_states(partial(self._count, statement), after, limit)
+
+    def _count(self, statement: str, status: int, after: Any, limit: int) -> tuple[int, Any]:
+        ((count, last),) = self._page(statement, status, after, limit)
+        return count, last if count >= limit else None
+
+    def _page(self, statement: str, status: int, after: Any, limit: int) -> list[Any]:
+        first = BEGIN if after is None else after
+        with closing(self._taskdb.dbcur) as cursor:
+            return list(cursor.execute(statement, (status, first, limit)))
 
     def write_many(
         self,

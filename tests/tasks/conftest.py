@@ -131,6 +131,8 @@ locking = each_of(["sqlite", *OF_SERVERS])
 typed = each_of(["sqlalchemy+sqlite", *OF_SERVERS])
 on_server = each_of(OF_SERVERS)
 plain = each_of([PLAIN])
+untyped = each_of(["sqlite"])
+typeless = each_of(["sqlite", "sqlalchemy+sqlite"])
 
 
 @pytest.fixture

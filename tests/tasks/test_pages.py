@@ -1,0 +1,278 @@
+"""Pages of ACTIVE rows, and counting in steps, on every backend."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspider.database.base.taskdb import TaskDB
+
+from pyspider_zk.databases.tables import with_fresh_tables
+from pyspider_zk.tasks.database import TaskWrite
+from pyspider_zk.tasks.pages import ActivePage, decoded
+from pyspider_zk.tasks.sql import sqlite_active, sqlite_count
+from tests.patches.test_patched_databases import TEXTS
+from tests.patches.test_patched_servers import OLD, run
+from tests.tasks.conftest import Opened, TaskBackend
+from tests.tasks.test_contract import DONE, NEW, ODD, task_database_without_json
+
+ACTIVE, SUCCESS = TaskDB.ACTIVE, TaskDB.SUCCESS
+
+
+@pytest.fixture
+def ours(atomic: TaskBackend) -> Opened:
+    """Return one of the databases that have pages."""
+    return atomic.ours
+
+
+def is_end(page: ActivePage) -> bool:
+    return not page.rows and page.last is None
+
+
+def pages(ours: Opened, limit: int, project: str = "p1") -> Iterator[ActivePage]:
+    page = ours.bulk.active_page(project, None, limit)
+    yield page
+    while page.last is not None:
+        page = ours.bulk.active_page(project, page.last, limit)
+        yield page
+
+
+def rows(ours: Opened, limit: int) -> list[tuple[Any, Any]]:
+    return [row for page in pages(ours, limit) for row in page.rows]
+
+
+def ids(ours: Opened, limit: int) -> list[Any]:
+    return [taskid for taskid, _ in rows(ours, limit)]
+
+
+def counts(ours: Opened, limit: int) -> list[Mapping[int, int]]:
+    """Return what each step counts, without states of which there are none."""
+    count, last = ours.bulk.count_page("p1", None, limit)
+    steps = [count]
+    while last is not None:
+        count, last = ours.bulk.count_page("p1", last, limit)
+        steps.append(count)
+    return [{state: number for state, number in step.items() if number} for step in steps]
+
+
+def total(ours: Opened, limit: int) -> int:
+    return sum(sum(step.values()) for step in counts(ours, limit))
+
+
+def write(ours: Opened, taskids: Sequence[Any], columns: dict[str, Any] = NEW) -> None:
+    ours.write(*(ours.new("p1", each, columns) for each in taskids))
+
+
+def store(ours: Opened, taskid: str, columns: dict[str, Any]) -> None:
+    """Store columns that nobody checks or encodes."""
+    change = TaskWrite("p1", taskid, columns, is_new=False)
+    task_database_without_json(ours).write_many([change], lambda: None)
+
+
+# --- rows ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit", [1, 3, 9, 10, 100])
+def test_each_active_row_comes_once_as_pyspider_reads_it(ours: Opened, limit: int) -> None:
+    write(ours, [f"t{number}" for number in range(9)])
+    write(ours, ["done 1", "t3", "t8"], DONE)
+    write(ours, ["bare"], {"url": "u", "status": ACTIVE})
+    found = rows(ours, limit)
+    fields = ["taskid", "schedule"]
+    expected = [tuple(row.values()) for row in ours.taskdb.load_tasks(ACTIVE, "p1", fields)]
+    assert found == expected
+    assert {each for each, _ in found} == {
+        *(f"t{number}" for number in (0, 1, 2, 4, 5, 6, 7)),
+        "bare",
+    }
+
+
+def test_a_page_has_no_more_rows_than_asked_for(atomic: TaskBackend) -> None:
+    write(atomic.ours, [f"t{number}" for number in range(7)])
+    found = list(pages(atomic.ours, 3))
+    assert [len(page.rows) for page in found] == [3, 3, 1]
+    assert [page.last is None for page in found] == [False, False, True]
+
+
+def test_without_a_table_there_is_one_empty_page(ours: Opened) -> None:
+    assert is_end(ours.bulk.active_page("nobody", None, 10))
+    assert ours.bulk.count_page("nobody", None, 10) == ({}, None)
+
+
+def test_without_active_rows_there_is_one_empty_page(ours: Opened) -> None:
+    write(ours, ["t1"], DONE)
+    assert is_end(ours.bulk.active_page("p1", None, 10))
+    assert counts(ours, 10) == [{SUCCESS: 1}]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 1000])
+def test_any_text_is_an_id_of_a_page(ours: Opened, limit: int) -> None:
+    taskids = [*TEXTS, *ODD[2:], "A", "a", "a b", "x" * 255, "é" * 255]
+    write(ours, taskids)
+    assert sorted(ids(ours, limit)) == sorted(set(taskids))
+    assert total(ours, limit) == len(set(taskids))
+
+
+def test_a_number_is_an_id_of_a_page(atomic: TaskBackend) -> None:
+    write(atomic.ours, [10, 9, -1])
+    expected = {10, 9, -1} if atomic.dialect == "sqlite" else {"10", "9", "-1"}
+    assert set(ids(atomic.ours, 1)) == expected
+    assert total(atomic.ours, 1) == 3
+
+
+@pytest.mark.parametrize("limit", [1, 2, 1000])
+def test_tables_of_before_have_pages(on_server: TaskBackend, limit: int) -> None:
+    ours = on_server.ours
+    run(ours.taskdb, OLD[ours.taskdb._connections.dialect].format("p1"))
+    taskids = ["b", "Ab", "a", "C", "é", "%s", "漢字", "1", "10", "9"]
+    write(ours, taskids)
+    write(ours, ["done"], DONE)
+    assert sorted(ids(ours, limit)) == sorted(taskids)
+    assert total(ours, limit) == len(taskids) + 1
+
+
+# --- what others wrote --------------------------------------------------------------------------
+
+
+def test_a_schedule_that_cannot_be_read_is_empty(
+    ours: Opened, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(ours, [f"t{number}" for number in range(5)])
+    for taskid, raw in {"t1": b"{no json", "t2": None, "t3": b"", "t4": b'"\xff'}.items():
+        store(ours, taskid, {"schedule": raw})
+    found = dict(rows(ours, 100))
+    assert found == {"t0": NEW["schedule"], "t1": {}, "t2": {}, "t3": {}, "t4": {}}
+    assert caplog.text.count("project p1: 2 tasks are scheduled by default") == 1
+
+
+def test_a_schedule_of_another_type_is_empty(typeless: TaskBackend) -> None:
+    ours = typeless.ours
+    write(ours, ["number", "text", "blob", "t"])
+    store(ours, "number", {"schedule": 5})
+    store(ours, "text", {"schedule": '{"age": 1}'})
+    store(ours, "blob", {"schedule": b'{"age": 2}'})
+    found = dict(rows(ours, 100))
+    assert found == {"number": {}, "text": {"age": 1}, "blob": {"age": 2}, "t": NEW["schedule"]}
+
+
+@pytest.mark.parametrize("limit", [1, 100])
+def test_rows_without_a_task_id_are_passed_over(
+    ours: Opened, limit: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(ours, ["", "t1", "t2"])
+    assert ids(ours, limit) == ["t1", "t2"]
+    assert caplog.text.count("project p1: 1 rows without a task id are passed over") == 1
+
+
+@pytest.mark.parametrize("limit", [1, 2, 100])
+def test_only_text_and_whole_numbers_are_ids(untyped: TaskBackend, limit: int) -> None:
+    ours = untyped.ours
+    write(ours, ["t1", b"x", None, 1.5, None, "t2", 3])
+    assert ids(ours, limit) == [3, "t1", "t2"]
+
+
+# --- meanwhile ----------------------------------------------------------------------------------
+
+
+def test_between_two_pages_rows_change(atomic: TaskBackend) -> None:
+    ours, theirs = atomic.ours, atomic.theirs
+    write(ours, [f"t{number}" for number in range(6)])
+    write(ours, ["t1"], DONE)
+    page = ours.bulk.active_page("p1", None, 2)
+    assert [row[0] for row in page.rows] == ["t0", "t2"]
+    write(theirs, ["t0", "t2", "t4"], DONE)
+    write(theirs, ["t1", "t9"])
+    rest = ours.bulk.active_page("p1", page.last, 10)
+    assert [row[0] for row in rest.rows] == ["t3", "t5", "t9"]  # but not t1, which lies behind
+
+
+def test_a_table_that_another_made_is_found(atomic: TaskBackend) -> None:
+    assert ids(atomic.ours, 10) == []
+    write(atomic.theirs, ["t1"])
+    assert ids(atomic.ours, 10) == ["t1"]
+    assert counts(atomic.ours, 10) == [{ACTIVE: 1}]
+
+
+def test_a_table_that_another_dropped_between_two_pages_has_no_more(atomic: TaskBackend) -> None:
+    ours, theirs = atomic.ours, atomic.theirs
+    write(ours, ["t1", "t2", "t3"])
+    page = ours.bulk.active_page("p1", None, 1)
+    _, last = ours.bulk.count_page("p1", None, 1)
+    theirs.bulk.drop(["p1"], lambda: None)
+    again = partial(with_fresh_tables, ours.taskdb)
+    assert is_end(again(lambda: ours.bulk.active_page("p1", page.last, 1)))
+    counted, last = again(lambda: ours.bulk.count_page("p1", last, 1))
+    assert (sum(counted.values()), last) == (0, None)
+
+
+# --- counting -----------------------------------------------------------------------------------
+
+
+def test_a_table_is_counted_in_steps(atomic: TaskBackend) -> None:
+    ours = atomic.ours
+    write(ours, [f"t{number}" for number in range(7)])
+    write(ours, [f"t{number}" for number in (0, 2, 6)], DONE)
+    assert counts(ours, 3) == [{ACTIVE: 3}, {ACTIVE: 1, SUCCESS: 2}, {SUCCESS: 1}]
+    assert counts(ours, 4) == [{ACTIVE: 4}, {SUCCESS: 3}]
+    assert counts(ours, 100) == [{ACTIVE: 4, SUCCESS: 3}]
+
+
+def test_what_has_no_pages_says_so(plain: TaskBackend) -> None:
+    with pytest.raises(NotImplementedError):
+        plain.ours.bulk.active_page("p1", None, 10)
+    assert not plain.ours.bulk.is_paged
+
+
+def test_what_cannot_be_counted_in_steps_is_counted_at_once(plain: TaskBackend) -> None:
+    write(plain.ours, [f"t{number}" for number in range(7)])
+    assert counts(plain.ours, 3) == [{ACTIVE: 7}]
+
+
+def test_steps_and_pages_have_the_same_positions(ours: Opened) -> None:
+    taskids = [*TEXTS, *ODD[2:], "t1", "t2"]
+    write(ours, taskids)
+    write(ours, ["done"], DONE)
+    for page in pages(ours, 4):
+        rest = ours.bulk.active_page("p1", page.last, 1000).rows if page.last else ()
+        last = (ACTIVE, page.last) if page.last else (SUCCESS, None)
+        counted, _ = ours.bulk.count_page("p1", last, 1000)
+        assert counted.get(ACTIVE, 0) == len(rest)
+
+
+@pytest.mark.parametrize("statement", [sqlite_active, sqlite_count])
+def test_sqlite_finds_a_page_by_its_index(untyped: TaskBackend, statement: Any) -> None:
+    write(untyped.ours, ["t1"])
+    query = f"EXPLAIN QUERY PLAN {statement('taskdb_p1')}"
+    plan = str(untyped.ours.taskdb._execute(query, (ACTIVE, 5, 10)).fetchall())
+    assert "USING" in plan
+    assert "status_taskdb_p1_index (status=? AND rowid>?)" in plan
+    assert "B-TREE" not in plan  # nothing is sorted
+
+
+# --- schedules ----------------------------------------------------------------------------------
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
+documents = st.recursive(
+    scalars, lambda some: st.lists(some) | st.dictionaries(st.text(), some), max_leaves=8
+)
+
+
+@given(documents)
+def test_a_document_is_decoded_as_json_decodes_it(document: Any) -> None:
+    text = json.dumps(document)
+    for stored in (text, text.encode(), json.dumps(document, ensure_ascii=False)):
+        assert repr(decoded(stored)) == repr(json.loads(stored))
+
+
+@given(st.text(' 01.-eE{}[]",:\\untrfalsNI\ufeff\ud800', max_size=8))
+def test_any_text_is_read_or_refused_as_json_does(text: str) -> None:
+    def outcome(read: Callable[[str], Any]) -> str:
+        try:
+            return repr(read(text))
+        except ValueError as error:
+            return str(error)
+
+    assert outcome(decoded) == outcome(json.loads)
