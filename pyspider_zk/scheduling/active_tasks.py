@@ -1,24 +1,17 @@
-"""ACTIVE rows of the task database: loaded into memory, and checked again after a takeover."""
+"""Active tasks: pending tasks of projects that are taken over, loaded from the task database."""
 
-import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from typing import Any
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 
 from pyspider.scheduler.scheduler import Project
 
-from pyspider_zk.databases.active_rows import active_rows
-from pyspider_zk.databases.tables import with_fresh_tables
 from pyspider_zk.errors import DatabaseAway
-from pyspider_zk.queues.tasks import usable_schedule
-from pyspider_zk.scheduling.due_queue import DueQueue
 from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
 from pyspider_zk.scheduling.handoff import Part, restore_processing
-from pyspider_zk.scheduling.heartbeat import ROWS_PER_BEAT
+from pyspider_zk.scheduling.refill import Refill
 from pyspider_zk.scheduling.retry_queue import RetryQueue
-
-logger = logging.getLogger("scheduler")
+from pyspider_zk.scheduling.row_counts import RowCounts
 
 ZOMBIE_WINDOW = 30.0
 """Seconds after a takeover until the rows are checked again.
@@ -29,7 +22,7 @@ write may still write when it resumes, after the next one has loaded the rows.
 
 
 class ActiveTasks:
-    """Loader of the queues of projects from the task database.
+    """Loader of the windows of projects from the task database.
 
     Threads: the scheduler loop only.
 
@@ -39,15 +32,16 @@ class ActiveTasks:
 
     def __init__(self, scheduler: FencedScheduler, beat: Callable[[], None]) -> None:
         self._scheduler = scheduler
-        self._beat = beat
-        self._counted: set[str] = set()
-        self._second_looks = RetryQueue(self._look_for_stranded)
+        self._refill = Refill(scheduler, beat)
+        self._counts = RowCounts(scheduler)
+        self._second_looks = RetryQueue(self._look_again)
+        self._shared = scheduler.attention.window_size.due
 
     def load(self, project: Project, part: Part) -> None:
-        """Load the ACTIVE rows, except those known to be with fetcher or processor.
+        """Load the first of the ACTIVE rows; ``work`` loads the others.
 
-        After a death nobody knows which these are; due tasks are then marked as inherited,
-        because a status pack of the former owner's fetch may still come.
+        Those known to be with fetcher or processor are not loaded. After a death nobody knows which
+        these are; a status pack of the former owner's fetch may still come.
 
         Args:
             part: the state of the project that the former owner left.
@@ -57,39 +51,54 @@ class ActiveTasks:
         """
         if project.name in self._scheduler.taskdb.projects_with_writes:
             raise DatabaseAway(f"tasks of project {project.name} wait to be written")
-        self.count(project.name)
-        project.task_queue.priority_queue = DueQueue()  # in place of an empty one
-        clean = bool(part.get("clean"))
-        away = restore_processing(project, part) if clean else set()
-        inherited = self._scheduler.inherited.setdefault(project.name, set())
-        now = time.time()
-        for taskid, schedule in self._rows(project.name):
-            if taskid in away:
-                continue
-            project.task_queue.put(taskid, schedule["priority"], schedule["exetime"])
-            if not clean and schedule["exetime"] <= now:
-                inherited.add(taskid)
-        if not clean:
+        if part.get("clean"):
+            project.task_queue.doubt(restore_processing(project, part))
+        else:
+            self._scheduler.inherited[project.name] = time.time()
             self._second_looks.put(project.name, time.monotonic() + ZOMBIE_WINDOW)
-        pending = len(project.task_queue)
-        self._scheduler.counters["all"].value((project.name, "pending"), pending)
+        self.count(project.name)
+        if self._scheduler.tables.may_have(project.name):
+            self._share_room()
+            project.task_queue.unloaded.add_unknown()
+            self._refill.load_page(project)
 
     def count(self, project: str) -> None:
-        """Count a project's rows for pyspider's counters, once instead of at every update."""
-        if project in self._counted:
-            return
+        """Let a project's rows be counted for pyspider's counters, once after it was loaded."""
         if self._scheduler.tables.may_have(project):
-            count = self._scheduler._update_project_cnt
-            with_fresh_tables(self._scheduler.taskdb, lambda: count(project))
-        self._counted.add(project)
+            self._counts.want(project)
 
     def forget(self, project: str) -> None:
         """Forget a project that is no longer in memory."""
         self._scheduler.inherited.pop(project, None)
         self._second_looks.drop(project)
-        self._counted.discard(project)
+        self._counts.forget(project)
 
-    def look_for_stranded(self) -> None:
+    def work(self, isolating: Callable[[str], AbstractContextManager[None]]) -> bool:
+        """Load and count for a round's share of time; return whether a project is short of tasks.
+
+        Args:
+            isolating: puts a project into quarantine whose tasks cannot be loaded.
+        """
+        self._share_room()
+        self._look_for_stranded()
+        self._counts.work(isolating)
+        return self._refill.work(isolating)
+
+    def _share_room(self) -> None:
+        """Share the room for tasks among the projects that have some.
+
+        If it is much less for each than before, those that have too many leave some out.
+        """
+        size = self._scheduler.attention.window_size
+        size.share(self._scheduler.attention.pending.projects)
+        if 2 * size.due < self._shared:
+            for project in self._scheduler.projects.values():
+                if project.task_loaded:
+                    project.task_queue.leave_out()
+        if not self._shared / 2 <= size.due <= self._shared:
+            self._shared = size.due
+
+    def _look_for_stranded(self) -> None:
         """Check the rows of projects taken over from dead members again, when it is time."""
         now = time.monotonic()
         if self._second_looks.is_due(now):
@@ -97,24 +106,8 @@ class ActiveTasks:
                 self._scheduler.tables.look_again()
                 self._second_looks.work(now)
 
-    def _look_for_stranded(self, name: str) -> None:
-        tasks = self._scheduler.projects[name].task_queue
-        for taskid, schedule in self._rows(name):
-            if taskid not in tasks:
-                logger.info("found stranded task %s:%s", name, taskid)
-                tasks.put(taskid, schedule["priority"], schedule["exetime"])
-
-    def _rows(self, project: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield task id and schedule of the rows to schedule, with signs of life in between.
-
-        A large project may take longer to load than a lease lasts.
-        """
-        scheduler = self._scheduler
-        if not scheduler.tables.may_have(project):
-            return
-        rows = active_rows(scheduler.taskdb, project, scheduler.scheduler_task_fields)
-        for number, row in enumerate(rows):
-            if number % ROWS_PER_BEAT == 0:
-                self._beat()
-            schedule = usable_schedule(row.get("schedule"))
-            yield row["taskid"], {**scheduler.default_schedule, **schedule}
+    def _look_again(self, name: str) -> None:
+        project = self._scheduler.projects[name]
+        if project.task_loaded and self._scheduler.tables.may_have(name):
+            project.task_queue.unloaded.add_unknown()
+            self._scheduler.attention.windows.add(name)

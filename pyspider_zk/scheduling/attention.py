@@ -6,7 +6,7 @@ from pyspider.scheduler.scheduler import Project
 from pyspider.scheduler.task_queue import TaskQueue
 
 from pyspider_zk.scheduling.agenda import Agenda
-from pyspider_zk.scheduling.watched_queue import WatchedQueue
+from pyspider_zk.scheduling.window import Window, WindowSize
 
 
 class Attention:
@@ -18,24 +18,30 @@ class Attention:
 
     Threads: the scheduler loop only.
 
+    Args:
+        window_size: how many tasks each project may have in memory.
+
     Attributes:
         selection: projects that may have tasks to send.
         ticks: projects that may have a tick to send.
         deletion: projects that may be due for deletion.
         unsaved: projects whose part of the slot record has changed since it was saved.
-        pending: how many tasks all queues hold.
+        windows: projects that may have room for more tasks.
+        pending: how many tasks there are of all projects.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, window_size: WindowSize) -> None:
         self.selection = Agenda()
         self.ticks = Agenda()
         self.deletion = Agenda()
         self.unsaved: set[str] = set()
+        self.windows: set[str] = set()
         self.pending = PendingTasks()
+        self.window_size = window_size
 
     def watch(self, project: Project) -> None:
         """Give a project a queue that reports its changes, with the bucket of its present one."""
-        queue = WatchedQueue(partial(self.on_tasks, project.name))
+        queue = Window(partial(self.on_tasks, project.name), self.window_size)
         queue.bucket = project.task_queue.bucket
         project.task_queue = queue
         self.pending.follow(project.name, queue)
@@ -44,6 +50,7 @@ class Attention:
         """Note that a project's queue has changed."""
         self.selection.now(project)
         self.unsaved.add(project)
+        self.windows.add(project)
         self.pending.changed.add(project)
 
     def on_project(self, project: str) -> None:
@@ -57,6 +64,7 @@ class Attention:
         for agenda in (self.selection, self.ticks, self.deletion):
             agenda.drop(project)
         self.unsaved.discard(project)
+        self.windows.discard(project)
         self.pending.forget(project)
 
 
@@ -65,6 +73,7 @@ class PendingTasks:
 
     Attributes:
         changed: the projects whose queues have changed since the last count.
+        projects: how many projects had tasks then.
     """
 
     def __init__(self) -> None:
@@ -72,6 +81,7 @@ class PendingTasks:
         self._queues: dict[str, TaskQueue] = {}
         self._sizes: dict[str, int] = {}
         self._total = 0
+        self.projects = 0
 
     def follow(self, project: str, queue: TaskQueue) -> None:
         """Count a project's queue, in place of any former one."""
@@ -82,13 +92,18 @@ class PendingTasks:
         """Count a project no more."""
         self.changed.discard(project)
         self._queues.pop(project, None)
-        self._total -= self._sizes.pop(project, 0)
+        self._note(project, 0)
+        self._sizes.pop(project, None)
 
     def count(self) -> int:
         """Return how many tasks there are."""
         for project in self.changed & self._queues.keys():
-            size = len(self._queues[project])
-            self._total += size - self._sizes.get(project, 0)
-            self._sizes[project] = size
+            self._note(project, len(self._queues[project]))
         self.changed.clear()
         return self._total
+
+    def _note(self, project: str, size: int) -> None:
+        former = self._sizes.get(project, 0)
+        self._sizes[project] = size
+        self._total += size - former
+        self.projects += bool(size) - bool(former)

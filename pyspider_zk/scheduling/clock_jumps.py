@@ -45,7 +45,10 @@ class ClockJumps:
         now = self._wall()
         for project in scheduler.projects.values():
             trim_project(project, now)
+            project.task_queue.follow_clock()
             scheduler.attention.on_project(project.name)
+        for name, since in scheduler.inherited.items():
+            scheduler.inherited[name] = min(since, now)
         for manager in scheduler.counters.values():
             trim_counters(list(manager.counters.values()), now)
         return True

@@ -28,6 +28,7 @@ from pyspider_zk.scheduling.dispatch import Dispatch
 from pyspider_zk.scheduling.group_commit import GroupCommit, TaskKey
 from pyspider_zk.scheduling.slot_seals import SlotSeals
 from pyspider_zk.scheduling.task_rules import restarts
+from pyspider_zk.scheduling.window import WindowSize
 from pyspider_zk.tasks.database import task_database
 from pyspider_zk.zookeeper.clock import boottime
 
@@ -43,6 +44,9 @@ LONG_ROUND = 60.0
 
 ANSWERED = ("on_task_status", "on_task_done", "on_task_failed", "update_task")
 """The methods that may store an answered task as if it had been crawled at another time."""
+
+INHERITED = ("status", "updatetime", "schedule")
+"""The columns that tell whether a former owner may have sent a task; the last may be unreadable."""
 
 ASKED = ("task_verify", "on_request", "on_old_request")
 """The methods that pyspider calls for a request that it ignores, because its task has ended."""
@@ -63,7 +67,7 @@ class FencedScheduler(Scheduler):
         taskdb: the task database; what is written takes effect with ``commit``.
         tables: which projects have tasks.
         seals: of the slots, in the task database.
-        inherited: by project, the tasks that a former owner may have dispatched before it died.
+        inherited: by project, when it was taken over from a member that died.
         attention: which projects something happened to.
         dispatch: carries tasks to the fetchers.
     """
@@ -87,11 +91,11 @@ class FencedScheduler(Scheduler):
         self._cnt.update(self._windows)
         self.lock = threading.RLock()
         self.tables = Tables(self.taskdb)
-        self.inherited: dict[str, set[str]] = {}
+        self.inherited: dict[str, float] = {}
         self._may_ignore = self._is_own(ASKED)
         self._ends_usually = self._is_own(ANSWERED)
         self._now = 0.0  # when rows were read ahead
-        self.attention = Attention()
+        self.attention = Attention(WindowSize(is_bounded=self.taskdb.is_paged))
         self.dispatch = Dispatch(
             self._send_buffer, lambda: self.out_queue, self._may_send, self._on_sent
         )
@@ -183,7 +187,7 @@ class FencedScheduler(Scheduler):
         """Read the rows with which requests are compared, by project, for the next commit."""
         self._now = time.time()
         known = {project: ids for project, ids in taskids.items() if self.tables.may_have(project)}
-        self.taskdb.read_ahead(known, self.merge_task_fields)
+        self.taskdb.read_ahead(known, [*self.merge_task_fields, "updatetime"])
 
     def commit(self, beat: Callable[[], None] = lambda: None) -> Mapping[TaskKey, Exception]:
         """Write the rows of all tasks that were inserted or updated, if the fence is open.
@@ -231,17 +235,19 @@ class FencedScheduler(Scheduler):
         does wherever a subclass has a say.
         """
         project = self.projects.get(task["project"]) if self._may_ignore else None
-        if project is None or not project.active or self._is_inherited(task):
+        if project is None or not project.active:
             return False
-        is_ignored = self._has_ended(task) or self._is_pending(project, task)
+        is_ignored = self._has_ended(task) or self._stays_pending(project, task)
         if is_ignored:
             logger.debug("ignore newtask %(project)s:%(taskid)s %(url)s", task)
         return is_ignored
 
-    def _is_pending(self, project: Project, task: Mapping[str, Any]) -> bool:
+    def _stays_pending(self, project: Project, task: Mapping[str, Any]) -> bool:
         """Return whether a task waits or is in flight, and could rest if it ended in this round."""
         tasks, taskid = project.task_queue, task["taskid"]
-        if taskid not in tasks or (tasks.is_processing(taskid) and not self._ends_usually):
+        if tasks.is_processing(taskid) and not self._ends_usually:
+            return False
+        if taskid not in tasks and not self.is_unloaded(project, taskid):
             return False
         schedule, age, now = task.get("schedule", {}), self.default_schedule["age"], self._now
         return not restarts(schedule, now, dict, age, now + LONG_ROUND)
@@ -260,8 +266,37 @@ class FencedScheduler(Scheduler):
             self._now,
         )
 
-    def _is_inherited(self, task: Mapping[str, Any]) -> bool:
-        return task["taskid"] in self.inherited.get(task["project"], ())
+    def is_unloaded(self, project: Project, taskid: Any) -> bool:
+        """Return whether a task that is not in memory is pending in its row alone."""
+        if not project.task_queue.unloaded:
+            return False
+        row = self.taskdb.get_task(project.name, taskid, ["status"])
+        return row is not None and row["status"] == self.taskdb.ACTIVE
+
+    def _is_inherited(self, project: str, taskid: Any) -> bool:
+        """Return whether a former owner may have sent a task before it died.
+
+        If so, the task was due then, and its row has not changed since.
+        """
+        since = self.inherited.get(project)
+        if since is None or self.taskdb.has_written(project, taskid):
+            return False
+        row = self._row_of(project, taskid)
+        if row is None or row["status"] != self.taskdb.ACTIVE:
+            return False
+        written, exetime = row["updatetime"], usable_schedule(row.get("schedule")).get("exetime", 0)
+        return bool(is_number(written) and written < since and exetime <= since)
+
+    def _row_of(self, project: str, taskid: Any) -> Mapping[str, Any] | None:
+        """Return a task's row, without the schedule if that is unreadable."""
+        row = self.taskdb.row_ahead(project, taskid)
+        if row is not None:
+            return self.taskdb.decoded(row) or {**row, "schedule": {}}
+        for fields in (INHERITED, INHERITED[:2]):
+            row = self.taskdb.read_many(project, [taskid], fields).get(taskid)
+            if row is not None:
+                return row
+        return None
 
     def on_request(self, task: dict[str, Any]) -> Any:
         """Apply a request; a task without a row is known without reading the database."""
@@ -283,8 +318,8 @@ class FencedScheduler(Scheduler):
     def on_old_request(self, task: dict[str, Any], old_task: dict[str, Any]) -> Any:
         """Apply a request for a task that has a row; unusable parts of the row are ignored.
 
-        An ACTIVE row that is not in memory was written by an owner that died, or was suspended,
-        before it had completed its message.
+        An ACTIVE row that is not in memory is of a task that waits there; or it was written by an
+        owner that died, or was suspended, before it had completed its message.
         """
         crawled = old_task.get("lastcrawltime")
         old_task = {
@@ -294,18 +329,21 @@ class FencedScheduler(Scheduler):
         }
         tasks = self.projects[task["project"]].task_queue
         if old_task["status"] == self.taskdb.ACTIVE and task["taskid"] not in tasks:
-            self.put_task({**task, "schedule": old_task["schedule"]})
+            if tasks.unloaded:
+                tasks.unloaded.take_one()  # it is put, or cancelled
+            else:
+                self.put_task({**task, "schedule": old_task["schedule"]})
         return super().on_old_request(task, old_task)
 
     def on_task_status(self, task: dict[str, Any]) -> Any:
         """Apply a status pack, also one of a task that a former owner dispatched."""
         tasks = self.projects[task["project"]].task_queue
         taskid = task["taskid"]
-        inherited = self.inherited.get(task["project"], set())
-        if taskid in inherited and not tasks.is_processing(taskid):
-            tasks.delete(taskid)
+        if not tasks.is_processing(taskid) and self._is_inherited(task["project"], taskid):
+            if not tasks.delete(taskid):
+                tasks.unloaded.take_one()
             tasks.processing.put(InQueueTask(taskid, 0, time.time() + tasks.processing_timeout))
-        inherited.discard(taskid)
+            tasks.doubt([taskid])
         restore = _restorer(tasks, taskid)
         is_awaited = tasks.is_processing(taskid)
         answered = copy(task.get("schedule"))  # pyspider changes it
@@ -354,6 +392,7 @@ class FencedScheduler(Scheduler):
         tasks.done(item.taskid)
         until = time.time() + tasks.processing_timeout
         tasks.processing.put(InQueueTask(task["taskid"], item.priority, until))
+        tasks.doubt([task["taskid"]])
 
     def send_by_hand(self, task: dict[str, Any]) -> None:
         """Dispatch a task at once, without the fence; if the queue is full, in a later round.
@@ -403,5 +442,6 @@ def _restorer(tasks: TaskQueue, taskid: str) -> Callable[[], None]:
         tasks.delete(taskid)
         for place, priority, exetime in found:
             place.put(InQueueTask(taskid, priority, exetime))
+            tasks.doubt([taskid])
 
     return restore

@@ -2,21 +2,25 @@
 
 import json
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from pyspider.database.base.taskdb import TaskDB
 
+from pyspider_zk.databases.active_rows import active_rows
 from pyspider_zk.databases.guarded import Guarded
 from pyspider_zk.databases.tables import with_fresh_tables
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.queues.tasks import COLUMNS, PARTS
 from pyspider_zk.tasks.database import Seals, TaskDatabase, TaskWrite
+from pyspider_zk.tasks.pages import ActivePage, ActiveRow
 from pyspider_zk.tasks.seals import UNSEALED
 
 logger = logging.getLogger("scheduler")
+
+T = TypeVar("T")
 
 UNREAD: Mapping[str, Any] = {}
 """In place of a row that was not read ahead."""
@@ -93,13 +97,38 @@ class GroupCommit:
         """Return the committed rows of a project by task id, None for one that is unreadable."""
         return self._ask_for(self._bulk.get_many, project, taskids, fields)
 
+    def active_page(self, project: str, after: Any, limit: int) -> ActivePage:
+        """Return committed ACTIVE rows of a project, if they are paged; see ``TaskDatabase``."""
+        return self._ask(partial(self._bulk.active_page, project, after, limit))
+
+    def active_rows(self, project: str) -> Iterator[ActiveRow]:
+        """Yield all committed ACTIVE rows of a project, which are read meanwhile."""
+        for row in active_rows(self._database, project, ["taskid", "schedule"]):
+            yield row["taskid"], row.get("schedule")
+
+    def count_page(self, project: str, after: Any, limit: int) -> tuple[Mapping[int, int], Any]:
+        """Return how many committed rows are in each state; see ``TaskDatabase``."""
+        return self._ask(partial(self._bulk.count_page, project, after, limit))
+
+    def spellings(self, taskid: Any) -> Iterable[Any]:
+        """Return the ids that a row with this one may have been given; see ``TaskDatabase``."""
+        return self._bulk.spellings(taskid)
+
+    @property
+    def is_paged(self) -> bool:
+        """Whether rows are read in pages; see ``TaskDatabase``."""
+        return self._bulk.is_paged
+
+    def _ask(self, read: Callable[[], T]) -> T:
+        found: T = with_fresh_tables(self._database, partial(self._database.ask, read))
+        return found
+
     def _ask_for(
         self, get: GetRows, project: str, taskids: Collection[Any], fields: Sequence[str]
     ) -> Mapping[Any, dict[str, Any] | None]:
         if not taskids:
             return {}
-        read = partial(get, project, taskids, fields)
-        return with_fresh_tables(self._database, partial(self._database.ask, read))
+        return self._ask(partial(get, project, taskids, fields))
 
     def is_new(self, project: str, taskid: Any) -> bool:
         """Return whether a task is known to have no row, and none was written since."""

@@ -93,9 +93,9 @@ class Intake:
         """The slots of messages that were applied, but not settled because of an error."""
         return {entry.delivery.slot for entry in [*self._done, *self._released]}
 
-    def untried(self) -> Iterator[InFlightMessage]:
-        """Yield the messages of new tasks that the next run applies, in order."""
-        return (entry for entry in self._waiting[QueueKind.NEWTASK] if not entry.pause)
+    def untried(self, kind: QueueKind) -> Iterator[InFlightMessage]:
+        """Yield the messages of a kind that the next run applies, in order."""
+        return (entry for entry in self._waiting[kind] if not entry.pause)
 
     def is_behind(self, project: str) -> bool:
         """Return whether new messages of a project must wait behind those that are parked."""

@@ -2,7 +2,7 @@
 
 import logging
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -116,7 +116,7 @@ class MessageApplier:
     def _read_ahead(self, limit: int) -> None:
         """Read the rows of the tasks that this round may apply, all of a project at once."""
         wanted: dict[str, set[Any]] = {}
-        for entry in self._intake.untried():
+        for entry in self._intake.untried(QueueKind.NEWTASK):
             self._unpack(entry)
             for task in entry.rest or ():
                 if self._needs_row(task):
@@ -124,7 +124,18 @@ class MessageApplier:
             limit -= len(entry.rest or ())
             if limit <= 0:
                 break
+        for project, taskid in self._stray_packs():
+            wanted.setdefault(project, set()).add(taskid)
         self._scheduler.read_ahead(wanted)
+
+    def _stray_packs(self) -> Iterator[tuple[str, Any]]:
+        """Yield the tasks of packs that may be answers to the former owner of their project."""
+        for entry in self._intake.untried(QueueKind.STATUS):
+            inherited = self._scheduler.inherited.keys() & set(entry.delivery.projects or ())
+            for name in inherited & self._scheduler.projects.keys():
+                taskid = entry.delivery.body["taskid"]
+                if not self._scheduler.projects[name].task_queue.is_processing(taskid):
+                    yield name, taskid
 
     def _needs_row(self, task: Mapping[str, Any]) -> bool:
         project = self._scheduler.projects.get(task["project"])
@@ -185,14 +196,16 @@ class MessageApplier:
         if project is None:
             return True
         forced = task.get("schedule", {}).get("force_update", False)
-        if not forced and task["taskid"] in project.task_queue:
+        if not forced and self._is_pending(project, task["taskid"]):
             logger.debug("ignore newtask %(project)s:%(taskid)s %(url)s", task)
             return True
         if forced and project.task_queue.is_processing(task["taskid"]):
             return False
-        self._scheduler.inherited.get(project.name, set()).discard(task["taskid"])
         self._scheduler.on_request(task)
         return True
+
+    def _is_pending(self, project: Project, taskid: Any) -> bool:
+        return taskid in project.task_queue or self._scheduler.is_unloaded(project, taskid)
 
     def _apply_tasks(self, entry: InFlightMessage) -> bool:
         """Apply a message of one or many tasks; tasks that must wait for something are set apart.

@@ -37,9 +37,9 @@ class ProjectNumbers:
     def project_numbers(self) -> dict[str, dict[str, Any]]:
         """Return the numbers of each project.
 
-        ``pending`` tasks are in memory; of these, ``due`` wait only for the rate limit, the oldest
-        since ``due_since``, and ``sent`` are with fetcher and processor.
-        ``next_due``: when the next of the others is due.
+        ``pending`` tasks are in memory or stand in their rows alone. Of those in memory, ``due``
+        wait only for the rate limit, the oldest since ``due_since``, and ``sent`` are with fetcher
+        and processor; ``next_due``: when the next of the others is due.
         ``success`` and ``failed`` are those of the task database; ``hour`` has the last hour's.
         ``rate_now``: tries that ended per second, over five minutes.
         ``quarantined``: why the project is in quarantine, None if it is not.

@@ -153,13 +153,13 @@ class SlotScheduler:
     def _work(self, due: Collection[SlotQueue] | None) -> None:
         """Do what only the owner of slots may do."""
         self.applier.apply(due=due)
+        self.is_busy = self._tasks.work(self.project_set.isolating)
         self.script_calls.send_ticks()
         self.script_calls.repeat_info_requests()
         self.selection.select()
         self.may_find_more = self.intake.has_found
-        self.is_busy = self.local_jobs.work(self._heartbeat.beat)
+        self.is_busy |= self.local_jobs.work(self._heartbeat.beat)
         self.deletion.delete_due()
-        self._tasks.look_for_stranded()
 
     def _follow_clock(self) -> None:
         """Repair what depends on the wall clock if that was set back."""

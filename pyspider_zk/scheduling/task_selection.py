@@ -194,9 +194,7 @@ class TaskSelection:
     def _put_back(self, project: str, taskids: Sequence[str]) -> None:
         tasks = self._scheduler.projects[project].task_queue
         for taskid in taskids:
-            selected = tasks.processing[taskid]
-            tasks.done(taskid)
-            tasks.put(taskid, selected.priority)
+            tasks.put_back(taskid)
 
 
 def _next_moment(tasks: TaskQueue) -> float:

@@ -18,6 +18,7 @@ from pyspider_zk.databases.breaker import PAUSES, Breaker
 from pyspider_zk.databases.guarded import Guarded
 from pyspider_zk.errors import DatabaseAway
 from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.scheduling import refill, window
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.testing import SoleOwner
 from pyspider_zk.workers.loaded_scripts import ExistingProjects
@@ -101,6 +102,33 @@ def test_messages_wait_while_the_task_database_is_away(
     assert len(world.dispatched()) == 20
     assert world.statuses("p")["first"] == SUCCESS
     assert scheduler.fenced.away == ()
+
+
+@pytest.mark.parametrize("outage", OUTAGES)
+def test_all_is_loaded_though_the_task_database_was_away_in_the_middle(
+    world: World, task: Task, outage: Callable[[Path], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("MOST_DUE", "MOST_PUT_OFF", "SMALLEST"):
+        monkeypatch.setattr(window, name, 4)
+    monkeypatch.setattr(refill, "PAGE", 3)
+    names = [f"t{number}" for number in range(30)]
+    for name in names:
+        world.taskdb.insert("p", name, {**task("p", name), "status": ACTIVE})
+    world.project("p")
+    scheduler = world.scheduler()
+    rounds(scheduler, 1)
+    with outage(world.folder / "task.db"):
+        scheduler.fenced.taskdb.reconnect()
+        world.script_is_known("p")
+        rounds(scheduler, 5)
+    sent: list[str] = []
+    while len(sent) < len(names):
+        rounds(scheduler, 2)
+        tasks = world.dispatched()
+        for each in tasks:
+            world.finish(each)
+        sent += [each["taskid"] for each in tasks]
+    assert sorted(sent) == sorted(names)
 
 
 @pytest.mark.parametrize("outage", OUTAGES)

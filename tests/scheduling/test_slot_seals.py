@@ -231,4 +231,4 @@ def test_a_slot_whose_seal_broke_is_not_handed_over_as_complete(
 
     after = world.scheduler(granted(3))
     after.run_once()
-    assert "a" in after.fenced.inherited["p"]
+    assert "p" in after.fenced.inherited  # it was taken over as after a death
