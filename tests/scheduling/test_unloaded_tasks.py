@@ -40,6 +40,20 @@ def let_go(window: Any) -> None:
     window._on_change()
 
 
+def lower(world: World, task: Task, scheduler: SlotScheduler) -> None:
+    """Request a task, and again with a lower priority, which its row then has."""
+    world.new(task("p", "lowered", priority=1))
+    scheduler.run_once()
+    world.new(task("p", "lowered", priority=0, force_update=True))
+    scheduler.run_once()
+
+
+def crowd_out(world: World, task: Task, scheduler: SlotScheduler) -> None:
+    """Request more urgent tasks than a narrow window has room for."""
+    world.new(*(task("p", f"urgent{number}", priority=5) for number in range(4)))
+    scheduler.run_once()
+
+
 def crawl_on(world: World, scheduler: SlotScheduler, rounds: int = 60) -> list[str]:
     """Finish all that is sent, for some rounds; return what was sent."""
     sent: list[str] = []
@@ -58,12 +72,8 @@ def test_a_task_whose_priority_was_lowered_while_it_waited_is_sent(
     """The window keeps the higher priority, the row the lower one, which no scan looks for."""
     scheduler = narrow(crawling(world), limit)
     window = held(scheduler)
-    world.new(task("p", "lowered", priority=1))
-    scheduler.run_once()
-    world.new(task("p", "lowered", priority=0, force_update=True))
-    scheduler.run_once()
-    world.new(*(task("p", f"urgent{number}", priority=5) for number in range(4)))
-    scheduler.run_once()
+    lower(world, task, scheduler)
+    crowd_out(world, task, scheduler)
     let_go(window)
     assert "lowered" in crawl_on(world, scheduler)
 
@@ -79,8 +89,7 @@ def test_a_due_task_that_was_put_off_by_a_new_request_is_sent(
     scheduler.run_once()
     world.new(task("p", "later", exetime=time.time() + 100, force_update=True))
     scheduler.run_once()
-    world.new(*(task("p", f"urgent{number}", priority=5) for number in range(4)))
-    scheduler.run_once()
+    crowd_out(world, task, scheduler)
     let_go(window)
     sent = crawl_on(world, scheduler)
     real = time.time
@@ -301,13 +310,10 @@ def test_a_task_is_sent_again_whose_answer_is_lost_after_a_move(
     owner = granted(1)
     before = crawling(world, owner)
     window = held(before)
-    world.new(task("p", "lost", priority=1))
-    before.run_once()
-    world.new(task("p", "lost", priority=0, force_update=True))
-    before.run_once()
+    lower(world, task, before)
     let_go(window)
     before.run_once()
-    assert [each["taskid"] for each in world.dispatched()] == ["lost"]
+    assert [each["taskid"] for each in world.dispatched()] == ["lowered"]
     owner.ask_back(range(SLOTS))
     before.run_once()
 
@@ -317,11 +323,10 @@ def test_a_task_is_sent_again_whose_answer_is_lost_after_a_move(
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() + window.processing_timeout + 1)
     window.check_update()
-    world.new(*(task("p", f"urgent{number}", priority=5) for number in range(4)))
-    after.run_once()
-    assert "lost" not in window
+    crowd_out(world, task, after)
+    assert "lowered" not in window
     let_go(window)
-    assert "lost" in crawl_on(world, after)
+    assert "lowered" in crawl_on(world, after)
 
 
 @LIMITS
@@ -330,16 +335,12 @@ def test_a_late_pack_of_a_task_that_waits_again_keeps_the_doubt(
 ) -> None:
     scheduler = narrow(crawling(world), limit)
     window = held(scheduler)
-    world.new(task("p", "lowered", priority=1))
-    scheduler.run_once()
-    world.new(task("p", "lowered", priority=0, force_update=True))
-    scheduler.run_once()
+    lower(world, task, scheduler)
     assert "lowered" in window._rows
     world.finish(task("p", "lowered"))  # redelivered, or after the time-out
     scheduler.run_once()
     assert "lowered" in window.priority_queue
-    world.new(*(task("p", f"urgent{number}", priority=5) for number in range(4)))
-    scheduler.run_once()
+    crowd_out(world, task, scheduler)
     let_go(window)
     assert "lowered" in crawl_on(world, scheduler)
 
@@ -350,10 +351,7 @@ def test_a_task_that_waited_for_room_and_times_out_keeps_the_doubt(
 ) -> None:
     scheduler = narrow(crawling(world), limit)
     window = held(scheduler)
-    world.new(task("p", "lowered", priority=1))
-    scheduler.run_once()
-    world.new(task("p", "lowered", priority=0, force_update=True))
-    scheduler.run_once()
+    lower(world, task, scheduler)
     out, real_put = scheduler.fenced.out_queue, scheduler.fenced.out_queue.put_packed
     monkeypatch.setattr(out, "put_packed", lambda _: 0)  # full meanwhile
     let_go(window)
@@ -366,8 +364,7 @@ def test_a_task_that_waited_for_room_and_times_out_keeps_the_doubt(
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() + window.processing_timeout + 1)
     window.check_update()
-    world.new(*(task("p", f"urgent{number}", priority=5) for number in range(4)))
-    scheduler.run_once()
+    crowd_out(world, task, scheduler)
     let_go(window)
     assert "lowered" in crawl_on(world, scheduler)
 
@@ -390,8 +387,7 @@ def test_a_due_task_in_memory_left_out_after_the_clock_was_set_back(
     assert "early" in window.priority_queue
     ahead[0] -= back
     scheduler.run_once()
-    world.new(*(task("p", f"urgent{number}", priority=5) for number in range(4)))
-    scheduler.run_once()
+    crowd_out(world, task, scheduler)
     let_go(window)
     sent = crawl_on(world, scheduler)
     ahead[0] = 300.0
