@@ -54,6 +54,7 @@ class Intake:
 
     Attributes:
         has_found: whether the last read found something; there may be more.
+        has_backlog: whether it found as much as it may, so there probably is more.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Intake:
         parking: Parking,
         pauses: Sequence[int] = PAUSES,
     ) -> None:
-        self.has_found = False
+        self.has_found = self.has_backlog = False
         self._queues = queues
         self._parking = parking
         self._pauses = pauses
@@ -119,7 +120,7 @@ class Intake:
         self._parking.look()
         self._released = []
         self._is_counting = not is_extra
-        self.has_found = False
+        self.has_found = self.has_backlog = False
         if self._must_read:
             due = None
         elif due is not None and not due:
@@ -133,6 +134,7 @@ class Intake:
             self._waiting[kind] += map(InFlightMessage, found)
             self._may_be_unread = len(found) >= room
             self.has_found |= bool(found)
+            self.has_backlog |= len(found) >= room
         self._must_read = self.has_found or not all(rooms.values())
 
     def run(self, kind: QueueKind, apply: Apply) -> int:

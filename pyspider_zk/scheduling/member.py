@@ -16,6 +16,7 @@ from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.ownership import Coordinate, Ownership
 from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.cluster.tree import Tree
+from pyspider_zk.components.garbage import collected_rarely
 from pyspider_zk.components.identity import is_out_of_reach, member_record
 from pyspider_zk.components.signals import on_signals
 from pyspider_zk.components.wiring import current_limits, current_queues, current_settings
@@ -123,7 +124,8 @@ class ClusterScheduler(FencedScheduler):
         logger.info("scheduler starting...")
         orderly = False
         try:
-            with on_signals({signal.SIGTERM: self.drain, signal.SIGINT: self.quit}):
+            signals = {signal.SIGTERM: self.drain, signal.SIGINT: self.quit}
+            with on_signals(signals), collected_rarely():
                 self.fence.ownership = self._join()
                 self._loop()
                 orderly = True
@@ -305,10 +307,14 @@ class ClusterScheduler(FencedScheduler):
             self._round_due = time.monotonic() + self.LOOP_INTERVAL
 
     def _take_arrivals(self) -> None:
-        """Do a round for new messages only, then pause as long: whole rounds need their share."""
+        """Do a round for new messages only; without a backlog then pause as long.
+
+        Meanwhile messages gather: a round costs less per message the more there are.
+        """
         began = time.monotonic()
         self.slot_scheduler.take_arrivals()
-        time.sleep(min(time.monotonic() - began, self.LOOP_INTERVAL))
+        if not self.slot_scheduler.intake.has_backlog:
+            time.sleep(min(time.monotonic() - began, self.LOOP_INTERVAL))
 
     def _round(self, work: Callable[[], None]) -> None:
         away: DatabaseAway | None = None

@@ -130,6 +130,8 @@ class MessageApplier:
 
     def _stray_packs(self) -> Iterator[tuple[str, Any]]:
         """Yield the tasks of packs that may be answers to the former owner of their project."""
+        if not self._scheduler.inherited:
+            return
         for entry in self._intake.untried(QueueKind.STATUS):
             inherited = self._scheduler.inherited.keys() & set(entry.delivery.projects or ())
             for name in inherited & self._scheduler.projects.keys():

@@ -144,6 +144,15 @@ def test_after_something_was_found_all_is_read(queues: Queues, send: Callable[..
     assert queues_asked.asked == [(QueueKind.STATUS, None), (QueueKind.NEWTASK, None)]
 
 
+def test_a_backlog_is_as_much_as_a_round_may_read(
+    queues: Queues, table: TaskTable, send: Callable[..., None]
+) -> None:
+    intake = intake_of(queues)
+    send("a", "b", "c")
+    seen = [(round_of(intake, table.apply, limit=2), intake.has_backlog) for _ in range(3)]
+    assert seen == [(2, True), (1, False), (0, False)]
+
+
 def test_what_must_wait_is_tried_again_before_what_is_new(
     queues: Queues, table: TaskTable, send: Callable[..., None]
 ) -> None:
