@@ -110,6 +110,7 @@ class Hit:
 
     Attributes:
         code: how a scheduler ended that was told to; None of others.
+        still: when a process that was stopped surely stood still, which is after ``start``.
     """
 
     kind: str
@@ -117,6 +118,7 @@ class Hit:
     start: float
     end: float
     code: int | None = None
+    still: float | None = None
 
 
 @dataclass(frozen=True)
@@ -257,5 +259,6 @@ def hits_of(lines: Iterable[Mapping[str, Any]]) -> list[Hit]:
         if line["e"] == "fault":
             end = healed.get(line["n"], {})
             times = line["t"], end.get("t", INFINITY)
-            hits.append(Hit(line["kind"], line["target"], *times, end.get("code")))
+            more = end.get("code"), end.get("still")
+            hits.append(Hit(line["kind"], line["target"], *times, *more))
     return hits

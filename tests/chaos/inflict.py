@@ -2,6 +2,7 @@
 
 import heapq
 import itertools
+import os
 import signal
 import threading
 from collections.abc import Callable, Sequence
@@ -126,9 +127,10 @@ class Inflictor:
             return False
         healed = self._note(fault, victim.label)
         signal_of(victim, signal.SIGSTOP)
+        still = _standing_still(victim.child.pid)
 
         def resume() -> None:
-            healed()
+            healed(still=still)
             signal_of(victim, signal.SIGCONT)
             self._hit.discard(victim.label)
 
@@ -305,6 +307,12 @@ class Inflictor:
         number = next(self._numbers)
         self._log.note("fault", n=number, kind=fault.kind, target=target, **fields)
         return lambda **more: self._log.note("healed", n=number, **more)
+
+
+def _standing_still(pid: int) -> float:
+    """Return a time at which a child stands still that was told to; it may do much until then."""
+    os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+    return boottime()
 
 
 def _chosen(able: Sequence[_Any], fault: PlannedFault) -> _Any | None:

@@ -152,6 +152,15 @@ def test_an_effect_that_a_stop_fell_into_is_the_documented_exception() -> None:
     assert len(owners.overlaps(effects)) == 1
 
 
+def test_a_process_may_begin_an_effect_after_it_is_told_to_stop_until_it_stands_still() -> None:
+    begun = effect("a", 1, 2.1, 9)
+    told = Hit("stop", "a", 2, 8)
+
+    assert owners.without_paused([begun], [told]) == [begun]
+    assert owners.without_paused([begun], [replace(told, still=2.2)]) == []
+    assert owners.without_paused([begun], [replace(told, still=2.05)]) == [begun]
+
+
 @pytest.mark.parametrize("stop", [Hit("stop", "b", 2, 8), Hit("stop", "a", 0, 0.5)])
 def test_only_a_stop_of_that_process_in_that_time_excuses(stop: Hit) -> None:
     effects = [effect("a", 1, 1, 9), effect("b", 2, 6, 7)]

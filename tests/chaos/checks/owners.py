@@ -101,9 +101,11 @@ def without_paused(effects: Iterable[Effect], hits: Iterable[Hit]) -> list[Effec
     stops = defaultdict(list)
     for hit in hits:
         if hit.kind == "stop":
-            stops[hit.target].append(hit.start)
+            stops[hit.target].append((hit.start, hit.start if hit.still is None else hit.still))
     return [
         effect
         for effect in effects
-        if not any(effect.start <= stop <= effect.end for stop in stops[effect.member])
+        if not any(
+            effect.start <= still and begun <= effect.end for begun, still in stops[effect.member]
+        )
     ]
