@@ -28,6 +28,7 @@ setup(
         "marshmallow>=4.1.2,<5",  # CVE-2025-68480
         "msgpack>=1.2.1,<2",  # CVE-2026-57585
         "msgspec>=0.20,<1",
+        "prometheus-client>=0.22,<1",
         "Pygments>=2.20,<3",  # of rich: CVE-2026-4539
         "redis[hiredis]>=5,<9",  # hiredis packs and parses in C
         "rich>=13,<16",

@@ -32,6 +32,7 @@ _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+)(:(?P<port>\d{1,5}))?")
 _HOST_NAME = re.compile(r"[0-9a-f:]+|[\w.-]+")
 _ORIGIN = re.compile(r"https?://(\[[0-9a-fA-F:.]+\]|[\w.-]+)(:\d{1,5})?")
 _READER = re.compile(r"digest:[^:,\s]+:[A-Za-z0-9+/]{27}=|sasl:[^:@/,\s]+")
+_LISTENING = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+):(?P<port>\d{1,5})")
 _ROOT = re.compile(r"(/(?!\.{1,2}(/|$))[^/\s]+)+")
 
 
@@ -81,6 +82,8 @@ class Settings:
             login.
         trusted_hosts: names by which browsers may reach the web UI, beside where it listens.
         users: the file with those who may log in to the web UI; empty: none.
+        metrics: where metrics and health are served, ``host:port``; empty: nowhere.
+        metrics_token: opens the metrics to who presents it; empty: there is none.
     """
 
     hosts: str = "127.0.0.1:2181"
@@ -118,6 +121,8 @@ class Settings:
     xmlrpc_tls_key: str = ""
     allow_quit: bool = False
     insecure: bool = False
+    metrics: str = ""
+    metrics_token: str = field(default="", repr=False)
 
 
 def settings_from(
@@ -169,13 +174,14 @@ _TYPES: Mapping[str, Callable[[object], object]] = {
     "password": lambda value: _secret(value),
     "readers": lambda value: _readers(value),
     "tls": lambda value: _yes_or_no(value),
+    "metrics_token": lambda value: _cluster_secret(value),
     "secret": lambda value: _cluster_secret(value),
     "xmlrpc_names": lambda value: _host_names(value),
     "xmlrpc_tls": lambda value: _yes_or_no(value),
     "allow_quit": lambda value: _yes_or_no(value),
     "insecure": lambda value: _yes_or_no(value),
 }
-_FILES = {f"{name}_file": name for name in ("password", "viewer_password")}
+_FILES = {f"{name}_file": name for name in ("password", "viewer_password", "metrics_token")}
 _KNOWN = (*_NAMES, *_FILES)
 
 
@@ -450,6 +456,16 @@ _RULES = (
     ),
     _both("tls_certificate", "tls_key"),
     _both("xmlrpc_tls_certificate", "xmlrpc_tls_key"),
+    _rule(
+        "metrics",
+        lambda its: not its.metrics or _is_listening(its.metrics),
+        "metrics: {0.metrics!r:.80} must be HOST:PORT such as 127.0.0.1:9464; port 0: a free one",
+    ),
+    _rule(
+        "metrics metrics_token",
+        lambda its: bool(its.metrics) or not its.metrics_token,
+        "metrics_token: opens nothing without metrics",
+    ),
 )
 
 
@@ -457,6 +473,11 @@ def _check(settings: Settings, faulty: set[str]) -> list[str]:
     """Return what is wrong with the values, those apart that are no values at all."""
     asked = (rule for rule in _RULES if not rule.names & faulty)
     return [rule.fault.format(settings) for rule in asked if not rule.holds(settings)]
+
+
+def _is_listening(text: str) -> bool:
+    found = _LISTENING.fullmatch(text)
+    return found is not None and int(found["port"]) < 65536
 
 
 def _is_address(text: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from pyspider_zk.cluster.records import Assignment, Cluster, Meta
 from pyspider_zk.cluster.rules import View
+from pyspider_zk.cluster.vital_signs import VitalSigns
 
 FOREVER = float("inf")
 
@@ -23,6 +24,7 @@ class SoleOwner:
         self.view = View({}, {}, FOREVER)
         self.leading = True
         self.alone = True
+        self.vital_signs = VitalSigns()
         self.given_up: dict[int, int] = {}
         self.grant(range(slots) if owned is None else owned, epoch=1)
 

@@ -255,3 +255,35 @@ def test_a_secret_and_its_file_are_one_too_many(tmp_path):
 )
 def test_a_login_that_cannot_work_says_why(section, told):
     assert told in "\n".join(faults(section))
+
+
+@pytest.mark.parametrize("metrics", ["127.0.0.1:9464", "0.0.0.0:0", "[::1]:9464", "scheduler-1:1"])
+def test_metrics_may_be_served_on_any_host_and_port(metrics):
+    assert settings_from({"metrics": metrics}).metrics == metrics
+
+
+@pytest.mark.parametrize(
+    "metrics",
+    ["9464", ":9464", "localhost", "h:65536", "h:1/metrics", "http://h:1", "u@h:1", "::1:9"],
+)
+def test_where_metrics_cannot_be_served_is_told(metrics):
+    (fault,) = faults({"metrics": metrics})
+    assert fault.startswith("metrics: ")
+    assert "127.0.0.1:9464" in fault
+
+
+def test_a_token_of_metrics_may_stand_in_a_file_and_is_not_shown(tmp_path):
+    file = tmp_path / "token"
+    file.write_text("a token of the tests\n")
+    file.chmod(0o600)
+    settings = settings_from({"metrics": "h:1", "metrics_token_file": str(file)})
+    assert settings.metrics_token == "a token of the tests"  # noqa: S105
+    assert "a token" not in repr(settings)
+    (fault,) = faults({"metrics": "h:1", "metrics_token": "too short"})
+    assert "16" in fault
+    assert "too short" not in fault
+
+
+def test_a_token_without_metrics_is_a_fault():
+    (fault,) = faults({"metrics_token": "a token of the tests"})
+    assert "opens nothing" in fault

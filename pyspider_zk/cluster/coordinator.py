@@ -14,6 +14,7 @@ from pyspider_zk.cluster.reader import Reader, Table, read_members
 from pyspider_zk.cluster.records import Cluster, Load, Member, Meta
 from pyspider_zk.cluster.rules import NOTHING, Rules, View
 from pyspider_zk.cluster.tree import Tree
+from pyspider_zk.cluster.vital_signs import VitalSigns
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import ClusterError, SessionLost, Unavailable
 from pyspider_zk.groups.ids import MemberId
@@ -50,6 +51,7 @@ class Coordinator:
     Attributes:
         connection: its connection, for the member's other data in ZooKeeper; its calls block,
             unlike those of the coordinator.
+        vital_signs: how renewals go, and what the member knows.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class Coordinator:
             budget=settings.budget,
             await_members=settings.await_members,
         )
+        self.vital_signs = VitalSigns()
         self._loop = Loop("coordinator", self._turn_or_fail)
         self._membership = self._new_membership()
         self._leadership = Leadership(
@@ -250,6 +253,7 @@ class Coordinator:
             self._membership.refresh()
         self._pass_on_releases()
         self._renew_if_due()
+        self.vital_signs.learned(self._membership.epoch)
         self._leadership.lead(member, self._weights, self._membership.hold)
 
     def _join(self) -> MemberId | None:
@@ -287,7 +291,8 @@ class Coordinator:
             return
         self._next_renewal = now + self._settings.renewal * (1 - JITTER * self._chance())
         if now - self._beat <= self._settings.hang:
-            self._membership.renew(self._load())
+            load = self._load()
+            self.vital_signs.watch(lambda: self._membership.renew(load))
 
     def _drop_all(self, error: SessionLost) -> None:
         if self._membership.id is not None:

@@ -68,6 +68,11 @@ class Membership:
         """Whether the session that this incarnation belongs to has ended."""
         return self._session is not None and self._connection.session != self._session
 
+    @property
+    def epoch(self) -> int | None:
+        """The epoch of the assignment as last read; None before that."""
+        return None if self._assignment is None else self._assignment[0].epoch
+
     def awaits_previous_session(self, name: str) -> bool:
         """Return whether to wait for the number of that name before joining.
 
@@ -97,13 +102,14 @@ class Membership:
         logger.info("joined as member %s at %s", member, record.address)
         return member
 
-    def renew(self, load: Load) -> None:
+    def renew(self, load: Load) -> bool:
         """Renew the lease by a quorum write that proves the view of the assignment current.
 
         The lease counts from before the request was sent, because the reply may take long.
 
         If the assignment is unreadable nothing is renewed, and the lease runs on to its end: the
-        unreadable one may have replaced a table that we have not seen.
+        unreadable one may have replaced a table that we have not seen. Returns whether it was
+        renewed.
 
         Raises:
             SessionLost: the member's node is gone; another incarnation must join.
@@ -119,14 +125,15 @@ class Membership:
             except BadVersionError:
                 self._connection.sync(self._tree.assignment)
                 if self._read_assignment() is None:
-                    return
+                    return False
                 continue
             except NoNodeError as error:
                 raise SessionLost(f"member {member} is not registered any more") from error
             since = self.hold.since if before < self.hold.until else before
             self.hold = Hold(since, before + self._rules.open_for)
             self.view = self.view.renewed(self.hold.until)
-            return
+            return True
+        return False
 
     def refresh(self) -> None:
         """Read the assignment again, after a watch said that it changed."""

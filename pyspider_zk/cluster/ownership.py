@@ -5,6 +5,7 @@ from typing import Protocol
 
 from pyspider_zk.cluster.records import Cluster, Load, Member
 from pyspider_zk.cluster.rules import View
+from pyspider_zk.cluster.vital_signs import VitalSigns
 from pyspider_zk.config import Settings
 from pyspider_zk.zookeeper.connection import Connection
 
@@ -23,6 +24,10 @@ class Ownership(Protocol):
     @property
     def alone(self) -> bool:
         """Whether, while draining, nobody could take the slots."""
+
+    @property
+    def vital_signs(self) -> VitalSigns:
+        """How renewals go, and what this member knows."""
 
     @property
     def connection(self) -> Connection | None:

@@ -12,6 +12,7 @@ import os
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import click
@@ -34,6 +35,7 @@ Not ``zookeeper``: click would take the section of that name for the option's de
 INSECURE_OPTION = "insecure_option"
 """The name under which ``ctx.obj`` has the option ``--insecure``."""
 
+STOCK_QUEUES = ("scheduler2fetcher", "fetcher2processor", "processor2result")
 QUEUE_LIMIT = 100  # pyspider's default of --queue-maxsize
 PATIENCE = 5.0  # seconds for ZooKeeper's first response
 
@@ -70,6 +72,18 @@ def current_queues(settings: Settings) -> Queues:
     """
     limit = _options().get("queue_maxsize", os.environ.get("QUEUE_MAXSIZE", QUEUE_LIMIT))
     return connect(current_message_queue(), int(limit), settings.slots)
+
+
+def current_stock_queues() -> dict[str, Any]:
+    """Return pyspider's queues between the other components, by name; none without a command."""
+    options = _options()
+    return {name: getattr(options, name) for name in STOCK_QUEUES if name in options}
+
+
+def current_data_path() -> Path | None:
+    """Return pyspider's folder of data; None without a command."""
+    path = _options().get("data_path")
+    return Path(path) if path else None
 
 
 def current_projectdb() -> Any:

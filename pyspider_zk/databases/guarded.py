@@ -108,6 +108,11 @@ class Guarded:
         found = getattr(self._inner, name)
         return partial(self._call, found) if callable(found) and name not in PURE else found
 
+    @property
+    def is_away(self) -> bool:
+        """Whether the database did not answer when it was asked last."""
+        return self._breaker.is_open
+
     def copy(self) -> "Guarded":
         """Return a new connection; for a database without ``copy``, this one, locked."""
         try:

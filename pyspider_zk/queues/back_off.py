@@ -46,11 +46,22 @@ class BackOff:
         self._in_a_row = 0
         self._due = 0.0
         self._over = Event()
+        self._waited = float("-inf")
 
     @property
     def resting(self) -> bool:
         """Whether the message queue is unavailable and must not be tried yet."""
         return self._left() > 0
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the message queue did not answer when it was asked last."""
+        return self._outage.lasts
+
+    @property
+    def since_wait(self) -> float:
+        """Seconds since the last `wait` began; infinite before the first."""
+        return time.monotonic() - self._waited
 
     @property
     def over(self) -> bool:
@@ -99,6 +110,7 @@ class BackOff:
         Raises:
             Unavailable: the grace is over.
         """
+        self._waited = time.monotonic()
         if self._over.wait(min(limit, max(ROOM_PAUSE, self._left()))):
             raise Unavailable("the message queue is away or full, and this process ends")
 

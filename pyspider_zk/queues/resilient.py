@@ -46,6 +46,9 @@ class ResilientQueue:
     Args:
         inner: any queue with the methods of `queue.Queue` that pyspider uses.
         back_off: of this process.
+
+    Attributes:
+        sent: how many messages it took from us.
     """
 
     Empty, Full = queue.Empty, queue.Full
@@ -54,6 +57,7 @@ class ResilientQueue:
         self._inner, self._asking, self._listen = _wrapped(inner)
         self._is_ours = self._inner is not inner
         self._back_off = back_off
+        self.sent = 0
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
         """Return the oldest message; wait for one, `timeout` seconds at most.
@@ -114,6 +118,7 @@ class ResilientQueue:
             queue.Full: there is no room, or the message queue is unavailable.
         """
         self._ask(partial(self._inner.put_nowait, body), queue.Full)
+        self.sent += 1
 
     def packed(self, body: Any) -> Any:
         """Return a message for ``put_packed``.
@@ -153,6 +158,7 @@ class ResilientQueue:
             except queue.Full:
                 break
             put += pushed
+            self.sent += pushed
             if pushed < len(some):
                 break
         return put

@@ -2,6 +2,7 @@
 
 import heapq
 import logging
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -40,11 +41,15 @@ class RoundCounters(CounterManager):
     """One of pyspider's time windows; a round's events are added to its counters at once.
 
     Whatever is set or counted outside of a round takes effect at once.
+
+    Attributes:
+        totals: how often each event was counted, of all projects, since the start.
     """
 
     def __init__(self, window: CounterManager) -> None:
         super().__init__(window.cls)
         self._round: dict[Key, int] | None = None
+        self.totals: Counter[str] = Counter()
 
     def begin(self) -> None:
         """Begin to collect events."""
@@ -54,12 +59,12 @@ class RoundCounters(CounterManager):
         """Count what was collected, and collect no more."""
         collected, self._round = self._round or {}, None
         for key, value in collected.items():
-            self.event(key, value)
+            self._count(key, value)
 
     def event(self, key: Key, value: int = 1) -> "RoundCounters":
         """Count an event, as often as ``value`` says."""
         if self._round is None:
-            super().event(key, value)
+            self._count(key, value)
         else:
             self._round[key] = self._round.get(key, 0) + value
         return self
@@ -67,9 +72,13 @@ class RoundCounters(CounterManager):
     def value(self, key: Key, value: int = 1) -> "RoundCounters":
         """Set a counter, after what was collected for it."""
         if self._round and key in self._round:
-            super().event(key, self._round.pop(key))
+            self._count(key, self._round.pop(key))
         super().value(key, value)
         return self
+
+    def _count(self, key: Key, value: int) -> None:
+        self.totals[key[1]] += value
+        super().event(key, value)
 
 
 def dump_windows(managers: Managers, project: str) -> dict[str, dict[str, dict[str, Any]]]:

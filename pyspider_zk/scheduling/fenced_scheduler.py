@@ -132,6 +132,11 @@ class FencedScheduler(Scheduler):
         counters: Mapping[str, CounterManager] = self._cnt
         return counters
 
+    @property
+    def events(self) -> Mapping[str, int]:
+        """How often each event was counted since the start, of all projects."""
+        return self._windows["5m"].totals
+
     def _is_own(self, methods: Collection[str]) -> bool:
         """Return whether no subclass overrides any of these methods."""
         return all(getattr(type(self), name) is getattr(FencedScheduler, name) for name in methods)

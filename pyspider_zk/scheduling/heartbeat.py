@@ -22,6 +22,7 @@ class Heartbeat:
     Attributes:
         load: as last measured.
         meter: counts the tasks that the loop completes.
+        beaten: when it beat last, on the monotonic clock; 0: never.
     """
 
     def __init__(self, fence: Fence, measure: Callable[[], Load]) -> None:
@@ -29,13 +30,19 @@ class Heartbeat:
         self._measure = measure
         self.meter = Meter()
         self._measured = float("-inf")
+        self.beaten = 0.0
         self.load = Load()
 
     def beat(self) -> None:
         """Show that the loop runs."""
         if self._fence.ownership is not None:
             self._fence.ownership.beat()
-        now = time.monotonic()
+        self.beaten = now = time.monotonic()
         if now - self._measured > 1:
             self._measured = now
             self.load = self._measure()
+
+    @property
+    def age(self) -> float:
+        """Seconds since the last beat; 0 before the first."""
+        return time.monotonic() - self.beaten if self.beaten else 0.0

@@ -18,9 +18,17 @@ from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.components.garbage import collected_rarely
 from pyspider_zk.components.identity import is_out_of_reach, member_record
+from pyspider_zk.components.monitoring import Monitoring, monitored
 from pyspider_zk.components.signals import on_signals
-from pyspider_zk.components.wiring import current_limits, current_queues, current_settings
+from pyspider_zk.components.wiring import (
+    current_data_path,
+    current_limits,
+    current_queues,
+    current_settings,
+    current_stock_queues,
+)
 from pyspider_zk.config import Settings
+from pyspider_zk.databases.connecting import DATABASES
 from pyspider_zk.errors import (
     BadMessage,
     ClusterError,
@@ -34,6 +42,7 @@ from pyspider_zk.jobs.finalizer import Finalizer
 from pyspider_zk.jobs.model import Claimant
 from pyspider_zk.jobs.queue import JobQueue
 from pyspider_zk.jobs.runner import JobRunner
+from pyspider_zk.metrics.health import Health
 from pyspider_zk.queues.api import Queues
 from pyspider_zk.queues.back_off import BackOff
 from pyspider_zk.queues.resilient import ResilientQueue
@@ -45,8 +54,12 @@ from pyspider_zk.rpc.tls import server_tls
 from pyspider_zk.scheduling.answers import rpc_functions
 from pyspider_zk.scheduling.arrivals import Arrivals
 from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
+from pyspider_zk.scheduling.measures import SchedulerMeasures, lease_left
 from pyspider_zk.scheduling.operation_answers import operation_functions
+from pyspider_zk.scheduling.round_times import RoundTimes
 from pyspider_zk.scheduling.scheduler import SlotScheduler
+from pyspider_zk.scheduling.survey import ClusterLook, Survey
+from pyspider_zk.scheduling.survey_measures import SurveyMeasures
 
 logger = logging.getLogger("scheduler")
 
@@ -76,6 +89,8 @@ class ClusterScheduler(FencedScheduler):
         **kwargs: Any,
     ) -> None:
         self.settings = settings or current_settings()
+        self._survey_queues = queues or current_queues(self.settings)
+        self._stock_queues = current_stock_queues() if self.settings.metrics else {}
         queues = queues or current_queues(self.settings)
         cluster = self.settings.root
         super().__init__(*args, slots=self.settings.slots, cluster=cluster, **kwargs)
@@ -110,10 +125,19 @@ class ClusterScheduler(FencedScheduler):
         self._events: EventLog | None = None
         self._finalizer: Finalizer | None = None
         self._runner: JobRunner | None = None
+        self._survey: Survey | None = None
         self._round_due = float("-inf")
         self._drain_until: float | None = None
         self._back_off = BackOff(logger, "scheduling waits")
         self.out_queue = ResilientQueue(self.out_queue, self._back_off)
+        self._round_times = RoundTimes()
+        self._data = current_data_path()
+        measures = SchedulerMeasures(self.slot_scheduler, self._round_times)
+        self._monitoring = Monitoring(
+            "scheduler",
+            Health(lambda: self.slot_scheduler.heartbeat.age, self.settings.hang, self._parts),
+            [measures.membership, measures.work, SurveyMeasures(self._latest_look).metrics],
+        )
 
     def run(self) -> None:
         """Join the cluster and schedule until ``quit`` or, after ``drain``, no slot is left.
@@ -124,8 +148,11 @@ class ClusterScheduler(FencedScheduler):
         logger.info("scheduler starting...")
         orderly = False
         try:
-            signals = {signal.SIGTERM: self.drain, signal.SIGINT: self.quit}
-            with on_signals(signals), collected_rarely():
+            with (
+                on_signals({signal.SIGTERM: self.drain, signal.SIGINT: self.quit}),
+                collected_rarely(),
+                monitored(self.settings, self._monitoring, self._data),
+            ):
                 self.fence.ownership = self._join()
                 self._loop()
                 orderly = True
@@ -232,6 +259,19 @@ class ClusterScheduler(FencedScheduler):
         )
         self._runner.start()
         self._finalizer.start()
+        self._open_survey(ownership, jobs)
+
+    def _open_survey(self, ownership: Ownership, jobs: JobQueue) -> None:
+        """Survey the cluster while this member leads, if anybody wants to know."""
+        if not self.settings.metrics:
+            return
+        self._survey = Survey(
+            ownership, jobs, self._survey_queues, self._stock_queues, self.settings.lease
+        )
+        self._survey.start()
+
+    def _latest_look(self) -> ClusterLook | None:
+        return None if self._survey is None else self._survey.latest
 
     def _asked_batch_service(self) -> BatchService:
         if self._batch_service is None:
@@ -259,12 +299,15 @@ class ClusterScheduler(FencedScheduler):
                 self._finalizer.stop()
             if self._runner is not None:
                 self._runner.stop()
+            if self._survey is not None:
+                self._survey.stop()
             if self.fence.ownership is not None:
                 self.fence.ownership.stop()
             self._arrivals.stop()
             self.rpc.stop()
             self._router.close()
             self.slot_scheduler.queues.close()
+            self._survey_queues.close()
 
     def _loop(self) -> None:
         """Run round after round; no error in a round ends this process.
@@ -302,7 +345,8 @@ class ClusterScheduler(FencedScheduler):
     def _whole_round(self) -> None:
         self._is_urgent.clear()
         try:
-            self.run_once()
+            with self._round_times.whole():
+                self.run_once()
         finally:
             self._round_due = time.monotonic() + self.LOOP_INTERVAL
 
@@ -312,7 +356,8 @@ class ClusterScheduler(FencedScheduler):
         Meanwhile messages gather: a round costs less per message the more there are.
         """
         began = time.monotonic()
-        self.slot_scheduler.take_arrivals()
+        with self._round_times.arrivals():
+            self.slot_scheduler.take_arrivals()
         if not self.slot_scheduler.intake.has_backlog:
             time.sleep(min(time.monotonic() - began, self.LOOP_INTERVAL))
 
@@ -331,9 +376,19 @@ class ClusterScheduler(FencedScheduler):
         """Log a failed round, the first ones and then from time to time, and wait a little."""
         self.slot_scheduler.is_busy = False
         self._exceptions += 1
+        self._round_times.failures += 1
         if self._exceptions <= self.EXCEPTION_LIMIT or self._exceptions % LOGGED_EACH == 0:
             logger.error("round failed, %d in a row", self._exceptions, exc_info=error)
         self._wake.wait(FAILED_PAUSE)
+
+    def _parts(self) -> dict[str, bool]:
+        """Return whether each part works that scheduling needs, as far as is known."""
+        ownership, away = self.fence.ownership, self.away
+        return {
+            "lease": ownership is not None and lease_left(ownership) > 0,
+            "message_queue": not self._back_off.is_away,
+            **{name: name not in away for name in DATABASES},
+        }
 
     def _drained(self) -> bool:
         ownership = self.fence.ownership

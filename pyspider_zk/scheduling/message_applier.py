@@ -3,6 +3,7 @@
 import logging
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -42,6 +43,7 @@ class MessageApplier:
 
     Attributes:
         touched: the projects of the last round's messages.
+        known: how many new tasks changed nothing, since the start.
     """
 
     def __init__(
@@ -57,6 +59,8 @@ class MessageApplier:
         self._intake = intake
         self._heartbeat = heartbeat
         self.touched: set[str] = set()
+        self.known = 0
+        self._requests = 0  # of this round
         self._tasks_left = 0
         self._unknown: set[str] = set()
 
@@ -79,9 +83,19 @@ class MessageApplier:
         limit = self._scheduler.LOOP_LIMIT
         self._intake.read(limit, due=due, is_extra=is_extra)
         self._read_ahead(limit)
-        with self._scheduler.counting():
+        with self._counting_known(), self._scheduler.counting():
             self._apply_read(limit, is_extra)
         self.finish()
+
+    @contextmanager
+    def _counting_known(self) -> Iterator[None]:
+        """Count at the end of a round which requests made no task pending."""
+        self._requests, before = 0, self._scheduler.events["pending"]
+        try:
+            yield
+        finally:
+            made = self._scheduler.events["pending"] - before
+            self.known += max(0, self._requests - made)
 
     def _apply_read(self, limit: int, is_extra: bool) -> None:
         """Apply what was read, and what was parked before."""
@@ -266,6 +280,7 @@ class MessageApplier:
         untried = deque(entry.rest or [])
         failed: list[Any] = []
         failure: Exception | None = None
+        before = len(entry.applied)
         try:
             while untried and self._tasks_left > 0 and len(failed) < FAILURES:
                 self._tasks_left -= 1
@@ -287,6 +302,7 @@ class MessageApplier:
                 untried.popleft()
         finally:
             entry.rest = [*untried, *failed]
+            self._requests += len(entry.applied) - before
         return failure
 
     def _apply_postponed(self) -> None:
@@ -299,9 +315,11 @@ class MessageApplier:
 
     def _apply_put_off(self, task: Mapping[str, Any]) -> bool:
         try:
-            return task["project"] not in self._projects.quarantine and self.apply_task(task)
+            applied = task["project"] not in self._projects.quarantine and self.apply_task(task)
         except ProjectWaits:
             return False
+        self._requests += applied
+        return applied
 
     # -- their projects ---------------------------------------------------------------------------
 

@@ -58,6 +58,8 @@ class SlotScheduler:
         local_jobs: the jobs to carry out for projects.
         is_busy: whether the next round should follow at once.
         may_find_more: whether a round for new messages should follow at once.
+        heartbeat: shows that the loop runs.
+        closures: how often the fence was found closed that had been open.
     """
 
     def __init__(
@@ -74,14 +76,16 @@ class SlotScheduler:
         self._is_inbox_due = is_inbox_due
         self.is_busy = False
         self.may_find_more = False
-        self._heartbeat = Heartbeat(fenced.fence, self._load)
-        beat = self._heartbeat.beat
+        self.closures = 0
+        self._was_open = False
+        self.heartbeat = Heartbeat(fenced.fence, self._load)
+        beat = self.heartbeat.beat
         self.cron = Cron()
         self.rows = ProjectRows(fenced, slots, beat)
         self._tasks = ActiveTasks(fenced, beat)
         self.project_set = ProjectSet(fenced, self.rows, self._tasks, self.cron, beat)
         self.intake = Intake(queues.slot_queues, Parking(queues.parking_lot))
-        self.applier = MessageApplier(fenced, self.project_set, self.intake, self._heartbeat)
+        self.applier = MessageApplier(fenced, self.project_set, self.intake, self.heartbeat)
         self.script_calls = ScriptCalls(fenced, self.project_set, self.cron)
         self.selection = TaskSelection(fenced, self.project_set)
         self.deletion = Deletion(fenced, self.project_set)
@@ -113,7 +117,7 @@ class SlotScheduler:
     @property
     def load(self) -> Load:
         """How much there is to do here. Threads: any."""
-        return self._heartbeat.load
+        return self.heartbeat.load
 
     @property
     def weights(self) -> Mapping[int, int]:
@@ -123,7 +127,7 @@ class SlotScheduler:
     def run_once(self) -> None:
         """Do one round: follow the assignment, apply messages, send tasks."""
         self.is_busy = self.may_find_more = False
-        self._heartbeat.beat()
+        self.heartbeat.beat()
         self._follow_clock()
         self.project_set.follow_rows()
         ownership = self.fence.ownership
@@ -134,7 +138,7 @@ class SlotScheduler:
         if ownership.leading and self._is_inbox_due():
             self.queues.inbox.forward(self.fenced.LOOP_LIMIT)
         due = self._due()
-        if self.fence.held and self.fence.all_open():
+        if self._is_open():
             self._work(due)
         self._save()
 
@@ -144,11 +148,18 @@ class SlotScheduler:
         Everything else runs once per round, because pyspider counts rounds.
         """
         self.may_find_more = False
-        self._heartbeat.beat()
-        if self.fence.held and self.fence.all_open():
+        self.heartbeat.beat()
+        if self._is_open():
             self.applier.apply(due=self._due(), is_extra=True)
             self.selection.select(self.applier.touched)
             self.may_find_more = self.intake.has_found
+
+    def _is_open(self) -> bool:
+        """Return whether there are slots to work for and the fence is open; count its closures."""
+        holds_slots, was_open = bool(self.fence.held), self._was_open
+        self._was_open = holds_slots and self.fence.all_open()
+        self.closures += was_open and holds_slots and not self._was_open
+        return self._was_open
 
     def _work(self, due: Collection[SlotQueue] | None) -> None:
         """Do what only the owner of slots may do."""
@@ -158,7 +169,7 @@ class SlotScheduler:
         self.script_calls.repeat_info_requests()
         self.selection.select()
         self.may_find_more = self.intake.has_found
-        self.is_busy |= self.local_jobs.work(self._heartbeat.beat)
+        self.is_busy |= self.local_jobs.work(self.heartbeat.beat)
         self.deletion.delete_due()
 
     def _follow_clock(self) -> None:
@@ -178,7 +189,7 @@ class SlotScheduler:
         if now - self._saved > SAVE_INTERVAL:
             self._saved = now
             self._save_changed()
-            log_counters(self.fenced.counters, self._heartbeat.beat)
+            log_counters(self.fenced.counters, self.heartbeat.beat)
 
     def _save_changed(self) -> None:
         """Save the slots that changed since they were saved, for the next owner after a death."""
@@ -196,7 +207,7 @@ class SlotScheduler:
         return Load(
             len(self.fenced.projects),
             self.fenced.attention.pending.count(),
-            *self._heartbeat.meter.rates(),
+            *self.heartbeat.meter.rates(),
             quarantined=len(self.quarantine),
             away=self.fenced.away,
         )

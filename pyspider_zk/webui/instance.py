@@ -10,17 +10,21 @@ from werkzeug.middleware.dispatcher import DispatcherMiddleware
 
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.event_log import EventLog
+from pyspider_zk.cluster.lease_watch import LeaseWatch
 from pyspider_zk.cluster.records import Cluster, ComponentKind
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.components.identity import presence, reachable
+from pyspider_zk.components.monitoring import Monitoring, monitored
 from pyspider_zk.components.signals import on_signals
-from pyspider_zk.components.wiring import current_queues, current_settings
+from pyspider_zk.components.wiring import current_data_path, current_queues, current_settings
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import ConfigError
 from pyspider_zk.jobs.batch_service import BatchService
 from pyspider_zk.jobs.queue import JobQueue
+from pyspider_zk.metrics.health import Health
 from pyspider_zk.queues.api import Queues
 from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.queues.queue_sizes import QueueSizes
 from pyspider_zk.rpc.client import credentials_of
 from pyspider_zk.rpc.router import Router
 from pyspider_zk.webui import cluster
@@ -31,10 +35,9 @@ from pyspider_zk.webui.limits import limited
 from pyspider_zk.webui.opening import check_open, login_faults, login_settings
 from pyspider_zk.webui.project_rows import ShownProjects
 from pyspider_zk.webui.protection import protected
-from pyspider_zk.webui.queue_sizes import QueueSizes
 from pyspider_zk.webui.refusals import Answering
+from pyspider_zk.webui.requests_in_hand import RequestsInHand
 from pyspider_zk.webui.snapshot import Readings
-from pyspider_zk.webui.watch import LeaseWatch
 from pyspider_zk.zookeeper.connection import Connection
 
 HOME = f"{cluster.PREFIX}/"
@@ -134,11 +137,25 @@ class ClusterWebUI:
             configured(self.config, {"projectdb": ShownProjects(self.config["projectdb"])}),
             limited(self.flask_app),
             self._with_pages(settings, present.connection, queues),
+            self._monitored(settings, present.connection),
             configured(
                 self.config, {"cluster": Dashboard(_reader(settings, present.connection), HOME)}
             ),
             protected(self.flask_app, settings, EventLog(present.connection, tree).append, listens),
             configured(self.config, self._feed(Answering(router), queues)),
+        ):
+            yield
+
+    @contextmanager
+    def _monitored(self, settings: Settings, connection: Connection) -> Iterator[None]:
+        """Serve metrics and health while the block runs, if the settings say where."""
+        requests = RequestsInHand(self.flask_app.wsgi_app)
+        patience = settings.hang + self.config["process_time_limit"]
+        health = Health(lambda: requests.age, patience, lambda: {"zookeeper": connection.connected})
+        monitoring = Monitoring(ComponentKind.WEBUI, health)
+        with (
+            replaced(self.flask_app, "wsgi_app", requests),
+            monitored(settings, monitoring, current_data_path()),
         ):
             yield
 

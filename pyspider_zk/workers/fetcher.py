@@ -17,20 +17,23 @@ from pyspider.libs.utils import decode_unicode_obj
 
 from pyspider_zk.cluster.records import ComponentKind
 from pyspider_zk.components.identity import presence
+from pyspider_zk.components.monitoring import Monitoring, monitored
 from pyspider_zk.components.signals import on_signals
-from pyspider_zk.components.wiring import current_settings
+from pyspider_zk.components.wiring import current_data_path, current_settings
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import BadMessage, ClusterError, ConfigError, brief
 from pyspider_zk.listening import Listener
 from pyspider_zk.loop import Loop
+from pyspider_zk.metrics.health import Health
 from pyspider_zk.queues.back_off import BackOff
 from pyspider_zk.queues.checked import CheckedQueue
-from pyspider_zk.queues.packs import check_fetchable, check_named, failed_page, named
+from pyspider_zk.queues.packs import NO_ANSWER, check_fetchable, check_named, failed_page, named
 from pyspider_zk.queues.resilient import LOOK, ResilientQueue, SendBuffer
 from pyspider_zk.rpc.admission import admission_of
 from pyspider_zk.rpc.server import RpcServer
 from pyspider_zk.rpc.tls import server_tls
 from pyspider_zk.rpc.values import xmlrpc_value
+from pyspider_zk.workers.work_meter import WorkMeter
 
 logger = logging.getLogger("fetcher")
 
@@ -68,11 +71,18 @@ class ClusterFetcher(Fetcher):
     def __init__(self, *args: Any, settings: Settings | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.settings = settings or current_settings()
-        back_off = BackOff(logger, "results are kept and no tasks taken")
+        self._back_off = BackOff(logger, "results are kept and no tasks taken")
         if self.inqueue is not None:
-            self.inqueue = CheckedQueue(ResilientQueue(self.inqueue, back_off), check_named, logger)
+            tasks = ResilientQueue(self.inqueue, self._back_off)
+            self.inqueue = CheckedQueue(tasks, check_named, logger)
         if self.outqueue is not None:
-            self.outqueue = SendBuffer(ResilientQueue(self.outqueue, back_off))
+            self.outqueue = SendBuffer(ResilientQueue(self.outqueue, self._back_off))
+        self._meter = WorkMeter(
+            ComponentKind.FETCHER, lambda: self.inqueue.passed_over if self.inqueue else 0
+        )
+        self._data = current_data_path()
+        health = Health(lambda: self._meter.pulse.age, self.settings.hang, self._parts)
+        self._monitoring = Monitoring(ComponentKind.FETCHER, health, [self._meter.metrics])
         self._under_way: dict[int, dict[str, Any]] = {}  # by id(): a task may come twice
         self._empty_until = float("-inf")
         self._listener = Loop("fetcher listens", self._listen)
@@ -89,6 +99,7 @@ class ClusterFetcher(Fetcher):
         Called by the event loop: often, for room comes unannounced, whenever a fetch ended, and
         when the queue got a task. A queue that was found empty is left alone until then.
         """
+        self._meter.pulse.beat()
         if self.inqueue is None or self.outqueue is None or time.monotonic() < self._empty_until:
             return
         while not self._quit and not self.outqueue.full() and self.http_client.free_size() > 0:
@@ -136,6 +147,11 @@ class ClusterFetcher(Fetcher):
         except Exception as error:  # which messages cannot be sent differs from queue to queue
             self._give_up(task, error)
 
+    def on_result(self, type: str, task: dict[str, Any], result: Any) -> None:  # noqa: A002 - pyspider's
+        """Count a fetch, as pyspider does and for our metrics."""
+        super().on_result(type, task, result)
+        self._meter.count(result.get("time") or 0.0, ok=result.get("status_code", NO_ANSWER) < 400)
+
     def _ended(self, task: dict[str, Any], fetching: Any) -> None:
         """Report a fetch that ended without a result to the processor."""
         if id(task) in self._under_way:
@@ -162,6 +178,7 @@ class ClusterFetcher(Fetcher):
         """
         with (
             on_signals({signal.SIGTERM: self.quit}),
+            monitored(self.settings, self._monitoring, self._data),
             presence(self.settings, ComponentKind.FETCHER),
         ):
             if self.inqueue is not None:
@@ -241,6 +258,10 @@ class ClusterFetcher(Fetcher):
         if (window, value) not in itertools.product(self._cnt, ("sum", "avg")):
             raise Fault(400, f"there is no counter {window!r:.80} {value!r:.80}")
         return xmlrpc_value(self._cnt[window].to_dict(value))
+
+    def _parts(self) -> dict[str, bool]:
+        """Return whether each part works that fetching needs, as far as is known."""
+        return {"message_queue": not self._back_off.is_away}
 
     def _send_rest(self) -> None:
         """Send the results that are still kept."""

@@ -2,7 +2,6 @@
 
 import linecache
 import logging
-import queue
 import sys
 import threading
 import time
@@ -18,7 +17,7 @@ from pyspider_zk.projects.cache import ProjectCache
 logger = logging.getLogger("processor")
 
 AGAIN = 0.1
-"""Seconds until an unavailable database, or a queue that failed, is tried again."""
+"""Seconds until an unavailable database is tried again."""
 
 PRUNING = 10.0
 """Seconds between two searches for scripts of deleted projects."""
@@ -61,6 +60,11 @@ class ExistingProjects(ProjectManager):
                 if self._ended.wait(AGAIN):
                     raise
 
+    @property
+    def is_away(self) -> bool:
+        """Whether the project database did not answer when it was asked last."""
+        return bool(self.projectdb.is_away)
+
     def close(self) -> None:
         """Stop waiting for the database; from any thread."""
         self._ended.set()
@@ -97,33 +101,3 @@ class ExistingProjects(ProjectManager):
             logger.info("project %s is gone; its script is forgotten", name)
         sys.modules.pop(f"projects.{name}", None)
         linecache.cache.pop(f"<{name}>", None)
-
-
-class PruningQueue:
-    """A queue, whose reader calls a function before it waits.
-
-    Args:
-        before: called by the reader.
-        wait: sleeps that many seconds after an error: the reader tries again at once, forever.
-    """
-
-    def __init__(
-        self,
-        inner: Any,
-        before: Callable[[], None],
-        wait: Callable[[float], object] = time.sleep,
-    ) -> None:
-        self._inner = inner
-        self._before = before
-        self._wait = wait
-
-    def get(self, block: bool = True, timeout: float | None = None) -> Any:
-        """Return the oldest message; see ``queue.Queue.get``."""
-        try:
-            self._before()
-            return self._inner.get(block, timeout)
-        except queue.Empty:
-            raise
-        except Exception:
-            self._wait(AGAIN)
-            raise

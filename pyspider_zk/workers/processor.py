@@ -9,18 +9,22 @@ from pyspider.processor.processor import Processor
 
 from pyspider_zk.cluster.records import ComponentKind
 from pyspider_zk.components.identity import presence
+from pyspider_zk.components.monitoring import Monitoring, monitored
 from pyspider_zk.components.signals import on_signals
-from pyspider_zk.components.wiring import current_queues, current_settings
+from pyspider_zk.components.wiring import current_data_path, current_queues, current_settings
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Unavailable
+from pyspider_zk.metrics.health import Health
 from pyspider_zk.queues.api import Queues
 from pyspider_zk.queues.back_off import BackOff
 from pyspider_zk.queues.checked import CheckedQueue
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.queues.packs import check_pair, failed_pack
 from pyspider_zk.queues.resilient import ResilientQueue, SendBuffer
-from pyspider_zk.workers.loaded_scripts import ExistingProjects, PruningQueue
+from pyspider_zk.workers.calling_queue import CallingQueue
+from pyspider_zk.workers.loaded_scripts import ExistingProjects
 from pyspider_zk.workers.outbox import Outbox
+from pyspider_zk.workers.work_meter import MeteredPacks, WorkMeter
 
 logger = logging.getLogger("processor")
 
@@ -49,14 +53,19 @@ class ClusterProcessor(Processor):
         self.settings = settings or current_settings()
         self.queues = queues or current_queues(self.settings)
         self._back_off = BackOff(logger, "what is processed waits")
+        self._data = current_data_path()
         self.project_manager = ExistingProjects(self.projectdb, self.project_manager.env)
         pages = CheckedQueue(ResilientQueue(self.inqueue, self._back_off), check_pair, logger)
-        self.inqueue = PruningQueue(pages, self.project_manager.prune)
+        self.inqueue = CallingQueue(pages, self._before_reading)
+        self._meter = WorkMeter(ComponentKind.PROCESSOR, lambda: pages.passed_over)
         self._results = SendBuffer(ResilientQueue(self.result_queue, self._back_off))
         self.result_queue = self.project_manager.env["result_queue"] = self._results
         self._outbox = Outbox(self.queues.slot_queues, self.settings.slots, self._back_off)
-        self.status_queue = self._outbox.queue(QueueKind.STATUS)
+        self.status_queue = MeteredPacks(self._outbox.queue(QueueKind.STATUS), self._meter)
         self.newtask_queue = self._outbox.queue(QueueKind.NEWTASK)
+        patience = self.settings.hang + self.project_manager.env["process_time_limit"]
+        health = Health(self._loop_age, patience, self._parts)
+        self._monitoring = Monitoring(ComponentKind.PROCESSOR, health, [self._meter.metrics])
 
     def on_task(self, task: dict[str, Any], response: Any) -> Any:
         """Run one callback; its results leave, then its new tasks and its status pack together.
@@ -91,9 +100,26 @@ class ClusterProcessor(Processor):
         with (
             closing(self.queues),
             on_signals({signal.SIGTERM: self.quit, signal.SIGINT: self.quit}),
+            monitored(self.settings, self._monitoring, self._data),
             presence(self.settings, ComponentKind.PROCESSOR),
         ):
             super().run()
+
+    def _before_reading(self) -> None:
+        self._meter.pulse.beat()
+        self.project_manager.prune()
+
+    def _parts(self) -> dict[str, bool]:
+        """Return whether each part works that processing needs, as far as is known."""
+        return {
+            "message_queue": not self._back_off.is_away,
+            "projectdb": not self.project_manager.is_away,
+        }
+
+    def _loop_age(self) -> float:
+        """Return the seconds since the loop moved; to wait for others is to move."""
+        waits = not all(self._parts().values())
+        return 0.0 if waits else min(self._meter.pulse.age, self._back_off.since_wait)
 
     def quit(self) -> None:
         """End after the current task."""

@@ -9,17 +9,21 @@ from pyspider.result.result_worker import ResultWorker
 
 from pyspider_zk.cluster.records import ComponentKind
 from pyspider_zk.components.identity import presence
+from pyspider_zk.components.monitoring import Monitoring, monitored
 from pyspider_zk.components.signals import on_signals
-from pyspider_zk.components.wiring import current_projectdb, current_settings
+from pyspider_zk.components.wiring import current_data_path, current_projectdb, current_settings
 from pyspider_zk.config import Settings
 from pyspider_zk.databases.guarded import guarded
 from pyspider_zk.databases.tables import with_fresh_tables
 from pyspider_zk.errors import BadMessage, DatabaseAway
+from pyspider_zk.metrics.health import Health
 from pyspider_zk.projects.cache import ProjectCache
 from pyspider_zk.queues.back_off import BackOff
 from pyspider_zk.queues.checked import CheckedQueue
 from pyspider_zk.queues.packs import check_pair, check_result
 from pyspider_zk.queues.resilient import ResilientQueue
+from pyspider_zk.workers.calling_queue import CallingQueue
+from pyspider_zk.workers.work_meter import WorkMeter
 
 logger = logging.getLogger("result")
 
@@ -53,12 +57,21 @@ class ClusterResultWorker(ResultWorker):
             self.resultdb = guarded(self.resultdb, "resultdb")
         projectdb = current_projectdb() if projectdb is None else projectdb
         self._existing = None if projectdb is None else ProjectCache(projectdb)
-        results = ResilientQueue(self.inqueue, BackOff(logger, "results wait in it"))
-        self.inqueue = CheckedQueue(results, check_pair, logger)
+        self._back_off = BackOff(logger, "results wait in it")
+        results = CheckedQueue(ResilientQueue(self.inqueue, self._back_off), check_pair, logger)
+        self._meter = WorkMeter(ComponentKind.RESULT_WORKER, lambda: results.passed_over)
+        self.inqueue = CallingQueue(results, self._meter.pulse.beat)
+        self._data = current_data_path()
+        health = Health(lambda: self._meter.pulse.age, self.settings.hang, self._parts)
+        self._monitoring = Monitoring(ComponentKind.RESULT_WORKER, health, [self._meter.metrics])
         self._ended = threading.Event()
 
     def on_result(self, task: dict[str, Any], result: Any) -> Any:
         """Save a result, unless its project is gone."""
+        with self._meter.working():
+            return self._save_usable(task, result)
+
+    def _save_usable(self, task: dict[str, Any], result: Any) -> Any:
         project = task.get("project")
         if self._existing is not None and project is not None and project not in self._existing:
             logger.warning("result of %s is dropped: there is no such project", project)
@@ -86,6 +99,7 @@ class ClusterResultWorker(ResultWorker):
                     self.resultdb, lambda: super(ClusterResultWorker, self).on_result(task, result)
                 )
             except DatabaseAway:  # it was logged
+                self._meter.pulse.beat()
                 if self._ended.wait(PAUSE):
                     return self.inqueue.put([task, result], timeout=PATIENCE)
 
@@ -97,6 +111,12 @@ class ClusterResultWorker(ResultWorker):
         """
         with (
             on_signals({signal.SIGTERM: self.quit}),
+            monitored(self.settings, self._monitoring, self._data),
             presence(self.settings, ComponentKind.RESULT_WORKER),
         ):
             super().run()
+
+    def _parts(self) -> dict[str, bool]:
+        """Return whether each part works that saving needs, as far as is known."""
+        is_away = self.resultdb is not None and self.resultdb.is_away
+        return {"message_queue": not self._back_off.is_away, "resultdb": not is_away}

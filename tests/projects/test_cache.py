@@ -17,7 +17,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.hooks import ClusterProcessor, ClusterResultWorker
 from pyspider_zk.projects.cache import FRESH, ProjectCache
 from pyspider_zk.queues.memory import MemoryBroker
-from pyspider_zk.workers.loaded_scripts import AGAIN, PRUNING, ExistingProjects, PruningQueue
+from pyspider_zk.workers.loaded_scripts import PRUNING, ExistingProjects
 from tests.support.clock import Clock
 
 SCRIPT = """
@@ -253,25 +253,3 @@ def test_a_database_that_is_away_makes_no_script_forgotten(projectdb: Any) -> No
     clock.now += PRUNING
     manager.prune()
     assert set(manager.projects) == {"p"}
-
-
-def test_a_reader_that_fails_for_ever_rests_each_time() -> None:
-    rests: list[float] = []
-
-    def fail() -> None:
-        raise OSError("the working folder is gone")
-
-    pruned = PruningQueue(queue.Queue(), fail, rests.append)
-
-    for _ in range(3):
-        with pytest.raises(OSError, match="working folder"):
-            pruned.get(timeout=0)
-    assert rests == [AGAIN] * 3
-
-
-def test_a_reader_that_finds_nothing_does_not_rest() -> None:
-    rests: list[float] = []
-
-    with pytest.raises(queue.Empty):
-        PruningQueue(queue.Queue(), lambda: None, rests.append).get(block=False)
-    assert rests == []

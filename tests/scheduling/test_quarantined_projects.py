@@ -172,7 +172,7 @@ def test_numbers_and_load_tell_of_the_quarantine(world: World, task: Task) -> No
     write(world, "bad", rate="fast")
     scheduler = world.scheduler()
     rounds(scheduler, 1)
-    scheduler._heartbeat._measured = float("-inf")
+    scheduler.heartbeat._measured = float("-inf")
 
     rounds(scheduler, 1)
 

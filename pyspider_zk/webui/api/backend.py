@@ -9,13 +9,13 @@ from flask_login import current_user
 
 from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.events import Event
+from pyspider_zk.cluster.lease_watch import LeaseWatch
 from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.config import Settings
 from pyspider_zk.jobs.batch_service import BatchService
 from pyspider_zk.queues.api import ParkingLot, SlotQueues
 from pyspider_zk.rpc.router import Router
 from pyspider_zk.webui.journal import record
-from pyspider_zk.webui.watch import LeaseWatch
 
 _KEY = "pyspider_zk"
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from pyspider_zk.errors import NotFound
+from pyspider_zk.queues.queue_sizes import DEAD_LETTERS
 from pyspider_zk.webui.api.backend import backend
 from pyspider_zk.webui.api.blueprint import Part
 from pyspider_zk.webui.api.projects import number
@@ -13,7 +14,6 @@ from pyspider_zk.webui.api.schemas import (
     MembersSchema,
     QueuesSchema,
 )
-from pyspider_zk.webui.queue_sizes import DEAD_LETTERS
 
 blueprint = Part("cluster", __name__, description="Members, components, assignment, queues")
 

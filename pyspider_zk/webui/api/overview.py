@@ -11,11 +11,11 @@ from pyspider_zk.errors import ClusterError
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.queues.api import SlotBacklog
 from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.queues.queue_sizes import DEAD_LETTERS
 from pyspider_zk.scheduling.parking import PARKED_LIMIT
 from pyspider_zk.webui.api.backend import backend
 from pyspider_zk.webui.api.blueprint import Part
 from pyspider_zk.webui.api.schemas import OverviewSchema
-from pyspider_zk.webui.queue_sizes import DEAD_LETTERS
 
 blueprint = Part("overview", __name__, description="Everything at one look")
 

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
+from pyspider_zk.cluster.lease_watch import LeaseWatch
 from pyspider_zk.cluster.records import Assignment, Cluster, Meta
 from pyspider_zk.groups.ids import MemberId
-from pyspider_zk.webui.watch import LeaseWatch
 
 A, B = MemberId(0, "a"), MemberId(1, "b")
 CLUSTER = Cluster(Meta(1), Assignment.vacant(1))

@@ -1,0 +1,1 @@
+"""Metrics and health of a process: their names, their text, and the port that serves them."""
