@@ -18,6 +18,7 @@ from pyspider_zk.cli.checks import section_of
 from pyspider_zk.cli.failure import Failure
 from pyspider_zk.cli.insecure import INSECURE_HELP, check_stock, insecure_option
 from pyspider_zk.components.wiring import (
+    TOGETHER_OPTION,
     check_login,
     check_services,
     current_message_queue,
@@ -179,11 +180,13 @@ def _closed(name: str, function: Function) -> Function:
 
 
 def _checked(function: Function) -> Function:
-    """Make ``all`` check once what would stop each of its components."""
+    """Make ``all`` check once what would stop each of its components, and tell them of it."""
 
     @functools.wraps(function)
     def every(*args: Any, **kwargs: Any) -> Any:
-        config = click.get_current_context().obj["config"]
+        options = click.get_current_context().obj
+        options[TOGETHER_OPTION] = True
+        config = options["config"]
         if any(is_of_cluster(path) for path in _classes(config)):
             check_services()
         return function(*args, **kwargs)

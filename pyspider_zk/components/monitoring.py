@@ -14,13 +14,10 @@ from pyspider_zk.metrics.exposition import Exposition, Measure, Metrics
 from pyspider_zk.metrics.families import BUILD, LOOP_AGE, READY
 from pyspider_zk.metrics.health import Health
 from pyspider_zk.metrics.server import MetricsServer
-from pyspider_zk.metrics.targets import ScrapeTarget
+from pyspider_zk.metrics.targets import TARGETS, ScrapeTarget
 from pyspider_zk.rpc.tls import server_tls
 
 logger = logging.getLogger(__name__)
-
-TARGETS = "metrics"
-"""The folder of targets, in the one of pyspider's data."""
 
 
 class Monitoring:

@@ -22,6 +22,7 @@ from pyspider_zk.cluster.records import Meta
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import SECTION, Settings, settings_from
 from pyspider_zk.errors import Refused, Unavailable
+from pyspider_zk.metrics.targets import on_free_port
 from pyspider_zk.queues.api import Queues
 from pyspider_zk.queues.connect import connect
 from pyspider_zk.zookeeper.connection import Connection
@@ -34,6 +35,9 @@ Not ``zookeeper``: click would take the section of that name for the option's de
 
 INSECURE_OPTION = "insecure_option"
 """The name under which ``ctx.obj`` has the option ``--insecure``."""
+
+TOGETHER_OPTION = "together_option"
+"""The name under which ``ctx.obj`` tells that one command runs several components."""
 
 STOCK_QUEUES = ("scheduler2fetcher", "fetcher2processor", "processor2result")
 QUEUE_LIMIT = 100  # pyspider's default of --queue-maxsize
@@ -49,6 +53,8 @@ def current_settings() -> Settings:
     options = _options()
     config = options.get("config") or {}
     settings = settings_from(config.get(SECTION), os.environ, options.get(ZOOKEEPER_OPTION))
+    if options.get(TOGETHER_OPTION):
+        settings = replace(settings, metrics=on_free_port(settings.metrics))
     return replace(settings, insecure=True) if options.get(INSECURE_OPTION) else settings
 
 

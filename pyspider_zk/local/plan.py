@@ -12,9 +12,11 @@ from types import MappingProxyType
 from pyspider_zk.cluster_secret import read_cluster_secret
 from pyspider_zk.config import SECRET_FILE_VARIABLE, Settings
 from pyspider_zk.local.logins import with_login, zookeeper_environ
+from pyspider_zk.metrics.targets import TARGETS, on_free_port
 
 PROGRAM = (sys.executable, "-m", "pyspider_zk.cli.main")
 NAME_VARIABLE = "PYSPIDER_ZK_NAME"
+METRICS_VARIABLE = "PYSPIDER_ZK_METRICS"
 SCHEDULER_NAME = "up-{number}"
 URL_VARIABLES = {
     "taskdb": "TASKDB",
@@ -71,6 +73,11 @@ class ProcessPlan:
     def password_file(self, server: str) -> Path:
         """Path of the password that is created for a server."""
         return self.folder / f"{server}.password"
+
+    @property
+    def targets(self) -> Path | None:
+        """The folder of the addresses of metrics; None: nobody serves any."""
+        return self.folder / TARGETS if self.settings.metrics else None
 
     @property
     def logs(self) -> Path:
@@ -169,7 +176,14 @@ def scheduler_command(plan: ProcessPlan, addresses: Addresses, number: int) -> C
     return Command(
         f"scheduler-{name}",
         (*_base(plan, addresses), "scheduler", "--xmlrpc-host", LOOPBACK, "--xmlrpc-port", "0"),
-        MappingProxyType({NAME_VARIABLE: name, **_places(addresses), **secret_environ(addresses)}),
+        MappingProxyType(
+            {
+                NAME_VARIABLE: name,
+                **_places(addresses),
+                **_metrics(plan),
+                **secret_environ(addresses),
+            }
+        ),
     )
 
 
@@ -181,7 +195,7 @@ def component_commands(plan: ProcessPlan, addresses: Addresses) -> list[Command]
         "result-worker": ("result-worker",),
         "webui": ("webui", "--host", LOOPBACK, "--port", str(addresses.webui_port)),
     }
-    base, places = _base(plan, addresses), _places(addresses)
+    base, places = _base(plan, addresses), {**_places(addresses), **_metrics(plan)}
     secret = {"webui": secret_environ(addresses)}
     return [
         Command(name, (*base, *line), MappingProxyType({**places, **secret.get(name, {})}))
@@ -198,6 +212,12 @@ def _base(plan: ProcessPlan, addresses: Addresses) -> tuple[str, ...]:
     config = () if plan.config is None else ("--config", str(plan.config.resolve()))
     folder = ("--data-path", str(plan.folder.resolve()))
     return (*PROGRAM, *config, "--zookeeper", addresses.zookeeper, *folder)
+
+
+def _metrics(plan: ProcessPlan) -> dict[str, str]:
+    """Return the variable by which each process serves metrics on a port of its own."""
+    metrics = plan.settings.metrics
+    return {METRICS_VARIABLE: on_free_port(metrics)} if metrics else {}
 
 
 def _places(addresses: Addresses) -> dict[str, str]:

@@ -109,6 +109,8 @@ def up(plan: ProcessPlan, open_view: OpenView, console: Console) -> None:
 
 def _run(cluster: LocalCluster, open_view: OpenView, console: Console, signals: Interrupts) -> None:
     console.print(f"Web UI: {cluster.addresses.webui}   logs: {cluster.plan.logs}")
+    if cluster.plan.targets is not None:
+        console.print(f"Metrics: see {cluster.plan.targets}")
     with ExitStack() as open_:
         scale = open_.enter_context(_scale(cluster.settings))
         if cluster.plan.insist:

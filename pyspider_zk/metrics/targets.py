@@ -7,6 +7,14 @@ from pathlib import Path
 
 SUFFIX = ".json"
 
+TARGETS = "metrics"
+"""The folder of these files, in that of pyspider's data."""
+
+
+def on_free_port(address: str) -> str:
+    """Return an address with port 0, for processes that share a machine; none stays none."""
+    return f"{address.rpartition(':')[0]}:0" if address else ""
+
 
 class ScrapeTarget:
     """File of one process's address, in the format of Prometheus' file discovery.

@@ -149,3 +149,19 @@ def test_a_database_without_url_is_a_file_in_the_folder():
         "projectdb": "sqlite+projectdb:////d/project.db",
         "resultdb": "sqlite+resultdb:////d/result.db",
     }
+
+
+def test_each_process_serves_metrics_on_a_port_of_its_own():
+    plan = ProcessPlan(settings=Settings(metrics="127.0.0.1:9464"))
+    commands = [scheduler_command(plan, ADDRESSES, 0), *component_commands(plan, ADDRESSES)]
+    assert {each.environ["PYSPIDER_ZK_METRICS"] for each in commands} == {"127.0.0.1:0"}
+    assert plan.targets == Path("data/metrics")
+
+
+def test_without_metrics_no_process_serves_any():
+    commands = [
+        scheduler_command(ProcessPlan(), ADDRESSES, 0),
+        *component_commands(ProcessPlan(), ADDRESSES),
+    ]
+    assert not any("PYSPIDER_ZK_METRICS" in each.environ for each in commands)
+    assert ProcessPlan().targets is None
