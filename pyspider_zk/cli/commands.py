@@ -15,6 +15,7 @@ from rich.live import Live
 
 from pyspider_zk.cli.batches import batches, one_batch
 from pyspider_zk.cli.dead_letters import dead_letters
+from pyspider_zk.cli.doctor import doctor
 from pyspider_zk.cli.events import events
 from pyspider_zk.cli.group import CONFIG_FILE
 from pyspider_zk.cli.operations import OPERATIONS
@@ -134,7 +135,7 @@ def demo(site: Path | None, start_url: str | None) -> None:
 
 
 OWN = [
-    *(status, up, scale, demo, dead_letters, protect, user),
+    *(status, doctor, up, scale, demo, dead_letters, protect, user),
     *(*OPERATIONS, batches, one_batch, projects, route, events),
 ]
 

@@ -27,6 +27,7 @@ CONFIG_FILE = f"{__name__}.config_file"
 URLS = f"{__name__}.urls"
 _ARGUMENTS = f"{__name__}.arguments"
 
+DOCTOR = "doctor"
 _DATABASES = ("taskdb", "projectdb", "resultdb")
 
 NO_MESSAGE_QUEUE = (
@@ -184,6 +185,8 @@ def _report(ctx: click.Context, params: Mapping[str, Any]) -> None:
     findings: Findings = ctx.meta.get(FINDINGS, Findings())
     for warning in findings.warnings:
         click.echo(f"Warning: {warning}", err=True)
+    if ctx.invoked_subcommand == DOCTOR:
+        return  # it tells them among its findings, and examines the rest
     faults = [*findings.faults, *_settings_faults(params)]
     if _needs_queue(ctx, params["config"]):
         faults.extend(_queue_faults(params))

@@ -11,6 +11,7 @@ import click
 from pyspider_zk.cli.group import options
 from pyspider_zk.components.wiring import ZOOKEEPER_OPTION
 from pyspider_zk.config import ENV_PREFIX, SECRET_FILE_VARIABLE, SECTION, Settings, settings_from
+from pyspider_zk.databases.connecting import DATABASES
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.local.folder import Running, running_in
 from pyspider_zk.local.logins import with_password, zookeeper_environ
@@ -78,9 +79,22 @@ def find_target(options: GlobalOptions) -> ClusterTarget | None:
     return ClusterTarget(settings, message_queue or _its_own(running))
 
 
+def message_queue_of(options: GlobalOptions) -> str | None:
+    """Return the message queue's URL that was given, None without one."""
+    given: str | None = options["message_queue"] or options["amqp_url"]
+    return given
+
+
+def databases_of(options: GlobalOptions) -> dict[str, str]:
+    """Return the databases' URLs by kind, as given or of the cluster that runs in this folder."""
+    running = running_in(Path(options["data_path"]))
+    known = {kind: options.get(kind) or getattr(running, kind, None) for kind in DATABASES}
+    return {kind: url for kind, url in known.items() if url}
+
+
 def _message_queue(options: GlobalOptions, running: Running | None) -> str | None:
     """Return the URL that was given; if it is `up`'s own, then with the password made for it."""
-    given: str | None = options["message_queue"] or options["amqp_url"]
+    given = message_queue_of(options)
     is_its_own = given and running and _bare(given) == _bare(running.message_queue)
     return _its_own(running) if running and is_its_own else given
 

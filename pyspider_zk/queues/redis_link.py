@@ -147,6 +147,7 @@ class RedisLink:
 
     def __init__(self, where: str | RedisAddress, retries: int = RETRIES) -> None:
         target = where if isinstance(where, RedisAddress) else _parse(where)
+        self._target = target
         self.address = f"{target.host}:{target.port}"
         self._login = f"the login {target.username!r}" if target.username else "our login"
         self._password = target.password
@@ -166,6 +167,11 @@ class RedisLink:
 
     def __repr__(self) -> str:
         return f"RedisLink({self.address})"
+
+    @property
+    def target(self) -> RedisAddress:
+        """Where it leads, and with which login."""
+        return self._target
 
     @contextmanager
     def client(self) -> Iterator[redis.Redis]:

@@ -84,7 +84,7 @@ class Admission:
         Raises:
             ConfigError: one of them cannot be used.
         """
-        self._context = _tls_context(self._settings) if self._settings.tls else None
+        self._context = tls_context(self._settings) if self._settings.tls else None
 
     def secure(self, link: socket.socket, hostname: str, seconds: float) -> socket.socket:
         """Begin TLS on a connected socket, if it is requested; blocks for so long at most.
@@ -94,7 +94,7 @@ class Admission:
         """
         if not self._settings.tls:
             return link
-        context = self._context or _tls_context(self._settings)
+        context = self._context or tls_context(self._settings)
         tls = context.wrap_socket(link, server_hostname=hostname, do_handshake_on_connect=False)
         try:
             tls.settimeout(seconds)
@@ -158,7 +158,12 @@ _TLS_REMEDY = (
 )
 
 
-def _tls_context(settings: Settings) -> ssl.SSLContext:
+def tls_context(settings: Settings) -> ssl.SSLContext:
+    """Return how TLS is spoken with ZooKeeper; reads the files that the settings name.
+
+    Raises:
+        ConfigError: one of them cannot be used.
+    """
     context = client_context(settings.tls_ca, "tls_ca")
     if settings.tls_certificate:
         files = settings.tls_certificate, settings.tls_key

@@ -1,6 +1,8 @@
 """One connection to ZooKeeper: bounded calls, and the session they belong to."""
 
+import functools
 import logging
+import operator
 import socket
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -304,11 +306,25 @@ class Connection:
 
     def is_open(self, path: str) -> bool:
         """Return whether a znode allows anything to everybody; not if it does not exist."""
+        return bool(self.granted_to_all(path))
+
+    def granted_to_all(self, path: str) -> int:
+        """Return the permissions that everybody has, as kazoo's bits; 0 if it does not exist."""
         try:
             granted, _ = self._do(self._client.get_acls_async, path)
         except NoNodeError:
-            return False
-        return any(each.id == EVERYBODY for each in granted)
+            return 0
+        return functools.reduce(
+            operator.or_, (each.perms for each in granted if each.id == EVERYBODY), 0
+        )
+
+    def dates(self, path: str) -> tuple[float, float] | None:
+        """Return when a znode was created and last written; None if it does not exist.
+
+        Seconds since the epoch, on the clock of ZooKeeper's leader.
+        """
+        stat = self._do(self._client.exists_async, path)
+        return None if stat is None else (stat.ctime / 1000, stat.mtime / 1000)
 
     def protect(self, path: str) -> bool:
         """Make a znode the login's; return whether it exists. Needs a login."""
@@ -427,7 +443,7 @@ def local_address(hosts: str) -> str:
     Raises:
         Unavailable: the name is unknown or there is no route.
     """
-    host, port = _first_host(hosts)
+    host, port = address_of(hosts.split(",")[0])
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
         family, kind, protocol, _, address = found[0]
@@ -438,8 +454,9 @@ def local_address(hosts: str) -> str:
         raise Unavailable(f"there is no way to ZooKeeper at {hosts}: {error}") from error
 
 
-def _first_host(hosts: str) -> tuple[str, int]:
-    first = hosts.split(",")[0].strip()
+def address_of(text: str) -> tuple[str, int]:
+    """Return host and port of one of ZooKeeper's addresses, whose port may be left out."""
+    first = text.strip()
     host, colon, port = first.rpartition(":")
     if not colon or host.endswith(":") or not port.isdigit():
         return first.strip("[]"), 2181

@@ -1,0 +1,222 @@
+"""Checks of an installation: which facts are gathered, and which rules judge them."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from pyspider_zk import __version__
+from pyspider_zk.cluster import survey as cluster_survey
+from pyspider_zk.config import Settings
+from pyspider_zk.databases import survey as database_survey
+from pyspider_zk.databases.connecting import DATABASES
+from pyspider_zk.databases.facts import DatabaseServerFacts
+from pyspider_zk.doctor import database_rules, file_rules
+from pyspider_zk.doctor.clock_rules import clock_finding, cluster_clock_findings
+from pyspider_zk.doctor.cluster_rules import cluster_findings, secret_finding
+from pyspider_zk.doctor.entrance_rules import entrance_finding
+from pyspider_zk.doctor.entrances import entrances
+from pyspider_zk.doctor.file_rules import KeptFile
+from pyspider_zk.doctor.findings import DoctorCheck, Finding, failed, ok, warning
+from pyspider_zk.doctor.package_rules import canonical, package_findings
+from pyspider_zk.doctor.redis_rules import redis_findings
+from pyspider_zk.doctor.secret_rules import secret_findings
+from pyspider_zk.doctor.settings_rules import section_of, settings_findings
+from pyspider_zk.doctor.zookeeper_rules import zookeeper_findings
+from pyspider_zk.errors import brief
+from pyspider_zk.queues import redis_survey
+from pyspider_zk.zookeeper.connection import Connection
+from pyspider_zk.zookeeper.survey import survey as zookeeper_survey
+
+PATIENCE = 10.0  # seconds for ZooKeeper's first answer
+
+
+@dataclass(frozen=True)
+class Installation:
+    """What is examined.
+
+    Attributes:
+        settings: of the cluster.
+        message_queue: its URL; None: none is named.
+        databases: URLs by kind.
+        config: what config.json holds.
+        config_file: its path; None: there is none.
+        data_path: the folder for data.
+        lock: the lock file that was installed; None: there is none.
+    """
+
+    settings: Settings
+    message_queue: str | None = field(repr=False)
+    databases: Mapping[str, str] = field(repr=False)
+    config: Mapping[str, Any] = field(repr=False)
+    config_file: Path | None
+    data_path: Path
+    lock: Path | None
+
+
+def checks(it: Installation) -> list[DoctorCheck]:
+    """Return all checks; nothing is asked yet."""
+    return [
+        DoctorCheck("settings", partial(settings_findings, it.settings, it.databases, it.config)),
+        DoctorCheck("secrets", lambda: secret_findings(named_secrets(it))),
+        DoctorCheck("files", partial(_files, it)),
+        DoctorCheck("ZooKeeper", partial(_zookeeper, it)),
+        *checks_without_settings(it),
+        DoctorCheck("cluster", partial(_cluster, it)),
+    ]
+
+
+def checks_without_settings(it: Installation) -> list[DoctorCheck]:
+    """Return the checks that make sense even if the cluster's settings are faulty."""
+    return [
+        DoctorCheck("packages", partial(_packages, it)),
+        DoctorCheck("Redis", partial(_redis, it)),
+        *(DoctorCheck(kind, partial(_database, it, kind)) for kind in DATABASES),
+    ]
+
+
+def named_secrets(it: Installation) -> dict[str, str]:
+    """Return all secrets by what they are for; empty ones are missing."""
+    webui = section_of(it.config, "webui")
+    return {
+        "the cluster's secret": it.settings.secret,
+        "ZooKeeper's password": it.settings.password,
+        "viewer_password": it.settings.viewer_password,
+        "the web UI's password": str(webui.get("password") or ""),
+        **{f"{name}'s password": _password(url) for name, url in _urls(it).items()},
+    }
+
+
+def spellings(it: Installation) -> set[str]:
+    """Return the secrets in every form that a message may quote."""
+    quoted = (urlsplit(url).password or "" for url in _urls(it).values())
+    return {*named_secrets(it).values(), *quoted} - {""}
+
+
+def _urls(it: Installation) -> dict[str, str]:
+    return {"the message queue": it.message_queue or "", **it.databases}
+
+
+def _password(url: str) -> str:
+    return unquote(urlsplit(url).password or "")
+
+
+def _zookeeper(it: Installation) -> Iterator[Finding]:
+    yield from _connected(
+        it, lambda link: zookeeper_findings(zookeeper_survey(link, it.settings), it.settings)
+    )
+
+
+def _cluster(it: Installation) -> Iterator[Finding]:
+    yield from _connected(it, lambda link: _of_cluster(it, link))
+
+
+def _of_cluster(it: Installation, link: Connection) -> Iterator[Finding]:
+    facts = cluster_survey.survey(link, it.settings)
+    yield from cluster_findings(facts.cluster, it.settings, it.databases, __version__)
+    yield secret_finding(facts.cluster, it.settings)
+    yield from cluster_clock_findings(facts)
+    yield from map(entrance_finding, entrances(facts.cluster, it.settings))
+
+
+def _connected(
+    it: Installation, ask: Callable[[Connection], Iterator[Finding]]
+) -> Iterator[Finding]:
+    link = Connection(it.settings)
+    link.start(PATIENCE)
+    try:
+        yield from ask(link)
+    finally:
+        link.stop()
+
+
+def _redis(it: Installation) -> Iterator[Finding]:
+    if not it.message_queue:
+        yield failed(
+            "no message queue is named, and a cluster needs one",
+            "name it with --message-queue redis://host:6379/0 or AMQP_URL",
+        )
+        return
+    facts = redis_survey.survey(it.message_queue)
+    yield from redis_findings(facts, it.settings)
+    yield clock_finding("its clock", facts.ahead, facts.latency)
+
+
+def _database(it: Installation, kind: str) -> Iterator[Finding]:
+    url = it.databases.get(kind)
+    if not url:
+        yield warning(
+            f"no URL is named: pyspider uses a file in {it.data_path}, which other machines lack",
+            f"name {kind} in config.json, or {kind.upper()} in the environment",
+        )
+        return
+    try:
+        facts = database_survey.survey(kind, url)
+    except SQLAlchemyError as error:
+        yield failed(
+            f"it cannot be used: {brief(getattr(error, 'orig', None) or error)}",
+            f"start it, or correct the URL of {kind}; special characters are %-encoded",
+        )
+        return
+    except (LookupError, ValueError, ImportError) as error:
+        yield failed(str(error), f"correct the URL of {kind}")
+        return
+    if facts is None:
+        yield warning("this kind of database is not examined", "see Databases in the guide")
+    elif isinstance(facts, DatabaseServerFacts):
+        yield from database_rules.server_findings(facts, it.settings)
+        yield clock_finding("its clock", facts.ahead, facts.latency)
+    else:
+        yield from database_rules.file_findings(facts)
+
+
+def _files(it: Installation) -> Iterator[Finding]:
+    for kept in map(_looked_at, _kept_files(it)):
+        yield from file_rules.file_findings(kept, os.geteuid())
+
+
+def _kept_files(it: Installation) -> Iterator[KeptFile]:
+    """Return the files and folders that must be closed to others, not looked at yet."""
+    settings = it.settings
+    named = {
+        "the secret": settings.secret_file,
+        "tls_key": settings.tls_key,
+        "xmlrpc_tls_key": settings.xmlrpc_tls_key,
+        "the user file": settings.users,
+        "ssl_keyfile": _option(it.message_queue or "", "ssl_keyfile"),
+        "the data folder": str(it.data_path) if it.data_path.exists() else "",
+    }
+    if it.config_file and _holds_secrets(it.config_file, spellings(it)):
+        named["config.json, with secrets in it"] = str(it.config_file)
+    return (KeptFile(what, path) for what, path in named.items() if path)
+
+
+def _holds_secrets(file: Path, secrets: Iterable[str]) -> bool:
+    text = file.read_text(encoding="utf-8")
+    return any(secret in text for secret in secrets)
+
+
+def _option(url: str, name: str) -> str:
+    return parse_qs(urlsplit(url).query).get(name, [""])[0]
+
+
+def _looked_at(kept: KeptFile) -> KeptFile:
+    try:
+        found = os.stat(kept.path)
+    except FileNotFoundError:
+        return kept
+    return KeptFile(kept.what, kept.path, found.st_mode, found.st_uid)
+
+
+def _packages(it: Installation) -> Iterator[Finding]:
+    if it.lock is None:
+        yield ok("no lock file is here to compare with; name one with --lock")
+        return
+    installed = {canonical(each.name): each.version for each in distributions()}
+    yield from package_findings(it.lock.read_text(encoding="utf-8"), installed)

@@ -1,0 +1,83 @@
+"""Rules about the processes of a cluster. Pure."""
+
+from collections.abc import Iterator, Mapping
+
+from pyspider_zk.cluster.records import Cluster, Meta, check_meta
+from pyspider_zk.config import Settings
+from pyspider_zk.doctor.findings import Finding, failed, judged, ok, several, warning
+from pyspider_zk.listening import is_loopback
+
+FILES = ("sqlite", "sqlalchemy+sqlite")
+
+
+def cluster_findings(
+    cluster: Cluster, settings: Settings, databases: Mapping[str, str], version: str
+) -> Iterator[Finding]:
+    """Judge who takes part in a cluster.
+
+    Args:
+        databases: their URLs, by kind.
+        version: of this process.
+    """
+    yield judged(
+        bool(cluster.members),
+        f"{len(cluster.members)} schedulers, protocol {cluster.meta.protocol}",
+        warning("no scheduler runs: nothing is crawled", "start one"),
+    )
+    fault = check_meta(cluster.meta, Meta(settings.slots), settings.root)
+    if fault:
+        yield failed("this configuration cannot join", fault)
+    yield _versions(cluster, version)
+    if cluster.unreadable:
+        yield warning(
+            f"{several(cluster.unreadable)} cannot be read",
+            "delete it, and restrict who can write to ZooKeeper",
+        )
+    yield from _files(cluster, databases)
+
+
+def _versions(cluster: Cluster, version: str) -> Finding:
+    others = {f"member {each.number}": record.version for each, record in cluster.members.items()}
+    for kind, found in cluster.components.items():
+        others |= {
+            f"{kind} on {each.host}, pid {each.pid}": each.version for each in found.values()
+        }
+    differing = [f"{who} has {its}" for who, its in sorted(others.items()) if its != version]
+    return judged(
+        not differing,
+        f"everything runs version {version}",
+        warning(
+            f"this process has version {version}, {several(differing)}",
+            "restart what is older with the new version",
+        ),
+    )
+
+
+def _files(cluster: Cluster, databases: Mapping[str, str]) -> Iterator[Finding]:
+    hosts = {record.host for record in cluster.members.values()}
+    files = [kind for kind, url in databases.items() if url.rpartition(f"+{kind}")[0] in FILES]
+    if len(hosts) > 1 and files:
+        yield failed(
+            f"schedulers run on {several(sorted(hosts))}, and {several(files)} is a file: each"
+            " machine has its own",
+            "use PostgreSQL or MariaDB",
+        )
+
+
+def secret_finding(cluster: Cluster, settings: Settings) -> Finding:
+    """Judge whether the schedulers' XML-RPC has a secret where it needs one."""
+    addresses = [record.address for record in cluster.members.values()]
+    is_local = all(map(is_loopback, map(host_of, addresses)))
+    if settings.secret:
+        return ok("this process knows a secret of the cluster")
+    grade = warning if is_local else failed
+    return grade(
+        "this configuration has no secret: without one whoever reaches a scheduler's XML-RPC may"
+        " delete every project",
+        "make a file with one (`openssl rand -hex 32`, mode 600), and name it in secret_file",
+    )
+
+
+def host_of(address: str) -> str:
+    """Return the host of ``host:port``, with or without ``https://``."""
+    return address.rpartition("//")[2].rpartition(":")[0]
