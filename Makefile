@@ -43,7 +43,7 @@ demo: prepare-demo $(STAMP)
 up: prepare-test $(STAMP)
 	$(BIN)/pyspider-zk up
 
-test: prepare-test prepare-databases prepare-browser prepare-chaos $(STAMP)
+test: prepare-test prepare-databases prepare-browser prepare-systemd prepare-chaos $(STAMP)
 	$(BIN)/python -m pytest -m '$(SUITE)' $(PARALLEL)
 
 lint: prepare-test $(STAMP)
@@ -100,8 +100,8 @@ docs: prepare-test $(STAMP)
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis test-output
 
-.PHONY: prepare-demo prepare-test prepare-databases prepare-browser prepare-chaos
-prepare-demo prepare-test prepare-databases prepare-browser prepare-chaos: prepare-%:
+.PHONY: prepare-demo prepare-test prepare-databases prepare-browser prepare-systemd prepare-chaos
+prepare-demo prepare-test prepare-databases prepare-browser prepare-systemd prepare-chaos: prepare-%:
 	@.ci/prepare $*
 
 $(STAMP): $(SOURCES) | prepare-test

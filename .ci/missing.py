@@ -1,6 +1,6 @@
 """Print the Debian packages that this machine lacks, or the remedies for other systems.
 
-Usage: ``python3 .ci/missing.py packages|remedies [demo|databases|browser|chaos|all]``. Needs
+Usage: ``python3 .ci/missing.py packages|remedies [PURPOSE]``, as named in ``.ci/prepare``. Needs
 nothing but Python: it runs before there is a virtual environment, and asks the product's own
 search.
 """
@@ -38,6 +38,8 @@ def checks(purpose: str) -> Iterator[tuple[str, Callable[[], object]]]:
         yield "mariadb-server", lambda: test_programs.mariadb("mariadbd")
     if purpose in ("browser", "all"):
         yield "chromium-headless-shell", test_programs.chromium
+    if purpose in ("systemd", "all"):
+        yield "systemd", test_programs.systemd_analyze
     if purpose in ("chaos", "all"):
         yield "iproute2", lambda: tool("ip")
         yield "nftables", lambda: tool("nft")

@@ -1,4 +1,4 @@
-"""Programs that only tests start: database servers and a browser; and what to install for them.
+"""Programs that only tests start: database servers, a browser, tools; and what to install for them.
 
 Needs nothing but Python: `.ci/missing.py` asks before there is a virtual environment.
 """
@@ -11,6 +11,7 @@ from pyspider_zk.errors import MissingService
 POSTGRESQL_MISSING = "PostgreSQL is missing; Debian/Ubuntu: apt install postgresql"
 MARIADB_MISSING = "MariaDB is missing; Debian/Ubuntu: apt install mariadb-server"
 CHROMIUM_MISSING = "Chromium is missing; Debian: apt install chromium-headless-shell"
+SYSTEMD_MISSING = "systemd-analyze is missing; Debian/Ubuntu: apt install systemd"
 CHROMIUM = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 """Its names, the one first that starts soonest and needs least: it has no window."""
 
@@ -52,4 +53,16 @@ def chromium() -> str:
     program = next(filter(None, map(shutil.which, CHROMIUM)), None)
     if program is None:
         raise MissingService(CHROMIUM_MISSING)
+    return program
+
+
+def systemd_analyze() -> str:
+    """Return the program that checks units of systemd.
+
+    Raises:
+        MissingService: there is none.
+    """
+    program = shutil.which("systemd-analyze")
+    if program is None:
+        raise MissingService(SYSTEMD_MISSING)
     return program

@@ -1,0 +1,118 @@
+"""What the units start runs, with their variables and files; without systemd itself."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from pyspider_zk.cluster.directory import Directory
+from pyspider_zk.config import settings_from
+from pyspider_zk.errors import Mismatch
+from tests.support.processes import PROGRAM, ROOT
+from tests.support.secured_servers import authority, tls_redis, tls_zookeeper
+from tests.systemd.units import FILES, FOLDER, Unit, unit
+
+pytestmark = [pytest.mark.slow, pytest.mark.zk, pytest.mark.redis, pytest.mark.timeout(300)]
+
+ETC = "/etc/pyspider-zk"
+
+
+@pytest.fixture
+def etc(tmp_path: Path) -> Iterator[Path]:
+    """Give what stands for /etc/pyspider-zk, with servers that run."""
+    folder = tmp_path / "etc"
+    for each in (tls := folder / "tls", secrets := folder / "secrets"):
+        each.mkdir(parents=True)
+    made = authority(tmp_path)
+    _join(tls / "client.pem", made.certificate, made.key)
+    _join(tls / "scheduler.pem", made.server)
+    _join(tls / "ca.pem", made.ca)
+    with (
+        tls_zookeeper(tmp_path / "zookeeper", made, "need") as zookeeper,
+        tls_redis(tmp_path / "redis", made) as (_, redis),
+    ):
+        _write_secrets(secrets, f"rediss://{redis}/0?ssl_ca_certs={made.ca}", tmp_path)
+        config = json.loads((FOLDER / "config.json").read_text().replace(ETC, str(folder)))
+        config["zookeeper"]["hosts"] = zookeeper
+        (folder / "config.json").write_text(json.dumps(config))
+        yield folder
+
+
+def _join(file: Path, *parts: Path) -> None:
+    file.write_bytes(b"".join(part.read_bytes() for part in parts))
+
+
+def _write_secrets(folder: Path, message_queue: str, data: Path) -> None:
+    texts = {
+        name: f"sqlite+{name}:///{data}/{name}" for name in ("taskdb", "projectdb", "resultdb")
+    }
+    texts |= dict.fromkeys(("secret", "zookeeper"), "a secret of the tests")
+    for name, text in {**texts, "message-queue": message_queue}.items():
+        (folder / name).touch(mode=0o600)
+        (folder / name).write_text(text)
+
+
+def make_users(state: Path) -> None:
+    folder = state / "pyspider-zk"
+    folder.mkdir(parents=True)
+    words = ["user", "set", "ann", "--role", "admin", "--file", str(folder / "users.json")]
+    subprocess.run([*PROGRAM, *words], cwd=ROOT, input="a password\n", text=True, check=True)
+
+
+def environment_of(unit: Unit, etc: Path, state: Path) -> dict[str, str]:
+    """Return the variables of a process; the machine's own file says what it is called."""
+    assert {os.path.dirname(file) for file in unit.credentials.values()} == {f"{ETC}/secrets"}
+    values = {"%d": f"{etc}/secrets", "%S": str(state), "%H": "crawl1", "%i": "1", ETC: str(etc)}
+    return unit.environment(values) | {"PYSPIDER_ZK_ADVERTISE": "localhost"}
+
+
+def start(unit: Unit, etc: Path, state: Path) -> subprocess.Popen[bytes]:
+    folder = state / "pyspider-zk"
+    command = [word.replace(ETC, str(etc)) for word in unit.command[1:]]
+    if "webui" in command:
+        command += ["--port", "0"]
+    with (folder / f"{unit.name}.log").open("wb") as log:
+        return subprocess.Popen(
+            [*PROGRAM, *command],
+            cwd=folder,
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+            | environment_of(unit, etc, state),
+            stdout=log,
+            stderr=log,
+        )
+
+
+def test_every_unit_s_process_joins_the_cluster_and_ends_in_order(
+    etc: Path, tmp_path: Path, eventually: Callable[..., None]
+) -> None:
+    units = [unit(file) for file in FILES]
+    state = tmp_path / "state"
+    make_users(state)
+    scheduler = next(each for each in units if "scheduler" in each.name)
+    config = json.loads((etc / "config.json").read_text())["zookeeper"]
+    settings = settings_from(config, environment_of(scheduler, etc, state))
+
+    with ExitStack() as stack:
+        processes = {each.name: start(each, etc, state) for each in units}
+        for process in processes.values():
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+        directory = stack.enter_context(Directory(settings))
+
+        def all_joined() -> bool:
+            try:
+                cluster = directory.read()
+            except Mismatch:  # nobody founded it yet
+                return False
+            return len(cluster.members) == 1 and sum(map(len, cluster.components.values())) == 4
+
+        eventually(all_joined, within=90)
+        for process in processes.values():
+            process.send_signal(signal.SIGTERM)
+        ends = {name: process.wait(60) for name, process in processes.items()}
+    assert ends == dict.fromkeys(processes, 0)
