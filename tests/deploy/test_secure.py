@@ -1,0 +1,99 @@
+"""`deploy/secure`: what it makes fits together, is nobody else's, and stays."""
+
+import os
+import shutil
+import ssl
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pyspider_zk.secret_files import read_secret
+
+SECURE = Path(__file__).resolve().parents[2] / "deploy" / "secure"
+PROGRAMS = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+
+
+def secure(folder: Path) -> None:
+    environ = {"PATH": PROGRAMS, "DOMAIN": "crawl.test"}
+    subprocess.run([SECURE, folder], env=environ, check=True, capture_output=True)
+
+
+def openssl(*words: object) -> str:
+    command = [shutil.which("openssl") or "openssl", *map(str, words)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return done.stdout
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("secured")
+    secure(folder)
+    return folder
+
+
+def test_what_exists_stays(made: Path) -> None:
+    before = contents(made)
+    secure(made)
+    assert contents(made) == before
+
+
+def test_nobody_else_reads_anything(made: Path) -> None:
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in made.rglob("*")}
+    assert {path for path, mode in modes.items() if mode & 0o077} == set()
+
+
+@pytest.mark.parametrize(
+    ("signer", "file", "names"),
+    [
+        ("ca", "zookeeper/server.pem", {"zookeeper1", "zookeeper2", "zookeeper3", "localhost"}),
+        ("ensemble-ca", "zookeeper/ensemble.pem", {"zookeeper1", "zookeeper2", "zookeeper3"}),
+        ("ca", "redis/server.pem", {"redis", "localhost"}),
+        ("ca", "postgresql/server.pem", {"postgresql"}),
+        ("ca", "cluster/scheduler.pem", {"*.crawl.test"}),
+    ],
+)
+def test_a_server_has_a_certificate_for_its_names(
+    made: Path, signer: str, file: str, names: set[str]
+) -> None:
+    openssl("verify", "-CAfile", made / "authority" / f"{signer}.pem", made / file)
+    told = openssl("x509", "-noout", "-ext", "subjectAltName", "-in", made / file)
+    assert {each.strip() for each in told.replace("DNS:", ",").split(",")[1:]} - {""} == names
+    ssl.create_default_context().load_cert_chain(made / file)  # the key is that of the certificate
+
+
+def test_only_the_ensemble_has_certificates_of_its_authority(made: Path) -> None:
+    with pytest.raises(subprocess.CalledProcessError):
+        openssl(
+            "verify", "-CAfile", made / "authority/ensemble-ca.pem", made / "cluster/client.pem"
+        )
+
+
+def test_urls_hold_the_passwords(made: Path) -> None:
+    for name, url in (("redis", "message-queue"), ("postgresql", "taskdb")):
+        password = read_secret(str(made / "authority" / name))
+        assert f"://crawl:{password}@{name}:" in read_secret(str(made / "cluster" / url))
+
+
+def test_a_password_is_never_another_ones(made: Path) -> None:
+    names = ("admin", "postgresql", "redis", "secret", "zookeeper")
+    assert len({read_secret(str(made / "authority" / name)) for name in names}) == len(names)
+
+
+def test_a_certificate_that_ends_soon_is_replaced(made: Path) -> None:
+    file, key = made / "redis/server.pem", made / "key.pem"
+    openssl(
+        *("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc"),
+        *("-subj", "/CN=redis", "-days", 29, "-keyout", key, "-out", file),
+    )
+    key.unlink()
+    others = {path: held for path, held in contents(made).items() if path != file}
+    secure(made)
+    openssl("verify", "-CAfile", made / "authority/ca.pem", file)
+    assert {path: held for path, held in contents(made).items() if path != file} == others
