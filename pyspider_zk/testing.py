@@ -30,6 +30,7 @@ class SoleOwner:
 
     connection = None
     path = None
+    restart_delay = 0.0
 
     def grant(self, slots: Iterable[int], epoch: int) -> None:
         """Grant slots, as the leader does."""
@@ -53,7 +54,7 @@ class SoleOwner:
     def start(self) -> None:
         """Do nothing."""
 
-    def stop(self) -> None:
+    def stop(self, returns_within: float = 0.0) -> None:  # noqa: ARG002 - nobody else is there
         """Give up all slots."""
         self.view = View({}, {})
 

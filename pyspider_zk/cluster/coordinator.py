@@ -6,19 +6,21 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from pyspider_zk.cluster.cluster_settings import ClusterSettings, taken_over
 from pyspider_zk.cluster.directory import Directory
+from pyspider_zk.cluster.former_self import FormerSelf
 from pyspider_zk.cluster.leader import OUTDATED, Leadership
 from pyspider_zk.cluster.membership import Membership
 from pyspider_zk.cluster.meta import ensure_cluster
 from pyspider_zk.cluster.reader import Reader, Table, read_members
 from pyspider_zk.cluster.records import Cluster, Load, Member, Meta
-from pyspider_zk.cluster.rules import NOTHING, Rules, View
+from pyspider_zk.cluster.rules import NOTHING, View, rules_of
+from pyspider_zk.cluster.settings_watch import SettingsWatch
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.cluster.vital_signs import VitalSigns
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import ClusterError, SessionLost, Unavailable
 from pyspider_zk.groups.ids import MemberId
-from pyspider_zk.limits import LONGEST_LEASE
 from pyspider_zk.loop import Loop
 from pyspider_zk.outage import Outage
 from pyspider_zk.zookeeper.clock import boottime
@@ -63,7 +65,7 @@ class Coordinator:
         clock: Callable[[], float] = boottime,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        self._settings = settings
+        self._own = self._settings = settings
         self._record = record
         self._weights = weights
         self._load = load
@@ -75,14 +77,12 @@ class Coordinator:
         self._reader = Reader(tree, unreadable)
         self._directory = Directory(settings, self.connection)
         self._table = Table(tree.assignment, settings.slots, unreadable)
-        self._rules = Rules(
-            lease=min(settings.lease, LONGEST_LEASE),
-            budget=settings.budget,
-            await_members=settings.await_members,
-        )
         self.vital_signs = VitalSigns()
         self._loop = Loop("coordinator", self._turn_or_fail)
+        self._shared = SettingsWatch(self.connection, tree, self._reader, self._wake)
+        self._rules = rules_of(settings, self._shared.current)
         self._membership = self._new_membership()
+        self._former_self = self._new_former_self()
         self._leadership = Leadership(
             self.connection, tree, self._rules, clock, self._loop.wake, self._table, self._reader
         )
@@ -124,14 +124,17 @@ class Coordinator:
         ensure_cluster(self.connection, self._tree, Meta(self._settings.slots))
         return True
 
-    def stop(self) -> None:
+    def stop(self, returns_within: float = 0.0) -> None:
         """Leave the cluster. Call it once no effect can happen any more.
 
         Blocks up to the session timeout and some seconds if ZooKeeper is silent.
+
+        Args:
+            returns_within: seconds that the slots wait for this member's number to be back.
         """
         self._loop.stop()
         try:
-            self._membership.leave()
+            self._membership.leave(returns_within)
             self._leadership.withdraw()
         except (Unavailable, SessionLost) as error:
             logger.warning("left without telling: %s; the lease will end by itself", error)
@@ -201,6 +204,14 @@ class Coordinator:
         """
         return self._directory.read()
 
+    @property
+    def restart_delay(self) -> float:
+        """For how many seconds this member's slots may wait for it, if it is restarted."""
+        return self._shared.current.restart_delay
+
+    def _wake(self, _event: object) -> None:
+        self._loop.wake()
+
     def _on_assignment(self, _event: object) -> None:
         self._stale.set()
         self._loop.wake()
@@ -242,6 +253,8 @@ class Coordinator:
         if self._membership.lost:
             raise SessionLost("the ZooKeeper session ended")
         self.connection.require()
+        if self._shared.refresh():
+            self._take_over(self._shared.current)
         member = self._membership.id or self._join()
         if member is None:
             return
@@ -256,15 +269,32 @@ class Coordinator:
         self.vital_signs.learned(self._membership.epoch)
         self._leadership.lead(member, self._weights, self._membership.hold)
 
+    def _take_over(self, shared: ClusterSettings) -> None:
+        """Go by the cluster-wide settings; other members learn of another lease by a renewal."""
+        self._settings = taken_over(self._own, shared)
+        self._rules = self._membership.rules = rules_of(self._settings, shared)
+        self._leadership.obey(self._rules)
+        self._next_renewal = float("-inf")
+        logger.info(
+            "cluster-wide settings: %s; lease %g s, renewal %g s",
+            *(shared, self._settings.lease, self._settings.renewal),
+        )
+
     def _join(self) -> MemberId | None:
         """Join, unless our previous incarnation is still registered; then try again soon."""
         ensure_cluster(self.connection, self._tree, Meta(self._settings.slots))
         self._clear_up()
-        if self._membership.awaits_previous_session(self._record.name):
-            self._next_renewal = self._clock() + self._settings.renewal
+        pause = self._pause_for_former_self()
+        if pause is not None:
+            self._next_renewal = self._clock() + pause
             return None
         self._next_renewal = float("-inf")
         return self._membership.join(replace(self._record, draining=self._draining.is_set()))
+
+    def _pause_for_former_self(self) -> float | None:
+        if not self._record.name or self._membership.standing() is not None:
+            return None
+        return self._former_self.pause(self._record.name)
 
     def _clear_up(self) -> None:
         """Delete what the previous incarnation leaves behind if its session still exists."""
@@ -298,9 +328,12 @@ class Coordinator:
         if self._membership.id is not None:
             logger.warning("%s; member %s owns nothing any more", error, self._membership.id)
             self._former = self._membership.id
-        self._membership = self._new_membership()
+        self._membership, self._former_self = self._new_membership(), self._new_former_self()
         with self._lock:
             self._given_up = {}
+
+    def _new_former_self(self) -> FormerSelf:
+        return FormerSelf(self.connection, self._tree, self._clock, self._on_assignment)
 
     def _new_membership(self) -> Membership:
         return Membership(

@@ -11,7 +11,7 @@ from pyspider_zk.cluster.events import (
     gone,
     new_events,
 )
-from pyspider_zk.cluster.records import Member
+from pyspider_zk.cluster.records import LeaseTerms, Member
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.groups.ids import MemberId
@@ -65,10 +65,11 @@ class EventRecorder:
             self._checkpoint = (after, version + 1)
         self._moves = []
 
-    def _leases(self, members: Sequence[str]) -> list[str]:
-        """Return those members that have a lease; it is swept only after the event of their end."""
+    def _leases(self, members: Sequence[str]) -> dict[str, LeaseTerms]:
+        """Return the leases of these members; they are swept only after the event of their end."""
         found = self._connection.find_all(list(map(self._tree.lease, members)))
-        return [member for member, lease in zip(members, found, strict=True) if lease]
+        leases = zip(members, found, strict=True)
+        return {member: _terms(lease[0]) for member, lease in leases if lease}
 
     def _read(self) -> tuple[Checkpoint, int]:
         self._connection.ensure([self._path])
@@ -78,3 +79,10 @@ class EventRecorder:
         except BadMessage:
             self._checkpoint = (Checkpoint(), version)  # no event was written yet
         return self._checkpoint
+
+
+def _terms(data: bytes) -> LeaseTerms:
+    try:
+        return LeaseTerms.decode(data)
+    except BadMessage:
+        return LeaseTerms()

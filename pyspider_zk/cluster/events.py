@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
-from pyspider_zk.cluster.records import Assignment, Member
+from pyspider_zk.cluster.records import Assignment, LeaseTerms, Member
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.codec import decode, encode, plain
@@ -28,6 +28,7 @@ class EventKind(StrEnum):
     CANCEL = "cancel"
     ENDED = "ended"
     DRAIN = "drain"
+    SETTINGS = "settings"
     DEAD_LETTERS = "dead-letters"
     SCRIPT = "script"
     CHANGE = "change"
@@ -170,13 +171,13 @@ class LeaderObservation:
     Attributes:
         leader: itself.
         members: those whose ephemeral node exists.
-        leases: those that are gone and still have a lease: one that left has deleted it.
+        leases: of those that are gone: one that left for good has deleted it.
         moves: moves of slots that may have no event yet.
     """
 
     leader: MemberId
     members: Mapping[MemberId, Member]
-    leases: Collection[str] = ()
+    leases: Mapping[str, LeaseTerms] = field(default_factory=dict)
     moves: Sequence[Moves] = ()
 
 
@@ -197,7 +198,7 @@ def new_events(
     events = [
         *(_joined(member, observation.members[member], now) for member in arrived),
         *(
-            _gone(member, member in observation.leases, now)
+            _gone(member, observation.leases.get(member), now)
             for member in gone(checkpoint, observation.members)
         ),
         *([] if checkpoint.leader == leader else [_leads(leader, now)]),
@@ -213,10 +214,13 @@ def _joined(member: MemberId, record: Member, now: float) -> Event:
     return Event(EventKind.JOINED, text, now, str(member), data)
 
 
-def _gone(member: str, has_lease: bool, now: float) -> Event:
-    if has_lease:
-        return Event(EventKind.DIED, f"member {member} died: its session ended", now, member)
-    return Event(EventKind.LEFT, f"member {member} left", now, member)
+def _gone(member: str, lease: LeaseTerms | None, now: float) -> Event:
+    if lease is None:
+        return Event(EventKind.LEFT, f"member {member} left", now, member)
+    if lease.left:
+        text = f"member {member} left: its slots wait {lease.lease:g} s for it to be back"
+        return Event(EventKind.LEFT, text, now, member)
+    return Event(EventKind.DIED, f"member {member} died: its session ended", now, member)
 
 
 def _leads(member: str, now: float) -> Event:

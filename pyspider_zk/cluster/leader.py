@@ -84,10 +84,15 @@ class Leadership:
         self._reader = reader
         self._candidacy: str | None = None
         self._stamps: dict[MemberId, Stamp] = {}
+        self._left: frozenset[MemberId] = frozenset()
         self._looked = self._tidied = float("-inf")
         self._recorder = EventRecorder(connection, tree)
         self._events = EventLog(connection, tree)
         self.leading = False
+
+    def obey(self, rules: Rules) -> None:
+        """Go by other rules from now on, and look whether they ask for another assignment."""
+        self._rules, self._rest = rules, None
 
     def withdraw(self) -> None:
         """Withdraw the candidacy, so that the next in the queue leads at once."""
@@ -277,7 +282,8 @@ class Leadership:
         now = self._stamp(names.leases, hold, asks, extra)
         records = self._reader.records(dict(zip(members, extra, strict=False)))
         acks = self._reader.acks(dict(zip(asked, extra[len(members) :], strict=True)))
-        return Snapshot(table, _registered(members, records), self._stamps, acks, weights, now)
+        registered = _registered(members, records)
+        return Snapshot(table, registered, self._stamps, acks, weights, now, self._left)
 
     def _stamp(
         self,
@@ -300,7 +306,9 @@ class Leadership:
         now = self._clock()
         found = {member: lease for member, lease in zip(members, data, strict=False) if lease}
         versions = {member: version for member, (_, version) in found.items()}
-        lengths = {member: load.lease for member, load in self._reader.loads(found).items()}
+        terms = self._reader.terms(found)
+        lengths = {member: each.lease for member, each in terms.items()}
+        self._left = frozenset(member for member, each in terms.items() if each.left)
         self._stamps = observe(self._counted(now, hold), versions, now, lengths)
         self._looked = now
         if extra is not None:

@@ -34,6 +34,7 @@ class Membership:
     Attributes:
         view: what it owns, as far as it knows.
         hold: the period in which its lease holds.
+        rules: that it goes by from the next renewal on.
     """
 
     def __init__(
@@ -48,12 +49,11 @@ class Membership:
         self._connection = connection
         self._tree = tree
         self._id_allocator = IdAllocator(connection, tree.ids, tree.members)
-        self._rules = rules
+        self.rules = rules
         self._clock = clock
         self._on_assignment = on_assignment
         self._table = table
         self._session: int | None = None
-        self._patience_ends: float | None = None
         self._assignment: tuple[Assignment, int] | None = None
         self._incarnation = uuid.uuid4().hex[:12]
         self._released: dict[int, int] = {}
@@ -73,18 +73,9 @@ class Membership:
         """The epoch of the assignment as last read; None before that."""
         return None if self._assignment is None else self._assignment[0].epoch
 
-    def awaits_previous_session(self, name: str) -> bool:
-        """Return whether to wait for the number of that name before joining.
-
-        A member that was killed stays registered until its session ends. If it is restarted at once
-        it waits for that, and gets its number back. It waits no longer: another may have its name.
-        """
-        if not name or self._standing() is not None:
-            return False
-        now = self._clock()
-        if self._patience_ends is None:
-            self._patience_ends = now + self._connection.times.end
-        return now < self._patience_ends and self._id_allocator.is_named(name, self._on_assignment)
+    def standing(self) -> MemberId | None:
+        """Return the registration of an earlier attempt to join whose reply was lost."""
+        return self._id_allocator.standing(self._incarnation)
 
     def join(self, record: Member) -> MemberId:
         """Take a number and register; nothing is owned until it is granted.
@@ -93,7 +84,7 @@ class Membership:
             SessionLost: the session ended meanwhile; another incarnation must join.
         """
         self._session = self._connection.session
-        member = self._standing() or self._take_number(record)
+        member = self.standing() or self._take_number(record)
         if self.lost:  # the node may exist in the next session, where it would be stale
             self._connection.delete(self._tree.member(member))
             raise SessionLost("the ZooKeeper session ended while joining")
@@ -105,7 +96,8 @@ class Membership:
     def renew(self, load: Load) -> bool:
         """Renew the lease by a quorum write that proves the view of the assignment current.
 
-        The lease counts from before the request was sent, because the reply may take long.
+        The lease counts from before the request was sent, because the reply may take long. One that
+        gets shorter does so before it is sent: others go by the new length from then on.
 
         If the assignment is unreadable nothing is renewed, and the lease runs on to its end: the
         unreadable one may have replaced a table that we have not seen. Returns whether it was
@@ -116,9 +108,10 @@ class Membership:
             Unavailable: no answer; the lease simply runs on to its end.
         """
         member = self._me()
-        load = replace(load, lease=self._rules.lease)
+        load = replace(load, lease=self.rules.lease)
         while (known := self._assignment or self._read_assignment()) is not None:
             before = self._clock()
+            self._hold_until(min(self.hold.until, before + self.rules.open_for))
             steps = renew_steps(self._tree, member, known[1], load, self._released)
             try:
                 self._connection.multi(*steps)
@@ -129,9 +122,9 @@ class Membership:
                 continue
             except NoNodeError as error:
                 raise SessionLost(f"member {member} is not registered any more") from error
-            since = self.hold.since if before < self.hold.until else before
-            self.hold = Hold(since, before + self._rules.open_for)
-            self.view = self.view.renewed(self.hold.until)
+            if before >= self.hold.until:
+                self.hold = self.hold._replace(since=before)
+            self._hold_until(before + self.rules.open_for)
             return True
         return False
 
@@ -157,31 +150,35 @@ class Membership:
             self._connection.multi(*drain_steps(self._tree, self._me(), self._record))
             self._record = replace(self._record, draining=True)
 
-    def leave(self) -> None:
-        """Close the fence for good, then delete the lease: that frees the slots at once."""
+    def leave(self, returns_within: float = 0.0) -> None:
+        """Close the fence for good, then delete the lease: that frees the slots at once.
+
+        Args:
+            returns_within: seconds that the slots wait for this number; then the lease stays.
+        """
         member, self.view = self.id, NOTHING
         if member is None or self.lost:
             return
         self._connection.require()
         try:
-            self._connection.multi(*leave_steps(self._tree, member))
+            self._connection.multi(*leave_steps(self._tree, member, returns_within))
         except NoNodeError as error:
             raise SessionLost(f"member {member} is not registered any more") from error
         self.id = None
         logger.info("member %s left", member)
+
+    def _hold_until(self, until: float) -> None:
+        self.hold = self.hold._replace(until=until)
+        self.view = self.view.renewed(until)
 
     def _me(self) -> MemberId:
         if self.id is None or self.lost:
             raise SessionLost("not a member: the ZooKeeper session ended")
         return self.id
 
-    def _standing(self) -> MemberId | None:
-        """Return the registration of an earlier attempt whose reply was lost."""
-        return self._id_allocator.standing(self._incarnation)
-
     def _take_number(self, record: Member) -> MemberId:
         """Take a number and create the nodes, all or nothing."""
-        load = Load(lease=self._rules.lease)
+        load = Load(lease=self.rules.lease)
 
         def steps(member: MemberId) -> list[Step]:
             return join_steps(self._tree, member, record, load)

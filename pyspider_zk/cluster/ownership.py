@@ -40,8 +40,12 @@ class Ownership(Protocol):
     def start(self) -> None:
         """Join."""
 
-    def stop(self) -> None:
-        """Leave; all slots are free at once."""
+    @property
+    def restart_delay(self) -> float:
+        """For how many seconds this member's slots may wait for it, if it is restarted."""
+
+    def stop(self, returns_within: float = 0.0) -> None:
+        """Leave; all slots are free at once, or wait so many seconds for this number."""
 
     def open(self, slot: int, epoch: int) -> bool:
         """Return whether an effect on a slot is allowed at this moment."""

@@ -7,7 +7,7 @@ moving them never costs a busy slot its owner.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 
 from pyspider_zk.groups.ids import MemberId
 
@@ -16,11 +16,11 @@ EMPTY_TOLERANCE = 0.05  # empty slots come and go with every project that starts
 
 
 def place(
-    owners: Sequence[MemberId | None],
+    owners: Mapping[int, MemberId | None],
     members: Collection[MemberId],
     weights: Mapping[int, int],
     moves: int,
-) -> list[MemberId]:
+) -> dict[int, MemberId]:
     """Return the owner that each slot should have.
 
     Args:
@@ -34,16 +34,16 @@ def place(
     """
     if not members:
         raise ValueError("slots cannot be placed without members")
-    target: list[MemberId | None] = [owner if owner in members else None for owner in owners]
-    busy = {slot: weights[slot] for slot in range(len(owners)) if weights.get(slot)}
-    empty = dict.fromkeys((slot for slot in range(len(owners)) if slot not in busy), 1)
+    target = {slot: owner for slot, owner in owners.items() if owner and owner in members}
+    busy = {slot: weights[slot] for slot in owners if weights.get(slot)}
+    empty = dict.fromkeys((slot for slot in owners if slot not in busy), 1)
     moves -= _even_out(target, members, busy, TOLERANCE, moves)
     _even_out(target, members, empty, EMPTY_TOLERANCE, moves)
-    return [owner for owner in target if owner is not None]
+    return target
 
 
 def _even_out(
-    target: list[MemberId | None],
+    target: dict[int, MemberId],
     members: Collection[MemberId],
     weights: Mapping[int, int],
     tolerance: float,
@@ -53,11 +53,11 @@ def _even_out(
     load = dict.fromkeys(sorted(members), 0)
     held: dict[MemberId, set[int]] = defaultdict(set)
     for slot, weight in weights.items():
-        owner = target[slot]
+        owner = target.get(slot)
         if owner is not None:
             load[owner] += weight
             held[owner].add(slot)
-    for slot in _heaviest_first((slot for slot in weights if target[slot] is None), weights):
+    for slot in _heaviest_first((slot for slot in weights if slot not in target), weights):
         _give(slot, min(load, key=lambda member: load[member]), target, load, held, weights)
     allowed = max(1.0, tolerance * sum(load.values()) / len(load))
     for done in range(moves):
@@ -78,7 +78,7 @@ def _heaviest_first(slots: Iterable[int], weights: Mapping[int, int]) -> list[in
 def _give(
     slot: int,
     member: MemberId,
-    target: list[MemberId | None],
+    target: dict[int, MemberId],
     load: dict[MemberId, int],
     held: dict[MemberId, set[int]],
     weights: Mapping[int, int],

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
-from pyspider_zk.cluster.records import Assignment, Load, Member, decode_acks
+from pyspider_zk.cluster.records import Assignment, LeaseTerms, Load, Member, decode_acks
 from pyspider_zk.cluster.rules import candidate_of
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.errors import BadMessage
@@ -54,6 +54,14 @@ class Reader:
             for member, lease in found.items()
         }
         return {member: load for member, load in loads.items() if load is not None}
+
+    def terms(self, found: Mapping[MemberId, Found | None]) -> dict[MemberId, LeaseTerms]:
+        """Return the terms of the readable leases."""
+        terms = {
+            member: self.value(self._tree.lease(member), lease, LeaseTerms.decode)
+            for member, lease in found.items()
+        }
+        return {member: each for member, each in terms.items() if each is not None}
 
     def records(self, found: Mapping[MemberId, Found | None]) -> dict[MemberId, Member]:
         """Return the readable member records."""

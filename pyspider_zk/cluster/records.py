@@ -101,6 +101,20 @@ class Load(Record):
     lease: float = 0.0
 
 
+@dataclass(frozen=True)
+class LeaseTerms(Record):
+    """What a lease says to those who judge its member by it; the rest of it is the load.
+
+    Attributes:
+        lease: seconds that it lasts from its writing. 0: unknown.
+        left: its member closed its fence for good, and left the lease behind because it may be
+            back before it ends.
+    """
+
+    lease: float = 0.0
+    left: bool = False
+
+
 class Slot(NamedTuple):
     """One row of the assignment.
 

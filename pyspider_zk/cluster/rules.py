@@ -10,14 +10,16 @@ it lasts is part of the lease, because members may have different settings. It i
 of the state in ZooKeeper and of the leader's stamps: a new leader just continues.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
+from pyspider_zk.cluster.cluster_settings import ClusterSettings
 from pyspider_zk.cluster.phases import TRANSITIONS, Phase, Trigger
 from pyspider_zk.cluster.placement import place
 from pyspider_zk.cluster.records import Assignment, Member, Slot
+from pyspider_zk.config import Settings
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.limits import LONGEST_LEASE
@@ -61,6 +63,16 @@ class Rules:
         return self if lease in (0.0, self.lease) else replace(self, lease=lease)
 
 
+def rules_of(own: Settings, shared: ClusterSettings) -> Rules:
+    """Return the rules by which a member with these settings plays in the cluster."""
+    return Rules(
+        lease=min(own.lease, LONGEST_LEASE),
+        budget=own.budget,
+        moves=shared.moves,
+        await_members=own.await_members,
+    )
+
+
 class Stamp(NamedTuple):
     """A lease version and when the leader first saw it, on the leader's clock.
 
@@ -96,8 +108,8 @@ def observe(
 ) -> dict[MemberId, Stamp]:
     """Return the stamps after a reading of the leases: a version seen before keeps its time.
 
-    A member has one length of lease all its life. If it cannot be read now, its last known
-    length counts, or else the longest possible one.
+    A version has one length. If it cannot be read, and was not read before, it is the longest
+    possible one: the member may have changed its lease since the version before.
 
     Args:
         lengths: how long each lease lasts; unreadable ones are missing, or 0.
@@ -109,11 +121,10 @@ def observe(
 
 
 def _stamp(known: Stamp | None, version: int, now: float, lengths: float) -> Stamp:
-    length = lengths if lengths > 0 else (known.lease if known else 0.0)
+    same = known if known is not None and known.version == version else None
+    length = lengths if lengths > 0 else (same.lease if same else 0.0)
     lease = min(length or LONGEST_LEASE, LONGEST_LEASE)
-    if known is not None and known.version == version:
-        return known._replace(lease=lease)
-    return Stamp(version, now, lease)
+    return same._replace(lease=lease) if same else Stamp(version, now, lease)
 
 
 class Liveness(StrEnum):
@@ -130,6 +141,11 @@ def standing_of(stamp: Stamp | None, now: float, rules: Rules) -> Liveness:
         return Liveness.GONE
     expiry = rules.of(stamp.lease).expiry
     return Liveness.DEAD if now - stamp.first_seen > expiry else Liveness.ALIVE
+
+
+def is_suspect(stamp: Stamp | None, now: float) -> bool:
+    """Return whether a lease was not renewed for more than half its length, or is gone."""
+    return stamp is None or now - stamp.first_seen > stamp.lease / 2
 
 
 def next_death(stamps: Iterable[Stamp], now: float, rules: Rules) -> float:
@@ -149,6 +165,8 @@ class Snapshot:
         acks: slots released, by member, with the epoch they were released at.
         weights: active projects of the slots that have any.
         now: the clock that the stamps were taken on.
+        left: those who closed their fence for good and left their lease behind, because they may
+            be back before it ends.
     """
 
     assignment: Assignment
@@ -157,10 +175,15 @@ class Snapshot:
     acks: Mapping[MemberId, Mapping[int, int]]
     weights: Mapping[int, int]
     now: float
+    left: Collection[MemberId] = frozenset()
 
     def standing(self, member: MemberId, rules: Rules) -> Liveness:
         """Judge a member by its lease alone; its ephemeral node proves nothing."""
         return standing_of(self.stamps.get(member), self.now, rules)
+
+    def is_back(self, member: MemberId) -> bool:
+        """Return whether one that left has joined again, as another incarnation."""
+        return member in self.left and any(one.number == member.number for one in self.members)
 
 
 @dataclass(frozen=True)
@@ -183,10 +206,24 @@ def decide(snapshot: Snapshot, rules: Rules) -> Decision | None:
     if not takers or (_is_newborn(table) and len(takers) < rules.await_members):
         return None
     freed = [_freed_by(number, slot, snapshot, rules) for number, slot in enumerate(table)]
-    settled = [_settled(slot, event) for slot, event in zip(table, freed, strict=True)]
+    heirs = {taker.number: taker for taker in sorted(takers)}
+    settled = {number: _settled(slot, heirs) for number, slot in enumerate(table)}
+    waiting = {
+        number
+        for number, slot in enumerate(table)
+        if not freed[number] and not _may_be_asked(slot, snapshot)
+    }
     moving = sum(slot.next is not None for slot in table)
-    targets = place(settled, takers, snapshot.weights, max(0, rules.moves - moving))
-    rows = tuple(map(_next_row, table, freed, targets))
+    targets = place(
+        {number: to for number, to in settled.items() if to or number not in waiting},
+        takers,
+        snapshot.weights,
+        max(0, rules.moves - moving),
+    )
+    rows = tuple(
+        slot if number in waiting else _next_row(slot, freed[number], targets[number])
+        for number, slot in enumerate(table)
+    )
     if rows == table:
         return None
     losers = {old.owner for old, new in zip(table, rows, strict=True) if old.owner != new.owner}
@@ -235,7 +272,7 @@ def leftovers(snapshot: Snapshot, rules: Rules) -> dict[MemberId, int]:
         for member, stamp in snapshot.stamps.items()
         if member not in snapshot.members
         and member not in owners
-        and snapshot.standing(member, rules) is Liveness.DEAD
+        and (member in snapshot.left or snapshot.standing(member, rules) is Liveness.DEAD)
     }
 
 
@@ -245,17 +282,27 @@ def _freed_by(number: int, slot: Slot, snapshot: Snapshot, rules: Rules) -> Trig
         return Trigger.PLACED
     if slot.next and snapshot.acks.get(slot.owner, {}).get(number) == slot.epoch:
         return Trigger.ACKNOWLEDGED
+    if snapshot.is_back(slot.owner):
+        return Trigger.LEFT
     return _ENDED[snapshot.standing(slot.owner, rules)]
 
 
 _ENDED = {Liveness.ALIVE: None, Liveness.DEAD: Trigger.DIED, Liveness.GONE: Trigger.LEFT}
 
 
-def _settled(slot: Slot, freed: Trigger | None) -> MemberId | None:
-    """Return the member that has the slot or will get it."""
-    if slot.next is not None:
-        return slot.next
-    return None if freed else slot.owner
+def _may_be_asked(slot: Slot, snapshot: Snapshot) -> bool:
+    """Return whether it makes sense to name a next owner while the present one may hold the slot.
+
+    An owner whose ephemeral node is gone does not answer. Until its lease ends its number may be
+    back, and then nothing has to move.
+    """
+    return slot.next is not None or slot.owner in snapshot.members
+
+
+def _settled(slot: Slot, heirs: Mapping[int, MemberId]) -> MemberId | None:
+    """Return the member that has the slot or will get it: by number, whichever incarnation."""
+    holder = slot.next or slot.owner
+    return heirs.get(holder.number) if holder else None
 
 
 def _next_row(slot: Slot, freed: Trigger | None, target: MemberId) -> Slot:

@@ -6,7 +6,7 @@ Each checks the state that it was decided on, so a decision on an outdated state
 from collections.abc import Mapping
 from dataclasses import replace
 
-from pyspider_zk.cluster.records import Load, Member, encode_acks
+from pyspider_zk.cluster.records import LeaseTerms, Load, Member, encode_acks
 from pyspider_zk.cluster.rules import Decision, Stamp
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.groups.ids import MemberId
@@ -51,12 +51,26 @@ def drain_steps(tree: Tree, member: MemberId, record: Member) -> list[Step]:
     return [Write(tree.member(member), replace(record, draining=True).encode())]
 
 
-def leave_steps(tree: Tree, member: MemberId) -> list[Step]:
+def leave_steps(tree: Tree, member: MemberId, returns_within: float = 0.0) -> list[Step]:
     """Delete a member's lease, which frees its slots at once, and its other znodes.
 
     Its fence must have been closed for good before.
+
+    Args:
+        returns_within: seconds that its slots wait for its number to be back; the lease stays for
+            so long, marked as left.
     """
-    return [Delete(tree.lease(member)), Delete(tree.ack(member)), Delete(tree.member(member))]
+    return [
+        _end_of_lease(tree.lease(member), returns_within),
+        Delete(tree.ack(member)),
+        Delete(tree.member(member)),
+    ]
+
+
+def _end_of_lease(path: str, returns_within: float) -> Step:
+    if not returns_within:
+        return Delete(path)
+    return Write(path, LeaseTerms(returns_within, left=True).encode())
 
 
 def assign_steps(tree: Tree, candidacy: str, decision: Decision, version: int) -> list[Step]:

@@ -79,6 +79,11 @@ class Tree:
         return f"{self.root}/scale"
 
     @property
+    def settings(self) -> str:
+        """The settings of the whole cluster."""
+        return f"{self.root}/settings"
+
+    @property
     def jobs(self) -> str:
         """Root of the job queue."""
         return f"{self.root}/jobs"

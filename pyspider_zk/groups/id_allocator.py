@@ -76,10 +76,11 @@ class IdAllocator:
             return None
         return member
 
-    def is_named(self, name: str, watch: Watch) -> bool:
-        """Return whether a running holder has the number of that name."""
-        running = {member.number for member in self.running(watch)}
-        return any(number in running for number, holder in self.holders().items() if holder == name)
+    def bearer(self, name: str, watch: Watch) -> MemberId | None:
+        """Return the running holder of that name's number, None if there is none."""
+        running = {member.number: member for member in self.running(watch)}
+        named = (running.get(number) for number, each in self.holders().items() if each == name)
+        return next(filter(None, named), None)
 
     def is_held(self, number: int, name: str, watch: Watch) -> bool:
         """Return whether a holder of that name runs under that number."""

@@ -76,6 +76,13 @@ class Handover:
             ownership.released(self._transit.released(ownership, view.releasing, self._given_up))
         self._take({slot: e for slot, e in view.owned.items() if slot not in held})
 
+    def give_up_all(self, ownership: Ownership, *, planned: bool) -> None:
+        """Drop all slots, before the member leaves; those granted but not taken are passed on."""
+        self.give_up(self._fence.held, planned=planned)
+        if planned:
+            granted = {**ownership.view.owned, **ownership.view.releasing}
+            self._transit.released(ownership, granted, self._given_up)
+
     def give_up(self, slots: Mapping[int, int], *, planned: bool) -> None:
         """Drop slots; in a planned move the next owner gets the state that no database holds.
 

@@ -128,6 +128,7 @@ class ClusterScheduler(FencedScheduler):
         self._survey: Survey | None = None
         self._round_due = float("-inf")
         self._drain_until: float | None = None
+        self._returns_within = 0.0
         self._back_off = BackOff(logger, "scheduling waits")
         self.out_queue = ResilientQueue(self.out_queue, self._back_off)
         self._round_times = RoundTimes()
@@ -149,7 +150,7 @@ class ClusterScheduler(FencedScheduler):
         orderly = False
         try:
             with (
-                on_signals({signal.SIGTERM: self.drain, signal.SIGINT: self.quit}),
+                on_signals({signal.SIGTERM: self.end, signal.SIGINT: self.quit}),
                 collected_rarely(),
                 monitored(self.settings, self._monitoring, self._data),
             ):
@@ -177,6 +178,21 @@ class ClusterScheduler(FencedScheduler):
     def quit(self) -> None:
         """End after the present round; all slots are free at once."""
         self._quit = True
+        self._hurry()
+
+    def end(self) -> None:
+        """End for a restart if the cluster gives time for one, else drain; a second call hurries.
+
+        The slots of a member that restarts are handed over like those that move. They wait for its
+        number to be back, for the cluster-wide ``restart_delay`` at most.
+        """
+        ownership = self.fence.ownership
+        if ownership is None or self._drain_until is not None or not ownership.restart_delay:
+            self.drain()
+            return
+        self._returns_within = ownership.restart_delay
+        logger.info("ending: the slots wait %g s for a restart", self._returns_within)
+        self._drain_until = time.monotonic() + self.settings.drain
         self._hurry()
 
     def drain(self) -> None:
@@ -290,8 +306,10 @@ class ClusterScheduler(FencedScheduler):
 
     def _leave(self, orderly: bool) -> None:
         """Hand over and leave; after a failure the memory cannot be trusted, so only leave."""
+        ownership = self.fence.ownership
         try:
-            self.slot_scheduler.handover.give_up(self.fence.held, planned=orderly)
+            if ownership is not None:
+                self.slot_scheduler.handover.give_up_all(ownership, planned=orderly)
         except ClusterError as error:
             logger.warning("nothing could be handed over: %s", error)
         finally:
@@ -301,8 +319,8 @@ class ClusterScheduler(FencedScheduler):
                 self._runner.stop()
             if self._survey is not None:
                 self._survey.stop()
-            if self.fence.ownership is not None:
-                self.fence.ownership.stop()
+            if ownership is not None:
+                ownership.stop(self._returns_within if orderly else 0.0)
             self._arrivals.stop()
             self.rpc.stop()
             self._router.close()
@@ -394,8 +412,12 @@ class ClusterScheduler(FencedScheduler):
         ownership = self.fence.ownership
         if self._drain_until is None or ownership is None:
             return False
-        nobody = ownership.alone or time.monotonic() > self._drain_until
-        return nobody or not (self.fence.held or ownership.view.owned)
+        if time.monotonic() > self._drain_until:
+            return True
+        view, held = ownership.view, self.fence.held
+        if self._returns_within:
+            return view.owned == held and not view.releasing  # nothing is between two owners
+        return ownership.alone or not (held or view.owned)
 
 
 def _claimant(ownership: Ownership) -> Claimant | None:

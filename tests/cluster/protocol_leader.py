@@ -238,9 +238,10 @@ def _judgements(rows: Rows, leases: Leases, members, acks) -> tuple[Judgement, .
     """Ask the real rules, with all that a leader may remember of the leases it read."""
     records = {member: DRAINING if draining else RECORD for member, draining in members}
     releases = {member: dict(told) for member, told in acks}
+    left = frozenset(member for member, lease in leases if lease.left)
     found: dict[tuple, Judgement] = {}
     for stamps in _memories(leases):
-        snapshot = Snapshot(Assignment(0, rows), records, stamps, releases, {}, NOW)
+        snapshot = Snapshot(Assignment(0, rows), records, stamps, releases, {}, NOW, left)
         outcome = _outcome(snapshot)
         if outcome not in found:
             found[outcome] = Judgement(_dead(stamps), *outcome)

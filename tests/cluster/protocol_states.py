@@ -41,11 +41,13 @@ class Lease(NamedTuple):
         age: in ticks, since ZooKeeper wrote it.
         length: how long it lasts, as it tells.
         version: ``EARLIER`` once another was written, or it was deleted, since it was read.
+        left: its member shut its fence for good, and may be back.
     """
 
     age: int
     length: int
     version: int = PRESENT
+    left: bool = False
 
 
 Leases = tuple[tuple[MemberId, Lease], ...]  # sorted

@@ -42,6 +42,7 @@ from tests.cluster.protocol_zookeeper import TREE, table_version
 
 Fault = Callable[[State, str], Iterator[Step]]
 ALL = ("election", "join", "crash", "leave", "expiry", "drain")
+RESTARTS = ("restart", "twin")
 SLOW = ("replies take their time", "lease from the reply")  # what makes replies steps of their own
 
 
@@ -55,6 +56,8 @@ def steps(state: State, broken: str = "") -> Iterator[Step]:
         yield from _steps_of_coordinator(state, node, broken)
     for member in orphans(state):
         yield f"the session of {member} ends", expire(state, member)
+    for member in who_may_return(state):
+        yield f"{member} is back", _enter(state, successor(state, member))
 
 
 def faults_in(state: State, broken: str = "", faults: Sequence[str] = ALL) -> Iterator[Step]:
@@ -199,8 +202,14 @@ def receive(state: State, node: Node, broken: str = "") -> State:
 
 def rejoin(state: State, node: Node) -> State:
     """Begin another incarnation: everything of the one before is dropped."""
-    again = MemberId(node.id.number, f"{node.id.incarnation}+")
-    return _enter(only_useful(drop_node(state, node)), again)
+    return _enter(only_useful(drop_node(state, node)), successor(state, node.id))
+
+
+def successor(state: State, member: MemberId) -> MemberId:
+    """Return the next incarnation of a member, of another number if that is taken."""
+    taken = {one.number for one, _ in state.members}
+    free = (number for number in (member.number, *range(9)) if number not in taken)
+    return MemberId(next(free), f"{member.incarnation}+")
 
 
 def _enter(state: State, member: MemberId) -> State:
@@ -288,6 +297,25 @@ def leave(state: State, node: Node, broken: str) -> State:
     return carried_out(shut, steps) or shut
 
 
+def leave_for_a_restart(state: State, node: Node, broken: str) -> State:
+    """Close the fence for good, then leave the lease behind for a while."""
+    shut = state if broken == "leave before the fence is shut" else crash(state, node)
+    steps = transactions.leave_steps(TREE, node.id, length_of(node.id))
+    return carried_out(shut, steps) or shut
+
+
+def who_may_return(state: State) -> list[MemberId]:
+    """Return those who left for a restart, and are not back."""
+    taken = {member.number for member, _ in state.members}
+    return [member for member, lease in state.leases if lease.left and member.number not in taken]
+
+
+def take_number_of(state: State, node: Node) -> State:
+    """Let another of the same name delete a registration and join; who had it learns it later."""
+    state = expire(state, node.id)
+    return _enter(state, successor(state, node.id._replace(incarnation=f"{node.id.incarnation}'")))
+
+
 def join(state: State) -> State:
     number = 1 + max((member.number for member, _ in state.leases), default=-1)
     later = state._replace(joined=state.joined + 1)
@@ -328,6 +356,17 @@ def _drains(state: State, _broken: str) -> Iterator[Step]:
             yield f"{node.id} drains", drained
 
 
+def _restarts(state: State, broken: str) -> Iterator[Step]:
+    for node in state.nodes:
+        yield f"{node.id} leaves for a restart", leave_for_a_restart(state, node, broken)
+
+
+def _twins(state: State, _broken: str) -> Iterator[Step]:
+    for node in state.nodes:
+        if is_registered(state, node):
+            yield f"the number of {node.id} is taken", take_number_of(state, node)
+
+
 FAULTS: dict[str, Fault] = {
     "election": _elections,
     "join": _joining,
@@ -335,6 +374,8 @@ FAULTS: dict[str, Fault] = {
     "leave": _leaving,
     "expiry": _expiries,
     "drain": _drains,
+    "restart": _restarts,
+    "twin": _twins,
 }
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import cache
 
-from pyspider_zk.cluster.records import Assignment, Load, Member, decode_acks
+from pyspider_zk.cluster.records import Assignment, LeaseTerms, Member, decode_acks
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.steps import ANY_VERSION, Check, Create, Delete, Step
@@ -105,7 +105,9 @@ def _without_table(leader: Leader) -> Leader:
 
 
 def _write_lease(state: State, member: MemberId, data: bytes) -> State:
-    leases = put(state.leases, member, Lease(0, _length_in(data)))
+    terms = _terms_in(data)
+    lease = Lease(0, int(terms.lease), left=terms.left)
+    leases = put(state.leases, member, lease)
     return _lease_changed(state._replace(leases=leases), member)
 
 
@@ -177,8 +179,8 @@ def _rows_in(data: bytes) -> Rows:
 
 
 @cache
-def _length_in(data: bytes) -> int:
-    return int(Load.decode(data).lease)
+def _terms_in(data: bytes) -> LeaseTerms:
+    return LeaseTerms.decode(data)
 
 
 @cache

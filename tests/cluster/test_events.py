@@ -20,7 +20,7 @@ from pyspider_zk.cluster.events import (
     new_events,
     sequence_of,
 )
-from pyspider_zk.cluster.records import Assignment, Member, Slot
+from pyspider_zk.cluster.records import Assignment, LeaseTerms, Member, Slot
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.codec import plain
@@ -95,7 +95,8 @@ def test_who_leads_first_tells_of_all():
 def test_another_leader_tells_what_the_one_before_did_not():
     roll, _ = new_events(Checkpoint(), LeaderObservation(A, {A: RECORD}), NOW)
 
-    _, events = new_events(roll, LeaderObservation(B, {B: RECORD}, leases=[str(A)]), NOW)
+    sight = LeaderObservation(B, {B: RECORD}, leases={str(A): LeaseTerms(4.0)})
+    _, events = new_events(roll, sight, NOW)
 
     assert kinds(events) == [("joined", str(B)), ("died", str(A)), ("leader", str(B))]
 
@@ -107,6 +108,16 @@ def test_one_that_deleted_its_lease_has_left():
     _, events = new_events(roll, LeaderObservation(A, {A: RECORD}), NOW)
 
     assert kinds(events) == [("left", str(B))]
+
+
+def test_one_that_left_its_lease_for_a_restart_has_left_and_how_long_its_slots_wait_is_told():
+    roll, _ = new_events(Checkpoint(), LeaderObservation(A, {A: RECORD, B: RECORD}), NOW)
+    lease = {str(B): LeaseTerms(90.0, left=True)}
+
+    _, events = new_events(roll, LeaderObservation(A, {A: RECORD}, leases=lease), NOW)
+
+    assert kinds(events) == [("left", str(B))]
+    assert "its slots wait 90 s" in events[0].text
 
 
 def test_moves_are_told_per_pair_of_owners_and_once():

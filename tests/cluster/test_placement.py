@@ -10,13 +10,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyspider_zk.cluster.placement import place
+from pyspider_zk.cluster import placement
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.projects.slots import slot_of
 
 ANY_NUMBER = 10**6
 crowds = st.integers(1, 8)
 weight_tables = st.lists(st.integers(0, 50), min_size=1, max_size=40)
+
+
+def place(
+    owners: list[MemberId | None], members: list[MemberId], weights: dict[int, int], moves: int
+) -> list[MemberId]:
+    """Place the slots from 0 on."""
+    placed = placement.place(dict(enumerate(owners)), members, weights, moves)
+    return [placed[slot] for slot in range(len(owners))]
 
 
 def crowd(count: int) -> list[MemberId]:
@@ -154,7 +162,7 @@ PROGRAM = """
 from pyspider_zk.cluster.placement import place
 from pyspider_zk.groups.ids import (MemberId)
 members = {MemberId(number, str(number)) for number in range(7)}
-print(place([None] * 200, members, {slot: slot % 5 for slot in range(200)}, 10))
+print(place(dict.fromkeys(range(200)), members, {slot: slot % 5 for slot in range(200)}, 10))
 """
 
 

@@ -9,6 +9,8 @@ from tests.cluster.protocol_leader import lead
 from tests.cluster.protocol_search import Recovery, fault_of
 from tests.cluster.protocol_states import birth, tidy
 from tests.cluster.protocol_world import (
+    ALL,
+    RESTARTS,
     faults_in,
     follow,
     forget_answers,
@@ -34,7 +36,7 @@ class LargeCluster(RuleBasedStateMachine):
     @rule(data=st.data())
     def any_fault(self, data):
         self.faults -= 1
-        self._take_one_of(data, dict(faults_in(self.state)))
+        self._take_one_of(data, dict(faults_in(self.state, faults=(*ALL, *RESTARTS))))
 
     def _take_one_of(self, data, labelled):
         if labelled:

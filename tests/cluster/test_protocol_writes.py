@@ -152,6 +152,18 @@ def the_lease_counts_from_the_sending(bench: WritesBench) -> None:
     assert bench.a.view.lease_until == sent + LEASE - 0.5
 
 
+def a_lease_that_gets_shorter_does_so_before_it_is_sent(bench: WritesBench) -> None:
+    bench.a.renew(Load())
+    bench.a.rules = replace(TIMES, lease=LEASE / 2)
+    bench.links[0].after = fail
+
+    with pytest.raises(ConnectionError):
+        bench.a.renew(Load())  # it was written, so others go by the shorter one
+
+    assert bench.a.view.lease_until == bench.now + LEASE / 2 - 0.5
+    assert bench.a.hold.until == bench.a.view.lease_until
+
+
 def a_renewal_that_was_refused_counts_from_the_sending_of_the_next(bench: WritesBench) -> None:
     bench.write_table(epoch=77)
     bench.links[0].before = lambda: bench.let_pass(1.0)
@@ -220,7 +232,7 @@ def a_lease_tells_how_long_it_lasts(bench: WritesBench) -> None:
 
 
 def a_member_of_a_longer_lease_is_judged_by_its_own(bench: WritesBench) -> None:
-    bench.a._rules = replace(TIMES, lease=2 * LEASE)
+    bench.a.rules = replace(TIMES, lease=2 * LEASE)
     bench.a.renew(Load())
     bench.lead()
     bench.until_a_is_nearly_dead()
@@ -430,6 +442,7 @@ def a_slot_that_was_released_is_told_at_its_epoch(bench: WritesBench) -> None:
 
 RULES = [
     the_lease_counts_from_the_sending,
+    a_lease_that_gets_shorter_does_so_before_it_is_sent,
     a_renewal_that_was_refused_counts_from_the_sending_of_the_next,
     a_renewal_needs_the_present_assignment,
     a_renewal_needs_the_members_own_node,
@@ -461,7 +474,21 @@ RULES = [
 MUTATIONS = [
     (
         the_lease_counts_from_the_sending,
-        (Membership, "renew", "before + self._rules", "self._clock() + self._rules"),
+        (
+            Membership,
+            "renew",
+            "self._hold_until(before + self.rules",
+            "self._hold_until(self._clock() + self.rules",
+        ),
+    ),
+    (
+        a_lease_that_gets_shorter_does_so_before_it_is_sent,
+        (
+            Membership,
+            "renew",
+            "self._hold_until(min(self.hold.until, before + self.rules.open_for))",
+            "",
+        ),
     ),
     (
         a_renewal_needs_the_present_assignment,
@@ -481,15 +508,15 @@ MUTATIONS = [
     ),
     (
         a_lease_tells_how_long_it_lasts,
-        (Membership, "renew", "load = replace(load, lease=self._rules.lease)", ""),
+        (Membership, "renew", "load = replace(load, lease=self.rules.lease)", ""),
     ),
     (
         a_lease_tells_how_long_it_lasts,
-        (Membership, "_take_number", "Load(lease=self._rules.lease)", "Load()"),
+        (Membership, "_take_number", "Load(lease=self.rules.lease)", "Load()"),
     ),
     (
         a_member_of_a_longer_lease_is_judged_by_its_own,
-        (Leadership, "_stamp", "load.lease for", "self._rules.lease for"),
+        (Leadership, "_stamp", "each.lease for", "self._rules.lease for"),
     ),
     (
         a_version_is_stamped_after_it_was_read,
@@ -555,7 +582,7 @@ MUTATIONS = [
     ),
     (
         a_registration_whose_reply_was_lost_is_found,
-        (Membership, "join", "self._standing() or ", ""),
+        (Membership, "join", "self.standing() or ", ""),
     ),
     (
         a_slot_that_was_released_is_told_at_its_epoch,

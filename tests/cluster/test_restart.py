@@ -3,7 +3,9 @@
 import itertools
 import json
 import subprocess
-from dataclasses import asdict
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -13,15 +15,21 @@ from pyspider_zk.cluster.meta import ensure_cluster
 from pyspider_zk.cluster.records import Load, Member
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Unavailable
+from pyspider_zk.limits import LONGEST_LEASE
 from pyspider_zk.zookeeper import waiting
 from tests.support.crew import Crew
 from tests.support.processes import ROOT, program
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.zk
 
 
-def kill_one(crew: Crew) -> dict:
-    """Start a scheduler in a process of its own, wait until it is a member, and kill it."""
+def kill_one(crew: Crew, when: Callable[[], bool] = lambda: True) -> dict:
+    """Start a scheduler in a process of its own, wait until it is a member, and kill it.
+
+    Args:
+        when: the condition to wait for before it is killed.
+    """
     command = [*program("far_member"), json.dumps(asdict(crew.settings))]
     with subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -30,8 +38,23 @@ def kill_one(crew: Crew) -> dict:
         assert process.stdout
         print(file=process.stdin, flush=True)
         state = json.loads(process.stdout.readline())
+        eventually(when)
         process.kill()
     return state
+
+
+def numbers(crew: Crew) -> list[int | None]:
+    """Return the number of each slot's owner, None for one that moves or has none."""
+    return [row.owner.number if row.owner and not row.next else None for row in crew.table()]
+
+
+def is_halved(crew: Crew) -> bool:
+    """Return whether numbers 0 and 1 have half of the slots each."""
+    return Counter(numbers(crew)) == {0: crew.settings.slots / 2, 1: crew.settings.slots / 2}
+
+
+def epochs(crew: Crew, number: int) -> list[int]:
+    return [row.epoch for row in crew.table() if row.owner and row.owner.number == number]
 
 
 def number_of(state: dict) -> int:
@@ -45,6 +68,89 @@ def test_a_scheduler_that_was_killed_gets_its_number_back(crew: Crew):
     again = crew.start("far")
 
     assert again.member.number == number_of(before) == 1
+
+
+def test_one_that_was_killed_and_is_back_before_its_lease_ended_keeps_its_slots(crew: Crew):
+    crew.settings = replace(crew.settings, lease=9.0, session=30.0, hang=9.0)
+    near = crew.start("near")
+    kill_one(crew, when=lambda: is_halved(crew))
+    before, raised = numbers(crew), [epoch + 1 for epoch in epochs(crew, 1)]
+
+    crew.shared_by(near, crew.start("far"))
+
+    assert numbers(crew) == before
+    assert epochs(crew, 1) == raised
+
+
+def test_one_that_was_killed_and_stays_away_is_replaced_when_its_lease_ended(crew: Crew):
+    near = crew.start("near")
+    kill_one(crew, when=lambda: is_halved(crew))
+
+    crew.shared_by(near)
+
+
+def test_one_that_left_for_a_restart_keeps_its_slots_and_gets_them_at_once(crew: Crew):
+    near, far = crew.start_and_share(2)
+    before, raised = numbers(crew), [epoch + 1 for epoch in epochs(crew, 1)]
+
+    far.stop(returns_within=LONGEST_LEASE)
+    crew.shared_by(near, crew.start("scheduler1"))
+
+    assert numbers(crew) == before
+    assert epochs(crew, 1) == raised
+
+
+def test_the_leader_may_leave_for_a_restart(crew: Crew):
+    first, second = crew.start_and_share(2)
+    before = numbers(crew)
+
+    first.stop(returns_within=LONGEST_LEASE)
+    crew.shared_by(second, crew.start("scheduler0"))
+
+    assert numbers(crew) == before
+    assert second.coordinator.leading
+
+
+def test_all_may_leave_for_a_restart_at_once(crew: Crew):
+    members = crew.start_and_share(3)
+    before = numbers(crew)
+
+    for member in members:
+        member.stop(returns_within=LONGEST_LEASE)
+    crew.start_and_share(3)
+
+    assert numbers(crew) == before
+
+
+def test_a_member_that_joins_meanwhile_gets_none_of_the_slots_that_wait(crew: Crew):
+    members = crew.start_and_share(3)
+    waiting = {slot for slot, number in enumerate(numbers(crew)) if number == 0}
+    members[0].stop(returns_within=LONGEST_LEASE)
+    members[1].stop(returns_within=LONGEST_LEASE)
+
+    late = crew.start("scheduler1")  # so that somebody joins while those of number 0 wait
+    eventually(lambda: len(late.open) + len(members[2].open) == 8)
+
+    assert {slot for slot, number in enumerate(numbers(crew)) if number == 0} == waiting
+
+
+def test_the_slots_of_one_that_left_for_a_restart_and_stays_away_move_in_the_end(crew: Crew):
+    near, far = crew.start_and_share(2)
+
+    far.stop(returns_within=1.0)
+
+    crew.shared_by(near)
+
+
+def test_the_lease_of_one_that_is_back_is_swept(crew: Crew, connection):
+    near, far = crew.start_and_share(2)
+    left = far.member
+    far.stop(returns_within=LONGEST_LEASE)
+
+    crew.shared_by(near, crew.start("scheduler1"))
+
+    leases = f"{crew.settings.root}/leases"
+    eventually(lambda: str(left) not in connection.children(leases), "a sweep")
 
 
 def test_a_name_that_another_bears_is_waited_for_no_longer_than_a_session(crew: Crew):

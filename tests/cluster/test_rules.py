@@ -30,6 +30,8 @@ from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.limits import LONGEST_LEASE
 
 A, B, C = MemberId(0, "aaa"), MemberId(1, "bbb"), MemberId(2, "ccc")
+AGAIN = MemberId(A.number, "aaa2")  # the next incarnation of A
+RESTART = 60.0  # seconds that the slots of one that restarts wait
 RECORD = Member("127.0.0.1:1", "host", 1, "0", 0.0)
 RULES = Rules(lease=4.0, drift=0.01, margin=0.2)
 NOW = 1000.0
@@ -58,6 +60,13 @@ def without_lease(snapshot: Snapshot, *members: MemberId) -> Snapshot:
 def draining(snapshot: Snapshot, *members: MemberId) -> Snapshot:
     records = dict.fromkeys(members, replace(RECORD, draining=True))
     return replace(snapshot, members={**snapshot.members, **records})
+
+
+def left_for_a_restart(members: list[MemberId], age: float = 0.0) -> Snapshot:
+    """Give a cluster that A left, with two slots, for a restart; B has one."""
+    lease = {A: Stamp(9, NOW - age, RESTART)}
+    rows = (Slot(A, 3), Slot(A, 5), Slot(B, 1))
+    return replace(cluster(*rows, members=members, stamps=lease), left={A})
 
 
 def rows_after(snapshot: Snapshot) -> tuple[Slot, ...]:
@@ -117,9 +126,15 @@ def test_an_ack_of_somebody_else_is_ignored():
 
 
 def test_a_silent_owner_keeps_its_slot_while_its_lease_may_last():
+    snapshot = cluster(Slot(A, 3), members=[A, B], stamps={A: Stamp(9, JUST_ALIVE)})
+
+    assert decide(snapshot, RULES) is None
+
+
+def test_one_that_is_away_is_not_asked_for_its_slots_before_its_lease_ended():
     snapshot = cluster(Slot(A, 3), members=[B], stamps={A: Stamp(9, JUST_ALIVE)})
 
-    assert rows_after(snapshot) == (Slot(A, 3, B),)  # asked to release, not more
+    assert decide(snapshot, RULES) is None
 
 
 def test_a_dead_owner_loses_its_slot_and_the_write_checks_its_lease():
@@ -155,7 +170,61 @@ def test_a_former_incarnation_is_somebody_else():
     again = MemberId(A.number, "aaa2")
     snapshot = cluster(Slot(A, 3), members=[again], stamps={A: Stamp(9, NOW)})
 
-    assert rows_after(snapshot)[0].owner == A
+    assert decide(snapshot, RULES) is None
+
+
+def test_the_slots_of_a_dead_member_go_to_the_next_incarnation_of_its_number():
+    snapshot = cluster(
+        *[Slot(A, 3)] * 4, Slot(B, 1), members=[AGAIN, B], stamps={A: Stamp(9, LONG_AGO)}
+    )
+
+    assert decide(snapshot, replace(RULES, moves=0)) == Decision(
+        Assignment(21, (*[Slot(AGAIN, 4)] * 4, Slot(B, 1))), {A: 9}
+    )
+
+
+def test_the_slots_of_one_that_left_for_a_restart_wait_for_its_number():
+    assert decide(left_for_a_restart(members=[B]), RULES) is None
+
+
+def test_they_are_granted_as_soon_as_it_is_back():
+    snapshot = left_for_a_restart(members=[AGAIN, B])
+
+    assert rows_after(snapshot) == (Slot(AGAIN, 4), Slot(AGAIN, 6), Slot(B, 1))
+
+
+def test_they_go_to_others_if_it_is_back_and_drains():
+    snapshot = draining(left_for_a_restart(members=[AGAIN, B]), AGAIN)
+
+    assert rows_after(snapshot) == (Slot(B, 4), Slot(B, 6), Slot(B, 1))
+
+
+def test_they_go_to_others_if_it_stays_away_until_the_lease_that_it_left_ends():
+    snapshot = left_for_a_restart(members=[B], age=RESTART * (1 + RULES.drift) + 0.3)
+
+    assert decide(snapshot, RULES) == Decision(
+        Assignment(21, (Slot(B, 4), Slot(B, 6), Slot(B, 1))), {A: 9}
+    )
+
+
+def test_a_joining_member_is_asked_for_nothing_because_of_slots_that_wait():
+    snapshot = left_for_a_restart(members=[B, C])
+
+    assert decide(replace(snapshot, weights={0: 50, 1: 50, 2: 1}), RULES) is None
+
+
+def test_what_waits_for_a_dead_members_number_counts_as_its_own_once_it_is_back():
+    rows = (*[Slot(A, 3)] * 4, *[Slot(B, 1)] * 4)
+    snapshot = cluster(*rows, members=[AGAIN, B], stamps={A: Stamp(9, JUST_ALIVE)})
+
+    assert decide(snapshot, RULES) is None
+
+
+def test_the_lease_of_one_that_is_back_is_swept_at_once():
+    snapshot = cluster(Slot(AGAIN, 4), members=[AGAIN], stamps={A: Stamp(9, NOW, RESTART)})
+
+    assert leftovers(snapshot, RULES) == {}
+    assert leftovers(replace(snapshot, left={A}), RULES) == {A: 9}
 
 
 def test_two_dead_at_once_lose_all_their_slots():
@@ -241,13 +310,17 @@ def test_a_version_seen_before_keeps_its_time():
         ({}, {A: 0.0}, LONGEST_LEASE),
         ({}, {A: -3.0}, LONGEST_LEASE),
         ({}, {A: 1e9}, LONGEST_LEASE),  # what is no length must not keep slots for ever
-        ({A: Stamp(3, 5.0, 2.5)}, {}, 2.5),  # a member has one length all its life
         ({A: Stamp(3, 5.0, LONGEST_LEASE)}, {A: 2.5}, 2.5),
     ],
 )
 @pytest.mark.parametrize("version", [3, 4])
 def test_a_lease_lasts_as_long_as_it_tells_or_as_long_as_any_may(known, told, lease, version):
     assert observe(known, {A: version}, 9.0, told)[A].lease == lease
+
+
+@pytest.mark.parametrize(("version", "lease"), [(3, 2.5), (4, LONGEST_LEASE)])
+def test_a_length_that_cannot_be_read_any_more_is_known_of_the_same_version_only(version, lease):
+    assert observe({A: Stamp(3, 5.0, 2.5)}, {A: version}, 9.0, {})[A].lease == lease
 
 
 def test_a_member_is_judged_by_the_length_of_its_own_lease():
@@ -317,6 +390,19 @@ def test_a_slot_changes_hands_only_if_nobody_can_hold_it(snapshot):
             assert decision.checks[old.owner] == stamp.version
 
 
+@given(snapshots(), st.sets(someone, min_size=1), st.booleans())
+def test_a_restart_moves_no_slot_to_another_number(snapshot, restarted, is_planned):
+    snapshot = at_rest(replace(snapshot, members=dict.fromkeys(snapshot.members, RECORD)))
+    assume(is_settled(snapshot, RULES) and snapshot.members.keys() - restarted)
+    before = [slot.owner and slot.owner.number for slot in snapshot.assignment.slots]
+    gone = {one: record for one, record in snapshot.members.items() if one in restarted}
+    snapshot = away(snapshot, gone, is_planned)
+    assert decide(snapshot, RULES) is None
+    after = come_to_rest(back(snapshot, gone, is_planned))
+    assert [slot.owner and slot.owner.number for slot in after.assignment.slots] == before
+    assert not gone.keys() & {slot.owner for slot in after.assignment.slots}
+
+
 @given(snapshots())
 def test_only_eligible_members_are_granted_or_promised_slots(snapshot):
     takers = eligible(snapshot, RULES)
@@ -342,6 +428,9 @@ def test_deciding_again_and_again_comes_to_rest(snapshot):
 
 @given(snapshots())
 def test_once_all_asked_have_released_every_slot_has_an_eligible_owner(snapshot):
+    standing = snapshot.members.keys() & snapshot.stamps.keys()
+    stamps = {member: snapshot.stamps[member] for member in standing}
+    snapshot = replace(snapshot, stamps=stamps)  # the leases of all others have ended
     for _ in range(40):
         table = snapshot.assignment.slots
         acks = {
@@ -426,13 +515,35 @@ def test_a_candidate_tells_its_member():
     assert candidate_of("12-abc-0000000009") == MemberId(12, "abc")
 
 
+def away(snapshot: Snapshot, gone: dict[MemberId, Member], is_planned: bool) -> Snapshot:
+    """Give the cluster just after these went: their ephemerals are gone, their leases are not."""
+    members = {one: record for one, record in snapshot.members.items() if one not in gone}
+    return replace(snapshot, members=members, left=gone.keys() if is_planned else set())
+
+
+def back(snapshot: Snapshot, gone: dict[MemberId, Member], is_planned: bool) -> Snapshot:
+    """Give the cluster when these are back; by then the lease of one that was killed has ended."""
+    again = {one._replace(incarnation=f"{one.incarnation}+"): gone[one] for one in gone}
+    alive = dict.fromkeys(again, Stamp(1, NOW))
+    ended = {} if is_planned else dict.fromkeys(gone, Stamp(5, LONG_AGO))
+    return replace(
+        snapshot,
+        members={**snapshot.members, **again},
+        stamps={**snapshot.stamps, **ended, **alive},
+    )
+
+
 ACKS = st.dictionaries(someone, st.dictionaries(st.integers(0, 7), st.integers(1, 9)))
 
 
 def at_rest(snapshot: Snapshot) -> Snapshot:
     """Give the cluster when all who stand have a lease, and all moves are over."""
     stamps = {member: Stamp(5, NOW) for member in snapshot.members}
-    snapshot = replace(snapshot, stamps=stamps)
+    return come_to_rest(replace(snapshot, stamps=stamps))
+
+
+def come_to_rest(snapshot: Snapshot) -> Snapshot:
+    """Give the cluster when all have released what they were asked for."""
     while (decision := decide(snapshot, RULES)) is not None:
         acks = {member: dict(decision.assignment.releasing_by(member)) for member in CROWD}
         snapshot = replace(snapshot, assignment=decision.assignment, acks=acks)

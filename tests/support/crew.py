@@ -84,9 +84,10 @@ class BareScheduler:
         self.hang()
         self.coordinator._loop.stop()
 
-    def stop(self) -> None:
+    def stop(self, returns_within: float = 0.0) -> None:
+        """Leave; again, that changes nothing."""
         self.hang()
-        self.coordinator.stop()
+        self.coordinator.stop(returns_within)
 
 
 class FenceWatch(threading.Thread):

@@ -1,0 +1,124 @@
+"""Cluster-wide settings: what the whole cluster goes by, and may be changed while it runs."""
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple, Self
+
+from pyspider_zk.config import RENEWALS, Settings
+from pyspider_zk.errors import BadMessage, BadRequest, NotFound
+from pyspider_zk.limits import LONGEST_LEASE, MOST_SLOTS
+from pyspider_zk.zookeeper import codec
+from pyspider_zk.zookeeper.codec import Record
+
+
+@dataclass(frozen=True)
+class ClusterSettings(Record):
+    """The settings in ZooKeeper. Times are seconds.
+
+    Attributes:
+        lease: how long a renewal lasts, whatever a member's own setting says; None: that counts.
+        renewal: how often a member renews, alike.
+        restart_delay: for how long the slots of a member that got SIGTERM wait for its number to
+            be back before they move; 0: they move at once.
+        moves: how many slots may be moving at once.
+    """
+
+    lease: float | None = None
+    renewal: float | None = None
+    restart_delay: float = 0.0
+    moves: int = 64
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        """Read the bytes of the znode.
+
+        Raises:
+            BadMessage: they are no settings, or one is out of its range.
+        """
+        found = codec.decode(cls, data)
+        faults = faults_of(found)
+        if faults:
+            raise BadMessage("; ".join(faults))
+        return found
+
+
+class Range(NamedTuple):
+    """The values that a setting may have, both ends included."""
+
+    least: float
+    most: float
+
+
+RANGES: Mapping[str, Range] = {
+    "lease": Range(0.5, LONGEST_LEASE),
+    "renewal": Range(0.1, LONGEST_LEASE / 3),
+    "restart_delay": Range(0, LONGEST_LEASE),
+    "moves": Range(1, MOST_SLOTS),
+}
+"""The settings that an operator sets one by one; a slot waits as long as a lease may, no longer."""
+
+
+def faults_of(settings: ClusterSettings) -> list[str]:
+    """Return what is wrong with settings, one sentence each."""
+    values = {name: getattr(settings, name) for name in RANGES}
+    faults = [
+        f"{name}: {values[name]:g} must be from {range_.least:g} to {range_.most:g}"
+        for name, range_ in RANGES.items()
+        if values[name] is not None and not range_.least <= values[name] <= range_.most
+    ]
+    lease, renewal = settings.lease, settings.renewal
+    if lease is not None and renewal is not None and lease < 3 * renewal:
+        faults.append(f"lease: {lease:g} s must be at least three renewals of {renewal:g} s")
+    return faults
+
+
+def with_values(settings: ClusterSettings, values: Mapping[str, Any]) -> ClusterSettings:
+    """Return the settings with other values; None unsets one.
+
+    Raises:
+        NotFound: there is no such setting.
+        BadRequest: a value is of the wrong type or out of its range.
+    """
+    for name in values:
+        _check_name(name)
+    defaults = {each.name: each.default for each in fields(ClusterSettings)}
+    given = {name: defaults[name] if value is None else value for name, value in values.items()}
+    try:
+        changed = codec.checked(ClusterSettings, {**_plain(settings), **given})
+    except BadMessage as error:
+        raise BadRequest(f"{', '.join(given)}: {error}") from error
+    faults = faults_of(changed)
+    if faults:
+        raise BadRequest("; ".join(faults))
+    return changed
+
+
+def taken_over(own: Settings, shared: ClusterSettings) -> Settings:
+    """Return a member's own settings with what the whole cluster goes by.
+
+    The cluster's lease and renewal win. What must fit to the lease is fitted: a member can take a
+    lease over whatever else it was given.
+    """
+    if shared.lease is None and shared.renewal is None:
+        return own
+    lease = min(shared.lease or own.lease, LONGEST_LEASE)
+    return replace(
+        own,
+        lease=lease,
+        renewal=min(shared.renewal or own.renewal, lease / RENEWALS),
+        hang=max(own.hang, lease),
+        budget=min(own.budget, lease / 4),
+    )
+
+
+def _check_name(name: str) -> None:
+    if name in RANGES:
+        return
+    close = difflib.get_close_matches(name, RANGES, n=1)
+    remedy = f"did you mean {close[0]}?" if close else f"known are {', '.join(sorted(RANGES))}"
+    raise NotFound(f"there is no cluster-wide setting {name[:100]!r}; {remedy}")
+
+
+def _plain(settings: ClusterSettings) -> dict[str, Any]:
+    return {each.name: getattr(settings, each.name) for each in fields(settings)}
