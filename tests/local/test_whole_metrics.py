@@ -36,12 +36,13 @@ def targets(data: Path) -> list[tuple[str, int]]:
 
 
 def answers(found: list[tuple[str, int]]) -> dict[str, Numbers]:
-    """Return what each component tells, once it is ready; some may not serve yet."""
-    ready = {}
+    """Return what each kind of component tells, once ready; some may not serve yet."""
+    ready: dict[str, Numbers] = {}
     for component, port in found:
         try:
             if get(port, "/readyz").status == 200:
-                ready[component] = parsed(get(port, "/metrics").text)
+                told = parsed(get(port, "/metrics").text)
+                ready.setdefault(component, {}).update(told)
         except OSError:
             continue
     return ready
