@@ -43,7 +43,7 @@ demo: prepare-demo $(STAMP)
 up: prepare-test $(STAMP)
 	$(BIN)/pyspider-zk up
 
-test: prepare-test prepare-databases prepare-browser prepare-systemd prepare-chaos $(STAMP)
+test: prepare-test prepare-databases prepare-browser prepare-deploy prepare-chaos $(STAMP)
 	$(BIN)/python -m pytest -m '$(SUITE)' $(PARALLEL)
 
 lint: prepare-test $(STAMP)
@@ -96,12 +96,13 @@ pictures: prepare-test prepare-browser $(STAMP)
 docs: prepare-test $(STAMP)
 	$(BIN)/python docs/internals/draw.py
 	$(BIN)/python docs/internals/draw_imports.py
+	$(BIN)/python docs/internals/draw_metrics.py
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis test-output
 
-.PHONY: prepare-demo prepare-test prepare-databases prepare-browser prepare-systemd prepare-chaos
-prepare-demo prepare-test prepare-databases prepare-browser prepare-systemd prepare-chaos: prepare-%:
+.PHONY: prepare-demo prepare-test prepare-databases prepare-browser prepare-deploy prepare-chaos
+prepare-demo prepare-test prepare-databases prepare-browser prepare-deploy prepare-chaos: prepare-%:
 	@.ci/prepare $*
 
 $(STAMP): $(SOURCES) | prepare-test

@@ -38,8 +38,9 @@ def checks(purpose: str) -> Iterator[tuple[str, Callable[[], object]]]:
         yield "mariadb-server", lambda: test_programs.mariadb("mariadbd")
     if purpose in ("browser", "all"):
         yield "chromium-headless-shell", test_programs.chromium
-    if purpose in ("systemd", "all"):
+    if purpose in ("deploy", "all"):
         yield "systemd", test_programs.systemd_analyze
+        yield "prometheus", test_programs.promtool
     if purpose in ("chaos", "all"):
         yield "iproute2", lambda: tool("ip")
         yield "nftables", lambda: tool("nft")

@@ -12,6 +12,7 @@ POSTGRESQL_MISSING = "PostgreSQL is missing; Debian/Ubuntu: apt install postgres
 MARIADB_MISSING = "MariaDB is missing; Debian/Ubuntu: apt install mariadb-server"
 CHROMIUM_MISSING = "Chromium is missing; Debian: apt install chromium-headless-shell"
 SYSTEMD_MISSING = "systemd-analyze is missing; Debian/Ubuntu: apt install systemd"
+PROMTOOL_MISSING = "promtool is missing; Debian/Ubuntu: apt install prometheus"
 CHROMIUM = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 """Its names, the one first that starts soonest and needs least: it has no window."""
 
@@ -62,7 +63,20 @@ def systemd_analyze() -> str:
     Raises:
         MissingService: there is none.
     """
-    program = shutil.which("systemd-analyze")
+    return _found("systemd-analyze", SYSTEMD_MISSING)
+
+
+def promtool() -> str:
+    """Return Prometheus' program that checks rules.
+
+    Raises:
+        MissingService: there is none.
+    """
+    return _found("promtool", PROMTOOL_MISSING)
+
+
+def _found(name: str, missing: str) -> str:
+    program = shutil.which(name)
     if program is None:
-        raise MissingService(SYSTEMD_MISSING)
+        raise MissingService(missing)
     return program
