@@ -15,6 +15,9 @@ from pyspider_zk.zookeeper import codec
 from pyspider_zk.zookeeper.codec import Record
 
 PROTOCOL = 1
+CLOSED = 0
+"""In place of the protocol, while a cluster is restored or its slots are changed: nobody joins."""
+
 MOST_EPOCH = 2**53
 
 
@@ -327,6 +330,11 @@ def check_meta(found: Meta, mine: Meta, root: str) -> str | None:
     """Return the message for a process whose values are not the cluster's, or None."""
     if found == mine:
         return None
+    if found.protocol == CLOSED:
+        return (
+            f"the cluster at {root} is closed while it is restored or its slots are changed: wait"
+            " for that, or run that command again if it was interrupted"
+        )
     if found.protocol != mine.protocol:
         return (
             f"the cluster at {root} speaks protocol {found.protocol}, this version speaks"

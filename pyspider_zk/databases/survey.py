@@ -10,13 +10,12 @@ import stat
 import time
 from contextlib import closing
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import sqlalchemy
-from pyspider.database import servers
 from sqlalchemy import Connection
 
 from pyspider_zk.databases.facts import DatabaseFacts, DatabaseFileFacts, DatabaseServerFacts
+from pyspider_zk.databases.urls import server_address, sqlite_path
 
 PROBES = 5
 SQLITE_PATIENCE = 2.0  # seconds
@@ -37,21 +36,11 @@ def survey(kind: str, url: str) -> DatabaseFacts | None:
         LookupError, ValueError, ImportError: the URL is none that can work.
         sqlalchemy.exc.SQLAlchemyError: a server does not answer, or refuses the login.
     """
-    engine, *driver, _ = url.partition("://")[0].lower().split("+")
-    if engine == "sqlite":
-        return _file(_path_of(url))
-    if engine not in ("mysql", "sqlalchemy"):
-        return None
-    address = servers.address(engine, "+".join(driver), kind, url)
-    if address.get_backend_name() == "sqlite":
-        return _file(address.database or "")
-    return _server(kind, address)
-
-
-def _path_of(url: str) -> str:
-    """Return the path of a URL as pyspider reads it."""
-    path = urlsplit(url).path
-    return f"/{path.strip('/')}" if path.startswith("//") else path.strip("/")
+    path = sqlite_path(kind, url)
+    if path is not None:
+        return _file(path)
+    address = server_address(kind, url)
+    return None if address is None else _server(kind, address)
 
 
 # --- files ---------------------------------------------------------------------------------------

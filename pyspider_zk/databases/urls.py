@@ -6,6 +6,7 @@ No fault repeats a URL, for it may hold a password.
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any
+from urllib.parse import urlsplit
 
 from pyspider.database import servers
 
@@ -29,6 +30,30 @@ def faults(urls: Mapping[str, str]) -> list[str]:
         except (ImportError, LookupError, ValueError) as error:
             found.append(f"{kind}: {error}")
     return [*found, *_shared(places)]
+
+
+def sqlite_path(kind: str, url: str) -> str | None:
+    """Return the path of an sqlite file as pyspider reads its URL; None of other databases."""
+    engine = url.partition("://")[0].lower().partition("+")[0]
+    if engine == "sqlite":
+        path = urlsplit(url).path
+        return f"/{path.strip('/')}" if path.startswith("//") else path.strip("/")
+    address = server_address(kind, url)
+    if address is None or address.get_backend_name() != "sqlite":
+        return None
+    return address.database or ""
+
+
+def server_address(kind: str, url: str) -> Any | None:
+    """Return SQLAlchemy's URL of a database; None if SQLAlchemy does not connect to it.
+
+    Raises:
+        LookupError, ValueError, ImportError: the URL is none that can work.
+    """
+    engine, *driver, _ = url.partition("://")[0].lower().split("+")
+    if engine not in ("mysql", "sqlalchemy"):
+        return None
+    return servers.address(engine, "+".join(driver), kind, url)
 
 
 def _place(kind: str, url: str) -> Any:

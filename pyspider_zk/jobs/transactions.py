@@ -121,7 +121,7 @@ def claim_steps(
         Check(running.claimant),
         *checked,
         *_leave(tree, JobState.PENDING, pending),
-        *_arrive(tree, pending.name, running),
+        *arrive_steps(tree, pending.name, running),
     ]
 
 
@@ -137,7 +137,7 @@ def finish_steps(tree: JobTree, claim: Claim, job: Job) -> list[Step]:
 
 def return_steps(tree: JobTree, claim: Claim, job: Job) -> list[Step]:
     """Move a running job to the place where it belongs according to its record."""
-    return [*_leave(tree, JobState.RUNNING, claim), *_arrive(tree, claim.name, job)]
+    return [*_leave(tree, JobState.RUNNING, claim), *arrive_steps(tree, claim.name, job)]
 
 
 def cancel_record_steps(
@@ -159,7 +159,7 @@ def cancel_pending_steps(tree: JobTree, pending: Found, now: float) -> list[Step
     """End a job that nobody claimed and that needs no cleanup."""
     job = replace(pending.job, cancelled=True)
     job = ended(job, Outcome.CANCELLED, now, job.reason)
-    return [*_leave(tree, JobState.PENDING, pending), *_arrive(tree, pending.name, job)]
+    return [*_leave(tree, JobState.PENDING, pending), *arrive_steps(tree, pending.name, job)]
 
 
 def discard_steps(
@@ -173,7 +173,7 @@ def discard_steps(
     """
     path = tree.job(state, junk.name)
     strays = [Delete(f"{path}/{child}", ANY_VERSION) for child in below]
-    return [*strays, Delete(path, junk.version), *_arrive(tree, junk.name, job)]
+    return [*strays, Delete(path, junk.version), *arrive_steps(tree, junk.name, job)]
 
 
 def tidy_steps(tree: JobTree, state: JobState, found: Found, below: Iterable[str]) -> list[Step]:
@@ -232,7 +232,8 @@ def _leave(tree: JobTree, state: JobState, found: Found | Claim) -> list[Step]:
     return [*token, Delete(tree.job(state, name), found.version)]
 
 
-def _arrive(tree: JobTree, name: JobName, job: Job) -> list[Step]:
+def arrive_steps(tree: JobTree, name: JobName, job: Job) -> list[Step]:
+    """Create a job in the place where it belongs, with its fencing token if it needs one."""
     state = place_of(job)
     has_token = job.claims and state is not JobState.DONE
     token = [Create(tree.token(state, name, job), b"")] if has_token else []

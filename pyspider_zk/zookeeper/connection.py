@@ -49,6 +49,19 @@ logger = logging.getLogger(__name__)
 _kazoo_logger = logging.getLogger("pyspider_zk.kazoo")
 
 
+class Details(NamedTuple):
+    """A znode's data and origin.
+
+    Attributes:
+        created: the number of the transaction that created it; no other znode has it.
+        ephemeral: whether it ends with a session.
+    """
+
+    data: bytes
+    created: int
+    ephemeral: bool
+
+
 Ask = tuple[str, Watch | None]
 """A path to look at, and what to call when what is there changes."""
 
@@ -239,6 +252,21 @@ class Connection:
     def find_all(self, paths: Sequence[str]) -> list[tuple[bytes, int] | None]:
         """Return data and version of many znodes at once; None for those missing."""
         return self.look([(path, None) for path in paths]).data
+
+    def details(self, paths: Sequence[str]) -> list[Details | None]:
+        """Return data and origin of many znodes, all requested at once; None for those missing."""
+        sent = self._session.now()
+        answers = [self._client.get_async(path) for path in paths]
+        return [
+            self._details(answer, sent, path) for answer, path in zip(answers, paths, strict=True)
+        ]
+
+    def _details(self, answer: Any, sent: float, path: str) -> Details | None:
+        try:
+            data, stat = self._wait(answer, sent, path)
+        except NoNodeError:
+            return None
+        return Details(data, stat.czxid, bool(stat.ephemeralOwner))
 
     def children(self, path: str, watch: Watch | None = None) -> list[str]:
         """Return the names below a znode; none if it does not exist."""

@@ -1,0 +1,1 @@
+"""Backup and restore of what a cluster keeps in ZooKeeper."""

@@ -1,0 +1,67 @@
+"""``backup`` and ``restore`` at a real ZooKeeper."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from pyspider_zk.config import Settings
+from tests.cli.conftest import Run, hosts
+
+
+@pytest.mark.zk
+def test_a_running_cluster_is_backed_up_and_restored_elsewhere(
+    run: Run, cluster: Settings, tmp_path: Path
+) -> None:
+    file = tmp_path / "kept"
+    other = f"{hosts(cluster)}-restored"
+
+    kept = run("backup", file, "--zookeeper", hosts(cluster))
+    restored = run("restore", file, "--zookeeper", other)
+    shown = run("status", "--json", "--zookeeper", other)
+
+    assert (kept.exit_code, restored.exit_code, shown.exit_code) == (0, 0, 0), restored.output
+    assert f"znodes of {cluster.root}" in kept.stdout
+    assert "epochs go on above" in restored.stdout
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+@pytest.mark.zk
+def test_a_running_cluster_is_not_replaced(run: Run, cluster: Settings, tmp_path: Path) -> None:
+    file = tmp_path / "kept"
+    run("backup", file, "--zookeeper", hosts(cluster))
+
+    refused = run("restore", file, "--zookeeper", hosts(cluster))
+    running = run("restore", file, "--replace", "--zookeeper", hosts(cluster))
+
+    assert (refused.exit_code, running.exit_code) == (2, 2)
+    assert "there is a cluster at" in refused.output
+    assert "2 processes run at" in running.output
+
+
+def test_a_file_that_is_no_backup_is_refused_before_anything_is_asked(
+    run: Run, tmp_path: Path
+) -> None:
+    file = tmp_path / "odd"
+    file.write_text("{}\n")
+    result = run("restore", file, "--zookeeper", "127.0.0.1:1")
+    assert result.exit_code == 2
+    assert "odd is no valid backup" in result.output
+
+
+@pytest.mark.zk
+def test_a_task_database_that_is_away_stops_it(
+    run: Run,
+    cluster: Settings,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file = tmp_path / "kept"
+    run("backup", file, "--zookeeper", hosts(cluster))
+    monkeypatch.setenv("TASKDB", "mysql+taskdb://u:hidden@127.0.0.1:1/taskdb")
+
+    result = run("restore", file, "--zookeeper", f"{hosts(cluster)}-restored")
+
+    assert result.exit_code == 3
+    assert "taskdb cannot be read" in result.output
+    assert "hidden" not in result.output
