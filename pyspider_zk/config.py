@@ -40,50 +40,72 @@ _ROOT = re.compile(r"(/(?!\.{1,2}(/|$))[^/\s]+)+")
 class Settings:
     """How a process takes part in a cluster. Times are seconds.
 
+    The reference of the settings is made of these descriptions.
+
     Attributes:
         hosts: ZooKeeper's addresses, ``host:port,host:port``.
-        root: the znode below which this cluster lives.
-        slots: number of slots; fixed at the cluster's birth, the same everywhere.
-        renewal: how often a member renews its lease.
-        lease: how long a renewal lasts; members may have different ones.
-        hang: how long the scheduling loop may stand still, loading a large project for instance,
-            before it is taken for hung and its lease is not renewed any more; at least a lease.
-        budget: how long an effect may take; the fence shuts so much before the lease ends.
-        session: the requested ZooKeeper session timeout.
-        drain: how long a member that got SIGTERM waits for its slots to move away.
-        name: a member's identity, which keeps its number; empty: host and port if the XML-RPC
-            port is given, else none.
-        await_members: how many members a newborn cluster waits for before the first grant.
-        advertise: the address others reach this process at; empty: the one that reaches
+        root: the znode below which the cluster lives; two clusters need different roots, and a
+            Redis database each.
+        slots: number of slots, from 1 to 16384; fixed when the cluster is created, the same
+            everywhere.
+        renewal: seconds between two renewals of the lease; if only ``lease`` is set and shorter
+            than 4, that by 3.2.
+        lease: seconds that a renewal lasts, at least three renewals, at most 600; schedulers may
+            have different values. A dead scheduler's projects pause for a little longer than that.
+        hang: seconds that a scheduler's loop may stand still, for example while it loads a large
+            project, before its projects go to others; at least a lease.
+        budget: seconds that a single write or send may take; scheduling stops that long before the
+            lease ends. Less than half a lease.
+        session: seconds of ZooKeeper session to request; the server may grant another value, which
+            is then used, and a warning reports it.
+        drain: seconds that a scheduler waits, after SIGTERM, for its slots to move.
+        name: a scheduler's identity, which keeps its number; without one it is host and port if the
+            XML-RPC port is given, else the scheduler gets the lowest free number.
+        await_members: how many schedulers a new cluster waits for before it assigns the slots for
+            the first time; set it to the number that you start at once, and nothing moves twice.
+        advertise: the host name at which others reach this scheduler; without one it is the address
+            that its XML-RPC listens on, or if that is every address, the one that reaches
             ZooKeeper.
-        login_to_change: in the web UI, changes require a login.
-        viewer_username: of a second login to the web UI, which may look and change nothing.
+        trusted_origins: sites whose pages may change things through the web UI, besides its own: a
+            list, or a text with commas.
+        trusted_hosts: names by which browsers may reach the web UI, besides the address that it
+            listens on: a list, or a text with commas.
+        users: the file of the web UI's users.
+        login_to_change: users who are not logged in can only read in the web UI; needs ``users``,
+            or ``webui --username --password``.
+        viewer_username: of a second login to the web UI, which can read everything and change
+            nothing; needs ``webui --need-auth --username --password``.
         viewer_password: of that login.
-        trusted_origins: whose pages may change things through the web UI, beside its own.
-        username: of the login to ZooKeeper; with one, what is made there belongs to it alone.
+        username: of the cluster's login to ZooKeeper; what is created there then belongs to that
+            login alone.
         password: of that login.
-        scheme: how to log in: ``digest``, or ``sasl`` with DIGEST-MD5.
-        readers: who else may read what is made, as ZooKeeper's ``scheme:id``.
-        tls: encrypt, and talk to servers only whose certificate is valid for the name in ``hosts``.
-        tls_ca: file of the authorities whose certificates are believed; empty: the system's.
-        tls_certificate: file of the certificate that this process shows; empty: none.
-        tls_key: file of its private key.
-        secret: what opens the schedulers' XML-RPC; the same everywhere. Empty: there is none.
-        secret_file: a file with it, which only its owner may read.
-        xmlrpc_names: by which names schedulers are called, beside their addresses.
-        xmlrpc_tls: what calls schedulers does so by TLS only, and a scheduler speaks nothing else.
-        xmlrpc_tls_ca: file of the authorities whose certificates of schedulers are believed;
-            empty: the system's.
-        xmlrpc_tls_certificate: file of the certificate that this process shows who calls it by
-            XML-RPC, which is served by TLS only then; empty: none.
-        xmlrpc_tls_key: file of its private key.
-        allow_quit: whether ``_quit`` by XML-RPC ends a scheduler.
-        insecure: what this process listens with may listen on any address, without a secret or
-            login.
-        trusted_hosts: names by which browsers may reach the web UI, beside where it listens.
-        users: the file with those who may log in to the web UI; empty: none.
-        metrics: where metrics and health are served, ``host:port``; empty: nowhere.
-        metrics_token: opens the metrics to who presents it; empty: there is none.
+        scheme: how to log in: ``digest``, or ``sasl`` with DIGEST-MD5, which needs ``pip install
+            pure-sasl``.
+        readers: who else may read the cluster's znodes: a list of ``digest:NAME:HASH`` or
+            ``sasl:NAME``.
+        tls: encrypt the connection to ZooKeeper, and verify its certificate and name.
+        tls_ca: file of the authorities that may have signed ZooKeeper's certificate; without one
+            the system's.
+        tls_certificate: file of this process's own certificate, for a ZooKeeper that requires one.
+        tls_key: file of its key, unencrypted.
+        secret: the cluster's secret, best given in a file or in the environment; 16 to 1000
+            characters, the same everywhere.
+        secret_file: a file with the cluster's secret, readable only by its user.
+        xmlrpc_names: host names by which clients call schedulers, besides their addresses: a list,
+            or a text with commas.
+        xmlrpc_tls: require TLS: schedulers without it are not called, and do not start.
+        xmlrpc_tls_ca: file of the authorities that may have signed schedulers' certificates;
+            without one the system's.
+        xmlrpc_tls_certificate: file of a scheduler's certificate; with it XML-RPC is served by TLS
+            only.
+        xmlrpc_tls_key: file of its key, unencrypted.
+        allow_quit: XML-RPC's ``_quit`` ends a scheduler.
+        insecure: XML-RPC and the web UI may listen on any address without a secret or login, as
+            with ``--insecure``.
+        metrics: ``HOST:PORT`` at which a process serves metrics and health; port 0 is a free one,
+            without a host and port there are none.
+        metrics_token: what opens the metrics, needed at other addresses than loopback; best in a
+            file, 16 to 1000 characters.
     """
 
     hosts: str = "127.0.0.1:2181"
