@@ -5,6 +5,7 @@ export PYTHON
 
 BIN := .venv/bin
 STAMP := .venv/.installed
+DOCS_STAMP := .venv/.docs-installed
 SOURCES := .ci/venv setup.py pyproject.toml $(wildcard requirements/*.txt) $(shell find patches -type f -not -path '*/.*' -not -path '*/__pycache__/*')
 SUITE := not attack and not chaos and not poison and not outage and not fuzz and not soak
 UNMARKED := $(SUITE) and not zk and not redis and not postgresql and not mariadb and not browser and not slow
@@ -33,7 +34,7 @@ help:
 	@echo "make soak     the searches that take minutes"
 	@echo "make bench    what a scheduler achieves and costs, beside pyspider's and Scrapy's: an hour"
 	@echo "              (QUICK=1: some minutes; ONLY=full_cycle; figures in build/bench.json)"
-	@echo "make docs   draw the diagrams that are generated from the code"
+	@echo "make docs   build the documentation as a site, in build/site"
 	@echo "make pictures  take the documentation's screenshots of the operations page"
 	@echo "make clean  remove the virtual environment and what the tools leave behind"
 
@@ -93,10 +94,18 @@ bench: prepare-test $(STAMP)
 pictures: prepare-test prepare-browser $(STAMP)
 	$(BIN)/python -m pytest -q tests/browser/take_pictures.py
 
-docs: prepare-test $(STAMP)
+# A warning, such as of a link that leads nowhere, is an error.
+docs: prepare-test $(STAMP) $(DOCS_STAMP)
 	$(BIN)/python docs/internals/draw.py
 	$(BIN)/python docs/internals/draw_imports.py
 	$(BIN)/python docs/internals/draw_metrics.py
+	rm -rf build/site
+	$(BIN)/sphinx-build --conf-dir docs --fresh-env --quiet --fail-on-warning . build/site
+	@echo "the site begins at build/site/index.html"
+
+$(DOCS_STAMP): requirements/docs.txt $(STAMP)
+	$(BIN)/python -m pip install --quiet --require-hashes --no-build-isolation --requirement $<
+	@touch $@
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis test-output

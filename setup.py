@@ -38,6 +38,13 @@ setup(
         "mysql": ["pyspider[mysql]==0.3.10+zk.1"],  # MariaDB's as well
         "postgresql": ["pyspider[postgresql]==0.3.10+zk.1"],
         "sasl": ["pure-sasl>=0.6.2,<1"],  # only for a ZooKeeper that wants it
+        "docs": [
+            "furo>=2025.12",
+            "myst-parser>=5.1,<6",
+            "sphinx>=9.0,<10",
+            "sphinx-click>=6.2,<7",
+            "sphinx-copybutton>=0.5.2,<1",
+        ],
         "dev": [
             "axe-playwright-python>=0.1.4,<1",
             "cryptography>=50,<51",  # of trustme: CVE-2026-69247

@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 OURS = {"pyspider", "pyspider-zk"}
-LOCKS = ("build", "deploy", "postgresql", "mysql", "test")
+LOCKS = ("build", "deploy", "postgresql", "mysql", "test", "docs")
 PINNED = re.compile(r"(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^\s;\\]+)")
 HASH = re.compile(r"    --hash=sha256:[0-9a-f]{64}")
 
@@ -85,6 +85,7 @@ def wanted_of(name: str) -> list[str]:
         "deploy": [*deploy, *ours()["sasl"]],
         **extras,
         "test": [*deploy, *extras["postgresql"], *extras["mysql"], *ours()["dev"]],
+        "docs": [*deploy, *ours()["docs"]],
     }[name]
 
 

@@ -96,7 +96,7 @@ PORTS = {"web UI": 5000, "XML-RPC of a scheduler": 23333}
 """The ports that docs/security.md names for what listens; the others it calls free, or off."""
 
 ZOOKEEPER_PORT, REDIS_PORT = 2281, 6379
-"""Where docs/guide.md has them listen, with TLS."""
+"""Where docs/how-to/secure.md has them listen, with TLS."""
 
 LISTENS = {
     "scheduler1": {PORTS["XML-RPC of a scheduler"]},

@@ -1,4 +1,4 @@
-"""A cluster on several machines, as docs/guide.md has it: each a network namespace.
+"""A cluster as docs/how-to/several-machines.md has it: each machine is a network namespace.
 
 ZooKeeper wants a certificate, a login, and gives its znodes to that login alone; Redis has one
 user, and TLS with certificates; XML-RPC has the secret; the web UI has users with roles.

@@ -32,7 +32,7 @@ WIDER = {
     " MODIFY `url` LONGTEXT, MODIFY `fetch` LONGBLOB, MODIFY `process` LONGBLOB,"
     " MODIFY `schedule` LONGBLOB, MODIFY `track` LONGBLOB",
 }
-"""What the guide has against their lengths."""
+"""What docs/how-to/databases.md has against their lengths."""
 
 TASK = {"url": "http://a/", "status": 1, "schedule": {"priority": 1}, "track": {}}
 LARGE = {"url": "http://a/" + "x" * 2000 + "\U0001f577", "status": 1, "track": {"x": "y" * 70_000}}
@@ -83,15 +83,15 @@ def test_what_an_old_table_has_no_room_for_is_refused_not_cut(lenient: Any) -> N
     assert lenient.get_task("p1", "t1") is None
 
 
-def test_the_guide_s_statement_makes_room(old: Any) -> None:
+def test_the_documented_statement_makes_room(old: Any) -> None:
     run(old, WIDER[old._connections.dialect].format("p1"))
     old.insert("p1", "t1", LARGE)
     assert old.get_task("p1", "t1", list(LARGE)) == LARGE
 
 
-def test_the_guide_has_those_statements() -> None:
-    guide = Path(__file__).parents[2].joinpath("docs/guide.md").read_text("utf-8").split()
-    text = " ".join(word for word in guide if word not in ("--", "MySQL,", "MariaDB"))
+def test_those_statements_are_documented() -> None:
+    page = Path(__file__).parents[2].joinpath("docs/how-to/databases.md").read_text("utf-8")
+    text = " ".join(word for word in page.split() if word not in ("--", "MySQL,", "MariaDB"))
     for quotes, statement in zip('"`', WIDER.values(), strict=True):
         assert statement.format(f"{quotes}news_de{quotes}") in text
 

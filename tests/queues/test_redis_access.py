@@ -24,7 +24,7 @@ USER = "crawl@er"
 PASSWORD = "p@ss:w/rd?#%41 "  # noqa: S105 - of a server that lives for a test
 WRONG = PASSWORD.upper()
 RULES = ["~*", "+@all", "-@admin", "-@dangerous"]
-"""What the guide says that the user needs."""
+"""What docs/how-to/secure.md says that the user needs."""
 
 
 @pytest.fixture

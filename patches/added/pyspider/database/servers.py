@@ -7,7 +7,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 UNSUPPORTED = {"mongodb": "MongoDB", "elasticsearch": "Elasticsearch", "es": "Elasticsearch"}
-REMEDY = "use sqlite, PostgreSQL or MariaDB (docs/guide.md, Databases)"
+REMEDY = "use sqlite, PostgreSQL or MariaDB (docs/how-to/databases.md)"
 
 PACKAGES = {
     "sqlalchemy": "SQLAlchemy",
@@ -68,7 +68,7 @@ def need(name):
     if name in PACKAGES and find_spec(module) is None:
         raise MissingDriver(
             f"the package {PACKAGES[name]} is missing, which this database needs: install"
-            " requirements/postgresql.txt or mysql.txt of pyspider-zk (docs/guide.md, Databases)"
+            " requirements/postgresql.txt or mysql.txt of pyspider-zk (docs/how-to/databases.md)"
         )
 
 
