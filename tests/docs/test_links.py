@@ -10,7 +10,7 @@ import pytest
 from pyspider_zk.webui.api.application import create_api
 from pyspider_zk.webui.api.backend import Backend
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     *ROOT.glob("*.md"),
     *ROOT.glob("docs/**/*.md"),

@@ -1,0 +1,44 @@
+"""Commands that no walk runs, each with the reason. A test checks that none is stale."""
+
+from collections.abc import Mapping
+
+from tests.docs.pages import PageCommand
+
+INSTALLS = "changes the machine, or takes minutes from a package index; .ci/venv installs the same"
+MAKES = "`.ci/run` runs it on a fresh clone"
+SUITE = "a suite of its own, which takes minutes"
+SERVERS = "changes the servers of a machine, as its administrator"
+
+NOT_RUN: Mapping[tuple[str, str], str] = {
+    ("README.md", "make demo"): MAKES,
+    ("README.md", "make up"): "the tutorial runs `pyspider-zk up`, which is all that it does",
+    ("CONTRIBUTING.md", "make"): MAKES,
+    ("docs/how-to/install.md", "sudo"): INSTALLS,
+    ("docs/how-to/install.md", "python3 -m venv"): INSTALLS,
+    ("docs/how-to/install.md", ". .venv"): INSTALLS,
+    ("docs/how-to/install.md", "pip"): INSTALLS,
+    ("docs/how-to/databases.md", "pip"): INSTALLS,
+    ("docs/tutorial/first-cluster.md", "sudo"): INSTALLS,
+    ("docs/tutorial/first-cluster.md", "cd ~/pyspider-zk"): INSTALLS,
+    ("docs/tutorial/first-cluster.md", "python3 -m venv"): INSTALLS,
+    ("docs/tutorial/first-cluster.md", "pip"): INSTALLS,
+    ("docs/tutorial/first-cluster.md", ". ~/pyspider-zk"): INSTALLS,
+    ("docs/tutorial/three-machines.md", "sudo"): SERVERS,
+    ("docs/tutorial/three-machines.md", "echo 1 | sudo"): SERVERS,
+    ("docs/tutorial/three-machines.md", "pip"): INSTALLS,
+    ("docs/tutorial/three-machines.md", "scp"): "copies to the other machines, which are not there",
+    ("tests/attack/README.md", ""): SUITE,
+    ("tests/chaos/README.md", ""): SUITE,
+    ("tests/fuzz/README.md", ""): SUITE,
+    ("tests/outages/README.md", ""): SUITE,
+    ("tests/poison/README.md", ""): SUITE,
+}
+"""Page, beginning of the command -> why it is not run."""
+
+
+def entry_of(command: PageCommand) -> tuple[str, str] | None:
+    """Return the entry that keeps a command from being run, if one does."""
+    for page, beginning in NOT_RUN:
+        if command.page == page and command.text.startswith(beginning):
+            return page, beginning
+    return None

@@ -1,0 +1,37 @@
+"""Walks through the pages that begin in an empty folder."""
+
+from pathlib import Path
+
+import pytest
+
+from pyspider_zk.local.ports import any_free
+from tests.docs.pages import ROOT
+from tests.docs.walk import Ground, walk
+
+FROM_NOTHING = [
+    "docs/tutorial/first-cluster.md",
+    "docs/how-to/install.md",
+    "docs/how-to/start-and-stop.md",
+]
+
+pytestmark = [
+    pytest.mark.zk,
+    pytest.mark.redis,
+    pytest.mark.slow,
+    pytest.mark.timeout(600),  # a loaded machine starts many processes slowly
+    pytest.mark.usefixtures("zookeeper", "redis_server"),  # skip where they are missing
+]
+
+
+@pytest.mark.parametrize("page", FROM_NOTHING)
+def test_a_page_that_begins_in_an_empty_folder(page: str, tmp_path: Path) -> None:
+    webui, site = any_free(), any_free()
+    renamed = {
+        "pyspider-zk up": f"pyspider-zk up --webui-port {webui}",
+        "127.0.0.1:5000": f"127.0.0.1:{webui}",
+        "127.0.0.1:8000": f"127.0.0.1:{site}",
+        "http.server 8000": f"http.server {site}",
+        "~/pyspider-zk": str(ROOT),
+        "~/crawl": ".",
+    }
+    walk(page, Ground(tmp_path, renamed))

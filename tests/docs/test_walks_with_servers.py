@@ -1,0 +1,66 @@
+"""Walks through the pages for those who have a ZooKeeper, a Redis and databases of their own."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pyspider_zk.local.ports import any_free
+from pyspider_zk.local.services import ZooKeeperServer
+from tests.docs.pages import ROOT
+from tests.docs.walk import Ground, walk
+from tests.support.database_servers import PostgresServer
+
+WITH_SERVERS = [
+    "docs/tutorial/three-machines.md",
+    "docs/how-to/several-machines.md",
+    "docs/how-to/secure.md",
+    "docs/how-to/users.md",
+    "docs/controller.md",
+    "docs/job-queue.md",
+]
+TYPED = {
+    "pyspider-zk user set ann": "one of ann's\n",
+    "python -c 'import getpass": "a reader's\n",
+}
+
+pytestmark = [
+    pytest.mark.zk,
+    pytest.mark.redis,
+    pytest.mark.postgresql,
+    pytest.mark.slow,
+    pytest.mark.timeout(600),  # a loaded machine starts many processes slowly
+]
+
+
+@pytest.mark.parametrize("page", WITH_SERVERS)
+def test_a_page_for_servers_of_ones_own(
+    page: str,
+    tmp_path: Path,
+    zookeeper: ZooKeeperServer,
+    zk_root: str,
+    redis_url: str,
+    postgresql: PostgresServer,
+) -> None:
+    renamed = {
+        "zk1:2181,zk2:2181,zk3:2181": f"{zookeeper.address}{zk_root}",
+        "crawl1:2181,crawl2:2181,crawl3:2181": zookeeper.address,
+        '"root": "/crawl"': f'"root": "{zk_root}"',
+        "127.0.0.1:2181": f"{zookeeper.address} {zk_root}",
+        "redis://redis1:6379/0": redis_url,
+        "redis://:PASSWORD@crawl1:6379/0": redis_url,
+        "/etc/pyspider-zk.secret": "secret-of-all",
+        "python docs/": f"python {ROOT}/docs/",
+        "0.0.0.0": "127.0.0.1",  # noqa: S104
+        "config.json webui": f"config.json webui --port {any_free()}",
+    }
+    for kind in ("task", "project", "result"):
+        url = postgresql.url(kind, postgresql.new_name())
+        for host in ("db1", "crawl1"):
+            renamed[f"sqlalchemy+postgresql+{kind}db://crawl:PASSWORD@{host}/{kind}db"] = url
+    own = {"taskdb": "sqlite+taskdb:///task.db", "projectdb": "sqlite+projectdb:///project.db"}
+    section = {"hosts": zookeeper.address, "root": zk_root, "username": "crawl", "password": "x"}
+    config = {**own, "message_queue": redis_url, "zookeeper": section}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / "password.txt").write_text("one of olga's\n")
+    walk(page, Ground(tmp_path, renamed, TYPED))
