@@ -42,7 +42,6 @@ setup(
             "furo>=2025.12",
             "myst-parser>=5.1,<6",
             "sphinx>=9.0,<10",
-            "sphinx-click>=6.2,<7",
             "sphinx-copybutton>=0.5.2,<1",
         ],
         "dev": [

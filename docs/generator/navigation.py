@@ -22,7 +22,7 @@ PARTS: Mapping[str, Mapping[str, Sequence[str]]] = {
             "docs/how-to/projects",
             "docs/how-to/*",
         ],
-        "When something is wrong": ["docs/troubleshooting", "docs/reference/messages"],
+        "Troubleshooting": ["docs/troubleshooting", "docs/reference/messages"],
         "Reference": [
             "docs/reference/commands",
             "docs/reference/settings",
@@ -49,9 +49,6 @@ PARTS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "CONTRIBUTING": {"": ["tests/*/README"]},
 }
 """Page -> caption -> the pages below it, in this order."""
-
-HIDDEN: Sequence[str] = []
-"""Pages of the repository that the site leaves out."""
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

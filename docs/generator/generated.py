@@ -6,15 +6,14 @@ A page says ```` ```{generated} settings ```` where they belong.
 from collections.abc import Callable, Iterator, Mapping
 from typing import ClassVar
 
-import comparison
-import exit_codes
-import http_api
-import settings
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+from generator import commands, comparison, exit_codes, http_api, settings
+
 PARTS: Mapping[str, Callable[[], Iterator[str]]] = {
+    "commands": commands.lines,
     "comparison": comparison.lines,
     "exit-codes": exit_codes.lines,
     "http-api": http_api.lines,
