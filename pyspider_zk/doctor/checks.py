@@ -168,7 +168,7 @@ def _database(it: Installation, kind: str) -> Iterator[Finding]:
         yield failed(str(error), f"correct the URL of {kind}")
         return
     if facts is None:
-        yield warning("this kind of database is not examined", "see Databases in the guide")
+        yield warning("this kind of database is not examined", "see docs/how-to/databases.md")
     elif isinstance(facts, DatabaseServerFacts):
         yield from database_rules.server_findings(facts, it.settings)
         yield clock_finding("its clock", facts.ahead, facts.latency)

@@ -71,7 +71,7 @@ def _schema(narrow: tuple[str, ...]) -> Finding:
         "no table has short columns",
         warning(
             f"{several(narrow)}: made by an old pyspider, long URLs are refused",
-            "widen the column url as the guide says under Databases",
+            "widen the column url as docs/how-to/databases.md says",
         ),
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pyspider_zk.doctor.findings import Finding, ok, several, warning
 
 _PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)\s*(;)?", re.MULTILINE)
-_REMEDY = "install anew, as the guide says under Install"
+_REMEDY = "install anew, as docs/how-to/install.md says"
 
 
 def package_findings(lock: str, installed: Mapping[str, str]) -> Iterator[Finding]:

@@ -7,6 +7,9 @@ from tests.docs.pages import PageCommand
 INSTALLS = "changes the machine, or takes minutes from a package index; .ci/venv installs the same"
 MAKES = "`.ci/run` runs it on a fresh clone"
 SUITE = "a suite of its own, which takes minutes"
+SYSTEMD = (
+    "changes a machine that systemd runs; tests/systemd judges the units and starts what they do"
+)
 SERVERS = "changes the servers of a machine, as its administrator"
 
 NOT_RUN: Mapping[tuple[str, str], str] = {
@@ -18,6 +21,11 @@ NOT_RUN: Mapping[tuple[str, str], str] = {
     ("docs/how-to/install.md", ". .venv"): INSTALLS,
     ("docs/how-to/install.md", "pip"): INSTALLS,
     ("docs/how-to/databases.md", "pip"): INSTALLS,
+    (
+        "docs/how-to/back-up.md",
+        "pyspider-zk",
+    ): "the cluster must end in between, as in tests/backup",
+    ("docs/how-to/deploy-systemd.md", ""): SYSTEMD,
     ("docs/tutorial/first-cluster.md", "sudo"): INSTALLS,
     ("docs/tutorial/first-cluster.md", "cd ~/pyspider-zk"): INSTALLS,
     ("docs/tutorial/first-cluster.md", "python3 -m venv"): INSTALLS,

@@ -12,6 +12,7 @@ FROM_NOTHING = [
     "docs/tutorial/first-cluster.md",
     "docs/how-to/install.md",
     "docs/how-to/start-and-stop.md",
+    "docs/how-to/monitor.md",
 ]
 
 pytestmark = [

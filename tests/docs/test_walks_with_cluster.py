@@ -12,6 +12,7 @@ from tests.support.running_cluster import up
 WITH_CLUSTER = [
     "README.md",
     "docs/api.md",
+    "docs/how-to/check.md",
     "docs/how-to/look.md",
     "docs/how-to/projects.md",
     *(
@@ -49,7 +50,11 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
     """Run a cluster in a folder."""
     folder = tmp_path_factory.mktemp("crawl")
     with up(folder, "--schedulers", "1") as running:
-        renamed = {"http://localhost:5000/": running.webui, ".venv/bin/": ""}
+        renamed = {
+            "http://localhost:5000/": running.webui,
+            ".venv/bin/": "",
+            "-c config.json doctor": "doctor",
+        }
         yield Ground(folder, renamed, TYPED)
 
 
