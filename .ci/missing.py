@@ -33,6 +33,8 @@ def checks(purpose: str) -> Iterator[tuple[str, Callable[[], object]]]:
         yield "npm", npm
     if purpose in ("demo", "all") and not (os.environ.get("SITE") or os.environ.get("START_URL")):
         yield "python3-doc", site.documentation
+    if purpose != "demo":
+        yield "curl", lambda: tool("curl", "curl")  # the documentation's commands
     if purpose in ("databases", "all"):
         yield "postgresql", lambda: test_programs.postgresql("postgres")
         yield "mariadb-server", lambda: test_programs.mariadb("mariadbd")
@@ -42,8 +44,8 @@ def checks(purpose: str) -> Iterator[tuple[str, Callable[[], object]]]:
         yield "systemd", test_programs.systemd_analyze
         yield "prometheus", test_programs.promtool
     if purpose in ("chaos", "all"):
-        yield "iproute2", lambda: tool("ip")
-        yield "nftables", lambda: tool("nft")
+        yield "iproute2", lambda: tool("ip", "iproute2")
+        yield "nftables", lambda: tool("nft", "nftables")
 
 
 def venv() -> None:
@@ -58,10 +60,10 @@ def npm() -> None:
         raise MissingService(NPM_MISSING)
 
 
-def tool(name: str) -> None:
+def tool(name: str, package: str) -> None:
     """Fail if a program of the system is missing; root's own may not be on everybody's PATH."""
     if shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") is None:
-        raise MissingService(f"{name} is missing; Debian/Ubuntu: apt install iproute2 nftables")
+        raise MissingService(f"{name} is missing; Debian/Ubuntu: apt install {package}")
 
 
 def main(what: str, purpose: str = "test") -> None:

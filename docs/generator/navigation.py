@@ -41,6 +41,7 @@ PARTS: Mapping[str, Mapping[str, Sequence[str]]] = {
             "patches/README",
             "CONTRIBUTING",
             "CHANGELOG",
+            "docs/*",
         ],
     },
     "docs/operations/README": {"": ["docs/operations/*"]},

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from tests.docs.pages import PageCommand
 
 INSTALLS = "changes the machine, or takes minutes from a package index; .ci/venv installs the same"
-MAKES = "`.ci/run` runs it on a fresh clone"
 SUITE = "a suite of its own, which takes minutes"
 SYSTEMD = (
     "changes a machine that systemd runs; tests/systemd judges the units and starts what they do"
@@ -13,9 +12,9 @@ SYSTEMD = (
 SERVERS = "changes the servers of a machine, as its administrator"
 
 NOT_RUN: Mapping[tuple[str, str], str] = {
-    ("README.md", "make demo"): MAKES,
+    ("README.md", "make demo"): "`.ci/run` runs it on a fresh clone",
     ("README.md", "make up"): "the tutorial runs `pyspider-zk up`, which is all that it does",
-    ("CONTRIBUTING.md", "make"): MAKES,
+    ("CONTRIBUTING.md", "make"): "the suites, of which these tests are a part",
     ("docs/how-to/install.md", "sudo"): INSTALLS,
     ("docs/how-to/install.md", "python3 -m venv"): INSTALLS,
     ("docs/how-to/install.md", ". .venv"): INSTALLS,

@@ -1,7 +1,9 @@
 """Every command of the documentation is run by a walk through its page, or says why not."""
 
+import re
+
 from tests.docs.not_run import NOT_RUN, entry_of
-from tests.docs.pages import commands_of, pages
+from tests.docs.pages import ROOT, commands_of, pages
 from tests.docs.test_walks_from_nothing import FROM_NOTHING
 from tests.docs.test_walks_with_cluster import WITH_CLUSTER
 from tests.docs.test_walks_with_servers import WITH_SERVERS
@@ -23,6 +25,19 @@ def test_every_command_is_run_or_has_a_reason() -> None:
 
 def test_every_reason_is_of_a_command() -> None:
     assert set(NOT_RUN) - {entry_of(each) for each in SAID} == set()
+
+
+def test_what_is_made_has_a_target() -> None:
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    made = {each.text.split()[1] for each in SAID if each.text.startswith("make ")}
+    assert made
+    assert made - set(targets) == set()
+
+
+def test_what_is_installed_from_a_file_is_there() -> None:
+    files = {name for each in SAID for name in re.findall(r"requirements/\w+\.txt", each.text)}
+    assert files
+    assert {name for name in files if not (ROOT / name).is_file()} == set()
 
 
 def test_every_walk_has_something_to_run() -> None:
