@@ -28,6 +28,7 @@ TYPED = {
     "pyspider-zk delete news_old": "news_old\n",
     "pyspider-zk delete news_de news_fr": "2\n",
 }
+BEFORE = {"docs/operations/run.md": "pyspider-zk start news_de news_fr"}
 SCRIPT = """from pyspider.libs.base_handler import *
 
 
@@ -55,7 +56,7 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
             ".venv/bin/": "",
             "-c config.json doctor": "doctor",
         }
-        yield Ground(folder, renamed, TYPED)
+        yield Ground(folder, renamed, TYPED, BEFORE)
 
 
 @pytest.mark.parametrize("page", WITH_CLUSTER)

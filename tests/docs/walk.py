@@ -23,11 +23,13 @@ class Ground:
         folder: where it takes place.
         renamed: what the pages call something -> what it is called here.
         typed: beginning of a command -> what a reader types while it runs.
+        before: page -> command that makes what the page takes for granted.
     """
 
     folder: Path
     renamed: Mapping[str, str] = field(default_factory=dict)
     typed: Mapping[str, str] = field(default_factory=dict)
+    before: Mapping[str, str] = field(default_factory=dict)
 
     def here(self, text: str) -> str:
         """Return a text of the pages as it must be said here; long names come first."""
@@ -47,6 +49,8 @@ def walk(page: str, ground: Ground) -> None:
         AssertionError: a command failed; it names page, line and output.
     """
     with Shell(ground.folder, _environ(ground.folder)) as shell:
+        if page in ground.before:
+            _do(PageCommand(page, 0, ground.before[page]), ground, shell)
         for block in blocks(read(page)):
             _write(block, ground)
             for command in commands(page, block):
