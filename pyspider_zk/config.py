@@ -11,10 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from pyspider_zk.cluster_secret import check_cluster_secret, read_cluster_secret
 from pyspider_zk.errors import ConfigError
 from pyspider_zk.limits import DEFAULT_SLOTS, LONGEST_LEASE, MOST_SLOTS
+from pyspider_zk.listening import is_loopback
 from pyspider_zk.secret_files import read_secret
 
 HANG = 30.0  # seconds
@@ -31,6 +33,7 @@ SECRET_VARIABLES = (f"{ENV_PREFIX}SECRET", SECRET_FILE_VARIABLE)
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+)(:(?P<port>\d{1,5}))?")
 _HOST_NAME = re.compile(r"[0-9a-f:]+|[\w.-]+")
 _ORIGIN = re.compile(r"https?://(\[[0-9a-fA-F:.]+\]|[\w.-]+)(:\d{1,5})?")
+_WEBHOOK = re.compile(rf"{_ORIGIN.pattern}(/[!-~]*)?", re.ASCII)
 _READER = re.compile(r"digest:[^:,\s]+:[A-Za-z0-9+/]{27}=|sasl:[^:@/,\s]+")
 _LISTENING = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+):(?P<port>\d{1,5})")
 _ROOT = re.compile(r"(/(?!\.{1,2}(/|$))[^/\s]+)+")
@@ -106,6 +109,8 @@ class Settings:
             without a host and port there are none.
         metrics_token: what opens the metrics, needed at other addresses than loopback; best in a
             file, 16 to 1000 characters.
+        alert_webhook: URL that the leader posts changes of alerts to; it may have a secret in it, so
+            best in a file.
     """
 
     hosts: str = "127.0.0.1:2181"
@@ -145,6 +150,7 @@ class Settings:
     insecure: bool = False
     metrics: str = ""
     metrics_token: str = field(default="", repr=False)
+    alert_webhook: str = field(default="", repr=False)
 
 
 def settings_from(
@@ -197,13 +203,15 @@ _TYPES: Mapping[str, Callable[[object], object]] = {
     "readers": lambda value: _readers(value),
     "tls": lambda value: _yes_or_no(value),
     "metrics_token": lambda value: _cluster_secret(value),
+    "alert_webhook": lambda value: _webhook(value),
     "secret": lambda value: _cluster_secret(value),
     "xmlrpc_names": lambda value: _host_names(value),
     "xmlrpc_tls": lambda value: _yes_or_no(value),
     "allow_quit": lambda value: _yes_or_no(value),
     "insecure": lambda value: _yes_or_no(value),
 }
-_FILES = {f"{name}_file": name for name in ("password", "viewer_password", "metrics_token")}
+_IN_FILES = ("password", "viewer_password", "metrics_token", "alert_webhook")
+_FILES = {f"{name}_file": name for name in _IN_FILES}
 _KNOWN = (*_NAMES, *_FILES)
 
 
@@ -295,6 +303,14 @@ def _cluster_secret(value: object) -> str:
     """Take a secret that can be one, or none; it is not repeated."""
     secret = _secret(value)
     return check_cluster_secret(secret) if secret else ""
+
+
+def _webhook(value: object) -> str:
+    """Take a URL that can be one, or none; it is not repeated."""
+    url = _secret(value)
+    if url and not _WEBHOOK.fullmatch(url):
+        raise ValueError("must be a URL such as https://alerts.example.org/hook, without a login")
+    return url
 
 
 def _secret_in_file(values: Mapping[str, Any], faults: list[str]) -> dict[str, str]:
@@ -488,6 +504,11 @@ _RULES = (
         lambda its: bool(its.metrics) or not its.metrics_token,
         "metrics_token: opens nothing without metrics",
     ),
+    _rule(
+        "alert_webhook insecure",
+        lambda its: its.insecure or not _is_readable_on_the_way(its.alert_webhook),
+        "alert_webhook: must begin with https, except on loopback: others could read it",
+    ),
 )
 
 
@@ -495,6 +516,11 @@ def _check(settings: Settings, faulty: set[str]) -> list[str]:
     """Return what is wrong with the values, those apart that are no values at all."""
     asked = (rule for rule in _RULES if not rule.names & faulty)
     return [rule.fault.format(settings) for rule in asked if not rule.holds(settings)]
+
+
+def _is_readable_on_the_way(url: str) -> bool:
+    parts = urlsplit(url)
+    return parts.scheme == "http" and not is_loopback(parts.hostname or "")
 
 
 def _is_listening(text: str) -> bool:

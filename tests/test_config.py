@@ -73,7 +73,7 @@ def test_a_key_that_does_not_exist_is_told_with_the_likely_one():
         "section \"zookeeper\": there is no setting 'hots'; did you mean hosts?",
     )
     assert "PYSPIDER_ZK_RENEWEL" in faults(None, {"PYSPIDER_ZK_RENEWEL": "1"})[0]
-    assert "known are advertise, allow_quit, await_members, budget" in faults({"xyzzy": 1})[0]
+    assert "known are advertise, alert_webhook, allow_quit, await_members" in faults({"xyzzy": 1})[0]
 
 
 def test_the_hang_limit_is_at_least_a_lease_unless_told_otherwise():
@@ -287,3 +287,36 @@ def test_a_token_of_metrics_may_stand_in_a_file_and_is_not_shown(tmp_path):
 def test_a_token_without_metrics_is_a_fault():
     (fault,) = faults({"metrics_token": "a token of the tests"})
     assert "opens nothing" in fault
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://alerts.example.org/hook?key=s3cr3t", "https://h:8443", "http://127.0.0.1:8000/hook"],
+)
+def test_alerts_may_be_posted_to_any_url_that_others_cannot_read(url):
+    settings = settings_from({"alert_webhook": url})
+    assert settings.alert_webhook == url
+    assert url not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "alerts.example.org/s3cr3t",
+        "ftp://h/s3cr3t",
+        "https://user:s3cr3t@h/",
+        "https://h/s3cr3t here",
+        "https://h/s3cr3t\r\nX: y",
+        "http://alerts.example.org/s3cr3t",
+    ],
+)
+def test_a_url_that_alerts_cannot_be_posted_to_is_not_repeated(url):
+    (fault,) = faults({"alert_webhook": url})
+    assert fault.partition(":")[0] in ("alert_webhook", 'section "zookeeper", alert_webhook')
+    assert "https" in fault
+    assert "s3cr3t" not in fault
+
+
+def test_alerts_may_be_readable_on_the_way_if_that_is_wanted():
+    section = {"alert_webhook": "http://alerts.example.org/", "insecure": True}
+    assert settings_from(section).alert_webhook.startswith("http:")

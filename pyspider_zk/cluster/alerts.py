@@ -47,11 +47,13 @@ class Alert:
 
     Attributes:
         text: a sentence for people.
+        about: the member, component or database that it is about; empty: there is one of the kind.
     """
 
     kind: AlertKind
     severity: Severity
     text: str
+    about: str = ""
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ def _of_cluster(sight: Observation) -> Iterator[Alert]:
     for kind, consequence in _NEEDED.items():
         if not cluster.components.get(kind):
             name = kind.value.replace("-", " ")
-            yield _serious(AlertKind.NO_COMPONENT, f"no {name} runs: {consequence}")
+            yield _serious(AlertKind.NO_COMPONENT, f"no {name} runs: {consequence}", kind.value)
 
 
 def _of_members(sight: Observation) -> Iterator[Alert]:
@@ -117,13 +119,13 @@ def _of_members(sight: Observation) -> Iterator[Alert]:
         lease = sight.cluster.lease_of(member, sight.lease) if sight.cluster else sight.lease
         if age > lease:
             text = f"member {member.number} has not renewed its lease for {age:.0f} s"
-            yield _serious(AlertKind.SUSPECT, f"{text}: its slots go to others")
+            yield _serious(AlertKind.SUSPECT, f"{text}: its slots go to others", str(member))
         elif age > lease / 2:
             text = f"member {member.number} is suspect: no renewal of its lease for {age:.1f} s"
-            yield Alert(AlertKind.SUSPECT, Severity.WARNING, text)
+            yield Alert(AlertKind.SUSPECT, Severity.WARNING, text, str(member))
     for number in sight.unreachable:
         text = f"member {number} does not answer by XML-RPC: its numbers are missing"
-        yield Alert(AlertKind.UNREACHABLE, Severity.WARNING, text)
+        yield Alert(AlertKind.UNREACHABLE, Severity.WARNING, text, str(number))
 
 
 def _of_databases(sight: Observation) -> Iterator[Alert]:
@@ -132,7 +134,7 @@ def _of_databases(sight: Observation) -> Iterator[Alert]:
     for name in sorted({name for load in loads.values() for name in load.away}):
         members = sorted(member.number for member, load in loads.items() if name in load.away)
         who = f"member {members[0]}" if len(members) == 1 else f"members {_some(members)}"
-        yield _serious(AlertKind.AWAY, f"{name} does not answer {who}: what needs it waits")
+        yield _serious(AlertKind.AWAY, f"{name} does not answer {who}: what needs it waits", name)
 
 
 def _of_projects(sight: Observation) -> Iterator[Alert]:
@@ -155,7 +157,7 @@ def _of_unreadable(sight: Observation) -> Iterator[Alert]:
         if found:
             reasons = [f"{path} ({reason})" for path, reason in sorted(found.items())]
             text = f"{_count(len(found), what)} passed over as unreadable: {_some(reasons, '; ')}"
-            yield Alert(AlertKind.UNREADABLE, Severity.WARNING, text)
+            yield Alert(AlertKind.UNREADABLE, Severity.WARNING, text, what)
 
 
 def _of_queues(sight: Observation) -> Iterator[Alert]:
@@ -182,8 +184,8 @@ def _unread(sight: Observation) -> dict[int, int]:
     return unread
 
 
-def _serious(kind: AlertKind, text: str) -> Alert:
-    return Alert(kind, Severity.SERIOUS, text)
+def _serious(kind: AlertKind, text: str, about: str = "") -> Alert:
+    return Alert(kind, Severity.SERIOUS, text, about)
 
 
 def _some(found: Sequence[object], between: str = ", ") -> str:

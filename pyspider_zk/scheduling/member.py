@@ -51,6 +51,7 @@ from pyspider_zk.rpc.client import credentials_of
 from pyspider_zk.rpc.router import Router
 from pyspider_zk.rpc.server import RpcServer
 from pyspider_zk.rpc.tls import server_tls
+from pyspider_zk.scheduling.alert_webhook import AlertWebhook
 from pyspider_zk.scheduling.answers import rpc_functions
 from pyspider_zk.scheduling.arrivals import Arrivals
 from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
@@ -90,7 +91,7 @@ class ClusterScheduler(FencedScheduler):
     ) -> None:
         self.settings = settings or current_settings()
         self._survey_queues = queues or current_queues(self.settings)
-        self._stock_queues = current_stock_queues() if self.settings.metrics else {}
+        self._stock_queues = current_stock_queues() if _wants_survey(self.settings) else {}
         queues = queues or current_queues(self.settings)
         cluster = self.settings.root
         super().__init__(*args, slots=self.settings.slots, cluster=cluster, **kwargs)
@@ -126,6 +127,7 @@ class ClusterScheduler(FencedScheduler):
         self._finalizer: Finalizer | None = None
         self._runner: JobRunner | None = None
         self._survey: Survey | None = None
+        self._webhook = _webhook(self.settings)
         self._round_due = float("-inf")
         self._drain_until: float | None = None
         self._returns_within = 0.0
@@ -279,11 +281,18 @@ class ClusterScheduler(FencedScheduler):
 
     def _open_survey(self, ownership: Ownership, jobs: JobQueue) -> None:
         """Survey the cluster while this member leads, if anybody wants to know."""
-        if not self.settings.metrics:
+        if not _wants_survey(self.settings):
             return
         self._survey = Survey(
-            ownership, jobs, self._survey_queues, self._stock_queues, self.settings.lease
+            ownership,
+            jobs,
+            self._survey_queues,
+            self._stock_queues,
+            self.settings.lease,
+            self._webhook.follow if self._webhook else lambda _look: None,
         )
+        if self._webhook is not None:
+            self._webhook.start()
         self._survey.start()
 
     def _latest_look(self) -> ClusterLook | None:
@@ -319,6 +328,8 @@ class ClusterScheduler(FencedScheduler):
                 self._runner.stop()
             if self._survey is not None:
                 self._survey.stop()
+            if self._webhook is not None:
+                self._webhook.stop()
             if ownership is not None:
                 ownership.stop(self._returns_within if orderly else 0.0)
             self._arrivals.stop()
@@ -418,6 +429,17 @@ class ClusterScheduler(FencedScheduler):
         if self._returns_within:
             return view.owned == held and not view.releasing  # nothing is between two owners
         return ownership.alone or not (held or view.owned)
+
+
+def _wants_survey(settings: Settings) -> bool:
+    return bool(settings.metrics or settings.alert_webhook)
+
+
+def _webhook(settings: Settings) -> AlertWebhook | None:
+    """Return the webhook that the settings name, if they do."""
+    if not settings.alert_webhook:
+        return None
+    return AlertWebhook(settings.alert_webhook, settings.secret, settings.root)
 
 
 def _claimant(ownership: Ownership) -> Claimant | None:

@@ -49,6 +49,12 @@ class ClusterLook:
     batches: int | None = None
 
     @property
+    def is_whole(self) -> bool:
+        """Whether everything answered."""
+        found = (self.sight.cluster, self.lengths, self.backlog, self.parked)
+        return all(each is not None for each in found)
+
+    @property
     def alerts(self) -> list[Alert]:
         """What an operator should look at."""
         return alerts(self.sight)
@@ -66,7 +72,7 @@ class Survey:
         queues: of its own: not all of what is asked may be asked beside the scheduler's loop.
         stock: pyspider's queues, by name.
         lease: of this member, in seconds.
-        on_look: called with each look, in the loop.
+        on_look: called with each look, in the loop; with None while this member does not lead.
 
     Attributes:
         latest: the last look; None while this member does not lead.
@@ -79,7 +85,7 @@ class Survey:
         queues: Queues,
         stock: Mapping[str, object],
         lease: float,
-        on_look: Callable[[ClusterLook], None] = lambda _look: None,
+        on_look: Callable[[ClusterLook | None], None] = lambda _look: None,
     ) -> None:
         self._ownership = ownership
         self._jobs = jobs
@@ -101,11 +107,8 @@ class Survey:
         self._loop.stop(INTERVAL)
 
     def _turn(self) -> float:
-        if self._ownership.leading:
-            self.latest = self._look()
-            self._on_look(self.latest)
-        else:
-            self.latest = None
+        self.latest = self._look() if self._ownership.leading else None
+        self._on_look(self.latest)
         return INTERVAL
 
     def _look(self) -> ClusterLook:

@@ -264,7 +264,11 @@ class DrainedSchema(Schema):
 # --- everything at one look ---
 
 
-@mirrors(Alert, text="a sentence for people")
+@mirrors(
+    Alert,
+    text="a sentence for people",
+    about="the member, component or database that it is about, or empty",
+)
 class AlertSchema(Schema):
     """Something to look at."""
 
