@@ -27,6 +27,8 @@ LONGEST_ROOT = 255  # characters; it is part of a key in the task database
 ENV_PREFIX = "PYSPIDER_ZK_"
 SECTION = "zookeeper"
 DIGEST, SASL = "digest", "sasl"
+JSON = "json"
+LOG_FORMATS = ("pyspider", JSON)
 SECRET_FILE_VARIABLE = f"{ENV_PREFIX}SECRET_FILE"
 SECRET_VARIABLES = (f"{ENV_PREFIX}SECRET", SECRET_FILE_VARIABLE)
 
@@ -111,6 +113,7 @@ class Settings:
             file, 16 to 1000 characters.
         alert_webhook: URL that the leader posts changes of alerts to; it may have a secret in it, so
             best in a file.
+        log_format: of log lines: ``pyspider``, or ``json`` for an object per line.
     """
 
     hosts: str = "127.0.0.1:2181"
@@ -151,6 +154,7 @@ class Settings:
     metrics: str = ""
     metrics_token: str = field(default="", repr=False)
     alert_webhook: str = field(default="", repr=False)
+    log_format: str = "pyspider"
 
 
 def settings_from(
@@ -503,6 +507,11 @@ _RULES = (
         "metrics metrics_token",
         lambda its: bool(its.metrics) or not its.metrics_token,
         "metrics_token: opens nothing without metrics",
+    ),
+    _rule(
+        "log_format",
+        lambda its: its.log_format in LOG_FORMATS,
+        f"log_format: {{0.log_format!r:.80}} must be {' or '.join(LOG_FORMATS)}",
     ),
     _rule(
         "alert_webhook insecure",

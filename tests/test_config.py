@@ -73,7 +73,9 @@ def test_a_key_that_does_not_exist_is_told_with_the_likely_one():
         "section \"zookeeper\": there is no setting 'hots'; did you mean hosts?",
     )
     assert "PYSPIDER_ZK_RENEWEL" in faults(None, {"PYSPIDER_ZK_RENEWEL": "1"})[0]
-    assert "known are advertise, alert_webhook, allow_quit, await_members" in faults({"xyzzy": 1})[0]
+    assert (
+        "known are advertise, alert_webhook, allow_quit, await_members" in faults({"xyzzy": 1})[0]
+    )
 
 
 def test_the_hang_limit_is_at_least_a_lease_unless_told_otherwise():

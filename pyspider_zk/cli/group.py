@@ -14,10 +14,11 @@ from pyspider import run
 from pyspider_zk import __version__
 from pyspider_zk.cli.checks import Findings, inspect_config, section_of
 from pyspider_zk.cli.failure import Failure
+from pyspider_zk.cli.json_lines import write_json
 from pyspider_zk.cli.log_lines import keep_lines_apart
 from pyspider_zk.cli.stock import ALONE, CLUSTER_CLASSES, ClusterContext, set_apart
-from pyspider_zk.components.wiring import ZOOKEEPER_OPTION
-from pyspider_zk.config import SECTION, settings_from
+from pyspider_zk.components.wiring import ZOOKEEPER_OPTION, current_settings
+from pyspider_zk.config import JSON, SECTION, settings_from
 from pyspider_zk.databases.urls import faults as database_faults
 from pyspider_zk.errors import ClusterError, ConfigError
 from pyspider_zk.queues.connect import connect
@@ -172,7 +173,10 @@ def prepare(ctx: click.Context, /, **params: Any) -> Any:
     if command in ALONE:
         set_apart(str(command), params["config"])
     prepared = run.cli.callback(**params)
-    keep_lines_apart()
+    if current_settings().log_format == JSON:
+        write_json(str(command or "all"))
+    else:
+        keep_lines_apart()
     return prepared
 
 

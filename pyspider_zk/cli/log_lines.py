@@ -18,8 +18,18 @@ def keep_lines_apart() -> None:
 
     Loggers of scripts, which pyspider makes later, keep their line breaks.
     """
-    for handler in set(chain.from_iterable(logger.handlers for logger in _loggers())):
+    for handler in handlers():
         handler.addFilter(escape)
+
+
+def handlers() -> set[logging.Handler]:
+    """Return every existing handler."""
+    return set(chain.from_iterable(logger.handlers for logger in _loggers()))
+
+
+def limited_message(record: logging.LogRecord) -> str:
+    """Return a record's message, or the beginning of a long one; it may hold line breaks."""
+    return _shortened(_message(record))
 
 
 def escape(record: logging.LogRecord) -> bool:

@@ -17,6 +17,7 @@ from pyspider import run
 from pyspider_zk.cli.checks import section_of
 from pyspider_zk.cli.failure import Failure
 from pyspider_zk.cli.insecure import INSECURE_HELP, check_stock, insecure_option
+from pyspider_zk.cli.json_lines import name_component
 from pyspider_zk.components.wiring import (
     TOGETHER_OPTION,
     check_login,
@@ -233,6 +234,8 @@ def _visible(name: str, function: Function) -> Function:
     @functools.wraps(function)
     def component(*args: Any, **kwargs: Any) -> Any:
         _enable_loggers()
+        if multiprocessing.parent_process() is not None:
+            name_component(name)
         try:
             return function(*args, **kwargs)
         except ClusterError as error:

@@ -162,6 +162,7 @@ class JobWork:
 
     def note(self, target: ProjectTarget, result: bool | Exception) -> None:
         """Note what came of the stage for a project; a failure does not block the others."""
+        logger.debug("job %s: %s", self.name, target.project, extra={"project": target.project})
         self._next()
         if isinstance(result, OperationRefused | BadMessage):
             self._note(target, error=brief(result))
