@@ -49,7 +49,7 @@ def monitored(settings: Settings, monitoring: Monitoring, data: Path | None) -> 
 
     Raises:
         ConfigError: they may not be served there, or not with these files of TLS.
-        ClusterError: the port cannot be had.
+        ClusterError: the port cannot be had, or not be announced.
     """
     if not settings.metrics:
         yield
@@ -59,7 +59,7 @@ def monitored(settings: Settings, monitoring: Monitoring, data: Path | None) -> 
     logger.info("%s: metrics and health at %s:%d", monitoring.component, host, port)
     try:
         if target is not None:
-            target.announce(host, port)
+            _announce(target, host, port)
         yield
     finally:
         if target is not None:
@@ -82,6 +82,16 @@ def _listen(settings: Settings, server: MetricsServer) -> tuple[str, int]:
         raise ClusterError(
             f"metrics cannot listen at {settings.metrics} ({error}): give each process of this"
             " machine a port of its own (PYSPIDER_ZK_METRICS), or port 0"
+        ) from error
+
+
+def _announce(target: ScrapeTarget, host: str, port: int) -> None:
+    try:
+        target.announce(host, port)
+    except OSError as error:
+        raise ClusterError(
+            f"where metrics are cannot be written ({error}): make --data-path writable, or give"
+            " this process a port (PYSPIDER_ZK_METRICS)"
         ) from error
 
 

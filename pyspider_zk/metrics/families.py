@@ -3,7 +3,7 @@
 A label has few values, all of them known here; none names a project, a task or a process.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -59,7 +59,6 @@ class Source(StrEnum):
     SCHEDULER = "each scheduler"
     LEADER = "the leading scheduler, for the whole cluster"
     WORKER = "processors, fetchers, result workers"
-    WEBUI = "each web UI"
 
 
 @dataclass(frozen=True)
@@ -108,8 +107,9 @@ class Family:
 
     def histogram(self) -> Histogram:
         """Return a new histogram, in no registry; any thread may observe."""
-        labels: Sequence[str] = self.label_names
-        return Histogram(self.full_name, self.meaning, labels, buckets=self.buckets, registry=None)
+        return Histogram(
+            self.full_name, self.meaning, self.label_names, buckets=self.buckets, registry=None
+        )
 
 
 _SHORT = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)

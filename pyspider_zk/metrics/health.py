@@ -25,6 +25,16 @@ class Pulse:
         return 0.0 if self._last is None else self._clock() - self._last
 
 
+def patience(hang: float, time_limit: float) -> float:
+    """Return how long a loop that runs scripts may stand still, in seconds.
+
+    Args:
+        hang: as the setting of that name.
+        time_limit: of a script; 0: there is none.
+    """
+    return hang + time_limit if time_limit > 0 else float("inf")
+
+
 class Health:
     """Health of one component. Threads: any; it does no I/O.
 

@@ -21,7 +21,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.errors import ConfigError
 from pyspider_zk.jobs.batch_service import BatchService
 from pyspider_zk.jobs.queue import JobQueue
-from pyspider_zk.metrics.health import Health
+from pyspider_zk.metrics.health import Health, patience
 from pyspider_zk.queues.api import Queues
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.queues.queue_sizes import QueueSizes
@@ -150,8 +150,8 @@ class ClusterWebUI:
     def _monitored(self, settings: Settings, connection: Connection) -> Iterator[None]:
         """Serve metrics and health while the block runs, if the settings say where."""
         requests = RequestsInHand(self.flask_app.wsgi_app)
-        patience = settings.hang + self.config["process_time_limit"]
-        health = Health(lambda: requests.age, patience, lambda: {"zookeeper": connection.connected})
+        limit = patience(settings.hang, self.config["process_time_limit"])
+        health = Health(lambda: requests.age, limit, lambda: {"zookeeper": connection.connected})
         monitoring = Monitoring(ComponentKind.WEBUI, health)
         with (
             replaced(self.flask_app, "wsgi_app", requests),

@@ -14,7 +14,7 @@ from pyspider_zk.components.signals import on_signals
 from pyspider_zk.components.wiring import current_data_path, current_queues, current_settings
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Unavailable
-from pyspider_zk.metrics.health import Health
+from pyspider_zk.metrics.health import Health, patience
 from pyspider_zk.queues.api import Queues
 from pyspider_zk.queues.back_off import BackOff
 from pyspider_zk.queues.checked import CheckedQueue
@@ -63,8 +63,8 @@ class ClusterProcessor(Processor):
         self._outbox = Outbox(self.queues.slot_queues, self.settings.slots, self._back_off)
         self.status_queue = MeteredPacks(self._outbox.queue(QueueKind.STATUS), self._meter)
         self.newtask_queue = self._outbox.queue(QueueKind.NEWTASK)
-        patience = self.settings.hang + self.project_manager.env["process_time_limit"]
-        health = Health(self._loop_age, patience, self._parts)
+        limit = patience(self.settings.hang, self.project_manager.env["process_time_limit"])
+        health = Health(self._loop_age, limit, self._parts)
         self._monitoring = Monitoring(ComponentKind.PROCESSOR, health, [self._meter.metrics])
 
     def on_task(self, task: dict[str, Any], response: Any) -> Any:

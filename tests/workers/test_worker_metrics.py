@@ -1,6 +1,7 @@
 """What workers tell of themselves: their tasks, and whether they live and can work."""
 
 import queue
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -56,7 +57,9 @@ def projectdb(tmp_path: Path) -> Any:
 
 @pytest.fixture
 def make_processor(projectdb: Any) -> Callable[..., ClusterProcessor]:
-    def make(inqueue: Any = None, settings: Settings = SETTINGS) -> ClusterProcessor:
+    def make(
+        inqueue: Any = None, settings: Settings = SETTINGS, limit: int = 0
+    ) -> ClusterProcessor:
         return ClusterProcessor(
             projectdb,
             queue.Queue() if inqueue is None else inqueue,
@@ -64,7 +67,7 @@ def make_processor(projectdb: Any) -> Callable[..., ClusterProcessor]:
             None,
             queue.Queue(),
             enable_projects_import=False,
-            process_time_limit=0,
+            process_time_limit=limit,
             settings=settings,
             queues=MemoryBroker().queues(SLOTS),
         )
@@ -132,7 +135,7 @@ def test_a_message_queue_that_is_away_makes_a_worker_unready_and_not_dead(
     make_processor: Callable[..., ClusterProcessor],
 ) -> None:
     pages = AwayQueue(away=True)
-    made = make_processor(pages)
+    made = make_processor(pages, limit=5)
     health = made._monitoring.health
     assert (health.alive(), health.ready()) == ("", "")
     with pytest.raises(queue.Empty):
@@ -150,15 +153,25 @@ def test_a_message_queue_that_is_away_makes_a_worker_unready_and_not_dead(
 def test_a_processor_that_hangs_in_a_task_is_dead(
     make_processor: Callable[..., ClusterProcessor],
 ) -> None:
-    made = make_processor()
-    made._meter.pulse._last = -1e9
+    made = make_processor(limit=5)
+    made._meter.pulse._last = time.monotonic() - SETTINGS.hang - 1
+    assert made._monitoring.health.alive() == ""  # a script may take its time
+    made._meter.pulse._last = time.monotonic() - SETTINGS.hang - 6
     assert made._monitoring.health.alive() == "the loop has stopped"
+
+
+def test_a_processor_whose_scripts_have_no_limit_lives(
+    make_processor: Callable[..., ClusterProcessor],
+) -> None:
+    made = make_processor(limit=0)
+    made._meter.pulse._last = -1e9
+    assert made._monitoring.health.alive() == ""
 
 
 def test_a_processor_that_waits_for_room_lives(
     make_processor: Callable[..., ClusterProcessor],
 ) -> None:
-    made = make_processor()
+    made = make_processor(limit=5)
     made._meter.pulse._last = -1e9
     made._back_off.wait(0.001)
     assert made._monitoring.health.alive() == ""
