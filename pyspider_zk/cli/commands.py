@@ -13,8 +13,10 @@ from click.core import ParameterSource
 from rich.console import Console, RenderableType
 from rich.live import Live
 
+from pyspider_zk.cli.assignment import ASSIGNMENT
 from pyspider_zk.cli.backup import backup, restore
 from pyspider_zk.cli.batches import batches, one_batch
+from pyspider_zk.cli.cluster_settings import settings
 from pyspider_zk.cli.dead_letters import dead_letters
 from pyspider_zk.cli.doctor import doctor
 from pyspider_zk.cli.events import events
@@ -137,7 +139,7 @@ def demo(site: Path | None, start_url: str | None) -> None:
 
 OWN = [
     *(status, doctor, up, scale, demo, dead_letters, protect, user),
-    *(backup, restore),
+    *(backup, restore, settings, *ASSIGNMENT),
     *(*OPERATIONS, batches, one_batch, projects, route, events),
 ]
 

@@ -51,10 +51,12 @@ class _ClusterTables:
 def headline(cluster: Cluster) -> str:
     """Return the cluster in one line."""
     leader = f"leader {cluster.leader.number}" if cluster.leader else "no leader"
+    pins = len(cluster.settings.pins)
     moving = sum(slot.next is not None for slot in cluster.assignment.slots)
     return (
         f"{_counted(len(cluster.members), 'member')}, {leader}, {cluster.meta.slots} slots"
-        f"{f' ({moving} moving)' if moving else ''}, epoch {cluster.assignment.epoch}"
+        f"{f' ({moving} moving)' if moving else ''}{f' ({pins} pinned)' if pins else ''}"
+        f", epoch {cluster.assignment.epoch}"
     )
 
 
@@ -83,6 +85,7 @@ def _members(cluster: Cluster, now: float, wide: bool) -> Table:
 def _state(cluster: Cluster, member: MemberId, record: Member) -> str:
     states = ["leader"] if member == cluster.leader else []
     states += ["draining"] if record.draining else []
+    states += ["evicted"] if member.number in cluster.settings.evicted else []
     return " ".join([*states, *(f"without {name}" for name in cluster.load(member).away)])
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from pyspider_zk.cluster.cluster_settings import Maintenance
 from pyspider_zk.cluster.records import Cluster, ComponentKind
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.queues.api import SlotBacklog
@@ -13,6 +14,10 @@ _NEEDED = {
     ComponentKind.FETCHER: "nothing is fetched",
     ComponentKind.PROCESSOR: "no script is run",
     ComponentKind.RESULT_WORKER: "no result is stored",
+}
+_MAINTENANCE = {
+    Maintenance.ON: "maintenance: slots are not evened out",
+    Maintenance.HOLD: "maintenance: no slot moves, not even those of dead members",
 }
 _NAMED = 5  # things of one kind in a sentence
 
@@ -39,6 +44,7 @@ class AlertKind(StrEnum):
     QUARANTINE = "quarantine"
     PARKED = "parked-full"
     UNREADABLE = "unreadable"
+    MAINTENANCE = "maintenance"
 
 
 @dataclass(frozen=True)
@@ -108,6 +114,9 @@ def _of_cluster(sight: Observation) -> Iterator[Alert]:
     if unserved and cluster.members:
         text = f"{_count(unserved, 'slot')} without a running owner: their projects stand still"
         yield _serious(AlertKind.UNSERVED, text)
+    if cluster.settings.maintenance is not Maintenance.OFF:
+        text = _MAINTENANCE[cluster.settings.maintenance]
+        yield Alert(AlertKind.MAINTENANCE, Severity.WARNING, text)
     for kind, consequence in _NEEDED.items():
         if not cluster.components.get(kind):
             name = kind.value.replace("-", " ")

@@ -2,7 +2,8 @@
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
 from pyspider_zk.config import RENEWALS, Settings
@@ -10,6 +11,19 @@ from pyspider_zk.errors import BadMessage, BadRequest, NotFound
 from pyspider_zk.limits import LONGEST_LEASE, MOST_SLOTS
 from pyspider_zk.zookeeper import codec
 from pyspider_zk.zookeeper.codec import Record
+
+
+class Maintenance(StrEnum):
+    """Whether the assignment stands still while somebody works at the machines."""
+
+    OFF = "off"
+    ON = "on"
+    """Nothing is evened out or pinned; slots whose owner drains, left or died still move."""
+    HOLD = "hold"
+    """No slot moves to another number, not even that of a dead member."""
+
+
+MOST_NUMBER = 10**9 - 1  # of a member
 
 
 @dataclass(frozen=True)
@@ -22,12 +36,18 @@ class ClusterSettings(Record):
         restart_delay: for how long the slots of a member that got SIGTERM wait for its number to
             be back before they move; 0: they move at once.
         moves: how many slots may be moving at once.
+        maintenance: whether the assignment stands still.
+        evicted: numbers of the members that get no slots.
+        pins: the number of the member that shall have a slot, by slot.
     """
 
     lease: float | None = None
     renewal: float | None = None
     restart_delay: float = 0.0
     moves: int = 64
+    maintenance: Maintenance = Maintenance.OFF
+    evicted: tuple[int, ...] = ()
+    pins: Mapping[int, int] = field(default_factory=dict)
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
@@ -61,6 +81,21 @@ RANGES: Mapping[str, Range] = {
 
 def faults_of(settings: ClusterSettings) -> list[str]:
     """Return what is wrong with settings, one sentence each."""
+    return [*_faults_of_values(settings), *_faults_of_numbers(settings)]
+
+
+def _faults_of_numbers(settings: ClusterSettings) -> list[str]:
+    """Return the members and slots that cannot be."""
+    numbers = {*settings.evicted, *settings.pins.values()}
+    strange = sorted(number for number in numbers if not 0 <= number <= MOST_NUMBER)
+    beyond = sorted(slot for slot in settings.pins if not 0 <= slot < MOST_SLOTS)
+    return [
+        *(f"no member has number {number}" for number in strange[:1]),
+        *(f"no cluster has slot {slot}" for slot in beyond[:1]),
+    ]
+
+
+def _faults_of_values(settings: ClusterSettings) -> list[str]:
     values = {name: getattr(settings, name) for name in RANGES}
     faults = [
         f"{name}: {values[name]:g} must be from {range_.least:g} to {range_.most:g}"
@@ -82,7 +117,7 @@ def with_values(settings: ClusterSettings, values: Mapping[str, Any]) -> Cluster
     """
     for name in values:
         _check_name(name)
-    defaults = {each.name: each.default for each in fields(ClusterSettings)}
+    defaults = {name: getattr(ClusterSettings(), name) for name in RANGES}
     given = {name: defaults[name] if value is None else value for name, value in values.items()}
     try:
         changed = codec.checked(ClusterSettings, {**_plain(settings), **given})
@@ -92,6 +127,31 @@ def with_values(settings: ClusterSettings, values: Mapping[str, Any]) -> Cluster
     if faults:
         raise BadRequest("; ".join(faults))
     return changed
+
+
+def with_maintenance(settings: ClusterSettings, mode: Maintenance) -> ClusterSettings:
+    """Return the settings with the assignment standing still, or not."""
+    return replace(settings, maintenance=mode)
+
+
+def with_evicted(settings: ClusterSettings, number: int) -> ClusterSettings:
+    """Return the settings with a member that gets no slots."""
+    return replace(settings, evicted=tuple(sorted({*settings.evicted, number})))
+
+
+def without_evicted(settings: ClusterSettings, number: int) -> ClusterSettings:
+    """Return the settings with a member that may get slots again."""
+    return replace(settings, evicted=tuple(one for one in settings.evicted if one != number))
+
+
+def with_pin(settings: ClusterSettings, slot: int, number: int) -> ClusterSettings:
+    """Return the settings with a slot pinned to a member."""
+    return replace(settings, pins={**settings.pins, slot: number})
+
+
+def without_pin(settings: ClusterSettings, slot: int) -> ClusterSettings:
+    """Return the settings with a slot that may be anywhere."""
+    return replace(settings, pins={one: to for one, to in settings.pins.items() if one != slot})
 
 
 def taken_over(own: Settings, shared: ClusterSettings) -> Settings:

@@ -273,7 +273,7 @@ class Coordinator:
         """Go by the cluster-wide settings; other members learn of another lease by a renewal."""
         self._settings = taken_over(self._own, shared)
         self._rules = self._membership.rules = rules_of(self._settings, shared)
-        self._leadership.obey(self._rules)
+        self._leadership.obey(self._rules, shared)
         self._next_renewal = float("-inf")
         logger.info(
             "cluster-wide settings: %s; lease %g s, renewal %g s",

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Self
 
+from pyspider_zk.cluster.cluster_settings import ClusterSettings
 from pyspider_zk.cluster.reader import Found, Reader, read_members
 from pyspider_zk.cluster.records import (
     Assignment,
@@ -35,6 +36,7 @@ class Directory:
         self._reader = Reader(self._tree, self._unreadable)
         self._born = Meta(settings.slots)
         self._last = Assignment.vacant(settings.slots)
+        self._settings = ClusterSettings()
 
     def start(self, patience: float = 10.0) -> None:
         """Connect; wait up to ``patience`` seconds.
@@ -62,13 +64,13 @@ class Directory:
     def read(self) -> Cluster:
         """Return the whole cluster; it names the znodes that were unreadable and skipped.
 
-        In place of an unreadable assignment it has the last readable one.
+        In place of an unreadable assignment or settings it has the last readable ones.
 
         Raises:
             Mismatch: no cluster was ever founded at this root, or by another protocol.
         """
-        paths = [self._tree.meta, self._tree.assignment, self._tree.scale]
-        meta, table, scale = self._connection.find_all(paths)
+        paths = [self._tree.meta, self._tree.assignment, self._tree.scale, self._tree.settings]
+        meta, table, scale, shared = self._connection.find_all(paths)
         if meta is None:
             raise Mismatch(f"there is no cluster at {self._tree.root}: start a scheduler first")
         born = self._reader.value(self._tree.meta, meta, Meta.decode) or self._born
@@ -77,6 +79,10 @@ class Directory:
             raise Mismatch(fault)
         self._born = born
         self._reader.value(self._tree.scale, scale, decode_scale)
+        self._settings = (
+            self._reader.value(self._tree.settings, shared, ClusterSettings.decode)
+            or self._settings
+        )
         members = self.members()
         leases = self._leases(members)
         return Cluster(
@@ -88,6 +94,7 @@ class Directory:
             self._components(),
             {member: version for member, (_, version) in leases.items()},
             self._unreadable.mapping(),
+            self._settings,
         )
 
     def _assignment(self, found: Found | None, slots: int) -> Assignment:

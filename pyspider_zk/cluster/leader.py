@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from pyspider_zk.cluster.cluster_settings import ClusterSettings
 from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.event_recorder import EventRecorder
 from pyspider_zk.cluster.events import Moves, moves_between
@@ -76,6 +77,7 @@ class Leadership:
         self._connection = connection
         self._tree = tree
         self._rules = rules
+        self._settings = ClusterSettings()
         self._clock = clock
         self._wake = on_change
         self._has_news = threading.Event()
@@ -90,9 +92,9 @@ class Leadership:
         self._events = EventLog(connection, tree)
         self.leading = False
 
-    def obey(self, rules: Rules) -> None:
-        """Go by other rules from now on, and look whether they ask for another assignment."""
-        self._rules, self._rest = rules, None
+    def obey(self, rules: Rules, settings: ClusterSettings) -> None:
+        """Go by these from now on, and look whether they ask for another assignment."""
+        self._rules, self._settings, self._rest = rules, settings, None
 
     def withdraw(self) -> None:
         """Withdraw the candidacy, so that the next in the queue leads at once."""
@@ -283,7 +285,11 @@ class Leadership:
         records = self._reader.records(dict(zip(members, extra, strict=False)))
         acks = self._reader.acks(dict(zip(asked, extra[len(members) :], strict=True)))
         registered = _registered(members, records)
-        return Snapshot(table, registered, self._stamps, acks, weights, now, self._left)
+        return Snapshot(
+            *(table, registered, self._stamps, acks, weights, now),
+            left=self._left,
+            settings=self._settings,
+        )
 
     def _stamp(
         self,

@@ -33,7 +33,10 @@ def preview(
     """
     members = _changed(cluster, joins, leaves)
     alive = {member: Stamp(0, 0.0) for member in members}
-    snapshot = Snapshot(_arrived(cluster.assignment), members, alive, {}, weights, 0.0)
+    snapshot = Snapshot(
+        *(_arrived(cluster.assignment), members, alive, {}, weights, 0.0),
+        settings=cluster.settings,
+    )
     decision = decide(snapshot, Rules(moves=cluster.meta.slots))
     if decision is None:
         return []

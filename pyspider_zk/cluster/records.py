@@ -6,8 +6,9 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
+from pyspider_zk.cluster.cluster_settings import ClusterSettings
 from pyspider_zk.cluster.phases import Phase
-from pyspider_zk.errors import BadMessage
+from pyspider_zk.errors import BadMessage, NotFound
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.limits import MOST_SLOTS
 from pyspider_zk.projects.slots import slot_of
@@ -252,6 +253,7 @@ class Cluster:
     Attributes:
         renewals: the version of each member's lease, which grows by one with every renewal.
         unreadable: the reason for each skipped znode, by path.
+        settings: the cluster-wide ones.
     """
 
     meta: Meta
@@ -262,6 +264,18 @@ class Cluster:
     components: Mapping[ComponentKind, Mapping[str, Component]] = field(default_factory=dict)
     renewals: Mapping[MemberId, int] = field(default_factory=dict)
     unreadable: Mapping[str, str] = field(default_factory=dict)
+    settings: ClusterSettings = ClusterSettings()  # noqa: RUF009 - immutable
+
+    def numbered(self, number: int) -> tuple[MemberId, Member]:
+        """Return the running member of a number.
+
+        Raises:
+            NotFound: there is none.
+        """
+        for member, record in self.members.items():
+            if member.number == number:
+                return member, record
+        raise NotFound(f"no member {number} runs")
 
     def slot_counts(self) -> dict[MemberId, int]:
         """Return how many slots each owner has, including owners that have left."""
@@ -323,6 +337,7 @@ class Cluster:
                 for kind, found in sorted(self.components.items())
             },
             "unreadable": dict(sorted(self.unreadable.items())),
+            "settings": asdict(self.settings),
         }
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from pyspider_zk.cluster.cluster_settings import ClusterSettings
+from pyspider_zk.cluster.cluster_settings import ClusterSettings, Maintenance
 from pyspider_zk.cluster.phases import TRANSITIONS, Phase, Trigger
 from pyspider_zk.cluster.placement import place
 from pyspider_zk.cluster.records import Assignment, Member, Slot
@@ -167,6 +167,7 @@ class Snapshot:
         now: the clock that the stamps were taken on.
         left: those who closed their fence for good and left their lease behind, because they may
             be back before it ends.
+        settings: the cluster-wide ones.
     """
 
     assignment: Assignment
@@ -176,6 +177,7 @@ class Snapshot:
     weights: Mapping[int, int]
     now: float
     left: Collection[MemberId] = frozenset()
+    settings: ClusterSettings = ClusterSettings()  # noqa: RUF009 - immutable
 
     def standing(self, member: MemberId, rules: Rules) -> Liveness:
         """Judge a member by its lease alone; its ephemeral node proves nothing."""
@@ -211,14 +213,15 @@ def decide(snapshot: Snapshot, rules: Rules) -> Decision | None:
     waiting = {
         number
         for number, slot in enumerate(table)
-        if not freed[number] and not _may_be_asked(slot, snapshot)
+        if (not freed[number] and not _may_be_asked(slot, snapshot))
+        or (settled[number] is None and _is_held(slot, snapshot.settings))
     }
-    moving = sum(slot.next is not None for slot in table)
     targets = place(
         {number: to for number, to in settled.items() if to or number not in waiting},
         takers,
         snapshot.weights,
-        max(0, rules.moves - moving),
+        _moves_left(table, snapshot.settings, rules),
+        snapshot.settings.pins,
     )
     rows = tuple(
         slot if number in waiting else _next_row(slot, freed[number], targets[number])
@@ -235,6 +238,18 @@ def decide(snapshot: Snapshot, rules: Rules) -> Decision | None:
     return Decision(Assignment(snapshot.assignment.epoch + 1, rows), checks)
 
 
+def _moves_left(table: Iterable[Slot], settings: ClusterSettings, rules: Rules) -> int:
+    """Return how many slots may be taken from owners who could keep them."""
+    if settings.maintenance is not Maintenance.OFF:
+        return 0
+    return max(0, rules.moves - sum(slot.next is not None for slot in table))
+
+
+def _is_held(slot: Slot, settings: ClusterSettings) -> bool:
+    """Return whether a slot must wait for its owner's number; not if it was given up already."""
+    return settings.maintenance is Maintenance.HOLD and slot.phase is Phase.OWNED
+
+
 def _is_newborn(table: Iterable[Slot]) -> bool:
     return all(slot.phase is Phase.VACANT for slot in table)
 
@@ -244,7 +259,9 @@ def eligible(snapshot: Snapshot, rules: Rules) -> set[MemberId]:
     return {
         member
         for member, record in snapshot.members.items()
-        if not record.draining and snapshot.standing(member, rules) is Liveness.ALIVE
+        if not record.draining
+        and member.number not in snapshot.settings.evicted
+        and snapshot.standing(member, rules) is Liveness.ALIVE
     }
 
 

@@ -20,10 +20,14 @@ weight_tables = st.lists(st.integers(0, 50), min_size=1, max_size=40)
 
 
 def place(
-    owners: list[MemberId | None], members: list[MemberId], weights: dict[int, int], moves: int
+    owners: list[MemberId | None],
+    members: list[MemberId],
+    weights: dict[int, int],
+    moves: int,
+    pins: dict[int, int] | None = None,
 ) -> list[MemberId]:
     """Place the slots from 0 on."""
-    placed = placement.place(dict(enumerate(owners)), members, weights, moves)
+    placed = placement.place(dict(enumerate(owners)), members, weights, moves, pins or {})
     return [placed[slot] for slot in range(len(owners))]
 
 
@@ -122,6 +126,51 @@ def test_empty_slots_never_cost_a_busy_slot_its_owner():
 
     assert after[:2] == [a, b]
     assert 40 <= after.count(b) - 1 <= 60
+
+
+pin_tables = st.dictionaries(st.integers(0, 60), st.integers(0, 9), max_size=20)
+
+
+@given(weight_tables, crowds, pin_tables)
+def test_a_pinned_slot_is_where_it_shall_be_whenever_that_member_is_there(table, count, pins):
+    members = crowd(count)
+
+    owners = place([None] * len(table), members, weights_of(table), ANY_NUMBER, pins)
+
+    followed = {slot: to for slot, to in pins.items() if slot < len(table) and to < count}
+    assert {slot: owners[slot].number for slot in followed} == followed
+
+
+@given(weight_tables, crowds, pin_tables, st.data())
+def test_pins_take_no_more_slots_from_owners_than_allowed_and_come_to_rest(
+    table, count, pins, data
+):
+    members, weights = crowd(count), weights_of(table)
+    before = [data.draw(st.sampled_from(members)) for _ in table]
+    moves = data.draw(st.integers(0, 5))
+    assert len(moved(before, place(before, members, weights, moves, pins))) <= moves
+
+    rested = place(before, members, weights, ANY_NUMBER, pins)
+
+    assert place(rested, members, weights, ANY_NUMBER, pins) == rested
+
+
+@given(weight_tables, st.integers(2, 8))
+def test_pins_to_members_that_are_away_change_nothing(table, count):
+    members, weights = crowd(count), weights_of(table)
+    pins = dict.fromkeys(range(len(table)), count)
+
+    assert place([None] * len(table), members, weights, ANY_NUMBER, pins) == place(
+        [None] * len(table), members, weights, ANY_NUMBER
+    )
+
+
+def test_what_is_pinned_counts_as_load():
+    a, b = crowd(2)
+
+    owners = place([None] * 4, [a, b], dict.fromkeys(range(4), 1), ANY_NUMBER, {0: 0, 1: 0})
+
+    assert owners == [a, a, b, b]
 
 
 def test_without_members_nothing_can_be_placed():

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from pyspider_zk.cluster.cluster_settings import ClusterSettings, Maintenance
 from pyspider_zk.cluster.records import Assignment, Member, Slot
 from pyspider_zk.cluster.rules import (
     NOTHING,
@@ -348,6 +349,63 @@ def test_the_next_death_is_that_of_the_lease_not_renewed_for_longest_that_may_st
     assert next_death(stamps[2:], NOW, RULES) == float("inf")
 
 
+# --- what operators tell the leader ---
+
+
+def told(snapshot: Snapshot, **settings: object) -> Snapshot:
+    return replace(snapshot, settings=ClusterSettings(**settings))
+
+
+def test_in_maintenance_a_newcomer_gets_nothing():
+    assert decide(told(cluster(*[Slot(A, 1)] * 4), maintenance=Maintenance.ON), RULES) is None
+
+
+@pytest.mark.parametrize("spoilt", [without_lease, draining])
+def test_in_maintenance_the_slots_of_one_that_leaves_or_drains_still_move(spoilt):
+    snapshot = told(cluster(Slot(A, 1), Slot(B, 1)), maintenance=Maintenance.ON)
+
+    assert {row.next or row.owner for row in rows_after(spoilt(snapshot, A))} == {B}
+
+
+@pytest.mark.parametrize("spoilt", [without_lease, draining])
+def test_on_hold_they_do_not(spoilt):
+    snapshot = told(cluster(Slot(A, 1), Slot(B, 1)), maintenance=Maintenance.HOLD)
+
+    assert decide(spoilt(snapshot, A), RULES) is None
+
+
+def test_on_hold_a_dead_members_slots_go_to_its_number():
+    snapshot = cluster(Slot(A, 3), members=[AGAIN, B], stamps={A: Stamp(9, LONG_AGO)})
+
+    assert rows_after(told(snapshot, maintenance=Maintenance.HOLD)) == (Slot(AGAIN, 4),)
+
+
+def test_on_hold_a_slot_that_was_given_up_still_gets_an_owner():
+    snapshot = without_lease(cluster(Slot(A, 3, B), members=[A, C], acks={A: {0: 3}}), B)
+
+    assert rows_after(told(snapshot, maintenance=Maintenance.HOLD))[0].epoch == 4
+
+
+def test_on_hold_a_new_clusters_slots_are_granted():
+    assert decide(told(cluster(Slot()), maintenance=Maintenance.HOLD), RULES) is not None
+
+
+def test_who_is_evicted_gives_all_and_gets_nothing():
+    snapshot = told(cluster(Slot(A, 1), Slot(B, 1), Slot()), evicted=(A.number,))
+
+    assert rows_after(snapshot) == (Slot(A, 1, B), Slot(B, 1), Slot(B, 1))
+
+
+def test_if_all_are_evicted_nothing_moves():
+    assert decide(told(cluster(Slot(A, 1), Slot(B, 1)), evicted=(0, 1)), RULES) is None
+
+
+def test_a_pinned_slot_is_asked_for():
+    snapshot = told(cluster(Slot(A, 1), Slot(B, 1), Slot(A, 1), Slot(B, 1)), pins={0: B.number})
+
+    assert rows_after(snapshot)[0] == Slot(A, 1, B)
+
+
 # --- any cluster at all ------------------------------------------------------------------
 
 CROWD = [MemberId(number, f"{number:x}") for number in range(4)]
@@ -370,6 +428,12 @@ def snapshots(draw) -> Snapshot:
         draw(st.dictionaries(someone, st.dictionaries(st.integers(0, 7), st.integers(1, 3)))),
         draw(st.dictionaries(st.integers(0, 7), st.integers(0, 9))),
         NOW,
+        left=frozenset(),
+        settings=ClusterSettings(
+            maintenance=draw(st.sampled_from(Maintenance)),
+            evicted=tuple(draw(st.sets(st.integers(0, 3), max_size=1))),
+            pins=draw(st.dictionaries(st.integers(0, 9), st.integers(0, 5))),
+        ),
     )
 
 
@@ -428,6 +492,7 @@ def test_deciding_again_and_again_comes_to_rest(snapshot):
 
 @given(snapshots())
 def test_once_all_asked_have_released_every_slot_has_an_eligible_owner(snapshot):
+    assume(snapshot.settings.maintenance is not Maintenance.HOLD)
     standing = snapshot.members.keys() & snapshot.stamps.keys()
     stamps = {member: snapshot.stamps[member] for member in standing}
     snapshot = replace(snapshot, stamps=stamps)  # the leases of all others have ended

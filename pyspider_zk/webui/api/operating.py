@@ -3,17 +3,13 @@
 import time
 from collections import Counter
 from typing import Any
-from xmlrpc.client import Fault
 
 from pyspider_zk.cluster.events import Event, EventKind
 from pyspider_zk.cluster.preview import SlotMove, preview
-from pyspider_zk.cluster.records import Cluster, Member
-from pyspider_zk.errors import Conflict, NotFound, Unavailable
-from pyspider_zk.groups.ids import MemberId
+from pyspider_zk.errors import Conflict
 from pyspider_zk.projects.rows import ACTIVE
 from pyspider_zk.projects.selection import Selection
-from pyspider_zk.rpc.caller import Caller, calling
-from pyspider_zk.rpc.client import call, credentials_of
+from pyspider_zk.rpc.draining import request_drain
 from pyspider_zk.webui.api.backend import backend, tell, user
 from pyspider_zk.webui.api.blueprint import Part
 from pyspider_zk.webui.api.projects import number
@@ -38,7 +34,7 @@ def preview_assignment(query: dict[str, Any]) -> dict[str, Any]:
     cluster = backend().cluster()
     leaves = [query["leaves"]] if "leaves" in query else []
     for each in leaves:
-        _member(cluster, each)
+        cluster.numbered(each)
     moves = preview(cluster, _weights(), query["joins"], leaves)
     return {"total": len(moves), "pairs": _pairs(moves), "items": list(map(_move, moves))}
 
@@ -52,25 +48,14 @@ def drain_member(asked: dict[str, Any], number: int) -> tuple[dict[str, Any], in
     A repeated request changes nothing.
     """
     cluster = backend().cluster()
-    member, record = _member(cluster, number)
+    member, record = cluster.numbered(number)
     if asked.get("incarnation", member.incarnation) != member.incarnation:
         raise Conflict(f"member {number} is another process by now: look again")
-    try:
-        with calling(Caller(user())):
-            call(record, "local_drain", credentials=credentials_of(backend().settings))
-    except (OSError, Fault) as error:
-        raise Unavailable(f"member {number} cannot be asked to drain: {error}") from error
+    request_drain(number, record, backend().settings, user())
     others = sum(not each.draining for each in cluster.members.values() if each is not record)
     text = f"member {member} was asked to drain"
     tell(Event(EventKind.DRAIN, text, time.time(), user(), {"member": str(member)}))
     return {"number": number, "others": others}, 202
-
-
-def _member(cluster: Cluster, number: int) -> tuple[MemberId, Member]:
-    for member, record in cluster.members.items():
-        if member.number == number:
-            return member, record
-    raise NotFound(f"no member {number} runs")
 
 
 def _weights() -> dict[int, int]:

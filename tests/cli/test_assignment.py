@@ -1,0 +1,172 @@
+"""Commands that tell the whole cluster how its slots are assigned."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyspider_zk.cluster.tree import Tree
+from pyspider_zk.config import Settings
+from pyspider_zk.projects.slots import slot_of
+from pyspider_zk.zookeeper.connection import Connection
+from tests.cli.conftest import Run, hosts
+from tests.support.live_cluster import LiveCluster, living
+
+pytestmark = pytest.mark.zk
+
+Ask = Callable[..., str]
+
+
+@pytest.fixture
+def ask(run: Run, cluster: Settings) -> Ask:
+    """Give the function that runs a command on the cluster, and returns what it prints."""
+
+    def asked(*words: object, ends_with: int = 0) -> str:
+        result = run("--zookeeper", hosts(cluster), *words)
+        assert result.exit_code == ends_with, result.output
+        return str(result.output)
+
+    return asked
+
+
+@pytest.fixture
+def status(ask: Ask) -> Callable[[], dict[str, Any]]:
+    return lambda: json.loads(ask("status", "--json"))
+
+
+def test_settings_are_shown_set_and_unset(ask: Ask) -> None:
+    assert "lease = as each scheduler is configured" in ask("settings", "list")
+
+    assert "lease = 6.5\n" in ask("settings", "set", "lease", "6.5")
+    assert "restart_delay = 90\n" in ask("settings", "set", "restart_delay", 90)
+    ask("settings", "unset", "lease")
+
+    found = json.loads(ask("settings", "list", "--json"))
+    assert (found["lease"], found["restart_delay"]) == (None, 90)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("lease", "soon", "lease: 'soon' is no number"),
+        ("lease", "0.1", "lease: 0.1 must be from 0.5 to 600"),
+        ("lease", "nan", "lease: nan must be"),
+        ("moves", "2.5", "moves"),
+        ("leese", "4", "did you mean lease?"),
+        ("pins", "4", "there is no cluster-wide setting 'pins'"),
+    ],
+)
+def test_what_cannot_be_set_is_refused_with_the_reason(
+    ask: Ask, name: str, value: str, words: str
+) -> None:
+    assert words in ask("settings", "set", name, value, ends_with=2)
+
+
+def test_damaged_settings_are_told_with_the_remedy(ask: Ask, cluster: Settings) -> None:
+    ask("settings", "list")
+    connection = Connection(cluster)
+    connection.start()
+    connection.set(Tree(cluster.root).settings, b"junk")
+    connection.stop()
+
+    assert "`pyspider-zk settings reset`" in ask("settings", "list", ends_with=2)
+    ask("settings", "reset")
+
+    assert "moves = 64" in ask("settings", "list")
+
+
+def test_maintenance_is_shown_until_it_is_over(ask: Ask, status) -> None:
+    assert "maintenance is hold" in ask("maintenance", "on", "--hold")
+    assert status()["settings"]["maintenance"] == "hold"
+    assert "no slot moves, not even those of dead members" in ask("status")
+
+    ask("maintenance", "off")
+
+    assert "maintenance" not in ask("status")
+
+
+def test_hold_without_on_is_no_command(ask: Ask) -> None:
+    assert "--hold goes with" in ask("maintenance", "off", "--hold", ends_with=2)
+
+
+def test_who_is_evicted_is_shown_until_it_is_admitted(ask: Ask, status) -> None:
+    assert "evicted: 0" in ask("evict", 0)
+    assert "evicted" in ask("status")
+
+    assert "evicted: nobody" in ask("evict", 0, "--undo")
+    assert status()["settings"]["evicted"] == []
+
+
+def test_a_project_is_pinned_by_its_slot(ask: Ask, cluster: Settings, status) -> None:
+    slot = slot_of("news", cluster.slots)
+
+    assert f"slot {slot} is pinned to member 3" in ask("pin", "news", 3)
+    ask("pin", 5, 0)
+    assert status()["settings"]["pins"] == {str(slot): 3, "5": 0}
+    assert "(2 pinned)" in ask("status")
+
+    ask("unpin", slot)
+    ask("unpin", 5)
+
+    assert status()["settings"]["pins"] == {}
+
+
+@pytest.mark.parametrize("what", ["256", "99999999999999999999", "no project", ""])
+def test_what_is_neither_slot_nor_project_cannot_be_pinned(ask: Ask, what: str) -> None:
+    ask("pin", what, 0, ends_with=2)
+
+
+def test_one_that_does_not_answer_cannot_be_asked_to_drain(ask: Ask) -> None:
+    assert "`pyspider-zk evict 0` moves its slots" in ask("drain", 0, ends_with=3)
+
+
+def test_nobody_is_asked_to_drain_who_does_not_run(ask: Ask) -> None:
+    assert "no member 7 runs" in ask("drain", 7, ends_with=2)
+
+
+@pytest.fixture
+def live(
+    tmp_path: Path,
+    cluster_settings: Settings,
+    eventually: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[LiveCluster]:
+    """Give a cluster of a whole scheduler, whose secret commands find."""
+    monkeypatch.setenv("PYSPIDER_ZK_SECRET", cluster_settings.secret)
+    monkeypatch.setenv("LOGNAME", "ann")
+    with living(LiveCluster(tmp_path, cluster_settings), eventually) as made:
+        yield made
+
+
+def test_rebalance_evens_out_once_and_drain_takes_it_back(
+    run: Run, live: LiveCluster, eventually: Callable[..., None]
+) -> None:
+    def told(*words: object) -> str:
+        result = run("--zookeeper", hosts(live.settings), *words)
+        assert result.exit_code == 0, result.output
+        return str(result.stdout)
+
+    def counts() -> list[int]:
+        return [each["slots"] for each in json.loads(told("status", "--json"))["members"]]
+
+    slots = live.settings.slots
+    told("maintenance", "on")
+    with live.scheduler():
+        eventually(lambda: len(counts()) == 2)
+        plan = told("rebalance", "--dry-run")
+        assert plan.startswith("0 -> 1: ")
+        assert counts() == [slots, 0]
+
+        assert told("rebalance") == plan
+        assert min(counts()) > 0.4 * slots
+        assert json.loads(told("settings", "list", "--json"))["maintenance"] == "on"
+        assert "nothing would move" in told("rebalance", "--dry-run")
+
+        told("drain", 1)
+        eventually(lambda: counts() == [slots])
+
+    events = told("events", "--limit", 100)
+    assert "maintenance: only the slots of members that drain or are gone move (ann)" in events
+    assert "was asked to drain (ann)" in events
