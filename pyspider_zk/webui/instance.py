@@ -12,6 +12,7 @@ from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.lease_watch import LeaseWatch
 from pyspider_zk.cluster.records import Cluster, ComponentKind
+from pyspider_zk.cluster.settings_store import SettingsStore
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.components.identity import presence, reachable
 from pyspider_zk.components.monitoring import Monitoring, monitored
@@ -182,6 +183,7 @@ class ClusterWebUI:
             rpc=rpc,
             leases=LeaseWatch(),
             settings=settings,
+            settings_store=SettingsStore(connection, tree),
             config=self.config,
         )
 

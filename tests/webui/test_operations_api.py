@@ -183,6 +183,64 @@ def test_a_number_that_went_to_another_process_is_not_drained(client: Any) -> No
     assert not any(each["draining"] for each in ask(client, "members")["items"])
 
 
+# -- settings, maintenance, evictions and pins ---------------------------------------------------
+
+ORDERS = [
+    ("settings", {"lease": 6, "moves": 9}, {"lease": 6, "moves": 9}),
+    ("settings", {"restart_delay": None}, {"restart_delay": 0}),
+    ("maintenance", {"mode": "hold"}, {"maintenance": "hold"}),
+    ("members/7/evict", {}, {"evicted": [7]}),
+    ("slots/3/pin", {"member": 7}, {"pins": [{"slot": 3, "member": 7}]}),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "found"), ORDERS)
+def test_an_order_is_told_in_the_settings_and_the_overview(
+    client: Any, path: str, body: dict[str, Any], found: dict[str, Any]
+) -> None:
+    answer = client.post(f"/api/v1/{path}", json=body)
+
+    assert answer.status_code == 200, answer.text
+    assert answer.json.items() >= found.items()
+    assert ask(client, "settings") == answer.json
+    assert ask(client, "overview")["settings"] == answer.json
+
+
+def test_evictions_and_pins_are_taken_back(client: Any) -> None:
+    client.post("/api/v1/members/7/evict", json={})
+    client.post("/api/v1/slots/3/pin", json={"member": 7})
+
+    client.post("/api/v1/members/7/evict", json={"undo": True})
+    client.post("/api/v1/slots/3/pin", json={"member": None})
+
+    assert (ask(client, "settings")["evicted"], ask(client, "settings")["pins"]) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("settings", {"lease": 0.1}, 422),
+        ("settings", {"lease": 3, "renewal": 2}, 422),
+        ("settings", {"leese": 3}, 422),
+        ("maintenance", {"mode": "perhaps"}, 422),
+        ("slots/99999/pin", {"member": 1}, 404),
+        ("slots/1/pin", {"member": -1}, 422),
+    ],
+)
+def test_what_cannot_be_ordered_is_refused(
+    client: Any, path: str, body: dict[str, Any], status: int
+) -> None:
+    assert client.post(f"/api/v1/{path}", json=body).status_code == status
+
+
+def test_maintenance_is_an_alert(client: Any) -> None:
+    client.post("/api/v1/maintenance", json={"mode": "on"})
+    assert "maintenance" in kinds(client)
+
+    client.post("/api/v1/maintenance", json={"mode": "off"})
+    assert "maintenance" not in kinds(client)
+
+
 def test_a_member_that_is_not_there_cannot_drain(client: Any) -> None:
     assert client.post("/api/v1/members/3/drain").status_code == 404
 

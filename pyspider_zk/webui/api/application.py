@@ -21,6 +21,7 @@ from pyspider_zk.webui.api import (
     operating,
     overview,
     projects,
+    steering,
     workload,
 )
 from pyspider_zk.webui.api.backend import Backend
@@ -56,7 +57,10 @@ _SETTINGS = {
 }
 
 
-_PARTS = (overview, projects, workload, cluster, operating, batches, events, dead_letters)
+_PARTS = (
+    *(overview, projects, workload, cluster, operating, steering),
+    *(batches, events, dead_letters),
+)
 
 
 class _Api(Api):

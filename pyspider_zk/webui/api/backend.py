@@ -11,6 +11,7 @@ from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.events import Event
 from pyspider_zk.cluster.lease_watch import LeaseWatch
 from pyspider_zk.cluster.records import Cluster
+from pyspider_zk.cluster.settings_store import SettingsStore
 from pyspider_zk.config import Settings
 from pyspider_zk.jobs.batch_service import BatchService
 from pyspider_zk.queues.api import ParkingLot, SlotQueues
@@ -34,6 +35,7 @@ class Backend:
         rpc: calls all members.
         leases: the ages of the leases.
         settings: of this process.
+        settings_store: the cluster-wide settings.
         config: pyspider's settings of the web UI, which may change while it runs.
     """
 
@@ -46,6 +48,7 @@ class Backend:
     rpc: Router
     leases: LeaseWatch
     settings: Settings
+    settings_store: SettingsStore
     config: Mapping[str, Any]
 
     def bind(self, flask_app: Any) -> None:

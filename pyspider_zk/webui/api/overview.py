@@ -13,6 +13,7 @@ from pyspider_zk.queues.api import SlotBacklog
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.queues.queue_sizes import DEAD_LETTERS
 from pyspider_zk.scheduling.parking import PARKED_LIMIT
+from pyspider_zk.webui.api import steering
 from pyspider_zk.webui.api.backend import backend
 from pyspider_zk.webui.api.blueprint import Part
 from pyspider_zk.webui.api.schemas import OverviewSchema
@@ -137,7 +138,7 @@ def _unreadable(cluster: Cluster | None, keys: Mapping[str, str]) -> list[dict[s
 def _of_cluster(cluster: Cluster | None, ages: Mapping[MemberId, float]) -> dict[str, Any]:
     if cluster is None:
         return dict.fromkeys(
-            ("leader", "epoch", "slots", "moving", "unserved", "members"), None
+            ("leader", "epoch", "slots", "moving", "unserved", "members", "settings"), None
         ) | {"components": None}
     told = cluster.as_dict()
     mine = backend().settings.lease
@@ -156,6 +157,7 @@ def _of_cluster(cluster: Cluster | None, ages: Mapping[MemberId, float]) -> dict
         "unserved": told["unserved_slots"],
         "members": members,
         "components": told["components"],
+        "settings": steering.told(cluster.settings),
     }
 
 

@@ -5,6 +5,12 @@ from typing import Any
 from marshmallow import Schema, fields, validate
 
 from pyspider_zk.cluster.alerts import Alert
+from pyspider_zk.cluster.cluster_settings import (
+    MOST_NUMBER,
+    RANGES,
+    ClusterSettings,
+    Maintenance,
+)
 from pyspider_zk.cluster.events import Event
 from pyspider_zk.cluster.phases import Phase
 from pyspider_zk.cluster.preview import SlotMove
@@ -261,6 +267,72 @@ class DrainedSchema(Schema):
     others = _number("members that can take its slots; 0: they wait for one to join")
 
 
+class PinSchema(Schema):
+    """A slot that shall be at a member whenever that is there."""
+
+    slot = _number("its number")
+    member = _number("the member's number")
+
+
+@mirrors(
+    ClusterSettings,
+    lease="seconds that a renewal lasts; null: each scheduler's own setting counts",
+    renewal="seconds between two renewals; null: alike",
+    restart_delay="seconds that the slots of a stopped member wait for its number to be back",
+    moves="how many slots may be moving at once",
+    maintenance="off; on: nothing is evened out; hold: not even a dead member's slots move",
+    evicted="numbers of the members that get no slots",
+    without=("pins",),
+)
+class ClusterSettingsSchema(Schema):
+    """What the whole cluster goes by."""
+
+    pins = fields.List(fields.Nested(PinSchema), required=True)
+
+
+def _setting(name: str, field: type[fields.Field[Any]], **more: Any) -> fields.Field[Any]:
+    least, most = RANGES[name]
+    return field(
+        allow_none=True,
+        validate=validate.Range(least, most),
+        metadata=about("null: unset it"),
+        **more,
+    )
+
+
+class SettingValuesSchema(Schema):
+    """The settings to change; the others stay. A lease is at least three renewals."""
+
+    lease = _setting("lease", fields.Float)
+    renewal = _setting("renewal", fields.Float)
+    restart_delay = _setting("restart_delay", fields.Float)
+    moves = _setting("moves", fields.Integer, strict=True)
+
+
+class MaintenanceSchema(Schema):
+    """Whether the assignment stands still."""
+
+    mode = fields.String(required=True, validate=validate.OneOf([*Maintenance]))
+
+
+class EvictSchema(Schema):
+    """Whether a member gets no slots."""
+
+    undo = fields.Boolean(load_default=False, metadata=about("let it get slots again"))
+
+
+class PinningSchema(Schema):
+    """Where a slot shall be."""
+
+    member = fields.Integer(
+        required=True,
+        strict=True,
+        allow_none=True,
+        validate=validate.Range(0, MOST_NUMBER),
+        metadata=about("number of a member; null: anywhere"),
+    )
+
+
 # --- everything at one look ---
 
 
@@ -342,6 +414,7 @@ class OverviewSchema(Schema):
     )
     queues = fields.List(fields.Nested(QueueSchema), required=True, allow_none=True)
     dead_letters = _number("messages that nobody could use", allow_none=True)
+    settings = fields.Nested(ClusterSettingsSchema, required=True, allow_none=True)
     quarantine = fields.List(
         fields.Nested(QuarantinedSchema), required=True, metadata=about("the first of them")
     )
