@@ -213,16 +213,11 @@ def decide(snapshot: Snapshot, rules: Rules) -> Decision | None:
     waiting = {
         number
         for number, slot in enumerate(table)
-        if (not freed[number] and not _may_be_asked(slot, snapshot))
-        or (settled[number] is None and _is_held(slot, snapshot.settings))
+        if _waits(slot, freed[number], settled[number], snapshot)
     }
-    targets = place(
-        {number: to for number, to in settled.items() if to or number not in waiting},
-        takers,
-        snapshot.weights,
-        _moves_left(table, snapshot.settings, rules),
-        snapshot.settings.pins,
-    )
+    placed = {number: to for number, to in settled.items() if to or number not in waiting}
+    moves = _moves_left(table, snapshot.settings, rules)
+    targets = place(placed, takers, snapshot.weights, moves, snapshot.settings.pins)
     rows = tuple(
         slot if number in waiting else _next_row(slot, freed[number], targets[number])
         for number, slot in enumerate(table)
@@ -243,11 +238,6 @@ def _moves_left(table: Iterable[Slot], settings: ClusterSettings, rules: Rules) 
     if settings.maintenance is not Maintenance.OFF:
         return 0
     return max(0, rules.moves - sum(slot.next is not None for slot in table))
-
-
-def _is_held(slot: Slot, settings: ClusterSettings) -> bool:
-    """Return whether a slot must wait for its owner's number; not if it was given up already."""
-    return settings.maintenance is Maintenance.HOLD and slot.phase is Phase.OWNED
 
 
 def _is_newborn(table: Iterable[Slot]) -> bool:
@@ -307,13 +297,17 @@ def _freed_by(number: int, slot: Slot, snapshot: Snapshot, rules: Rules) -> Trig
 _ENDED = {Liveness.ALIVE: None, Liveness.DEAD: Trigger.DIED, Liveness.GONE: Trigger.LEFT}
 
 
-def _may_be_asked(slot: Slot, snapshot: Snapshot) -> bool:
-    """Return whether it makes sense to name a next owner while the present one may hold the slot.
+def _waits(slot: Slot, freed: Trigger | None, heir: MemberId | None, snapshot: Snapshot) -> bool:
+    """Return whether a slot stays as it is, because its owner's number may be back.
 
-    An owner whose ephemeral node is gone does not answer. Until its lease ends its number may be
-    back, and then nothing has to move.
+    An owner whose ephemeral node is gone does not answer: nobody is named before its lease ended.
+    On hold nobody else is named at all. What is to be given up, or was, waits for nothing.
     """
-    return slot.next is not None or slot.owner in snapshot.members
+    if slot.phase is not Phase.OWNED:
+        return False
+    if freed is None and slot.owner not in snapshot.members:
+        return True
+    return heir is None and snapshot.settings.maintenance is Maintenance.HOLD
 
 
 def _settled(slot: Slot, heirs: Mapping[int, MemberId]) -> MemberId | None:

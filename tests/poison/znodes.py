@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
+from pyspider_zk.cluster.cluster_settings import ClusterSettings
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.controller import WorkerController
@@ -102,6 +103,15 @@ def _singletons() -> Iterator[Poison]:
         put = partial(_write, "{root}/scale", data, 0)
         yield Poison("znodes", f"the scale says {kind}", put, READ, "scale", _mend_scale)
 
+        shown = IGNORED if kind == "a foreign version" else READ  # which may have other settings
+        put = partial(_write, "{root}/settings", data, 0)
+        name = f"the settings of the cluster say {kind}"
+        yield Poison("znodes", name, put, shown, "settings", _mend_settings)
+
+
+def _mend_settings(grip: Grip) -> None:
+    grip.write(grip.tree.settings, ClusterSettings().encode())
+
 
 def _mend_scale(grip: Grip) -> None:
     grip.write(grip.tree.scale, b"3")
@@ -184,6 +194,7 @@ def _beside() -> Iterator[Poison]:
         "{root}/jobs/note",
         "{root}/jobs/claimants/note",
         "{root}/scale/note",
+        "{root}/settings/note",
         "{root}/groups/note",
     ):
         place = path.removeprefix("{root}/")

@@ -55,10 +55,11 @@ function states(member) {
   return [
     member.leader && ["leader", "accent"],
     member.draining && ["draining", "warn"],
+    member.evicted && ["evicted", "warn"],
     member.suspect && ["suspect", "bad"],
     ...member.away.map((name) => [`${name} unavailable`, "bad"]),
     member.quarantined > 0 && [`${count(member.quarantined)} in quarantine`, "warn"],
-    !member.draining && !member.suspect && ["alive", "good"],
+    !member.draining && !member.evicted && !member.suspect && ["alive", "good"],
   ].filter(Boolean);
 }
 
@@ -70,14 +71,14 @@ function show(data) {
     tiles([
       { name: "Members", value: count(data.members.length), cls: data.members.length ? "" : "bad" },
       { name: "Leader", value: data.leader === null ? "none" : `member ${data.leader}`, cls: data.leader === null ? "bad" : "" },
-      { name: "Slots", value: data.moving ? `${count(data.slots)}, ${count(data.moving)} moving` : count(data.slots) },
+      { name: "Slots", value: slots(data) },
       { name: "Without owner", value: count(data.unserved), cls: data.unserved ? "bad" : "" },
       { name: "Projects", value: count(sum("projects")) },
       { name: "Pending tasks", value: count(sum("pending")) },
       { name: "Tasks/s", value: rate(sum("tasks_per_s")) },
       { name: "Epoch", value: count(data.epoch), title: "grows by one with every change of the assignment" },
     ]);
-    members.show(data.members);
+    members.show(data.members.map((each) => ({ ...each, evicted: data.settings.evicted.includes(each.number) })));
     const kinds = Object.entries(data.components);
     components.show(kinds.flatMap(([kind, found]) => found.map((each) => ({ ...each, kind }))));
   }
@@ -87,6 +88,12 @@ function show(data) {
   list(quarantine, data.quarantine);
   list(unreadable, data.unreadable);
   if (data.throughput) throughput(data.throughput);
+}
+
+/** The number of slots, and what is special about some of them. */
+function slots({ slots: all, moving, settings }) {
+  const special = [[moving, "moving"], [settings.pins.length, "pinned"]].filter(([number]) => number > 0);
+  return [count(all), ...special.map(([number, what]) => `${count(number)} ${what}`)].join(", ");
 }
 
 /** Show a panel's table, or hide the panel if the table is empty. */
