@@ -109,7 +109,11 @@ def _write(connection: Connection, moves: Iterable[list[Step]]) -> None:
 
 
 def _clear(connection: Connection, tree: Tree) -> None:
-    """Delete everything but the meta record, the lowest first."""
+    """Delete everything but the meta record, the lowest first, but before all the assignment.
+
+    Without one, it is clear that the rest is incomplete.
+    """
+    connection.delete(tree.assignment)
     paths = sorted(_walk(connection, tree.root, lambda path: path != tree.meta), reverse=True)
     for start in range(0, len(paths), AT_ONCE):
         connection.multi(*map(Delete, paths[start : start + AT_ONCE]))

@@ -9,10 +9,8 @@ import click
 from pyspider_zk.backup.content import Backup, check_backup, unreadable_jobs
 from pyspider_zk.backup.file import read_backup, write_backup
 from pyspider_zk.backup.znodes import read_cluster, write_cluster
-from pyspider_zk.cli.target import ClusterTarget, databases_of, target, with_global_options
+from pyspider_zk.cli.target import sealed_in, target, with_global_options
 from pyspider_zk.config import Settings
-from pyspider_zk.errors import ConfigError
-from pyspider_zk.tasks.highest_seal import highest_seal
 from pyspider_zk.zookeeper.connection import Connection
 
 _FILE = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
@@ -56,8 +54,8 @@ def restore(options: dict[str, Any], file: Path, replace: bool) -> None:
     with --replace.
     """
     found = read_backup(file)
-    where = target(options)
-    settings, sealed = where.settings, _sealed(options, where)
+    settings = target(options).settings
+    sealed = sealed_in(options, settings.root)
     connection = _connected(settings)
     try:
         epoch = write_cluster(connection, settings.root, found, replace=replace, sealed=sealed)
@@ -71,15 +69,6 @@ def restore(options: dict[str, Any], file: Path, replace: bool) -> None:
 def _told(found: Backup) -> str:
     when = datetime.fromtimestamp(found.created, UTC).astimezone().isoformat(" ", "seconds")
     return f"{len(found.znodes)} znodes of {found.root}, as they were at {when},"
-
-
-def _sealed(options: dict[str, Any], where: ClusterTarget) -> int:
-    """Return the highest epoch that the task database knows, 0 if it is not named."""
-    url = databases_of(options).get("taskdb")
-    try:
-        return highest_seal(url, where.settings.root) if url else 0
-    except (LookupError, ValueError, ImportError) as error:
-        raise ConfigError([f"taskdb: {error}"]) from error
 
 
 def _connected(settings: Settings) -> Connection:

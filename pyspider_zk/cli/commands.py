@@ -25,6 +25,7 @@ from pyspider_zk.cli.operations import OPERATIONS
 from pyspider_zk.cli.overview import Observer, Overview
 from pyspider_zk.cli.projects import projects, route
 from pyspider_zk.cli.protect import protect
+from pyspider_zk.cli.slots import slots
 from pyspider_zk.cli.status import headline, render
 from pyspider_zk.cli.target import (
     ClusterTarget,
@@ -139,7 +140,7 @@ def demo(site: Path | None, start_url: str | None) -> None:
 
 OWN = [
     *(status, doctor, up, scale, demo, dead_letters, protect, user),
-    *(backup, restore, settings, *ASSIGNMENT),
+    *(backup, restore, slots, settings, *ASSIGNMENT),
     *(*OPERATIONS, batches, one_batch, projects, route, events),
 ]
 

@@ -12,9 +12,10 @@ from pyspider_zk.cli.group import options
 from pyspider_zk.components.wiring import ZOOKEEPER_OPTION
 from pyspider_zk.config import ENV_PREFIX, SECRET_FILE_VARIABLE, SECTION, Settings, settings_from
 from pyspider_zk.databases.connecting import DATABASES
-from pyspider_zk.errors import Unavailable
+from pyspider_zk.errors import ConfigError, Unavailable
 from pyspider_zk.local.folder import Running, running_in
 from pyspider_zk.local.logins import with_password, zookeeper_environ
+from pyspider_zk.tasks.highest_seal import highest_seal
 
 GlobalOptions = Mapping[str, Any]
 """The global options by name, with the databases as the URLs they were given as."""
@@ -90,6 +91,20 @@ def databases_of(options: GlobalOptions) -> dict[str, str]:
     running = running_in(Path(options["data_path"]))
     known = {kind: options.get(kind) or getattr(running, kind, None) for kind in DATABASES}
     return {kind: url for kind, url in known.items() if url}
+
+
+def sealed_in(options: GlobalOptions, root: str) -> int:
+    """Return the highest epoch of a cluster in its task database, 0 if none is named.
+
+    Raises:
+        ConfigError: its URL is none that can work.
+        Unavailable: it does not answer.
+    """
+    url = databases_of(options).get("taskdb")
+    try:
+        return highest_seal(url, root) if url else 0
+    except (LookupError, ValueError, ImportError) as error:
+        raise ConfigError([f"taskdb: {error}"]) from error
 
 
 def _message_queue(options: GlobalOptions, running: Running | None) -> str | None:

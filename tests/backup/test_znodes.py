@@ -199,6 +199,7 @@ def test_an_interrupted_restore_lets_nobody_in_and_is_done_again(
     monkeypatch.setattr(connection, "multi", multi)
 
     assert Meta.decode(connection.get(founded.meta)[0]).protocol == CLOSED
+    assert connection.find(founded.assignment) is None
     with pytest.raises(Mismatch, match="is closed while it is restored"):
         Coordinator(replace(cluster_settings, slots=8), MEMBER, dict, Load).start()
     write_cluster(connection, founded.root, backup, replace=True)

@@ -1,0 +1,280 @@
+"""Reslotting in Redis: what belongs to slots moves to the slots of another number of them.
+
+First all keys of the old slots are renamed, in one script, for the new ones have the same names.
+From then on each thing moves in one step of its own. So whatever interrupts this, the rest is still
+there under its old name, and the same calls go on with it. Nobody else may use the keys meanwhile.
+"""
+
+import heapq
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspider_zk.errors import BadMessage
+from pyspider_zk.projects.slots import slot_of
+from pyspider_zk.queues.codec import decode_record
+from pyspider_zk.queues.names import QueueKind, slot_queue
+from pyspider_zk.queues.parking_names import parked_of
+from pyspider_zk.queues.redis_foreign_keys import ForeignKeys
+from pyspider_zk.queues.redis_link import (
+    DEAD_LETTER_LIMIT,
+    DEAD_LETTERS,
+    PARKED_READY,
+    RedisLink,
+    parked_key,
+    ready_key,
+    record_key,
+)
+from pyspider_zk.queues.redis_records import RedisSlotRecords
+from pyspider_zk.queues.routing import route
+
+STATE = "reslotting"
+"""The hash that exists while this is under way."""
+
+PAGE = 50  # messages of one stream that are in memory
+AT_ONCE = 100  # moves per round trip
+_NEW_LETTERS = f"{STATE}:{DEAD_LETTERS}"
+
+# KEYS: state   ARGV: slots before, after, epoch, prefix, what the keys of slots begin with...
+_BEGIN = """
+if redis.call('EXISTS', KEYS[1]) == 1 then return end
+for i = 5, #ARGV do
+  for slot = 0, tonumber(ARGV[1]) - 1 do
+    local key = ARGV[i] .. slot
+    if redis.call('EXISTS', key) == 1 then redis.call('RENAME', key, ARGV[4] .. key) end
+  end
+end
+redis.call('HSET', KEYS[1], 'before', ARGV[1], 'after', ARGV[2], 'epoch', ARGV[3])
+"""
+
+# KEYS: old stream, ready, dead letters, new stream...
+# ARGV: tag, kind, limit of the dead letters, (slot, body) per new stream, (reason, body) per reject
+_MOVE = """
+if #redis.call('XRANGE', KEYS[1], ARGV[1], ARGV[1]) == 0 then return end
+local streams = #KEYS - 3
+for i = 1, streams do
+  redis.call('XADD', KEYS[3 + i], '*', 'body', ARGV[3 + 2 * i])
+  redis.call('SADD', KEYS[2], ARGV[2 + 2 * i])
+end
+for i = 4 + 2 * streams, #ARGV, 2 do
+  redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[3], '*',
+             'reason', ARGV[i], 'kind', ARGV[2], 'body', ARGV[i + 1])
+end
+redis.call('XDEL', KEYS[1], ARGV[1])
+"""
+
+# KEYS: old lot, new lot, ready   ARGV: name, slot
+_MOVE_PARKED = """
+local body = redis.call('HGET', KEYS[1], ARGV[1])
+if not body then return end
+redis.call('HSET', KEYS[2], ARGV[1], body)
+redis.call('SADD', KEYS[3], ARGV[2])
+redis.call('HDEL', KEYS[1], ARGV[1])
+"""
+
+
+@dataclass(frozen=True)
+class Reslotting:
+    """A change of the number of slots that is under way.
+
+    Attributes:
+        before, after: the numbers.
+        epoch: at which all new slots are vacant.
+    """
+
+    before: int
+    after: int
+    epoch: int
+
+
+@dataclass(frozen=True)
+class _OldMessage:
+    """A message of an old slot queue."""
+
+    kind: QueueKind
+    slot: int
+    tag: bytes
+    raw: bytes
+
+    @property
+    def age_order(self) -> tuple[int, int, bool]:
+        """Sort key: the order of publication; of the same moment, new tasks come first."""
+        time, _, number = self.tag.partition(b"-")
+        return int(time), int(number), self.kind is QueueKind.STATUS
+
+
+class RedisReslotting:
+    """Moves what belongs to slots. One thread; blocks for as long as it takes.
+
+    Args:
+        link: where.
+    """
+
+    def __init__(self, link: RedisLink) -> None:
+        self._link = link
+        self._foreign_keys = ForeignKeys(link)
+        self._records = RedisSlotRecords(link, self._foreign_keys)
+
+    def under_way(self) -> Reslotting | None:
+        """Return what was begun and not ended, None if nothing was.
+
+        Raises:
+            BadMessage: somebody else wrote it.
+        """
+        with self._link.client() as client:
+            found: Any = client.hgetall(STATE)
+        try:
+            state = {name.decode(): int(value) for name, value in found.items()}
+            return Reslotting(**state) if state else None
+        except (TypeError, ValueError):
+            raise BadMessage(f"Redis's key {STATE} holds {found!r:.100}: delete it") from None
+
+    def begin(self, plan: Reslotting) -> None:
+        """Rename all keys of the old slots, unless that was done."""
+        queues = (f"{kind.value}:" for kind in QueueKind)
+        names = [*queues, _prefix(parked_key), _prefix(record_key)]
+        about = (plan.before, plan.after, plan.epoch, f"{STATE}:")
+        with self._link.client() as client:
+            client.eval(_BEGIN, 1, STATE, *about, *names)
+
+    def move_messages(self, plan: Reslotting) -> None:
+        """Move the messages of all old slot queues, in the order of their publication."""
+        streams = [
+            self._messages(kind, slot) for kind in QueueKind for slot in self._old(kind, plan)
+        ]
+        batch: list[_OldMessage] = []
+        for message in heapq.merge(*streams, key=lambda each: each.age_order):
+            batch.append(message)
+            if len(batch) == AT_ONCE:
+                self._move(batch, plan.after)
+                batch = []
+        self._move(batch, plan.after)
+
+    def move_parked(self, plan: Reslotting) -> None:
+        """Move what is parked; a field that is none stays under the old key."""
+        for slot in range(plan.before):
+            old = f"{STATE}:{parked_key(slot)}"
+            with self._link.client() as client:
+                names: Any = client.hkeys(old)
+                pipe: Any = client.pipeline(transaction=False)
+                for name, new in _parked(slot, names, plan.after):
+                    pipe.eval(_MOVE_PARKED, 3, old, parked_key(new), PARKED_READY, name, new)
+                pipe.execute()
+
+    def old_records(self, plan: Reslotting) -> dict[int, dict[str, Any]]:
+        """Return the records of the old slots that can be read."""
+        slots = range(plan.before)
+        with self._link.client() as client:
+            raws: Any = client.mget([f"{STATE}:{record_key(slot)}" for slot in slots])
+        found: dict[int, dict[str, Any]] = {}
+        for slot, raw in zip(slots, raws, strict=True):
+            try:
+                if raw is not None:
+                    found[slot] = decode_record(slot, raw)
+            except BadMessage:
+                continue  # nobody could use it before either
+        return found
+
+    def save_records(self, records: Mapping[int, Mapping[str, Any]]) -> None:
+        """Save the records of new slots; the old ones stay until the end."""
+        for slot, record in records.items():
+            self._records.save(slot, record)
+
+    def move_dead_letters(self) -> None:
+        """Take the slots out of the dead letters: one that is replayed finds its own anew."""
+        with self._link.client() as client:
+            client.unlink(_NEW_LETTERS)
+            letters = list(self._entries(DEAD_LETTERS))
+            for tag, fields in letters:
+                kept: Any = {name: value for name, value in fields.items() if name != b"slot"}
+                client.xadd(_NEW_LETTERS, kept, id=tag)
+            if letters:
+                client.rename(_NEW_LETTERS, DEAD_LETTERS)
+
+    def clear(self, plan: Reslotting) -> None:
+        """Delete the old records, which are saved anew, and the old queues, which are empty.
+
+        All in one step: records that are saved once more must be made of all of the old ones.
+        """
+        slots = range(plan.before)
+        keys = [f"{STATE}:{record_key(slot)}" for slot in slots]
+        keys += [_old_stream(kind, slot) for kind in QueueKind for slot in slots]
+        with self._link.client() as client:
+            client.unlink(*keys)
+
+    def end(self) -> None:
+        """Forget that anything was under way."""
+        with self._link.client() as client:
+            client.unlink(STATE)
+
+    def _old(self, kind: QueueKind, plan: Reslotting) -> list[int]:
+        """Return the old slots whose queue of a kind exists."""
+        with self._link.client() as client:
+            pipe: Any = client.pipeline(transaction=False)
+            for slot in range(plan.before):
+                pipe.exists(_old_stream(kind, slot))
+            return [slot for slot, there in enumerate(pipe.execute()) if there]
+
+    def _messages(self, kind: QueueKind, slot: int) -> Iterator[_OldMessage]:
+        for tag, fields in self._entries(_old_stream(kind, slot)):
+            yield _OldMessage(kind, slot, tag, fields.get(b"body", b""))
+
+    def _entries(self, stream: str) -> Iterator[tuple[bytes, dict[bytes, bytes]]]:
+        """Yield the entries of a stream, page by page; those before may be deleted meanwhile."""
+        after = "-"
+        while True:
+            page: Any = self._foreign_keys.run(
+                lambda: {stream: "stream"},
+                lambda it: it.xrange(stream, min=after, count=PAGE),  # noqa: B023 - called at once
+            )
+            yield from page
+            if len(page) < PAGE:
+                return
+            after = f"({page[-1][0].decode()}"
+
+    def _move(self, messages: list[_OldMessage], slots: int) -> None:
+        """Move messages, each in one step, in this order."""
+        routes = [(message, route(message.kind, message.raw, slots)) for message in messages]
+        types = dict.fromkeys(map(ready_key, QueueKind), "set") | {DEAD_LETTERS: "stream"}
+        for message, its in routes:
+            types |= {slot_queue(message.kind, slot): "stream" for slot in its.parts}
+
+        def carry_out(client: Any) -> None:
+            pipe = client.pipeline(transaction=False)
+            for message, its in routes:
+                _queue_move(pipe, message, its.parts, its.rejected)
+            pipe.execute()
+
+        if messages:
+            self._foreign_keys.run(lambda: types, carry_out)
+
+
+def _queue_move(
+    pipe: Any,
+    message: _OldMessage,
+    parts: Mapping[int, bytes],
+    rejected: tuple[tuple[str, bytes], ...],
+) -> None:
+    kind = message.kind
+    streams = [slot_queue(kind, slot) for slot in parts]
+    keys = [_old_stream(kind, message.slot), ready_key(kind), DEAD_LETTERS, *streams]
+    pairs = [item for pair in (*parts.items(), *rejected) for item in pair]
+    pipe.eval(_MOVE, len(keys), *keys, message.tag, kind.value, DEAD_LETTER_LIMIT, *pairs)
+
+
+def _old_stream(kind: QueueKind, slot: int) -> str:
+    return f"{STATE}:{slot_queue(kind, slot)}"
+
+
+def _prefix(key: Any) -> str:
+    """Return what the keys of all slots begin with."""
+    return str(key(0)).removesuffix("0")
+
+
+def _parked(slot: int, names: list[bytes], slots: int) -> Iterator[tuple[bytes, int]]:
+    """Yield the names of parked messages, with their new slots."""
+    for name in names:
+        try:
+            yield name, slot_of(parked_of(slot, name).project, slots)
+        except BadMessage:
+            continue
