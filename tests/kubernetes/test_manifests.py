@@ -1,0 +1,22 @@
+"""The plain manifests are the chart with its default values."""
+
+import subprocess
+from pathlib import Path
+
+from tests.kubernetes.chart import ROOT, documents
+
+MANIFESTS = ROOT / "deploy" / "kubernetes" / "pyspider-zk.yaml"
+RENDER = ROOT / "deploy" / "render"
+
+
+def test_the_manifests_are_in_step_with_the_chart(tmp_path: Path) -> None:
+    subprocess.run([RENDER, tmp_path / "rendered.yaml"], check=True)
+    rendered = (tmp_path / "rendered.yaml").read_text(encoding="utf-8")
+    assert MANIFESTS.read_text(encoding="utf-8") == rendered, "run deploy/render"
+
+
+def test_the_manifests_have_no_secret_and_no_namespace_of_their_own() -> None:
+    found = documents(MANIFESTS.read_text(encoding="utf-8"))
+    assert len(found) > 20
+    assert [each for each in found if each["kind"] == "Secret"] == []
+    assert [each for each in found if "namespace" in each["metadata"]] == []
