@@ -1,0 +1,1 @@
+"""A composed cluster on a real engine: scaled, broken, restarted, upgraded, tried by strangers."""

@@ -1,7 +1,6 @@
 """`deploy/secure`: what it makes fits together, is nobody else's, and stays."""
 
 import os
-import shutil
 import ssl
 import stat
 import subprocess
@@ -22,13 +21,15 @@ def secure(folder: Path) -> None:
 
 
 def openssl(*words: object) -> str:
-    command = [shutil.which("openssl") or "openssl", *map(str, words)]
+    command = ["openssl", *map(str, words)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return done.stdout
 
 
-def contents(folder: Path) -> dict[Path, bytes]:
-    return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+def contents(folder: Path) -> dict[Path, tuple[bytes, int]]:
+    """Return what each file holds, and when it was written."""
+    files = (file for file in folder.rglob("*") if file.is_file())
+    return {file: (file.read_bytes(), file.stat().st_mtime_ns) for file in files}
 
 
 @pytest.fixture(scope="module")
