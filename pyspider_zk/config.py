@@ -111,8 +111,8 @@ class Settings:
             without a host and port there are none.
         metrics_token: what opens the metrics, needed at other addresses than loopback; best in a
             file, 16 to 1000 characters.
-        alert_webhook: URL that the leader posts changes of alerts to; it may have a secret in it, so
-            best in a file.
+        alert_webhook: URL that the leader posts changes of alerts to; best in a file, as a secret
+            may be in it.
         log_format: of log lines: ``pyspider``, or ``json`` for an object per line.
     """
 

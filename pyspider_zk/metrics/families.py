@@ -41,6 +41,7 @@ ALERTS = (
     "quarantine",
     "parked-full",
     "unreadable",
+    "maintenance",
 )
 
 

@@ -9,6 +9,8 @@ SUITE = "a suite of its own, which takes minutes"
 SYSTEMD = (
     "changes a machine that systemd runs; tests/systemd judges the units and starts what they do"
 )
+COMPOSE = "`make deploy-test` does what the page says, on an engine"
+KUBERNETES = "there is no Kubernetes; tests/kubernetes renders the chart and validates what comes out"
 SERVERS = "changes the servers of a machine, as its administrator"
 
 NOT_RUN: Mapping[tuple[str, str], str] = {
@@ -24,7 +26,10 @@ NOT_RUN: Mapping[tuple[str, str], str] = {
         "docs/how-to/back-up.md",
         "pyspider-zk",
     ): "the cluster must end in between, as in tests/backup",
+    ("docs/how-to/deploy-compose.md", ""): COMPOSE,
+    ("docs/how-to/deploy-kubernetes.md", ""): KUBERNETES,
     ("docs/how-to/deploy-systemd.md", ""): SYSTEMD,
+    ("docs/how-to/operate.md", "systemctl"): SYSTEMD,
     ("docs/tutorial/first-cluster.md", "sudo"): INSTALLS,
     ("docs/tutorial/first-cluster.md", "cd ~/pyspider-zk"): INSTALLS,
     ("docs/tutorial/first-cluster.md", "python3 -m venv"): INSTALLS,

@@ -14,6 +14,7 @@ WITH_CLUSTER = [
     "docs/api.md",
     "docs/how-to/check.md",
     "docs/how-to/look.md",
+    "docs/how-to/operate.md",
     "docs/how-to/projects.md",
     *(
         f"docs/operations/{page}.md"
