@@ -264,11 +264,11 @@ RAISED = Family(
     "alerts of the operations page that are raised, by kind",
     (("alert", ALERTS),),
 )
-SURVEY_AGE = Family(
-    "cluster_survey_age_seconds",
+CENSUS_AGE = Family(
+    "cluster_census_age_seconds",
     MetricKind.GAUGE,
     Source.LEADER,
-    "seconds since the leader surveyed the cluster; all other numbers of the cluster are so old",
+    "seconds since the leader took the census; all other numbers of the cluster are so old",
 )
 
 WORKED = Family(

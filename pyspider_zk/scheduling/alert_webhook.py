@@ -20,7 +20,7 @@ from pyspider_zk.cluster.alerts import Alert
 from pyspider_zk.loop import Loop
 from pyspider_zk.outage import Outage
 from pyspider_zk.pauses import doubling, pause_after
-from pyspider_zk.scheduling.survey import ClusterLook
+from pyspider_zk.scheduling.census import ClusterLook
 
 logger = logging.getLogger("scheduler")
 

@@ -54,13 +54,13 @@ from pyspider_zk.rpc.tls import server_tls
 from pyspider_zk.scheduling.alert_webhook import AlertWebhook
 from pyspider_zk.scheduling.answers import rpc_functions
 from pyspider_zk.scheduling.arrivals import Arrivals
+from pyspider_zk.scheduling.census import Census, ClusterLook
+from pyspider_zk.scheduling.census_measures import CensusMeasures
 from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
 from pyspider_zk.scheduling.measures import SchedulerMeasures, lease_left
 from pyspider_zk.scheduling.operation_answers import operation_functions
 from pyspider_zk.scheduling.round_times import RoundTimes
 from pyspider_zk.scheduling.scheduler import SlotScheduler
-from pyspider_zk.scheduling.survey import ClusterLook, Survey
-from pyspider_zk.scheduling.survey_measures import SurveyMeasures
 
 logger = logging.getLogger("scheduler")
 
@@ -90,8 +90,8 @@ class ClusterScheduler(FencedScheduler):
         **kwargs: Any,
     ) -> None:
         self.settings = settings or current_settings()
-        self._survey_queues = queues or current_queues(self.settings)
-        self._stock_queues = current_stock_queues() if _wants_survey(self.settings) else {}
+        self._census_queues = queues or current_queues(self.settings)
+        self._stock_queues = current_stock_queues() if _wants_census(self.settings) else {}
         queues = queues or current_queues(self.settings)
         cluster = self.settings.root
         super().__init__(*args, slots=self.settings.slots, cluster=cluster, **kwargs)
@@ -126,7 +126,7 @@ class ClusterScheduler(FencedScheduler):
         self._events: EventLog | None = None
         self._finalizer: Finalizer | None = None
         self._runner: JobRunner | None = None
-        self._survey: Survey | None = None
+        self._census: Census | None = None
         self._webhook = _webhook(self.settings)
         self._round_due = float("-inf")
         self._drain_until: float | None = None
@@ -139,7 +139,7 @@ class ClusterScheduler(FencedScheduler):
         self._monitoring = Monitoring(
             "scheduler",
             Health(lambda: self.slot_scheduler.heartbeat.age, self.settings.hang, self._parts),
-            [measures.membership, measures.work, SurveyMeasures(self._latest_look).metrics],
+            [measures.membership, measures.work, CensusMeasures(self._latest_look).metrics],
         )
 
     def run(self) -> None:
@@ -277,26 +277,26 @@ class ClusterScheduler(FencedScheduler):
         )
         self._runner.start()
         self._finalizer.start()
-        self._open_survey(ownership, jobs)
+        self._open_census(ownership, jobs)
 
-    def _open_survey(self, ownership: Ownership, jobs: JobQueue) -> None:
-        """Survey the cluster while this member leads, if anybody wants to know."""
-        if not _wants_survey(self.settings):
+    def _open_census(self, ownership: Ownership, jobs: JobQueue) -> None:
+        """Take the census of the cluster while this member leads, if anybody wants to know."""
+        if not _wants_census(self.settings):
             return
-        self._survey = Survey(
+        self._census = Census(
             ownership,
             jobs,
-            self._survey_queues,
+            self._census_queues,
             self._stock_queues,
             self.settings.lease,
             self._webhook.follow if self._webhook else lambda _look: None,
         )
         if self._webhook is not None:
             self._webhook.start()
-        self._survey.start()
+        self._census.start()
 
     def _latest_look(self) -> ClusterLook | None:
-        return None if self._survey is None else self._survey.latest
+        return None if self._census is None else self._census.latest
 
     def _asked_batch_service(self) -> BatchService:
         if self._batch_service is None:
@@ -326,8 +326,8 @@ class ClusterScheduler(FencedScheduler):
                 self._finalizer.stop()
             if self._runner is not None:
                 self._runner.stop()
-            if self._survey is not None:
-                self._survey.stop()
+            if self._census is not None:
+                self._census.stop()
             if self._webhook is not None:
                 self._webhook.stop()
             if ownership is not None:
@@ -336,7 +336,7 @@ class ClusterScheduler(FencedScheduler):
             self.rpc.stop()
             self._router.close()
             self.slot_scheduler.queues.close()
-            self._survey_queues.close()
+            self._census_queues.close()
 
     def _loop(self) -> None:
         """Run round after round; no error in a round ends this process.
@@ -431,7 +431,7 @@ class ClusterScheduler(FencedScheduler):
         return ownership.alone or not (held or view.owned)
 
 
-def _wants_survey(settings: Settings) -> bool:
+def _wants_census(settings: Settings) -> bool:
     return bool(settings.metrics or settings.alert_webhook)
 
 

@@ -10,7 +10,9 @@ SYSTEMD = (
     "changes a machine that systemd runs; tests/systemd judges the units and starts what they do"
 )
 COMPOSE = "`make deploy-test` does what the page says, on an engine"
-KUBERNETES = "there is no Kubernetes; tests/kubernetes renders the chart and validates what comes out"
+KUBERNETES = (
+    "there is no Kubernetes; tests/kubernetes renders the chart and validates what comes out"
+)
 SERVERS = "changes the servers of a machine, as its administrator"
 
 NOT_RUN: Mapping[tuple[str, str], str] = {

@@ -50,11 +50,11 @@ def answers(found: list[tuple[str, int]]) -> dict[str, Numbers]:
 
 
 def all_told(data: Path) -> dict[str, Numbers]:
-    """Return what all components tell, once the leader has surveyed the cluster."""
+    """Return what all components tell, once the leader has taken its census."""
     told = answers(targets(data))
     scheduler = told.get("scheduler", {})
-    surveyed = any(each.name == families.SURVEY_AGE.full_name for each in scheduler)
-    return told if set(told) == set(COMPONENTS) and surveyed else {}
+    taken = any(each.name == families.CENSUS_AGE.full_name for each in scheduler)
+    return told if set(told) == set(COMPONENTS) and taken else {}
 
 
 def check(told: dict[str, Numbers]) -> None:

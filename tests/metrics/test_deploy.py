@@ -77,7 +77,7 @@ def test_every_metric_of_the_cluster_and_of_tasks_is_on_the_dashboard() -> None:
         family.name for name, _ in selectors(TEXTS["dashboard"]) if (family := family_of(name))
     }
     hidden = {family.name for family in FAMILIES} - shown
-    assert hidden <= {"assignment_epoch", "assignment_age_seconds", "cluster_survey_age_seconds"}
+    assert hidden <= {"assignment_epoch", "assignment_age_seconds", "cluster_census_age_seconds"}
 
 
 def test_every_rule_is_tested_and_says_what_to_do() -> None:

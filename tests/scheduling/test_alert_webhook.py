@@ -16,9 +16,9 @@ import pytest
 from pyspider_zk.cluster.alerts import Observation
 from pyspider_zk.cluster.records import Assignment, Cluster, Meta
 from pyspider_zk.config import Settings
-from pyspider_zk.scheduling import alert_webhook, survey
+from pyspider_zk.scheduling import alert_webhook, census
 from pyspider_zk.scheduling.alert_webhook import AlertWebhook, signature, signing_key
-from pyspider_zk.scheduling.survey import ClusterLook
+from pyspider_zk.scheduling.census import ClusterLook
 from tests.support.live_cluster import LiveCluster
 from tests.support.stand_ins import running
 
@@ -91,7 +91,7 @@ def receiver() -> Iterator[Receiver]:
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let attempts follow each other quickly."""
     monkeypatch.setattr(alert_webhook, "PAUSES", (0.01,))
-    monkeypatch.setattr(survey, "INTERVAL", 0.05)
+    monkeypatch.setattr(census, "INTERVAL", 0.05)
 
 
 @pytest.fixture

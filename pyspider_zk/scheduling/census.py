@@ -1,4 +1,4 @@
-"""Survey: what the leader knows of the whole cluster, looked at again and again."""
+"""Census: what the leader knows of the whole cluster, looked at again and again."""
 
 import logging
 import time
@@ -60,8 +60,8 @@ class ClusterLook:
         return alerts(self.sight)
 
 
-class Survey:
-    """Survey of the cluster by the member that leads; the others look at nothing.
+class Census:
+    """Census of the cluster by the member that leads; the others look at nothing.
 
     Threads: a loop of its own looks, and blocks while services are slow; ``latest`` may be read
     from any. ``start`` and ``stop`` belong to one.
@@ -94,8 +94,8 @@ class Survey:
         self._lease = lease
         self._on_look = on_look
         self._leases = LeaseWatch()
-        self._outage = Outage(logger, "the survey misses something: %s", "the survey is whole")
-        self._loop = Loop("survey", self._turn, INTERVAL)
+        self._outage = Outage(logger, "the census misses something: %s", "the census is whole")
+        self._loop = Loop("census", self._turn, INTERVAL)
         self.latest: ClusterLook | None = None
 
     def start(self) -> None:

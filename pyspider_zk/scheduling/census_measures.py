@@ -8,12 +8,12 @@ from pyspider_zk.metrics import families
 from pyspider_zk.metrics.exposition import Metrics
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.queues.queue_sizes import DEAD_LETTERS
-from pyspider_zk.scheduling.survey import ClusterLook
+from pyspider_zk.scheduling.census import ClusterLook
 
 PARKED = "parked"
 
 
-class SurveyMeasures:
+class CensusMeasures:
     """The metrics of the cluster; there are none where nobody leads. Threads: any.
 
     Args:
@@ -28,7 +28,7 @@ class SurveyMeasures:
         look = self._latest()
         if look is None:
             return
-        yield families.SURVEY_AGE.one(time.monotonic() - look.at)
+        yield families.CENSUS_AGE.one(time.monotonic() - look.at)
         yield families.RAISED.by(_raised(look))
         if look.sight.cluster is not None:
             yield from _of_cluster(look.sight.cluster)

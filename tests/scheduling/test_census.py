@@ -15,7 +15,7 @@ from pyspider_zk.metrics import families
 from pyspider_zk.metrics.families import FAMILIES, Source
 from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.names import QueueKind
-from pyspider_zk.scheduling import survey
+from pyspider_zk.scheduling import census
 from tests.metrics.reading import Numbers, Series, family_of, numbers, undeclared, value
 from tests.support.live_cluster import LiveCluster
 
@@ -31,7 +31,7 @@ def cluster(
     redis_url: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> LiveCluster:
-    monkeypatch.setattr(survey, "INTERVAL", 0.05)
+    monkeypatch.setattr(census, "INTERVAL", 0.05)
     settings = replace(cluster_settings, metrics="127.0.0.1:0", slots=8)
     return LiveCluster(tmp_path, settings, redis_url)
 
@@ -116,18 +116,18 @@ def test_what_does_not_answer_is_left_out(
         raise Unavailable("the message queue is away")
 
     for each in schedulers:
-        monkeypatch.setattr(each._survey._sizes, "read", away)
+        monkeypatch.setattr(each._census._sizes, "read", away)
     dead = Series(families.DEAD_LETTERS.full_name, frozenset())
     eventually(lambda: (found := whole(schedulers)) and dead not in found)
     monkeypatch.undo()
-    monkeypatch.setattr(survey, "INTERVAL", 0.05)
+    monkeypatch.setattr(census, "INTERVAL", 0.05)
     eventually(lambda: dead in whole(schedulers))
 
 
-def test_without_metrics_nobody_surveys(
+def test_without_metrics_nobody_takes_a_census(
     tmp_path: Path, cluster_settings: Settings, eventually: Eventually
 ) -> None:
     cluster = LiveCluster(tmp_path, cluster_settings)
     with cluster.scheduler() as scheduler:
         eventually(lambda: scheduler.fence.held)
-        assert scheduler._survey is None
+        assert scheduler._census is None
