@@ -200,7 +200,9 @@ def test_a_server_that_hangs_holds_up_nobody(
     receiver.refused.get(timeout=20)  # the first message, once more
     receiver.status = 200
     assert kinds(receiver.accepted(), "raised") == ALWAYS
-    assert kinds(receiver.accepted(), "raised") == ["dead-letters"]
+    # A reply that comes late is no reply, so the first message may be there more than once.
+    following = iter(lambda: kinds(receiver.accepted(), "raised"), None)
+    assert next(raised for raised in following if raised != ALWAYS) == ["dead-letters"]
 
 
 def test_a_server_that_is_not_there_is_tried_again(
