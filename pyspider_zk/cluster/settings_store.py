@@ -34,7 +34,9 @@ class SettingsStore:
             Conflict: they are damaged.
             Mismatch: there is no cluster.
         """
-        return self._read()[0]
+        self._check_cluster()
+        found = self._connection.find(self._path)
+        return self._decoded(found[0]) if found else ClusterSettings()
 
     def change(self, edit: Edit, kind: EventKind, text: str, who: str) -> ClusterSettings:
         """Change the settings; return them. An edit that changes nothing writes nothing.
@@ -50,8 +52,9 @@ class SettingsStore:
             Mismatch: there is no cluster.
         """
         while True:
-            before, version = self._read()
-            after = edit(before)
+            self._ensure()
+            data, version = self._connection.get(self._path)
+            after = edit(before := self._decoded(data))
             if after == before:
                 return after
             event = Event(kind, text, time.time(), who)
@@ -74,17 +77,18 @@ class SettingsStore:
         self._connection.multi(write, self._events.step(event))
         return ClusterSettings()
 
-    def _ensure(self) -> None:
+    def _check_cluster(self) -> None:
         if self._connection.find(self._tree.meta) is None:
             raise Mismatch(f"there is no cluster at {self._tree.root}: start a scheduler first")
+
+    def _ensure(self) -> None:
+        self._check_cluster()
         self._connection.ensure([self._path], ClusterSettings().encode())
         self._connection.ensure([self._tree.events])
 
-    def _read(self) -> tuple[ClusterSettings, int]:
-        self._ensure()
-        data, version = self._connection.get(self._path)
+    def _decoded(self, data: bytes) -> ClusterSettings:
         try:
-            return ClusterSettings.decode(data), version
+            return ClusterSettings.decode(data)
         except BadMessage as error:
             remedy = "the schedulers go by the last good ones; `pyspider-zk settings reset`"
             raise Conflict(f"{self._path} is damaged: {error}; {remedy} makes it anew") from error
