@@ -43,7 +43,7 @@ class ChangeInterrupted(Exception):
 
 @pytest.fixture
 def connection(cluster_settings: Settings) -> Iterator[Connection]:
-    made = Connection(cluster_settings)
+    made = Connection(replace(cluster_settings, session=20.0))  # a busy machine must not end it
     made.start()
     try:
         yield made

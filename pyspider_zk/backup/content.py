@@ -4,7 +4,7 @@ Pure. Paths are relative to the root of the cluster.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from pyspider_zk.cluster.events import PREFIX, age_order, sequence_of
@@ -16,7 +16,10 @@ from pyspider_zk.jobs.rules import after_return
 from pyspider_zk.jobs.transactions import JobTree, arrive_steps
 from pyspider_zk.zookeeper.steps import Create, Step
 
-VOLATILE = frozenset({"members", "leases", "acks", "election", "components", "groups", "locks"})
+OTHERS = frozenset({"groups", "locks"})
+"""What belongs to programs that use the worker controller below the same root."""
+
+VOLATILE = OTHERS | {"members", "leases", "acks", "election", "components"}
 """What belongs to processes that run, and begins anew with them."""
 
 META, ASSIGNMENT, JOBS, EVENTS = "meta", "assignment", "jobs", "events"
@@ -183,9 +186,12 @@ def _sequence(path: str) -> int:
     return sequence_of(path.rpartition("/")[2])
 
 
-def unreadable_jobs(backup: Backup) -> Iterable[str]:
-    """Return the paths of jobs that no scheduler can read; they are not restored."""
+def left_out(backup: Backup) -> list[str]:
+    """Return the paths of jobs and events that nobody can read; they are not restored."""
     readable = {str(name) for name, _ in _jobs(backup)}
+    jobs = (path for path in backup.znodes if _is_job(path))
+    events = (path for path in backup.znodes if path.startswith(f"{EVENTS}/"))
     return [
-        path for path in backup.znodes if _is_job(path) and path.rpartition("/")[2] not in readable
+        *(path for path in jobs if path.rpartition("/")[2] not in readable),
+        *(path for path in events if not _is_event(path)),
     ]

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from pyspider_zk.backup.content import (
     ASSIGNMENT,
+    OTHERS,
     Backup,
     highest_epoch,
     is_durable,
@@ -109,12 +110,14 @@ def _write(connection: Connection, moves: Iterable[list[Step]]) -> None:
 
 
 def _clear(connection: Connection, tree: Tree) -> None:
-    """Delete everything but the meta record, the lowest first, but before all the assignment.
+    """Delete everything but the meta record and what other programs have below the root.
 
-    Without one, it is clear that the rest is incomplete.
+    The lowest come first, but before all the assignment: without one, it is clear that the rest
+    is incomplete.
     """
     connection.delete(tree.assignment)
-    paths = sorted(_walk(connection, tree.root, lambda path: path != tree.meta), reverse=True)
+    kept = {tree.meta, *(f"{tree.root}/{name}" for name in OTHERS)}
+    paths = sorted(_walk(connection, tree.root, lambda path: path not in kept), reverse=True)
     for start in range(0, len(paths), AT_ONCE):
         connection.multi(*map(Delete, paths[start : start + AT_ONCE]))
 

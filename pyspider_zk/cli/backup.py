@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from pyspider_zk.backup.content import Backup, check_backup, unreadable_jobs
+from pyspider_zk.backup.content import Backup, check_backup, left_out
 from pyspider_zk.backup.file import read_backup, write_backup
 from pyspider_zk.backup.znodes import read_cluster, write_cluster
 from pyspider_zk.cli.target import sealed_in, target, with_global_options
@@ -61,8 +61,8 @@ def restore(options: dict[str, Any], file: Path, replace: bool) -> None:
         epoch = write_cluster(connection, settings.root, found, replace=replace, sealed=sealed)
     finally:
         connection.stop()
-    for path in unreadable_jobs(found):
-        click.echo(f"Warning: {path} is left out: no scheduler can read it", err=True)
+    for path in left_out(found):
+        click.echo(f"Warning: {path} is left out: nobody can read it", err=True)
     click.echo(f"{_told(found)} are restored at {settings.root}; epochs go on above {epoch}")
 
 

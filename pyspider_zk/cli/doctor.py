@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Group, RenderableType
@@ -22,10 +22,12 @@ from pyspider_zk.cli.target import (
     with_global_options,
 )
 from pyspider_zk.config import Settings
-from pyspider_zk.doctor.checks import Installation, checks, checks_without_settings, spellings
 from pyspider_zk.doctor.examination import Diagnosis, examine, without
 from pyspider_zk.doctor.findings import DoctorCheck, Finding, Grade
 from pyspider_zk.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspider_zk.doctor.checks import Installation
 
 _STYLES = {Grade.OK: "dim", Grade.WARNING: "yellow", Grade.FAILED: "bold red"}
 
@@ -53,6 +55,8 @@ def doctor(ctx: click.Context, as_json: bool, strict: bool, lock: Path | None) -
     Says for each whether it is well, and what to do if it is not. Changes nothing. Exits with 1
     if something failed.
     """
+    from pyspider_zk.doctor.checks import spellings
+
     it, examined = _examined(ctx, lock or _lock_of_checkout())
     diagnosis = examine(examined, without(spellings(it)))
     if as_json:
@@ -102,8 +106,10 @@ def _headline(diagnosis: Diagnosis) -> str:
     return "{} failed, {} warnings, {} ok".format(*counts)
 
 
-def _examined(ctx: click.Context, lock: Path | None) -> tuple[Installation, list[DoctorCheck]]:
+def _examined(ctx: click.Context, lock: Path | None) -> tuple["Installation", list[DoctorCheck]]:
     """Return what is examined and how; faulty settings leave what needs none."""
+    from pyspider_zk.doctor.checks import checks, checks_without_settings
+
     written: Findings = ctx.meta.get(FINDINGS, Findings())
     try:
         where, faults = target(ctx.obj), written.faults
@@ -124,7 +130,9 @@ def _faulty(faults: Iterable[str]) -> DoctorCheck:
     return DoctorCheck("settings", run)
 
 
-def _installation(ctx: click.Context, where: ClusterTarget, lock: Path | None) -> Installation:
+def _installation(ctx: click.Context, where: ClusterTarget, lock: Path | None) -> "Installation":
+    from pyspider_zk.doctor.checks import Installation
+
     name = ctx.meta.get(CONFIG_FILE)
     return Installation(
         settings=where.settings,

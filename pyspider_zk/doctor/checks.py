@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from sqlalchemy.exc import SQLAlchemyError
-
 from pyspider_zk import __version__
 from pyspider_zk.cluster import survey as cluster_survey
 from pyspider_zk.config import Settings
@@ -29,7 +27,6 @@ from pyspider_zk.doctor.redis_rules import redis_findings
 from pyspider_zk.doctor.secret_rules import secret_findings
 from pyspider_zk.doctor.settings_rules import section_of, settings_findings
 from pyspider_zk.doctor.zookeeper_rules import zookeeper_findings
-from pyspider_zk.errors import brief
 from pyspider_zk.queues import redis_survey
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.survey import survey as zookeeper_survey
@@ -158,12 +155,6 @@ def _database(it: Installation, kind: str) -> Iterator[Finding]:
         return
     try:
         facts = database_survey.survey(kind, url)
-    except SQLAlchemyError as error:
-        yield failed(
-            f"it cannot be used: {brief(getattr(error, 'orig', None) or error)}",
-            f"start it, or correct the URL of {kind}; special characters are %-encoded",
-        )
-        return
     except (LookupError, ValueError, ImportError) as error:
         yield failed(str(error), f"correct the URL of {kind}")
         return

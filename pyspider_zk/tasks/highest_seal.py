@@ -1,13 +1,14 @@
 """The highest seal of a cluster in a task database, read without making anything there."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
-import sqlalchemy
-from sqlalchemy import Engine
-
 from pyspider_zk.databases.urls import server_address, sqlite_path
-from pyspider_zk.errors import Unavailable, brief
+from pyspider_zk.errors import Unavailable
 from pyspider_zk.tasks.seals import TABLE
+
+PATIENCE = 5.0  # seconds for a file that another process has locked
 
 
 def highest_seal(url: str, cluster: str) -> int:
@@ -23,38 +24,30 @@ def highest_seal(url: str, cluster: str) -> int:
         LookupError, ValueError, ImportError: the URL is none that can work.
         Unavailable: the database does not answer, or refuses the login.
     """
-    engine = _engine(url)
-    if engine is None:
-        return 0
-    try:
-        return _highest(engine, cluster)
-    except sqlalchemy.exc.SQLAlchemyError as error:
-        why = brief(getattr(error, "orig", None) or error)
-        raise Unavailable(f"taskdb cannot be read: {why}") from error
-    finally:
-        engine.dispose()
-
-
-def _highest(engine: Engine, cluster: str) -> int:
-    if not sqlalchemy.inspect(engine).has_table(TABLE):
-        return 0
-    seals = sqlalchemy.table(TABLE, sqlalchemy.column("cluster"), sqlalchemy.column("epoch"))
-    of_cluster = seals.c.cluster == cluster
-    query = sqlalchemy.select(sqlalchemy.func.max(seals.c.epoch)).where(of_cluster)
-    with engine.connect() as link:
-        return link.execute(query).scalar() or 0
-
-
-def _engine(url: str) -> Engine | None:
-    from pyspider.database.sqlalchemy.connections import make_engine
-
     path = sqlite_path("taskdb", url)
-    if path is None:
-        address = server_address("taskdb", url)
-        return None if address is None else make_engine(address)
-    if not Path(path).exists():
-        return None
-    query = {"mode": "ro", "uri": "true"}
-    return sqlalchemy.create_engine(
-        sqlalchemy.URL.create("sqlite", database=Path(path).resolve().as_uri(), query=query)
-    )
+    if path is not None:
+        return _in_file(Path(path), cluster) if Path(path).exists() else 0
+    address = server_address("taskdb", url)
+    if address is None:
+        return 0
+    from pyspider_zk.tasks.server_seal import highest_on_server
+
+    return highest_on_server(address, cluster)
+
+
+def _in_file(path: Path, cluster: str) -> int:
+    uri = f"{path.resolve().as_uri()}?mode=ro"
+    try:
+        with closing(sqlite3.connect(uri, PATIENCE, uri=True)) as link:
+            return _highest(link, cluster)
+    except sqlite3.Error as error:
+        raise Unavailable(f"taskdb cannot be read: {path}: {error}") from error
+
+
+def _highest(link: sqlite3.Connection, cluster: str) -> int:
+    known = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+    if link.execute(known, (TABLE,)).fetchone() is None:
+        return 0
+    query = f"SELECT max(epoch) FROM `{TABLE}` WHERE cluster = ?"  # noqa: S608 - no values
+    (highest,) = link.execute(query, (cluster,)).fetchone()
+    return highest or 0

@@ -334,17 +334,26 @@ class Connection:
 
     def is_open(self, path: str) -> bool:
         """Return whether a znode allows anything to everybody; not if it does not exist."""
-        return bool(self.granted_to_all(path))
+        return bool(self.granted_to_all([path])[0])
 
-    def granted_to_all(self, path: str) -> int:
-        """Return the permissions that everybody has, as kazoo's bits; 0 if it does not exist."""
+    def granted_to_all(self, paths: Sequence[str]) -> list[int]:
+        """Return the permissions that everybody has on many znodes, all requested at once.
+
+        They are kazoo's bits; 0 if a znode does not exist.
+        """
+        sent = self._session.now()
+        answers = [self._client.get_acls_async(path) for path in paths]
+        return [
+            self._granted(answer, sent, path) for answer, path in zip(answers, paths, strict=True)
+        ]
+
+    def _granted(self, answer: Any, sent: float, path: str) -> int:
         try:
-            granted, _ = self._do(self._client.get_acls_async, path)
+            acls, _ = self._wait(answer, sent, path)
         except NoNodeError:
             return 0
-        return functools.reduce(
-            operator.or_, (each.perms for each in granted if each.id == EVERYBODY), 0
-        )
+        bits = (each.perms for each in acls if each.id == EVERYBODY)
+        return functools.reduce(operator.or_, bits, 0)
 
     def dates(self, path: str) -> tuple[float, float] | None:
         """Return when a znode was created and last written; None if it does not exist.

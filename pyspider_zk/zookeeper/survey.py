@@ -100,7 +100,8 @@ def _latencies(connection: Connection, root: str) -> Iterator[float]:
 
 def _exposed(connection: Connection, root: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return what everybody may change, and what everybody may read."""
-    granted = {path: connection.granted_to_all(path) for path in _some_znodes(connection, root)}
+    paths = _some_znodes(connection, root)
+    granted = dict(zip(paths, connection.granted_to_all(paths), strict=True))
     return (
         tuple(path for path, bits in granted.items() if bits & ~Permissions.READ),
         tuple(path for path, bits in granted.items() if bits & Permissions.READ),
@@ -109,9 +110,11 @@ def _exposed(connection: Connection, root: str) -> tuple[tuple[str, ...], tuple[
 
 def _some_znodes(connection: Connection, root: str) -> list[str]:
     """Return the root and what is below it, level by level, up to a limit."""
-    found = [root] if connection.find(root) is not None else []
-    for path in found:
-        if len(found) >= MOST_ZNODES:
-            break
-        found += [f"{path}/{name}" for name in connection.children(path)]
+    level = [root] if connection.find(root) is not None else []
+    found: list[str] = []
+    while level and len(found) < MOST_ZNODES:
+        found += level
+        names = connection.look([], [(path, None) for path in level]).names
+        pairs = zip(level, names, strict=True)
+        level = [f"{path}/{name}" for path, below in pairs for name in below][:MOST_ZNODES]
     return found[:MOST_ZNODES]

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from pyspider_zk.backup import znodes
-from pyspider_zk.backup.content import Backup
+from pyspider_zk.backup.content import Backup, left_out
 from pyspider_zk.backup.znodes import read_cluster, write_cluster
 from pyspider_zk.cluster.coordinator import Coordinator
 from pyspider_zk.cluster.event_log import EventLog
@@ -269,3 +269,27 @@ def test_what_changed_between_two_looks_is_read_again(
     monkeypatch.setattr(connection, "details", changing_once)
     backup = read_cluster(connection, founded.root)
     assert sum(path.startswith("events/") for path in backup.znodes) == 4
+
+
+def test_what_other_programs_have_below_the_root_stays(
+    connection: Connection, founded: Tree, backup: Backup
+) -> None:
+    connection.create(f"{founded.root}/groups/mine/members")
+    connection.create(f"{founded.root}/locks/mine", b"held")
+
+    write_cluster(connection, founded.root, backup, replace=True)
+
+    assert connection.children(f"{founded.root}/groups/mine") == ["members"]
+    assert connection.get(f"{founded.root}/locks/mine")[0] == b"held"
+    assert not [path for path in backup.znodes if path.startswith(("groups", "locks"))]
+
+
+def test_what_nobody_can_read_is_named(connection: Connection, founded: Tree) -> None:
+    for path in (f"{founded.jobs}/pending/odd", f"{founded.events}/odd"):
+        connection.create(path, b"odd")
+    backup, tree = read_cluster(connection, founded.root), elsewhere(founded)
+
+    write_cluster(connection, tree.root, backup, replace=False)
+
+    assert left_out(backup) == ["jobs/pending/odd", "events/odd"]
+    assert len(events_of(connection, tree)) == 3

@@ -1,6 +1,8 @@
 """``doctor`` examines what the options, config.json, the environment or the folder name."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import pytest
 from pyspider_zk.config import Settings
 from pyspider_zk.local.services import RedisServer
 from tests.cli.conftest import Run, hosts
+from tests.support.processes import ROOT
 from tests.support.running_cluster import up
 
 Config = Callable[[str], Path]
@@ -145,3 +148,16 @@ def test_without_a_cluster_it_says_how_to_name_one(run: Run) -> None:
     result = run("doctor")
     assert result.exit_code == 3
     assert "name its ZooKeeper" in result.output
+
+
+def test_sqlite_is_examined_where_sqlalchemy_is_not_installed(tmp_path: Path) -> None:
+    without = "import sys; sys.modules['sqlalchemy'] = None"
+    code = f"{without}; from pyspider_zk.cli.main import main; main()"
+    urls = [f"--{kind}db=sqlite+{kind}db:///{tmp_path}/{kind}.db" for kind in ("task", "project")]
+    urls.append("--resultdb=sqlalchemy+postgresql+resultdb://u:p@127.0.0.1:1/resultdb")
+    command = [sys.executable, "-c", code, "doctor", "--json", "--zookeeper", "127.0.0.1:1", *urls]
+
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+    assert "does not exist; it is made" in findings(done.stdout, "taskdb", "ok"), done.stderr
+    assert "SQLAlchemy is missing" in findings(done.stdout, "resultdb", "failed")
