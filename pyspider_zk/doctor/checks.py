@@ -1,6 +1,7 @@
 """Checks of an installation: which facts are gathered, and which rules judge them."""
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -30,6 +31,8 @@ from pyspider_zk.doctor.zookeeper_rules import zookeeper_findings
 from pyspider_zk.queues import redis_survey
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.survey import survey as zookeeper_survey
+
+_PASSWORD = re.compile(r"://[^\s:/@]*:(\S*)@")  # up to the last @, for it may hold one
 
 PATIENCE = 10.0  # seconds for ZooKeeper's first answer
 
@@ -86,13 +89,13 @@ def named_secrets(it: Installation) -> dict[str, str]:
         "ZooKeeper's password": it.settings.password,
         "viewer_password": it.settings.viewer_password,
         "the web UI's password": str(webui.get("password") or ""),
-        **{f"{name}'s password": _password(url) for name, url in _urls(it).items()},
+        **{f"{name}'s password": unquote(_quoted_password(url)) for name, url in _urls(it).items()},
     }
 
 
 def spellings(it: Installation) -> set[str]:
     """Return the secrets in every form that a message may quote."""
-    quoted = (urlsplit(url).password or "" for url in _urls(it).values())
+    quoted = map(_quoted_password, _urls(it).values())
     return {*named_secrets(it).values(), *quoted} - {""}
 
 
@@ -100,8 +103,10 @@ def _urls(it: Installation) -> dict[str, str]:
     return {"the message queue": it.message_queue or "", **it.databases}
 
 
-def _password(url: str) -> str:
-    return unquote(urlsplit(url).password or "")
+def _quoted_password(url: str) -> str:
+    """Return the password as it stands in a URL, which may be none that can be parsed."""
+    found = _PASSWORD.search(url)
+    return found[1] if found else ""
 
 
 def _zookeeper(it: Installation) -> Iterator[Finding]:

@@ -137,6 +137,16 @@ def test_a_web_ui_that_would_not_start(
     assert text in findings(result.stdout, "settings", "failed")
 
 
+def test_urls_that_are_none_are_findings_without_their_passwords(run: Run) -> None:
+    where = ("--zookeeper", "127.0.0.1:1", "--message-queue", f"redis://:{CANARY}@[::1/0")
+    taskdb = f"sqlalchemy+postgresql+taskdb://u:{CANARY}@[::1/taskdb"
+    result = run("doctor", "--json", *where, "--taskdb", taskdb)
+    assert result.exit_code == 1
+    assert "written correctly" in findings(result.stdout, "Redis", "failed")
+    assert findings(result.stdout, "taskdb", "failed")
+    assert CANARY not in result.output
+
+
 def test_packages_are_compared_with_the_lock_file_that_is_named(run: Run, tmp_path: Path) -> None:
     lock = tmp_path / "lock.txt"
     lock.write_text("click==0.1 \\\n    --hash=sha256:00\n")
