@@ -3,7 +3,10 @@
 import subprocess
 from pathlib import Path
 
-from tests.kubernetes.chart import ROOT, documents
+import yaml
+
+from pyspider_zk import __version__
+from tests.kubernetes.chart import CHART, ROOT, documents
 
 MANIFESTS = ROOT / "deploy" / "kubernetes" / "pyspider-zk.yaml"
 RENDER = ROOT / "deploy" / "render"
@@ -20,3 +23,8 @@ def test_the_manifests_have_no_secret_and_no_namespace_of_their_own() -> None:
     assert len(found) > 20
     assert [each for each in found if each["kind"] == "Secret"] == []
     assert [each for each in found if "namespace" in each["metadata"]] == []
+
+
+def test_the_chart_has_the_version_of_the_product() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
+    assert (chart["version"], chart["appVersion"]) == (__version__, __version__)

@@ -17,7 +17,7 @@ from tests.support.processes import PROGRAM, ROOT
 from tests.support.secured_servers import authority, tls_redis, tls_zookeeper
 from tests.systemd.units import FILES, FOLDER, Unit, unit
 
-pytestmark = [pytest.mark.slow, pytest.mark.zk, pytest.mark.redis, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.zk, pytest.mark.redis, pytest.mark.timeout(400)]
 
 ETC = "/etc/pyspider-zk"
 
@@ -111,7 +111,7 @@ def test_every_unit_s_process_joins_the_cluster_and_ends_in_order(
                 return False
             return len(cluster.members) == 1 and sum(map(len, cluster.components.values())) == 4
 
-        eventually(all_joined, within=90)
+        eventually(all_joined, within=180)
         for process in processes.values():
             process.send_signal(signal.SIGTERM)
         ends = {name: process.wait(60) for name, process in processes.items()}
