@@ -15,8 +15,8 @@ SECURE = Path(__file__).resolve().parents[2] / "deploy" / "secure"
 PROGRAMS = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 
-def secure(folder: Path) -> None:
-    environ = {"PATH": PROGRAMS, "DOMAIN": "crawl.test"}
+def secure(folder: Path, domain: str = "crawl.test") -> None:
+    environ = {"PATH": PROGRAMS, "DOMAIN": domain}
     subprocess.run([SECURE, folder], env=environ, check=True, capture_output=True)
 
 
@@ -98,3 +98,12 @@ def test_a_certificate_that_ends_soon_is_replaced(made: Path) -> None:
     secure(made)
     openssl("verify", "-CAfile", made / "authority/ca.pem", file)
     assert {path: held for path, held in contents(made).items() if path != file} == others
+
+
+def test_a_certificate_for_other_hosts_is_replaced(made: Path) -> None:
+    file = made / "cluster/scheduler.pem"
+    others = {path: held for path, held in contents(made).items() if path != file}
+    secure(made, "other.test")
+    assert "DNS:*.other.test" in openssl("x509", "-noout", "-ext", "subjectAltName", "-in", file)
+    assert {path: held for path, held in contents(made).items() if path != file} == others
+    secure(made)
