@@ -15,7 +15,7 @@ PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # take long first, which stays so without reordering.
 WORKERS ?= 4
 
-.PHONY: help attack bench demo up test lint check audit lock chaos poison outages fuzz soak docs pictures clean
+.PHONY: help attack bench demo deploy-test up test lint check audit lock chaos poison outages fuzz soak docs pictures clean
 
 help:
 	@echo "make demo   crawl Python's documentation with three schedulers, kill one, lose no page"
@@ -27,6 +27,7 @@ help:
 	@echo "make lock   rewrite the lock files (LOCK=--upgrade for the newest of everything)"
 	@echo "make chaos  faults on a real cluster, as root (SECONDS=60 SEED=1)"
 	@echo "make attack   strangers, viewers and other sites against running clusters, as root"
+	@echo "make deploy-test  a composed cluster on a Docker engine: scaled, broken, upgraded (ONLY='scale kill')"
 	@echo "make poison   bad input in every znode, key, queue, row and call of a running cluster"
 	@echo "make outages  each database, Redis and ZooKeeper unavailable for a while, alone and in pairs"
 	@echo "make fuzz     mutated input to five interfaces of a running cluster (SECONDS=60 SEED=1"
@@ -73,6 +74,10 @@ chaos: prepare-chaos $(STAMP)
 attack: prepare-chaos prepare-browser $(STAMP)
 	$(BIN)/python -m tests.attack
 
+# On an engine that runs, or as root on one of its own, which leaves nothing behind.
+deploy-test: prepare-engine $(STAMP)
+	$(BIN)/python -m tests.deploy $(if $(ONLY),--only $(ONLY))
+
 poison: prepare-test $(STAMP)
 	$(BIN)/python -m pytest -m poison
 
@@ -110,8 +115,8 @@ $(DOCS_STAMP): requirements/docs.txt $(STAMP)
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis test-output
 
-.PHONY: prepare-demo prepare-test prepare-databases prepare-browser prepare-deploy prepare-chaos
-prepare-demo prepare-test prepare-databases prepare-browser prepare-deploy prepare-chaos: prepare-%:
+.PHONY: prepare-demo prepare-test prepare-databases prepare-browser prepare-deploy prepare-chaos prepare-engine
+prepare-demo prepare-test prepare-databases prepare-browser prepare-deploy prepare-chaos prepare-engine: prepare-%:
 	@.ci/prepare $*
 
 $(STAMP): $(SOURCES) | prepare-test

@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -21,6 +22,19 @@ from tests.support import programs as test_programs
 
 NPM_MISSING = "npm is missing; Debian/Ubuntu: apt install npm; elsewhere see patches/README.md"
 VENV_MISSING = "Python's venv is missing; Debian/Ubuntu: apt install python3-venv"
+
+
+ENGINE_MISSING = (
+    "{} is missing; Debian/Ubuntu: apt install docker.io docker-compose debootstrap slirp4netns"
+)
+
+ENGINE = {
+    "docker.io": "dockerd",
+    "docker-compose": "docker-compose",
+    "debootstrap": "debootstrap",
+    "slirp4netns": "slirp4netns",
+}
+"""Packages, each with a program that it brings."""
 
 
 def checks(purpose: str) -> Iterator[tuple[str, Callable[[], object]]]:
@@ -46,6 +60,9 @@ def checks(purpose: str) -> Iterator[tuple[str, Callable[[], object]]]:
     if purpose in ("chaos", "all"):
         yield "iproute2", lambda: tool("ip", "iproute2")
         yield "nftables", lambda: tool("nft", "nftables")
+    if purpose == "engine" and os.geteuid() == 0:  # others use an engine that runs, or skip
+        for package, program in ENGINE.items():
+            yield package, partial(engine, program)
 
 
 def venv() -> None:
@@ -64,6 +81,12 @@ def tool(name: str, package: str) -> None:
     """Fail if a program of the system is missing; root's own may not be on everybody's PATH."""
     if shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") is None:
         raise MissingService(f"{name} is missing; Debian/Ubuntu: apt install {package}")
+
+
+def engine(name: str) -> None:
+    """Fail if a program is missing with which root composes a cluster on an engine of its own."""
+    if shutil.which(name) is None:
+        raise MissingService(ENGINE_MISSING.format(name))
 
 
 def main(what: str, purpose: str = "test") -> None:

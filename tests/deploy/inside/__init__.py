@@ -1,0 +1,1 @@
+"""What runs in containers of the composed cluster."""
