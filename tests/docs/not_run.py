@@ -43,6 +43,7 @@ NOT_RUN: Mapping[tuple[str, str], str] = {
     ("docs/tutorial/three-machines.md", "scp"): "copies to the other machines, which are not there",
     ("tests/attack/README.md", ""): SUITE,
     ("tests/chaos/README.md", ""): SUITE,
+    ("tests/deploy/README.md", ""): SUITE,
     ("tests/fuzz/README.md", ""): SUITE,
     ("tests/outages/README.md", ""): SUITE,
     ("tests/poison/README.md", ""): SUITE,
