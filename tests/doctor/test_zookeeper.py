@@ -124,7 +124,8 @@ def test_tls_is_well_and_a_wrong_authority_is_not(
     other = tmp_path / "other"
     other.mkdir()
     with tls_zookeeper(tmp_path / "zookeeper", files) as address:
-        settings = replace(cluster_settings, hosts=address, tls=True, tls_ca=str(files.ca))
+        patient = replace(cluster_settings, **NO_HURRY)
+        settings = replace(patient, hosts=address, tls=True, tls_ca=str(files.ca))
         found = examined("ZooKeeper", settings)
         fooled = examined("ZooKeeper", replace(settings, tls_ca=str(authority(other).ca)))
     assert "TLS" in graded(found, Grade.OK)
