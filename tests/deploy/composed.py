@@ -25,7 +25,8 @@ ADMIN = "/secure/authority/admin"
 NO_COMPOSE = "docker compose is missing; Debian: apt install docker-compose"
 
 SCHEDULER = "scheduler"
-PROCESSES = (SCHEDULER, "processor", "fetcher", "result-worker", "webui")
+COMPONENTS = ("processor", "fetcher", "result-worker", "webui")
+PROCESSES = (SCHEDULER, *COMPONENTS)
 SERVERS = ("zookeeper1", "zookeeper2", "zookeeper3", "redis", "postgresql")
 
 
@@ -95,6 +96,7 @@ class ComposedCluster:
             volumes={str(ROOT / "tests"): {"bind": f"{CHECKOUT}/tests", "mode": "ro"}},
             detach=True,
             init=True,
+            healthcheck={"test": ["NONE"]},  # it is no process of the cluster
             **lent,
         )
         try:

@@ -26,8 +26,8 @@ UNIX = "unix://"
 USUAL = f"{UNIX}/var/run/docker.sock"
 START = 60.0  # seconds until an engine answers
 STOP = 30  # seconds until one has ended
-NEEDED = ("dockerd", "slirp4netns", "unshare", "debootstrap")
-MISSING = "{} is missing; Debian: apt install docker.io docker-compose slirp4netns debootstrap"
+NEEDED = ("dockerd", "slirp4netns", "unshare")
+MISSING = "{} is missing; Debian: apt install docker.io slirp4netns"
 
 
 class NoEngine(Exception):
@@ -49,13 +49,13 @@ def engine(socket: str | None) -> Iterator[str]:
     if url is not None:
         yield url
         return
-    check_startable()
+    _check_startable()
     folders = tempfile.TemporaryDirectory(prefix="pyspider-zk-engine-")
     with folders as folder, _own(Path(folder)) as own:
         yield own
 
 
-def check_startable() -> None:
+def _check_startable() -> None:
     """Check that an engine can be started.
 
     Raises:

@@ -24,11 +24,16 @@ AUTHORITIES = Path(os.environ.get("SSL_CERT_FILE", "/etc/ssl/certs/ca-certificat
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
 """What a build may know, and its image does not keep."""
 
+NO_BASE = "debootstrap is missing; Debian: apt install debootstrap; or name an image: --base"
 NO_BUILDKIT = "no docker program builds with BuildKit; Debian: apt install docker.io"
 
 
 def make_base(engine: DockerClient) -> str:
-    """Return the base image; made by debootstrap unless the engine has it: no registry is asked."""
+    """Return the base image; made by debootstrap unless the engine has it: no registry is asked.
+
+    Raises:
+        MissingService: there is no debootstrap.
+    """
     try:
         engine.images.get(BASE)
     except ImageNotFound:
@@ -66,6 +71,8 @@ def other_version(version: str) -> Iterator[Path]:
 
 
 def _bootstrap(folder: Path) -> None:
+    if shutil.which("debootstrap") is None:
+        raise MissingService(NO_BASE)
     # It mounts /proc there, and its processes outlive it: in namespaces they end with it.
     apart = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
     command = [*apart, "debootstrap", "--variant=minbase", SUITE, str(folder)]

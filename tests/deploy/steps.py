@@ -8,7 +8,7 @@ from typing import Any
 
 from docker.models.containers import Container
 
-from tests.deploy.composed import PROCESSES, SCHEDULER, ComposedCluster, service_of
+from tests.deploy.composed import COMPONENTS, PROCESSES, SCHEDULER, ComposedCluster, service_of
 from tests.deploy.crawl import PATIENCE, CrawlLook, StepCrawl
 from tests.support.waiting import eventually
 
@@ -133,14 +133,11 @@ def end_without_grace(cluster: ComposedCluster, crawl: StepCrawl) -> Figures:
 
 def _settled(cluster: ComposedCluster, crawl: StepCrawl) -> float:
     """Wait until all processes are in the cluster and all slots are owned; return the seconds."""
-    processes = cluster.containers(*PROCESSES)
-    hosts = {
-        kind: sorted(_host(each) for each in processes if (service_of(each) == SCHEDULER) == kind)
-        for kind in (True, False)
-    }
+    schedulers = sorted(map(_host, cluster.containers(SCHEDULER)))
+    others = sorted(map(_host, cluster.containers(*COMPONENTS)))
 
     def settled(look: CrawlLook) -> bool:
-        return look.settled and look.members == hosts[True] and look.components == hosts[False]
+        return look.settled and look.members == schedulers and look.components == others
 
     return crawl.until(settled, "all processes are there and all slots are owned")
 
