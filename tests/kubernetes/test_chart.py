@@ -91,10 +91,15 @@ MUTATIONS = [
     ("redis.yaml", '(list . "redis") | nindent 4', '(list . "webui") | nindent 4', "selected"),
     ("scheduler.yaml", "targetPort: xmlrpc", "targetPort: http", "selected"),
     ("scheduler.yaml", "serviceName: {{ $name }}", "serviceName: other", "selected"),
-    ("_helpers.tpl", '{{- include "selector" . | nindent 8 }}', "a: b", "spread"),
+    ("_helpers.tpl", '{{- include "pyspider-zk.selector" . | nindent 8 }}', "a: b", "spread"),
     ("_helpers.tpl", "maxUnavailable: 1", "maxUnavailable: 0", "disruptions"),
     ("_helpers.tpl", "maxUnavailable: 1", "minAvailable: 100%", "disruptions"),
-    ("zookeeper.yaml", '{{ include "disruption" (list . "zookeeper") }}', "", "disruptions"),
+    (
+        "zookeeper.yaml",
+        '{{ include "pyspider-zk.disruption" (list . "zookeeper") }}',
+        "",
+        "disruptions",
+    ),
     ("network-policies.yaml", "        - port: 3888\n", "", "closed"),
     ("network-policies.yaml", "        - port: {{ $port }}\n", "        - port: 6379\n", "closed"),
     ("network-policies.yaml", "policyTypes: [Ingress, Egress]", "policyTypes: [Ingress]", "closed"),
@@ -154,3 +159,17 @@ def test_a_spoilt_chart_breaks_the_rule(
     assert old in text
     template.write_text(text.replace(old, new), encoding="utf-8")
     assert rule in faults(Rendering(render({}, spoilt)))
+
+
+def test_another_number_of_pods_restarts_none() -> None:
+    few, many = (
+        {pod.name: (pod.labels, pod.spec) for pod in Rendering(render(values)).pods()}
+        for values in ({}, {"scheduler": {"replicas": 5}, "processor": {"replicas": 9}})
+    )
+    assert few == many
+
+
+def test_names_that_look_like_numbers_are_texts() -> None:
+    values = {"storageClass": "1e3", "image": {"pullSecrets": ["123"]}, "redis": {"storage": "8"}}
+    for document in render(values, CHART, "123"):
+        kubernetes_validate.validate(document, VERSIONS[-1], strict=True)

@@ -1,45 +1,45 @@
 {{/* Labels that select a component's pods. Takes [root, component]. */}}
-{{- define "selector" -}}
+{{- define "pyspider-zk.selector" -}}
 app.kubernetes.io/name: pyspider-zk
-app.kubernetes.io/instance: {{ (index . 0).Release.Name }}
+app.kubernetes.io/instance: {{ (index . 0).Release.Name | quote }}
 app.kubernetes.io/component: {{ index . 1 }}
 {{- end }}
 
 {{/* Labels of everything that belongs to a component. Takes [root, component]. */}}
-{{- define "labels" -}}
-{{ include "selector" . }}
+{{- define "pyspider-zk.labels" -}}
+{{ include "pyspider-zk.selector" . }}
 app.kubernetes.io/version: {{ (index . 0).Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ (index . 0).Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" (index . 0).Chart.Name (index . 0).Chart.Version }}
 {{- end }}
 
 {{/* The start of an object: its name is RELEASE-SUFFIX. Takes [root, component, suffix]. */}}
-{{- define "metadata" -}}
+{{- define "pyspider-zk.metadata" -}}
 metadata:
   name: {{ (index . 0).Release.Name }}-{{ index . 2 }}
   labels:
-    {{- include "labels" . | nindent 4 }}
+    {{- include "pyspider-zk.labels" . | nindent 4 }}
 {{- end }}
 
 {{/* Host names of the chart's ZooKeeper servers, with blanks between. */}}
-{{- define "zookeeper.servers" -}}
+{{- define "pyspider-zk.zookeeper.servers" -}}
 {{- $server := printf "%s-zookeeper" .Release.Name -}}
 {{- range $number := until 3 }}{{ if $number }} {{ end }}{{ $server }}-{{ $number }}.{{ $server }}{{ end -}}
 {{- end }}
 
 {{/* ZooKeeper's addresses. */}}
-{{- define "zookeeper.hosts" -}}
+{{- define "pyspider-zk.zookeeper.hosts" -}}
 {{- if .Values.zookeeper.enabled -}}
-{{- include "zookeeper.servers" . | replace " " ":2281," }}:2281
+{{- include "pyspider-zk.zookeeper.servers" . | replace " " ":2281," }}:2281
 {{- else -}}
 {{- .Values.zookeeper.hosts -}}
 {{- end -}}
 {{- end }}
 
 {{/* config.json: the chart's own, and over it what the values say. */}}
-{{- define "config" -}}
+{{- define "pyspider-zk.config" -}}
 {{- $zookeeper := dict
-  "hosts" (include "zookeeper.hosts" .)
+  "hosts" (include "pyspider-zk.zookeeper.hosts" .)
   "username" "crawl"
   "password_file" "/run/cluster/zookeeper"
   "tls" true
@@ -50,7 +50,6 @@ metadata:
   "xmlrpc_tls" true
   "xmlrpc_tls_ca" "/run/cluster/ca.pem"
   "drain" .Values.scheduler.drain
-  "await_members" .Values.scheduler.replicas
   "trusted_hosts" (concat (list "localhost" "127.0.0.1") .Values.webui.hosts) -}}
 {{- $config := dict
   "zookeeper" $zookeeper
@@ -60,14 +59,14 @@ metadata:
 {{- end }}
 
 {{/* What every pod says of itself: no API, no rights, one user, spread over the nodes. Takes [root, component, user]. */}}
-{{- define "pod" -}}
+{{- define "pyspider-zk.pod" -}}
 automountServiceAccountToken: false
 # Variables such as RELEASE_WEBUI_PORT would be taken for settings.
 enableServiceLinks: false
 {{- with (index . 0).Values.image.pullSecrets }}
 imagePullSecrets:
   {{- range . }}
-  - name: {{ . }}
+  - name: {{ . | quote }}
   {{- end }}
 {{- end }}
 securityContext:
@@ -85,11 +84,11 @@ topologySpreadConstraints:
     whenUnsatisfiable: ScheduleAnyway
     labelSelector:
       matchLabels:
-        {{- include "selector" . | nindent 8 }}
+        {{- include "pyspider-zk.selector" . | nindent 8 }}
 {{- end }}
 
 {{/* What every container says of itself. Takes [root, suffix of the image, tag, resources]. */}}
-{{- define "container" -}}
+{{- define "pyspider-zk.container" -}}
 {{- $image := (index . 0).Values.image -}}
 image: {{ printf "%s%s:%s" $image.repository (index . 1) (index . 2) | quote }}
 imagePullPolicy: {{ $image.pullPolicy }}
@@ -103,45 +102,45 @@ securityContext:
 {{- end }}
 
 {{/* A container of pyspider-zk. Takes [root, resources]. */}}
-{{- define "process.container" -}}
+{{- define "pyspider-zk.process.container" -}}
 {{- $root := index . 0 -}}
-{{- include "container" (list $root "" (default $root.Chart.AppVersion $root.Values.image.tag) (index . 1)) }}
+{{- include "pyspider-zk.container" (list $root "" (default $root.Chart.AppVersion $root.Values.image.tag) (index . 1)) }}
 {{- end }}
 
 {{/* A container of a server. Takes [root, name, resources]. */}}
-{{- define "server.container" -}}
+{{- define "pyspider-zk.server.container" -}}
 {{- $root := index . 0 -}}
 {{- $tag := coalesce $root.Values.image.serversTag $root.Values.image.tag $root.Chart.AppVersion -}}
 name: {{ index . 1 }}
-{{ include "container" (list $root (printf "-%s" (index . 1)) $tag (index . 2)) }}
+{{ include "pyspider-zk.container" (list $root (printf "-%s" (index . 1)) $tag (index . 2)) }}
 {{- end }}
 
 {{/* Labels and annotations of a process's pod. Takes [root, component]. */}}
-{{- define "process.metadata" -}}
+{{- define "pyspider-zk.process.metadata" -}}
 metadata:
   labels:
-    {{- include "selector" . | nindent 4 }}
+    {{- include "pyspider-zk.selector" . | nindent 4 }}
     pyspider-zk/role: process
   annotations:
     # A change of config.json restarts it.
-    pyspider-zk/config: {{ include "config" (index . 0) | sha256sum }}
+    pyspider-zk/config: {{ include "pyspider-zk.config" (index . 0) | sha256sum | quote }}
 {{- end }}
 
 {{/* Variables of every process. */}}
-{{- define "process.env" -}}
+{{- define "pyspider-zk.process.env" -}}
 - {name: AMQP_URL_FILE, value: /run/cluster/message-queue}
 - {name: TASKDB_FILE, value: /run/cluster/taskdb}
 - {name: PROJECTDB_FILE, value: /run/cluster/projectdb}
 - {name: RESULTDB_FILE, value: /run/cluster/resultdb}
 {{- end }}
 
-{{- define "process.mounts" -}}
+{{- define "pyspider-zk.process.mounts" -}}
 - {name: config, mountPath: /etc/pyspider-zk, readOnly: true}
 - {name: cluster, mountPath: /run/cluster, readOnly: true}
 - {name: tmp, mountPath: /tmp}
 {{- end }}
 
-{{- define "process.volumes" -}}
+{{- define "pyspider-zk.process.volumes" -}}
 - name: config
   configMap:
     name: {{ .Release.Name }}-config
@@ -154,7 +153,7 @@ metadata:
 {{- end }}
 
 {{/* Probes of a server, by the script in its image. A slow disk is no reason to end it soon. */}}
-{{- define "server.probes" -}}
+{{- define "pyspider-zk.server.probes" -}}
 startupProbe:
   exec: {command: [healthcheck]}
   periodSeconds: 5
@@ -167,27 +166,27 @@ readinessProbe:
 {{- end }}
 
 {{/* At most one pod is taken away at a time. Takes [root, component]. */}}
-{{- define "disruption" -}}
+{{- define "pyspider-zk.disruption" -}}
 apiVersion: policy/v1
 kind: PodDisruptionBudget
-{{ include "metadata" (list (index . 0) (index . 1) (index . 1)) }}
+{{ include "pyspider-zk.metadata" (list (index . 0) (index . 1) (index . 1)) }}
 spec:
   maxUnavailable: 1
   selector:
     matchLabels:
-      {{- include "selector" . | nindent 6 }}
+      {{- include "pyspider-zk.selector" . | nindent 6 }}
 {{- end }}
 
 {{/* The claim of a server's volume. Takes [root, size]. */}}
-{{- define "claim" -}}
+{{- define "pyspider-zk.claim" -}}
 - metadata:
     name: data
   spec:
     accessModes: [ReadWriteOnce]
     {{- with (index . 0).Values.storageClass }}
-    storageClassName: {{ . }}
+    storageClassName: {{ . | quote }}
     {{- end }}
     resources:
       requests:
-        storage: {{ index . 1 }}
+        storage: {{ index . 1 | quote }}
 {{- end }}
