@@ -17,9 +17,22 @@ from pyspider_zk.cli.checks import inspect_config
 from pyspider_zk.cli.main import cli
 from pyspider_zk.config import Settings, settings_from
 from pyspider_zk.errors import ConfigError
+from pyspider_zk.metrics.families import QUEUE_AGE, QUEUE_LENGTH
 from pyspider_zk.secret_files import URL_VARIABLES
 from tests.kubernetes.chart import Document
 from tests.kubernetes.rendering import WORKLOADS, Pod, Rendering, name_of, selects
+
+HEALTH = {"path": "/healthz", "port": "metrics", "scheme": "HTTPS"}
+PROCESS_PROBES = {
+    "startupProbe": HEALTH,
+    "livenessProbe": HEALTH,
+    "readinessProbe": HEALTH | {"path": "/readyz"},
+}
+SCRIPT = {"command": ["healthcheck"]}
+SERVER_PROBES = {"startupProbe": SCRIPT, "readinessProbe": SCRIPT}
+FAMILIES_BY_QUEUE = {
+    each.full_name: dict(each.labels)["queue"] for each in (QUEUE_AGE, QUEUE_LENGTH)
+}
 
 Rule = Callable[[Rendering], Iterator[str]]
 
@@ -121,9 +134,15 @@ def closed(rendering: Rendering) -> Iterator[str]:
         if not all(rule.get("from") and rule.get("ports") for rule in rules):
             yield f"{pod.name} is open to everybody"
         named = {port["port"] for rule in rules for port in rule.get("ports", [])}
-        shut = any(spec.get("ingress") == [] for spec in mine)
-        if named != set(pod.ports.values()) and not (shut and not named):
-            yield f"{pod.name} listens on {pod.ports}, and policies name {sorted(named)}"
+        unnamed = set(pod.ports.values()) - named
+        if unnamed and not any(spec.get("ingress") == [] for spec in mine):
+            yield f"{pod.name}: no policy names {sorted(unnamed)}"
+    for policy in rendering.of("NetworkPolicy"):
+        pods = rendering.selected(policy["spec"]["podSelector"])
+        listening = {port for pod in pods for port in pod.ports.values()}
+        for rule in policy["spec"].get("ingress", []):
+            if not {port["port"] for port in rule["ports"]} <= listening:
+                yield f"NetworkPolicy {name_of(policy)}: nothing listens on {rule['ports']}"
 
 
 def reachable(rendering: Rendering) -> Iterator[str]:
@@ -178,6 +197,43 @@ def _schedulers(rendering: Rendering) -> list[Pod]:
     return [pod for pod in rendering.pods() if pod.spec["containers"][0]["name"] == "scheduler"]
 
 
+def probed(rendering: Rendering) -> Iterator[str]:
+    """A process that waits is not restarted; a server is asked by its image's script."""
+    for pod in rendering.pods():
+        container = pod.spec["containers"][0]
+        found = {name: each for name, each in container.items() if name.endswith("Probe")}
+        asked = {name: each.get("httpGet", each.get("exec")) for name, each in found.items()}
+        expected = dict(PROCESS_PROBES if pod.is_process else SERVER_PROBES)
+        if asked != expected and pod.ports:
+            yield f"{pod.name}: {asked}"
+        if pod.is_process and pod.ports and "metrics" not in pod.ports:
+            yield f"{pod.name}: no port of metrics"
+        for name, each in found.items():
+            patience = each.get("failureThreshold", 3) * each["periodSeconds"]
+            if name == "startupProbe" and patience < 300:
+                yield f"{pod.name}: {patience} s to start"
+
+
+def scaled(rendering: Rendering) -> Iterator[str]:
+    """An autoscaler alone says how many pods a workload has, by metrics that exist."""
+    workloads = {(kind, name_of(each)): each for kind in WORKLOADS for each in rendering.of(kind)}
+    for scaler in rendering.of("HorizontalPodAutoscaler"):
+        target = scaler["spec"]["scaleTargetRef"]
+        workload = workloads.get((target["kind"], target["name"]))
+        if workload is None or "replicas" in workload["spec"]:
+            yield f"{name_of(scaler)}: {target}"
+        for metric in (each["external"]["metric"] for each in scaler["spec"]["metrics"]):
+            queue = metric["selector"]["matchLabels"]["queue"]
+            if queue not in FAMILIES_BY_QUEUE.get(metric["name"], ()):
+                yield f"{name_of(scaler)}: no metric {metric['name']} of {queue}"
+    for (kind, name), workload in workloads.items():
+        scalers = [
+            each["spec"]["scaleTargetRef"] for each in rendering.of("HorizontalPodAutoscaler")
+        ]
+        if "replicas" not in workload["spec"] and name not in [each["name"] for each in scalers]:
+            yield f"{kind} {name}: nobody says how many"
+
+
 def configured(rendering: Rendering) -> Iterator[str]:
     """config.json and the variables make settings without a fault; the commands are ours."""
     config = _config(rendering)
@@ -208,7 +264,7 @@ def _settings_faults(pod: Pod, config: Document) -> Iterator[str]:
     ours = {name: each for name, each in variables.items() if name not in known}
     yield from (f"{pod.name}: {name}" for name in ours if not name.startswith("PYSPIDER_ZK_"))
     with tempfile.TemporaryDirectory() as folder:
-        for name in ("secret", "zookeeper"):
+        for name in ("secret", "zookeeper", "metrics"):
             Path(folder, name).touch(mode=0o600)
             Path(folder, name).write_text("a secret of the tests")
         section = json.loads(json.dumps(config["zookeeper"]).replace(MOUNTED, folder))
@@ -293,6 +349,8 @@ RULES: tuple[Rule, ...] = (
     closed,
     reachable,
     drained,
+    probed,
+    scaled,
     configured,
     files_are_there,
     told_nobody,

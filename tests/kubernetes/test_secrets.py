@@ -3,7 +3,6 @@
 import base64
 import json
 import ssl
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,28 +17,21 @@ import redis
 from pyspider_zk.config import Settings
 from pyspider_zk.databases.urls import faults as database_faults
 from pyspider_zk.errors import Unavailable
-from pyspider_zk.local import ports
-from pyspider_zk.local.child import tail
 from pyspider_zk.webui.users import read_users
 from pyspider_zk.zookeeper.connection import Connection
 from tests.kubernetes.chart import CHART, NAMESPACE, RELEASE, documents, helm, render
-from tests.kubernetes.rendering import Rendering, name_of
-from tests.support.processes import PROGRAM
-from tests.support.secured_servers import Authority, SpecialRedis, tls_zookeeper
-
-Secrets = dict[str, dict[str, str]]
-"""The files of each Secret."""
+from tests.kubernetes.mounting import (
+    Secrets,
+    message_queue,
+    mount,
+    prepare_users,
+    redis_server,
+    secrets_of,
+    zookeeper,
+)
+from tests.kubernetes.rendering import Rendering
 
 SERVERS = [f"{RELEASE}-zookeeper-{number}.{RELEASE}-zookeeper" for number in range(3)]
-
-
-def secrets_of(rendering: Rendering) -> Secrets:
-    return {
-        name_of(each).removeprefix(f"{RELEASE}-"): {
-            file: base64.b64decode(content).decode() for file, content in each["data"].items()
-        }
-        for each in rendering.of("Secret")
-    }
 
 
 @pytest.fixture(scope="module")
@@ -50,11 +42,7 @@ def secrets() -> Secrets:
 @pytest.fixture
 def mounted(secrets: Secrets, tmp_path: Path) -> Path:
     """Give a folder with a folder of files for each Secret."""
-    for name, files in secrets.items():
-        (tmp_path / name).mkdir()
-        for file, content in files.items():
-            (tmp_path / name / file).touch(mode=0o600)
-            (tmp_path / name / file).write_text(content)
+    mount(secrets, tmp_path)
     return tmp_path
 
 
@@ -89,7 +77,13 @@ def shake_hands(server: Path, ca: Path, host: str, client: Path | None = None) -
         ("zookeeper/server.pem", [*SERVERS, "localhost"]),
         ("redis/server.pem", [f"{RELEASE}-redis", "localhost"]),
         ("postgresql/server.pem", [f"{RELEASE}-postgresql"]),
-        ("cluster/scheduler.pem", [f"{RELEASE}-scheduler-7.{RELEASE}-scheduler.{NAMESPACE}.svc"]),
+        (
+            "cluster/scheduler.pem",
+            [
+                f"{name}.{RELEASE}-scheduler.{NAMESPACE}.svc"
+                for name in (f"{RELEASE}-scheduler-7", "metrics")
+            ],
+        ),
     ],
 )
 def test_a_certificate_is_valid_for_its_hosts_alone(
@@ -113,17 +107,16 @@ def test_zookeeper_s_servers_have_an_authority_of_their_own(mounted: Path) -> No
 def test_zookeeper_takes_its_certificate_and_a_client_needs_one(
     mounted: Path, secrets: Secrets
 ) -> None:
-    ca, client = mounted / "cluster/ca.pem", mounted / "cluster/client.pem"
-    made = Authority(ca, mounted / "zookeeper/server.pem", client, client)
-    with tls_zookeeper(mounted, made, "need") as address:
+    client = str(mounted / "cluster/client.pem")
+    with zookeeper(mounted) as address:
         settings = Settings(
             hosts=address,
             username="crawl",
             password=secrets["cluster"]["zookeeper"],
             tls=True,
-            tls_ca=str(ca),
-            tls_certificate=str(client),
-            tls_key=str(client),
+            tls_ca=str(mounted / "cluster/ca.pem"),
+            tls_certificate=client,
+            tls_key=client,
         )
         with connected(settings) as connection:
             assert connection.create(settings.root) == settings.root
@@ -144,27 +137,12 @@ def connected(settings: Settings) -> Iterator[Connection]:
         connection.stop()
 
 
-class GuardedRedis(SpecialRedis):
-    """A Redis that nobody can ask whether it runs."""
-
-    def _answers(self, port: int, pid: int) -> bool:  # noqa: ARG002
-        return "ready to accept connections" in tail(self.log).lower()
-
-
 @pytest.mark.redis
 def test_redis_lets_in_the_cluster_and_nobody_else(mounted: Path, secrets: Secrets) -> None:
-    files, port = mounted / "redis", ports.any_free()
-    options = {
-        "tls-port": port,
-        "tls-cert-file": files / "server.pem",
-        "tls-key-file": files / "server.pem",
-        "tls-ca-cert-file": files / "ca.pem",
-        "tls-auth-clients": "yes",
-        "aclfile": files / "users.acl",
-    }
-    url = secrets["cluster"]["message-queue"].replace("/run/cluster", str(mounted / "cluster"))
-    here = url.replace(f"{RELEASE}-redis:6379", f"localhost:{port}")
-    with GuardedRedis(mounted / "data", options), redis.Redis.from_url(here) as client:
+    with (
+        redis_server(mounted) as port,
+        redis.Redis.from_url(here := message_queue(secrets, mounted, port)) as client,
+    ):
         assert client.set("a", 1)
         with pytest.raises(redis.exceptions.NoPermissionError):
             client.config_get("*")
@@ -183,31 +161,18 @@ def test_the_urls_of_the_databases_are_valid_and_have_their_password(secrets: Se
     assert passwords == {secrets["postgresql"]["password"]}
 
 
-def prepare_users(mounted: Path) -> Path:
-    """Run what the web UI's pod runs first; return the file that it writes."""
-    pods = Rendering(render({})).pods()
-    webui = next(pod for pod in pods if pod.name == f"{RELEASE}-webui")
-    words = webui.spec["initContainers"][0]["command"]
-    script = words[-1].replace("/run/users", str(mounted / "webui"))
-    file = mounted / "users.json"
-    script = script.replace("/run/webui/users.json", str(file))
-    script = script.replace("pyspider-zk", " ".join(PROGRAM))
-    subprocess.run([*words[:-1], script], check=True)
-    return file
-
-
 def test_the_web_ui_s_first_user_is_made_of_the_secret(mounted: Path, secrets: Secrets) -> None:
-    users = read_users(prepare_users(mounted)).users
+    users = read_users(prepare_users(Rendering(render({})), mounted)).users
     assert set(users) == {"admin"}
     assert secrets["webui"]["admin"] not in users["admin"].password
 
 
 def test_users_that_the_secret_has_are_taken_as_they_are(mounted: Path) -> None:
-    made = prepare_users(mounted)
+    made = prepare_users(Rendering(render({})), mounted)
     made.rename(mounted / "webui" / "users.json")
     before = read_users(mounted / "webui" / "users.json")
     (mounted / "webui" / "users.json").chmod(0o640)  # as a Secret is mounted
-    assert read_users(prepare_users(mounted)) == before
+    assert read_users(prepare_users(Rendering(render({})), mounted)) == before
 
 
 # --- what is there stays -------------------------------------------------------------------------

@@ -40,6 +40,13 @@ INJECTION = "x\n      hostNetwork: true"
         ({"config": {"zookeeper": {"secret": "a secret that all can read"}}}, "config.zookeeper"),
         ({"config": {"zookeeper": {"drain": 600}}}, "config.zookeeper"),
         ({"config": {"webui": {"password": "a password that all can read"}}}, "config.webui"),
+        ({"monitoring": {"from": []}}, "monitoring.from"),
+        ({"autoscaling": {"scheduler": {"age": 0}}}, "autoscaling.scheduler.age"),
+        (
+            {"autoscaling": {"fetcher": {"max": 2}}, "fetcher": {"replicas": 3}},
+            "autoscaling.fetcher",
+        ),
+        ({"config": {"zookeeper": {"metrics": "0.0.0.0:1"}}}, "config.zookeeper"),
         ({"redis": {"enabled": False}}, "secrets.create"),
     ],
 )

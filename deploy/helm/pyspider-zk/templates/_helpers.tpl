@@ -49,6 +49,10 @@ metadata:
   "secret_file" "/run/cluster/secret"
   "xmlrpc_tls" true
   "xmlrpc_tls_ca" "/run/cluster/ca.pem"
+  "xmlrpc_tls_certificate" "/run/cluster/scheduler.pem"
+  "xmlrpc_tls_key" "/run/cluster/scheduler.pem"
+  "metrics" "0.0.0.0:9464"
+  "metrics_token_file" "/run/cluster/metrics"
   "drain" .Values.scheduler.drain
   "trusted_hosts" (concat (list "localhost" "127.0.0.1") .Values.webui.hosts) -}}
 {{- $config := dict
@@ -150,6 +154,27 @@ metadata:
     defaultMode: 0440
 - name: tmp
   emptyDir: {sizeLimit: 1Gi}
+{{- end }}
+
+{{/* The port of a process's metrics and health. */}}
+{{- define "pyspider-zk.process.port" -}}
+- {name: metrics, containerPort: 9464}
+{{- end }}
+
+{{/* Probes of a process. One that waits for a server lives and is not ready. */}}
+{{- define "pyspider-zk.process.probes" -}}
+startupProbe:
+  httpGet: {path: /healthz, port: metrics, scheme: HTTPS}
+  periodSeconds: 5
+  failureThreshold: 60
+livenessProbe:
+  httpGet: {path: /healthz, port: metrics, scheme: HTTPS}
+  periodSeconds: 10
+  timeoutSeconds: 5
+readinessProbe:
+  httpGet: {path: /readyz, port: metrics, scheme: HTTPS}
+  periodSeconds: 5
+  timeoutSeconds: 5
 {{- end }}
 
 {{/* Probes of a server, by the script in its image. A slow disk is no reason to end it soon. */}}
