@@ -32,12 +32,14 @@ def test_what_else_may_listen_is_off_elsewhere_or_on_free_ports() -> None:
     others = {name.partition(",")[0]: row[:2] for name, row in listening().items()}
     assert others.keys() - PORTS.keys() == {
         "XML-RPC of a fetcher",
+        "metrics and health of a component",
         "PhantomJS",
         "ZooKeeper",
         "the pages that are crawled",
         "pyspider's own scheduler and web UI",
     }
     assert others["XML-RPC of a fetcher"][1].startswith("off;")
+    assert others["metrics and health of a component"][1] == "off"
     assert others["PhantomJS"][0].endswith("if it is installed")
     assert others["ZooKeeper"][1] == "127.0.0.1, free ports"
     assert others["the pages that are crawled"][0] == "`demo`"
