@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.zk, pytest.mark.redis, pytest.mark.t
 
 
 @dataclass
-class Node:
+class StartedPods:
     """A machine that runs the processes of the pods.
 
     Attributes:
@@ -76,7 +76,7 @@ class Node:
 
 
 @pytest.fixture
-def node(tmp_path: Path) -> Iterator[Node]:
+def node(tmp_path: Path) -> Iterator[StartedPods]:
     rendering = Rendering(render({"scheduler": {"replicas": 1}}))
     secrets = secrets_of(rendering)
     mount(secrets, tmp_path)
@@ -87,7 +87,7 @@ def node(tmp_path: Path) -> Iterator[Node]:
         (cluster / "message-queue").write_text(message_queue(secrets, tmp_path, port))
         for kind in ("taskdb", "projectdb", "resultdb"):
             (cluster / kind).write_text(f"sqlite+{kind}:///{tmp_path}/{kind}")
-        made = Node(tmp_path, pods, Settings())
+        made = StartedPods(tmp_path, pods, Settings())
         (document,) = rendering.of("ConfigMap")
         config = json.loads(made.here(document["data"]["config.json"]))
         config["zookeeper"]["hosts"] = address
@@ -112,7 +112,7 @@ def answers(pod: Pod, probe: str, port: int) -> bool:
 
 
 def test_every_pod_s_process_joins_the_cluster_is_ready_and_ends_in_order(
-    node: Node, eventually: Callable[..., None]
+    node: StartedPods, eventually: Callable[..., None]
 ) -> None:
     metrics = {pod.name: ports.any_free() for pod in node.pods}
     with ExitStack() as stack:
