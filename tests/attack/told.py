@@ -17,7 +17,7 @@ from pyspider_zk.cli.main import main
 
 BEGIN = "routes: "
 DAV = "/<path:script>"
-_INNER = ("_application", "application", "app", "_app")
+_INNER = ("_application", "application", "app", "_app", "_inner")
 
 
 def routes(application: Any, prefix: str = "") -> Iterator[str]:

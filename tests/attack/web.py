@@ -20,9 +20,17 @@ _VALUES = {
     "taskid": f"{KEPT}:{TASK}",
     "_format": "json",
     "number": "0",
+    "slot": "0",
     "id": "nobody-asked-for-this",
     "script": f"{KEPT}.py",
     "filename": "cluster.css",
+}
+
+_ORDERS: Mapping[str, Mapping[str, object]] = {
+    "/api/v1/settings": {"lease": 600},
+    "/api/v1/maintenance": {"mode": "hold"},
+    "/api/v1/members/<int:number>/evict": {"undo": False},
+    "/api/v1/slots/<int:slot>/pin": {"member": 0},
 }
 
 _TRIAL = json.dumps({"taskid": "t", "project": KEPT, "url": "data:,t"})
@@ -85,7 +93,7 @@ def body_of(route: str, method: str, project: str = KEPT) -> tuple[bytes, Mappin
 def _asked(route: str, project: str) -> Mapping[str, object]:
     if route == "/api/v1/batches":
         return {"operation": "delete", "names": [project], "arguments": {"wait": False}}
-    return {"all": True} if "dead-letters" in route else {}
+    return {"all": True} if "dead-letters" in route else _ORDERS.get(route, {})
 
 
 def unjudged(routes: Iterable[str]) -> list[str]:
