@@ -28,6 +28,7 @@ NOT_RUN: Mapping[tuple[str, str], str] = {
         "docs/how-to/back-up.md",
         "pyspider-zk",
     ): "the cluster must end in between, as in tests/backup",
+    ("docs/how-to/change-slots.md", "pyspider-zk"): "the cluster must be stopped, as in tests/cli",
     ("docs/how-to/deploy-compose.md", ""): COMPOSE,
     ("docs/how-to/deploy-kubernetes.md", ""): KUBERNETES,
     ("docs/how-to/deploy-systemd.md", ""): SYSTEMD,

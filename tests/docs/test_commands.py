@@ -16,6 +16,11 @@ def test_there_are_commands() -> None:
     assert len(SAID) > 100
 
 
+def test_no_command_stands_in_a_list_where_no_walk_finds_it() -> None:
+    hidden = re.compile(r"(?m)^[ \d.>*-]+```(sh|console)")
+    assert [page for page, text in pages().items() if hidden.search(text)] == []
+
+
 def test_every_command_is_run_or_has_a_reason() -> None:
     left_out = [each for each in SAID if each.page not in WALKED and not entry_of(each)]
     assert [str(each) for each in left_out] == [], (
