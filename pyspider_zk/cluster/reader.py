@@ -58,7 +58,7 @@ class Reader:
     def terms(self, found: Mapping[MemberId, Found | None]) -> dict[MemberId, LeaseTerms]:
         """Return the terms of the readable leases."""
         terms = {
-            member: self.value(self._tree.lease(member), lease, LeaseTerms.decode)
+            member: self.value(self._tree.lease(member), lease, _terms)
             for member, lease in found.items()
         }
         return {member: each for member, each in terms.items() if each is not None}
@@ -138,3 +138,13 @@ def read_members(
     members = reader.members(tree.members, connection.children(tree.members, watch))
     found = connection.find_all([tree.member(member) for member in members])
     return reader.records(dict(zip(members, found, strict=True)))
+
+
+def _terms(data: bytes) -> LeaseTerms:
+    """Return the terms of a lease; if its load is junk, what it says of itself is none the better.
+
+    Raises:
+        BadMessage: one of both cannot be read.
+    """
+    Load.decode(data)
+    return LeaseTerms.decode(data)
