@@ -11,7 +11,7 @@ import os
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -25,6 +25,7 @@ from pyspider_zk.demo.crawl import DemoCrawl
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.secret_files import URL_VARIABLES, take_from_files
 from tests.deploy.inside.site import PORT
+from tests.support.waiting import eventually
 
 PROJECTS = 8
 RATE = 2.0  # pages a second and project: a crawl lasts as long as it has pages, on any machine
@@ -63,9 +64,19 @@ def begin(step: str, pages: int) -> None:
     """Make the projects and start them as an operator would."""
     names = projects_of(step)
     _crawl(step).create(_SCRIPT.format(site=SITE, pages=pages))
+    with Directory(_settings()) as directory:
+        eventually(lambda: _members(directory), "a scheduler runs", within=PATIENCE)
     with Client(_settings()) as client:
         client.wait(client.rate(RATE, RATE, names=names).id, PATIENCE)
         client.wait(client.start(names=names).id, PATIENCE)
+
+
+def _members(directory: Directory) -> Collection[object]:
+    """Return who schedules; nobody before there is a cluster."""
+    try:
+        return directory.members()
+    except ClusterError:
+        return ()
 
 
 def looks(step: str, pages: int) -> Iterator[dict[str, Any]]:
