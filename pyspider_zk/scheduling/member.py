@@ -90,8 +90,11 @@ class ClusterScheduler(FencedScheduler):
         **kwargs: Any,
     ) -> None:
         self.settings = settings or current_settings()
-        self._census_queues = queues or current_queues(self.settings)
-        self._stock_queues = current_stock_queues() if _wants_census(self.settings) else {}
+        self._census_queues: Queues | None = None
+        self._stock_queues: dict[str, Any] = {}
+        if self.settings.metrics or self.settings.alert_webhook:
+            self._census_queues = queues or current_queues(self.settings)
+            self._stock_queues = current_stock_queues()
         queues = queues or current_queues(self.settings)
         cluster = self.settings.root
         super().__init__(*args, slots=self.settings.slots, cluster=cluster, **kwargs)
@@ -281,7 +284,7 @@ class ClusterScheduler(FencedScheduler):
 
     def _open_census(self, ownership: Ownership, jobs: JobQueue) -> None:
         """Take the census of the cluster while this member leads, if anybody wants to know."""
-        if not _wants_census(self.settings):
+        if self._census_queues is None:
             return
         self._census = Census(
             ownership,
@@ -336,7 +339,8 @@ class ClusterScheduler(FencedScheduler):
             self.rpc.stop()
             self._router.close()
             self.slot_scheduler.queues.close()
-            self._census_queues.close()
+            if self._census_queues is not None:
+                self._census_queues.close()
 
     def _loop(self) -> None:
         """Run round after round; no error in a round ends this process.
@@ -429,10 +433,6 @@ class ClusterScheduler(FencedScheduler):
         if self._returns_within:
             return view.owned == held and not view.releasing  # nothing is between two owners
         return ownership.alone or not (held or view.owned)
-
-
-def _wants_census(settings: Settings) -> bool:
-    return bool(settings.metrics or settings.alert_webhook)
 
 
 def _webhook(settings: Settings) -> AlertWebhook | None:
