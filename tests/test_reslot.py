@@ -27,6 +27,7 @@ from pyspider_zk.queues.redis_reslotting import RedisReslotting
 from pyspider_zk.reslot import Reslotter
 from pyspider_zk.zookeeper.connection import Connection
 from tests.cli.conftest import MEMBER
+from tests.support.connected import connected
 
 pytestmark = [pytest.mark.zk, pytest.mark.redis]
 
@@ -43,12 +44,8 @@ class ChangeInterrupted(Exception):
 
 @pytest.fixture
 def connection(cluster_settings: Settings) -> Iterator[Connection]:
-    made = Connection(replace(cluster_settings, session=20.0))  # a busy machine must not end it
-    made.start()
-    try:
+    with connected(cluster_settings) as made:
         yield made
-    finally:
-        made.stop()
 
 
 @pytest.fixture

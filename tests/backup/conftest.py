@@ -1,7 +1,6 @@
 """A real ZooKeeper with something in it to keep."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -13,16 +12,13 @@ from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.jobs.queue import JobQueue
 from pyspider_zk.zookeeper.connection import Connection
+from tests.support.connected import connected
 
 
 @pytest.fixture
 def connection(cluster_settings: Settings) -> Iterator[Connection]:
-    made = Connection(replace(cluster_settings, session=20.0))  # a busy machine must not end it
-    made.start()
-    try:
+    with connected(cluster_settings) as made:
         yield made
-    finally:
-        made.stop()
 
 
 @pytest.fixture
