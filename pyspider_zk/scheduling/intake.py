@@ -54,7 +54,6 @@ class Intake:
 
     Attributes:
         has_found: whether the last read found something; there may be more.
-        has_backlog: whether it found as much as it may, so there probably is more.
     """
 
     def __init__(
@@ -63,7 +62,7 @@ class Intake:
         parking: Parking,
         pauses: Sequence[int] = PAUSES,
     ) -> None:
-        self.has_found = self.has_backlog = False
+        self.has_found = self._was_full = False
         self._queues = queues
         self._parking = parking
         self._pauses = pauses
@@ -94,6 +93,13 @@ class Intake:
         """The slots of messages that were applied, but not settled because of an error."""
         return {entry.delivery.slot for entry in [*self._done, *self._released]}
 
+    @property
+    def has_backlog(self) -> bool:
+        """Whether a round left something to do: in the queues probably, or beyond its share."""
+        return self._was_full or any(
+            entry.rest != [] for entry in self.untried(QueueKind.NEWTASK)
+        )
+
     def untried(self, kind: QueueKind) -> Iterator[InFlightMessage]:
         """Yield the messages of a kind that the next run applies, in order."""
         return (entry for entry in self._waiting[kind] if not entry.pause)
@@ -120,7 +126,7 @@ class Intake:
         self._parking.look()
         self._released = []
         self._is_counting = not is_extra
-        self.has_found = self.has_backlog = False
+        self.has_found = self._was_full = False
         if self._must_read:
             due = None
         elif due is not None and not due:
@@ -134,7 +140,7 @@ class Intake:
             self._waiting[kind] += map(InFlightMessage, found)
             self._may_be_unread = len(found) >= room
             self.has_found |= bool(found)
-            self.has_backlog |= len(found) >= room
+            self._was_full |= len(found) >= room
         self._must_read = self.has_found or not all(rooms.values())
 
     def run(self, kind: QueueKind, apply: Apply) -> int:

@@ -152,7 +152,7 @@ class SlotScheduler:
         if self._is_open():
             self.applier.apply(due=self._due(), is_extra=True)
             self.selection.select(self.applier.touched)
-            self.may_find_more = self.intake.has_found
+            self.may_find_more = self.intake.has_found or self.intake.has_backlog
 
     def _is_open(self) -> bool:
         """Return whether there are slots to work for and the fence is open; count its closures."""
@@ -168,7 +168,7 @@ class SlotScheduler:
         self.script_calls.send_ticks()
         self.script_calls.repeat_info_requests()
         self.selection.select()
-        self.may_find_more = self.intake.has_found
+        self.may_find_more = self.intake.has_found or self.intake.has_backlog
         self.is_busy |= self.local_jobs.work(self.heartbeat.beat)
         self.deletion.delete_due()
 

@@ -153,6 +153,22 @@ def test_a_backlog_is_as_much_as_a_round_may_read(
     assert seen == [(2, True), (1, False), (0, False)]
 
 
+def test_tasks_beyond_a_rounds_share_are_a_backlog(queues: Queues) -> None:
+    intake = intake_of(queues)
+    queues.slot_queues.publish([Message(QueueKind.NEWTASK, 0, ["a", "b", "c"])])
+    seen = []
+
+    def one_task(entry: InFlightMessage) -> bool:
+        entry.rest = (entry.rest or entry.delivery.body)[1:]
+        return not entry.rest
+
+    for _ in range(3):
+        round_of(intake, one_task, kind=QueueKind.NEWTASK)
+        seen.append(intake.has_backlog)
+
+    assert seen == [True, True, False]
+
+
 def test_what_must_wait_is_tried_again_before_what_is_new(
     queues: Queues, table: TaskTable, send: Callable[..., None]
 ) -> None:
