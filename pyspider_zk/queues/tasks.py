@@ -27,6 +27,9 @@ COLUMNS = (
 """The columns of pyspider's task databases. Their SQL is built from the names of a task's keys, so
 any other key would allow SQL injection."""
 
+TaskKey = tuple[str, Any]
+"""A project and the id of a task in it."""
+
 DISPATCHED = ("type", "group", "project_md5sum", "project_updatetime")
 """Keys that the scheduler adds for fetcher and processor; databases do not store them."""
 

@@ -21,11 +21,11 @@ from pyspider_zk.databases.breaker import Breaker
 from pyspider_zk.databases.guarded import PATIENCE, Guarded
 from pyspider_zk.databases.tables import Tables, with_fresh_tables
 from pyspider_zk.projects.rows import is_number
-from pyspider_zk.queues.tasks import PARTS, usable_schedule
+from pyspider_zk.queues.tasks import PARTS, TaskKey, usable_schedule
 from pyspider_zk.scheduling.attention import Attention
 from pyspider_zk.scheduling.counters import ROUND_WINDOWS, RoundCounters
 from pyspider_zk.scheduling.dispatch import Dispatch
-from pyspider_zk.scheduling.group_commit import GroupCommit, TaskKey
+from pyspider_zk.scheduling.group_commit import GroupCommit
 from pyspider_zk.scheduling.slot_seals import SlotSeals
 from pyspider_zk.scheduling.task_rules import restarts
 from pyspider_zk.scheduling.window import WindowSize

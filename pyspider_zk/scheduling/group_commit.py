@@ -13,7 +13,8 @@ from pyspider_zk.databases.active_rows import active_rows
 from pyspider_zk.databases.guarded import Guarded
 from pyspider_zk.databases.tables import with_fresh_tables
 from pyspider_zk.errors import ClusterError
-from pyspider_zk.queues.tasks import COLUMNS, PARTS
+from pyspider_zk.queues.tasks import COLUMNS, PARTS, TaskKey
+from pyspider_zk.scheduling.recent_rows import RecentRows
 from pyspider_zk.tasks.database import Seals, TaskDatabase, TaskWrite
 from pyspider_zk.tasks.pages import ActivePage, ActiveRow
 from pyspider_zk.tasks.seals import UNSEALED
@@ -29,9 +30,6 @@ IDS = ("taskid", "project")
 """Columns that are not read ahead, for whoever asks for a row knows them."""
 
 GetRows = Callable[[str, Collection[Any], Sequence[str]], Mapping[Any, dict[str, Any] | None]]
-
-TaskKey = tuple[str, Any]
-"""A project and the id of a task in it."""
 
 
 class GroupCommit:
@@ -67,6 +65,7 @@ class GroupCommit:
         self._writes: dict[TaskKey, TaskWrite] = {}
         self._undo: dict[TaskKey, Callable[[], object]] = {}
         self._refused: dict[TaskKey, Exception] = {}
+        self._recent = RecentRows()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._database, name)
@@ -96,6 +95,18 @@ class GroupCommit:
     ) -> Mapping[Any, dict[str, Any] | None]:
         """Return the committed rows of a project by task id, None for one that is unreadable."""
         return self._ask_for(self._bulk.get_many, project, taskids, fields)
+
+    def rows_to_send(
+        self, project: str, taskids: Collection[Any], fields: Sequence[str]
+    ) -> Mapping[Any, dict[str, Any] | None]:
+        """Return the same as ``read_many``; rows that were just inserted are not read."""
+        found = {
+            taskid: row
+            for taskid in taskids
+            if (row := self._recent.take((project, taskid), fields)) is not None
+        }
+        unknown = [taskid for taskid in taskids if taskid not in found]
+        return {**found, **self.read_many(project, unknown, fields)}
 
     def active_page(self, project: str, after: Any, limit: int) -> ActivePage:
         """Return committed ACTIVE rows of a project, if they are paged; see ``TaskDatabase``."""
@@ -185,7 +196,10 @@ class GroupCommit:
 
     def insert(self, project: str, taskid: Any, obj: Mapping[str, Any]) -> None:
         """Add a row with the next commit; raises what cannot be stored of it."""
+        before = len(self._writes)
         self._write(TaskWrite(project, taskid, self._bulk.encoded(obj), is_new=True))
+        if len(self._writes) > before:
+            self._recent.note((project, taskid), obj)
 
     def update(
         self, project: str, taskid: Any, obj: Mapping[str, Any] | None = None, **columns: Any
@@ -197,6 +211,7 @@ class GroupCommit:
     def _write(self, write: TaskWrite) -> None:
         key = (write.project, write.taskid)
         former = self._writes.get(key)
+        self._recent.forget(key)
         if former is not None:
             columns = {**former.columns, **write.columns}
             write = TaskWrite(*key, columns, former.is_new or write.is_new)
@@ -242,6 +257,7 @@ class GroupCommit:
 
     def discard(self, is_meant: Callable[[str], bool]) -> None:
         """Drop the writes for the projects that are meant."""
+        self._recent.discard(is_meant)
         for known in (self._writes, self._rows, self._undo, self._refused):
             for key in [key for key in known if is_meant(key[0])]:
                 del known[key]
@@ -315,6 +331,7 @@ class GroupCommit:
     def _refuse(self, write: TaskWrite, error: Exception) -> None:
         key = (write.project, write.taskid)
         self._refused[key] = error
+        self._recent.forget(key)
         undo = self._undo.get(key)
         self._forget(key)
         if undo is not None:

@@ -15,8 +15,8 @@ from typing import Any
 from pyspider_zk.errors import BadMessage, FenceClosed, Unavailable
 from pyspider_zk.queues.api import SlotQueues, published
 from pyspider_zk.queues.names import QueueKind, SlotQueue
+from pyspider_zk.queues.tasks import TaskKey
 from pyspider_zk.scheduling.entry import InFlightMessage
-from pyspider_zk.scheduling.group_commit import TaskKey
 from pyspider_zk.scheduling.parking import Parking
 
 logger = logging.getLogger("scheduler")
@@ -96,9 +96,7 @@ class Intake:
     @property
     def has_backlog(self) -> bool:
         """Whether a round left something to do: in the queues probably, or beyond its share."""
-        return self._was_full or any(
-            entry.rest != [] for entry in self.untried(QueueKind.NEWTASK)
-        )
+        return self._was_full or any(entry.rest != [] for entry in self.untried(QueueKind.NEWTASK))
 
     def untried(self, kind: QueueKind) -> Iterator[InFlightMessage]:
         """Yield the messages of a kind that the next run applies, in order."""

@@ -12,6 +12,7 @@ from pyspider.scheduler.scheduler import Project
 from pyspider_zk.errors import BadMessage, ClusterError
 from pyspider_zk.queues.names import QueueKind, SlotQueue
 from pyspider_zk.queues.tasks import (
+    TaskKey,
     check_pack,
     check_task,
     own_task,
@@ -21,7 +22,6 @@ from pyspider_zk.queues.tasks import (
 )
 from pyspider_zk.scheduling.entry import InFlightMessage
 from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
-from pyspider_zk.scheduling.group_commit import TaskKey
 from pyspider_zk.scheduling.heartbeat import Heartbeat
 from pyspider_zk.scheduling.intake import Intake
 from pyspider_zk.scheduling.project_set import ProjectSet

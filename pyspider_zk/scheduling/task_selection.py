@@ -169,7 +169,7 @@ class TaskSelection:
         """
         scheduler = self._scheduler
         try:
-            rows = scheduler.taskdb.read_many(project, taskids, scheduler.request_task_fields)
+            rows = scheduler.taskdb.rows_to_send(project, taskids, scheduler.request_task_fields)
         except ClusterError:
             raise
         except Exception as error:

@@ -135,8 +135,9 @@ def test_all_is_loaded_though_the_task_database_was_away_in_the_middle(
 def test_what_is_due_goes_back_while_the_task_database_is_away(
     world: World, task: Task, outage: Callable[[Path], Any]
 ) -> None:
+    for name in "abcd":
+        world.taskdb.insert("p", name, {**task("p", name), "status": ACTIVE})
     world.project("p")
-    world.new(*(task("p", each) for each in "abcd"))
     scheduler = world.scheduler()
     rounds(scheduler, 1)
     world.script_is_known("p")

@@ -191,9 +191,10 @@ def test_a_database_that_is_away_is_not_asked_for_every_task_of_a_message(
 def test_of_what_was_selected_only_the_row_that_cannot_be_read_waits_for_its_time_out(
     world: World, task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for name in "abc":
+        world.taskdb.insert("p", name, {**task("p", name), "status": world.taskdb.ACTIVE})
     world.project("p")
     world.script_is_known("p")
-    world.new(*(task("p", each) for each in "abc"))
     scheduler = world.scheduler()
     select = scheduler.selection.select
 
