@@ -10,6 +10,9 @@ from pyspider_zk.scheduling.meter import Meter
 ROWS_PER_BEAT = 1000
 """How many rows are processed between two beats."""
 
+STEPS_PER_BEAT = 20
+"""How many tasks are applied between two beats, at most."""
+
 
 class Heartbeat:
     """Heartbeat: shows the coordinator that the loop runs; otherwise the lease is not renewed.
@@ -30,6 +33,7 @@ class Heartbeat:
         self._measure = measure
         self.meter = Meter()
         self._measured = float("-inf")
+        self._steps = 0
         self.beaten = 0.0
         self.load = Load()
 
@@ -41,6 +45,12 @@ class Heartbeat:
         if now - self._measured > 1:
             self._measured = now
             self.load = self._measure()
+
+    def step(self) -> None:
+        """Show that the loop runs, in a loop of many short steps: not at each of them."""
+        self._steps += 1
+        if self._steps % STEPS_PER_BEAT == 0:
+            self.beat()
 
     @property
     def age(self) -> float:

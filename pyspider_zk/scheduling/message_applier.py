@@ -63,6 +63,7 @@ class MessageApplier:
         self._requests = 0  # of this round
         self._tasks_left = 0
         self._unknown: set[str] = set()
+        self._clear: dict[str, Project] = {}
 
     def apply(self, *, due: Collection[SlotQueue] | None = None, is_extra: bool = False) -> None:
         """Apply messages, in this order.
@@ -79,6 +80,7 @@ class MessageApplier:
         if self.unfinished():
             self.finish()
         self._unknown.clear()
+        self._clear.clear()
         self.touched.clear()
         limit = self._scheduler.LOOP_LIMIT
         self._intake.read(limit, due=due, is_extra=is_extra)
@@ -163,6 +165,7 @@ class MessageApplier:
     # -- status packs -----------------------------------------------------------------------------
 
     def _apply_status(self, entry: InFlightMessage) -> bool:
+        self._heartbeat.step()
         entry.held, pack = {}, with_url(entry.delivery.body)
         if not self._is_usual(entry):
             self._check(entry, pack)
@@ -181,7 +184,6 @@ class MessageApplier:
         return True
 
     def _apply_pack(self, project: Project, pack: dict[str, Any]) -> None:
-        self._fence.check(project.name)
         if pack["taskid"] == "_on_get_info":
             self._learn(project, (pack.get("track") or {}).get("save"))
         else:
@@ -256,14 +258,13 @@ class MessageApplier:
     def _hold_back(self, entry: InFlightMessage) -> bool:
         """Set apart the tasks whose projects must wait; return whether the others may go on."""
         rest = entry.rest or []
-        waiting = {
-            project
-            for project in {task["project"] for task in rest}
-            if self._must_wait(entry, project)
-        }
-        if waiting and entry.parked is not None:
+        projects = entry.delivery.projects or {task["project"] for task in rest}
+        waiting = {project for project in projects if self._must_wait(entry, project)}
+        if not waiting:
+            return True
+        if entry.parked is not None:
             return False  # it waits in the parking lot already
-        for task in rest if waiting else ():
+        for task in rest:
             if task["project"] in waiting:
                 entry.held.setdefault(task["project"], []).append(task)
         entry.rest = [task for task in rest if task["project"] not in waiting]
@@ -284,6 +285,7 @@ class MessageApplier:
         try:
             while untried and self._tasks_left > 0 and len(failed) < FAILURES:
                 self._tasks_left -= 1
+                self._heartbeat.step()
                 try:
                     task = untried[0]
                     is_applied = self._scheduler.ignores(task) or (
@@ -340,10 +342,15 @@ class MessageApplier:
     def _is_usual(self, entry: InFlightMessage) -> bool:
         """Return whether a message surely passes the checks, as was seen when it was decoded."""
         projects, slot = entry.delivery.projects, entry.delivery.slot
-        return bool(projects) and all(self._fence.slot(project) == slot for project in projects)
+        for project in projects:
+            if self._fence.slot(project) != slot:
+                return False
+        return bool(projects)
 
     def _must_wait(self, entry: InFlightMessage, project: str) -> bool:
         """Return whether a message waits for its project, or behind others that do."""
+        if project in self._clear:
+            return False
         if project in self._projects.quarantine:
             return True
         return entry.parked is None and self._intake.is_behind(project)
@@ -351,15 +358,26 @@ class MessageApplier:
     def _running_project(self, task: Any) -> Project | None:
         """Return the project of a message, None if the project is not active.
 
+        That is found out once in a round. The fence is asked again before the round is committed.
+
         Raises:
+            FenceClosed: nothing of the project may be applied now.
             ProjectWaits: it is in quarantine, maybe since now.
         """
+        name: str = task["project"]
+        if name in self._clear:
+            return self._clear[name]
         self._heartbeat.beat()
-        projects = self._scheduler.projects
-        if task["project"] not in projects and not self._is_there(task["project"]):
+        self._fence.check(name)
+        if name not in self._scheduler.projects and not self._is_there(name):
             return None
-        self.touched.add(task["project"])
-        return projects[task["project"]] if self._scheduler.task_verify(task) else None
+        self.touched.add(name)
+        if not self._scheduler.task_verify(task):
+            return None
+        project = self._scheduler.projects[name]
+        if not self._intake.is_behind(name):
+            self._clear[name] = project
+        return project
 
     def _is_there(self, project: str) -> bool:
         """Look for a project's row, once in a round: a message may contain thousands of its tasks.
