@@ -34,7 +34,9 @@ class Fence:
 
     def epoch(self, project: str) -> int:
         """Return the epoch at which this member may act on a project now; 0: it may not."""
-        slot = self.slot(project)
+        return self._epoch_of(self.slot(project))
+
+    def _epoch_of(self, slot: int) -> int:
         epoch = self.held.get(slot, 0)
         is_open = epoch and self.ownership is not None and self.ownership.open(slot, epoch)
         return epoch if is_open else 0
@@ -61,3 +63,12 @@ class Fence:
         """
         if not self.is_open(project):
             raise FenceClosed(f"slot {self.slot(project)} of project {project} is not ours now")
+
+    def check_slot(self, slot: int) -> None:
+        """Raise an error if no effect on the projects of a slot is allowed.
+
+        Raises:
+            FenceClosed: the lease ended, or the slot is another member's now.
+        """
+        if not self._epoch_of(slot):
+            raise FenceClosed(f"slot {slot} is not ours now")

@@ -36,9 +36,6 @@ logger = logging.getLogger("scheduler")
 
 T = TypeVar("T")
 
-ENDED = (GroupCommit.SUCCESS, GroupCommit.FAILED, GroupCommit.BAD)
-"""The status of a task that waits for nothing."""
-
 LONG_ROUND = 60.0
 """Seconds; the packs of a round are applied sooner than this after its first request."""
 
@@ -94,7 +91,6 @@ class FencedScheduler(Scheduler):
         self.inherited: dict[str, float] = {}
         self._may_ignore = self._is_own(ASKED)
         self._ends_usually = self._is_own(ANSWERED)
-        self._now = 0.0  # when rows were read ahead
         self.attention = Attention(WindowSize(is_bounded=self.taskdb.is_paged))
         self.dispatch = Dispatch(
             self._send_buffer, lambda: self.out_queue, self._may_send, self._on_sent
@@ -190,7 +186,6 @@ class FencedScheduler(Scheduler):
 
     def read_ahead(self, taskids: Mapping[str, Collection[Any]]) -> None:
         """Read the rows with which requests are compared, by project, for the next commit."""
-        self._now = time.time()
         known = {project: ids for project, ids in taskids.items() if self.tables.may_have(project)}
         self.taskdb.read_ahead(known, [*self.merge_task_fields, "updatetime"])
 
@@ -236,31 +231,61 @@ class FencedScheduler(Scheduler):
         """Return whether a request surely changes nothing, whatever this round's packs say.
 
         Most requests of a crawl are such: their tasks wait or are in flight, or have ended and may
-        rest, as the rows tell that were read ahead. False means that ``on_request`` decides; so it
-        does wherever a subclass has a say.
+        rest, as is remembered or as the rows tell that were read ahead. False means that
+        ``on_request`` decides; so it does wherever a subclass has a say.
         """
-        project = self.projects.get(task["project"]) if self._may_ignore else None
-        if project is None or not project.active:
+        return self.ignores_unread(task) or self._is_told_by_rows(task)
+
+    def ignores_unread(self, task: Mapping[str, Any]) -> bool:
+        """Return whether a request surely changes nothing, as is known without its row."""
+        project = self._deciding(task["project"])
+        if project is None:
             return False
-        is_ignored = self._has_ended(task) or self._stays_pending(project, task)
+        if task["taskid"] in project.task_queue:
+            is_ignored = self._stays_pending(project, task)
+        else:
+            is_ignored = self._is_known_to_have_ended(task)
         if is_ignored:
             logger.debug("ignore newtask %(project)s:%(taskid)s %(url)s", task)
         return is_ignored
 
+    def _deciding(self, name: str) -> Project | None:
+        """Return an active project of whose requests no subclass decides, else None."""
+        project = self.projects.get(name) if self._may_ignore else None
+        return project if project is not None and project.active else None
+
     def _stays_pending(self, project: Project, task: Mapping[str, Any]) -> bool:
-        """Return whether a task waits or is in flight, and could rest if it ended in this round."""
-        tasks, taskid = project.task_queue, task["taskid"]
-        if tasks.is_processing(taskid) and not self._ends_usually:
+        """Return whether a task that is pending could rest if it ended in this round."""
+        if not self._ends_usually and project.task_queue.is_processing(task["taskid"]):
             return False
-        if taskid not in tasks and not self.is_unloaded(project, taskid):
+        return self._may_rest(task, time.time(), LONG_ROUND)
+
+    def _is_known_to_have_ended(self, task: Mapping[str, Any]) -> bool:
+        """Return whether it is remembered that a task has ended, and it may rest."""
+        crawled = self.taskdb.ended_at(task["project"], task["taskid"])
+        return crawled is not None and self._may_rest(task, crawled)
+
+    def _may_rest(self, task: Mapping[str, Any], crawled: float, within: float = 0.0) -> bool:
+        """Return whether a task may rest whose former schedule, and so its itag, is not known."""
+        schedule, age = task.get("schedule", {}), self.default_schedule["age"]
+        return not restarts(schedule, crawled, dict, age, time.time() + within)
+
+    def _is_told_by_rows(self, task: Mapping[str, Any]) -> bool:
+        """Return whether a request changes nothing, as rows tell of what is not in memory."""
+        project, taskid = self._deciding(task["project"]), task["taskid"]
+        if project is None or taskid in project.task_queue:
             return False
-        schedule, age, now = task.get("schedule", {}), self.default_schedule["age"], self._now
-        return not restarts(schedule, now, dict, age, now + LONG_ROUND)
+        is_ignored = self._has_ended(task) or (
+            self.is_unloaded(project, taskid) and self._stays_pending(project, task)
+        )
+        if is_ignored:
+            logger.debug("ignore newtask %(project)s:%(taskid)s %(url)s", task)
+        return is_ignored
 
     def _has_ended(self, task: Mapping[str, Any]) -> bool:
-        """Return whether a task has ended and may rest."""
+        """Return whether a task has ended and may rest, as its row tells that was read ahead."""
         row = self.taskdb.row_ahead(task["project"], task["taskid"])
-        if row is None or row.get("status") not in ENDED:
+        if row is None or row.get("status") not in self.taskdb.ENDED:
             return False
         crawled: Any = row.get("lastcrawltime")
         return not restarts(
@@ -268,7 +293,7 @@ class FencedScheduler(Scheduler):
             crawled if is_number(crawled) else 0,
             lambda: usable_schedule((self.taskdb.decoded(row) or {}).get("schedule")),
             self.default_schedule["age"],
-            self._now,
+            time.time(),
         )
 
     def is_unloaded(self, project: Project, taskid: Any) -> bool:

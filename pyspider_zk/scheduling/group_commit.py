@@ -2,6 +2,7 @@
 
 import json
 import logging
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -14,6 +15,7 @@ from pyspider_zk.databases.guarded import Guarded
 from pyspider_zk.databases.tables import with_fresh_tables
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.queues.tasks import COLUMNS, PARTS, TaskKey
+from pyspider_zk.scheduling.ended_tasks import EndedTasks
 from pyspider_zk.scheduling.recent_rows import RecentRows
 from pyspider_zk.tasks.database import Seals, TaskDatabase, TaskWrite
 from pyspider_zk.tasks.pages import ActivePage, ActiveRow
@@ -49,6 +51,7 @@ class GroupCommit:
 
     ACTIVE, SUCCESS = TaskDB.ACTIVE, TaskDB.SUCCESS
     FAILED, BAD = TaskDB.FAILED, TaskDB.BAD
+    ENDED = frozenset((SUCCESS, FAILED, BAD))
 
     def __init__(
         self,
@@ -66,6 +69,7 @@ class GroupCommit:
         self._undo: dict[TaskKey, Callable[[], object]] = {}
         self._refused: dict[TaskKey, Exception] = {}
         self._recent = RecentRows()
+        self._ended = EndedTasks()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._database, name)
@@ -85,10 +89,10 @@ class GroupCommit:
                 logger.error("tasks of project %s cannot be read: %r", project, error)
                 continue
             for taskid in wanted:
-                if taskid not in rows:
-                    self._rows[project, taskid] = None
-                elif rows[taskid] is not None:
-                    self._rows[project, taskid] = rows[taskid]
+                row = rows.get(taskid, UNREAD)
+                self._note_end((project, taskid), row or UNREAD)
+                if row is not None:
+                    self._rows[project, taskid] = None if row is UNREAD else row
 
     def read_many(
         self, project: str, taskids: Collection[Any], fields: Sequence[str]
@@ -154,6 +158,10 @@ class GroupCommit:
         key = (project, taskid)
         return None if key in self._writes else self._rows.get(key)
 
+    def ended_at(self, project: str, taskid: Any) -> float | None:
+        """Return when a task was crawled last whose row says that it has ended; None: unknown."""
+        return self._ended.crawled((project, taskid), time.time())
+
     def decoded(self, stored: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Return a row with its documents, None if they are unreadable."""
         return self._bulk.readable(stored)
@@ -207,11 +215,21 @@ class GroupCommit:
         """Change columns of a row with the next commit; raises what cannot be stored of them."""
         encoded = self._bulk.encoded({**(obj or {}), **columns})
         self._write(TaskWrite(project, taskid, encoded, is_new=False))
+        self._note_end((project, taskid), encoded)
+
+    def _note_end(self, key: TaskKey, row: Mapping[str, Any]) -> None:
+        """Remember when a task ended, if its row says so."""
+        crawled = row.get("lastcrawltime")
+        if row.get("status") in self.ENDED and type(crawled) is float:
+            self._ended.note(key, crawled, time.time())
+        else:
+            self._ended.forget(key)
 
     def _write(self, write: TaskWrite) -> None:
         key = (write.project, write.taskid)
         former = self._writes.get(key)
         self._recent.forget(key)
+        self._ended.forget(key)
         if former is not None:
             columns = {**former.columns, **write.columns}
             write = TaskWrite(*key, columns, former.is_new or write.is_new)
@@ -258,6 +276,7 @@ class GroupCommit:
     def discard(self, is_meant: Callable[[str], bool]) -> None:
         """Drop the writes for the projects that are meant."""
         self._recent.discard(is_meant)
+        self._ended.discard(is_meant)
         for known in (self._writes, self._rows, self._undo, self._refused):
             for key in [key for key in known if is_meant(key[0])]:
                 del known[key]
@@ -332,6 +351,7 @@ class GroupCommit:
         key = (write.project, write.taskid)
         self._refused[key] = error
         self._recent.forget(key)
+        self._ended.forget(key)
         undo = self._undo.get(key)
         self._forget(key)
         if undo is not None:

@@ -28,6 +28,9 @@ from pyspider_zk.scheduling.project_set import ProjectSet
 
 logger = logging.getLogger("scheduler")
 
+LEFT_OUT_PER_TASK = 10
+"""How many tasks that change nothing take as long as one that is applied."""
+
 FAILURES = 3
 """How many tasks of a message may fail before the rest waits for its next try."""
 
@@ -130,19 +133,43 @@ class MessageApplier:
         return self._intake.unsettled | {self._fence.slot(project) for project in projects}
 
     def _read_ahead(self, limit: int) -> None:
-        """Read the rows of the tasks that this round may apply, all of a project at once."""
+        """Read the rows of the tasks that this round may apply, all of a project at once.
+
+        Tasks that need none, because they surely change nothing, are left out.
+        """
         wanted: dict[str, set[Any]] = {}
+        undecided: set[TaskKey] = set()
         for entry in self._intake.untried(QueueKind.NEWTASK):
             self._unpack(entry)
+            left_out = self._leave_out(entry, undecided)
             for task in entry.rest or ():
                 if self._needs_row(task):
                     wanted.setdefault(task["project"], set()).add(task["taskid"])
-            limit -= len(entry.rest or ())
+            limit -= len(entry.rest or ()) + left_out // LEFT_OUT_PER_TASK
             if limit <= 0:
                 break
         for project, taskid in self._stray_packs():
             wanted.setdefault(project, set()).add(taskid)
         self._scheduler.read_ahead(wanted)
+
+    def _leave_out(self, entry: InFlightMessage, undecided: set[TaskKey]) -> int:
+        """Leave out of a message the tasks that surely change nothing; return how many.
+
+        Args:
+            undecided: the tasks that this round will apply; what is said of them later must wait.
+        """
+        rest, left = entry.rest or [], []
+        may_ignore = self._is_usual(entry) and not any(
+            self._must_wait(entry, project) for project in entry.delivery.projects
+        )
+        for task in rest:
+            key = task["project"], task["taskid"]
+            if key in undecided or not may_ignore or not self._scheduler.ignores_unread(task):
+                undecided.add(key)
+                left.append(task)
+        entry.rest = left
+        self.known += len(rest) - len(left)
+        return len(rest) - len(left)
 
     def _stray_packs(self) -> Iterator[tuple[str, Any]]:
         """Yield the tasks of packs that may be answers to the former owner of their project."""
@@ -233,7 +260,7 @@ class MessageApplier:
         Raises:
             BadMessage: an item of it is no task; the others have been applied.
         """
-        if self._tasks_left <= 0:
+        if self._tasks_left <= 0 and entry.rest != []:
             return False
         self._unpack(entry)
         if not self._hold_back(entry):
@@ -276,8 +303,7 @@ class MessageApplier:
         One that fails does not block the others; a database that is away is not tried a thousand
         times. Tasks that failed stay in the entry, behind those that were not tried.
         """
-        if entry.rest:
-            self._fence.check(entry.rest[0]["project"])  # all of a message are of one slot
+        self._fence.check_slot(entry.delivery.slot)
         untried = deque(entry.rest or [])
         failed: list[Any] = []
         failure: Exception | None = None
