@@ -54,14 +54,20 @@ redis.call('HLEN', KEYS[2])
 redis.call('XLEN', KEYS[3])
 local length = redis.call('LLEN', KEYS[1])
 local was_empty, limit, first = length == 0, tonumber(ARGV[3]), 5 + tonumber(ARGV[4])
-local pushed = 0
-for i = first, #ARGV, 2 do
-  if redis.call('HEXISTS', KEYS[2], ARGV[i]) == 0 then
-    if limit > 0 and length >= limit then break end
-    length = redis.call('RPUSH', KEYS[1], ARGV[i + 1])
-    redis.call('HSET', KEYS[2], ARGV[i], '')
+local numbers, fresh, remembered, pushed = {}, {}, {}, 0
+for i = first, #ARGV, 2 do numbers[#numbers + 1] = ARGV[i] end
+local known = redis.call('HMGET', KEYS[2], unpack(numbers))
+for i, number in ipairs(numbers) do
+  if not known[i] then
+    if limit > 0 and length + #fresh >= limit then break end
+    fresh[#fresh + 1] = ARGV[first + 2 * i - 1]
+    remembered[2 * #fresh - 1], remembered[2 * #fresh] = number, ''
   end
   pushed = pushed + 1
+end
+if #fresh > 0 then
+  length = redis.call('RPUSH', KEYS[1], unpack(fresh))
+  redis.call('HSET', KEYS[2], unpack(remembered))
 end
 for i = 5, first - 1 do redis.call('HDEL', KEYS[2], ARGV[i]) end
 redis.call('EXPIRE', KEYS[2], ARGV[1])
