@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -264,7 +263,7 @@ def _limit_idleness(connection: Connection) -> None:
 
 def _with_text(write: TaskWrite) -> TaskWrite:
     """Return a write whose task id is text; a script may take a number for it."""
-    return write if isinstance(write.taskid, str) else replace(write, taskid=str(write.taskid))
+    return write if isinstance(write.taskid, str) else write._replace(taskid=str(write.taskid))
 
 
 def _alike(

@@ -1,8 +1,8 @@
 """Writes of tasks' rows, and the groups in which a transaction carries them out."""
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
@@ -16,8 +16,7 @@ MOST_BYTES = 2**19
 ``max_allowed_packet``), also when half of it must be escaped."""
 
 
-@dataclass(frozen=True, slots=True)
-class TaskWrite:
+class TaskWrite(NamedTuple):
     """One change of one task's row.
 
     Attributes:
@@ -70,7 +69,7 @@ def grouped(
 
 def merged(first: TaskWrite, second: TaskWrite) -> TaskWrite:
     """Return the write of one task that does what an insert or two updates do together."""
-    return replace(first, columns={**first.columns, **second.columns})
+    return first._replace(columns={**first.columns, **second.columns})
 
 
 def _groups(writes: Iterable[TaskWrite], is_new: bool, now: float) -> Iterator[RowGroup]:
