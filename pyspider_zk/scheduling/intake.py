@@ -235,12 +235,13 @@ class Intake:
 
     def _fail(self, refused: Mapping[TaskKey, Exception]) -> None:
         """Let messages fail whose rows were refused; only those tasks of them are tried again."""
-        done, self._done = self._done, []
-        for entry in done:
-            if not self._has_failed(entry, refused):
-                self._done.append(entry)
-            elif entry.parked is None:
-                self._waiting[entry.delivery.kind].append(entry)
+        if refused:
+            done, self._done = self._done, []
+            for entry in done:
+                if not self._has_failed(entry, refused):
+                    self._done.append(entry)
+                elif entry.parked is None:
+                    self._waiting[entry.delivery.kind].append(entry)
         for entry in [*self._waiting[QueueKind.NEWTASK], *self._released]:
             self._has_failed(entry, refused)
 
