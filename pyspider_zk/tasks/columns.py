@@ -1,16 +1,17 @@
 """Columns of tasks as databases store them, and what they have no room for."""
 
-import json
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from pyspider_zk.tasks.documents import DOCUMENTS, from_json, to_json
+
 Encoder = Callable[[Any], Any]
 """Returns a value as it is stored; raises TypeError, ValueError or OverflowError."""
 
-DOCUMENTS = ("schedule", "fetch", "process", "track")
-"""Columns of JSON."""
+LIMIT = 2**63
+"""Of whole numbers: one more than the greatest of 64 bits."""
 
 SET_BY_WRITES = frozenset(("taskid", "project", "updatetime"))
 """Columns that the database itself sets when it writes."""
@@ -47,7 +48,7 @@ def _encoded(name: str, value: Any, encoders: Mapping[str, Encoder]) -> Any:
 def untyped() -> dict[str, Encoder]:
     """Return the encoders of pyspider's sqlite tables, whose columns have no types."""
     names = ("taskid", "project", "url", "status", "lastcrawltime")
-    documents = dict.fromkeys(DOCUMENTS, json.dumps)
+    documents = dict.fromkeys(DOCUMENTS, to_json)
     return {**dict.fromkeys(names, _scalar), **documents, "updatetime": _same}
 
 
@@ -72,7 +73,7 @@ def typed(whole_bits: int, id_length: int | None, nul: bool, endless: bool) -> d
         "taskid": partial(_key, nul, id_length),
         "project": text,
         "url": text,
-        "status": partial(_whole, whole_bits),
+        "status": partial(_whole, 2 ** (whole_bits - 1)),
         **dict.fromkeys(DOCUMENTS, _document),
         "lastcrawltime": partial(_number, endless),
         "updatetime": _same,
@@ -80,11 +81,13 @@ def typed(whole_bits: int, id_length: int | None, nul: bool, endless: bool) -> d
 
 
 def _scalar(value: Any) -> Any:
+    kind = type(value)
+    if (kind is str and value.isascii()) or (kind is int and -LIMIT <= value < LIMIT):
+        return value
     if isinstance(value, str):
-        if not value.isascii():
-            value.encode()
+        value.encode()
     elif isinstance(value, int):
-        _check_bits(64, value)
+        _check_limit(LIMIT, value)
     elif not (value is None or isinstance(value, float | bytes)):
         raise TypeError(f"a {type(value).__name__} is neither text nor number")
     return value
@@ -95,11 +98,11 @@ def _same(value: Any) -> Any:
 
 
 def _copied_document(value: Any) -> Any:
-    return json.loads(json.dumps(value))  # the caller may change it before it is written
+    return from_json(to_json(value))  # the caller may change it before it is written
 
 
 def _document(value: Any) -> bytes:
-    return json.dumps(value).encode()
+    return to_json(value).encode()
 
 
 def _key(nul: bool, length: int | None, value: Any) -> Any:
@@ -112,6 +115,8 @@ def _key(nul: bool, length: int | None, value: Any) -> Any:
 
 
 def _text(nul: bool, value: Any) -> Any:
+    if type(value) is str and value.isascii() and (nul or "\0" not in value):
+        return value
     if value is not None:
         if not isinstance(value, str):
             raise TypeError(f"a {type(value).__name__} is no text")
@@ -121,17 +126,19 @@ def _text(nul: bool, value: Any) -> Any:
     return value
 
 
-def _whole(bits: int, value: Any) -> Any:
+def _whole(limit: int, value: Any) -> Any:
+    if type(value) is int and -limit <= value < limit:
+        return value
     if value is not None:
         if not isinstance(value, int):
             raise TypeError(f"a {type(value).__name__} is no whole number")
-        _check_bits(bits, value)
+        _check_limit(limit, value)
     return None if value is None else int(value)
 
 
-def _check_bits(bits: int, value: int) -> None:
-    if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
-        raise ValueError(f"the number has more than {bits} bits")
+def _check_limit(limit: int, value: int) -> None:
+    if not -limit <= value < limit:
+        raise ValueError(f"the number has more than {limit.bit_length()} bits")
 
 
 def _number(endless: bool, value: Any) -> Any:

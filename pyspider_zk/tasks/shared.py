@@ -8,7 +8,6 @@ from typing import Any
 
 from pyspider.database.sqlalchemy.rows import loaded
 from pyspider.database.sqlalchemy.tables import KEY, MYSQL, check_name, chosen
-from pyspider.database.sqlalchemy.taskdb import parsed
 from sqlalchemy import (
     BigInteger,
     Column,
@@ -25,6 +24,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from pyspider_zk.databases.active_rows import UNREADABLE
 from pyspider_zk.tasks.columns import encode, typed
 from pyspider_zk.tasks.dialects import IDLE_LIMITS, SEALERS, WRITERS, sealed
+from pyspider_zk.tasks.documents import with_documents
 from pyspider_zk.tasks.pages import NO_ROWS, ActivePage, active_page_of, count_states
 from pyspider_zk.tasks.seals import TABLE, UNSEALED, Seals, SealsUnreadable
 from pyspider_zk.tasks.writes import TaskWrite, grouped, pieces, projects_to_make
@@ -72,10 +72,9 @@ class SharedTasks:
     def readable(self, stored: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return a row with its documents decoded; see ``TaskDatabase``."""
         try:
-            row: dict[str, Any] = parsed(stored)
+            return with_documents(stored, loaded)
         except UNREADABLE:
             return None
-        return row
 
     def get_stored(
         self, project: str, taskids: Collection[str], fields: Sequence[str]

@@ -10,6 +10,7 @@ from typing import Any
 from pyspider_zk.databases.active_rows import UNREADABLE
 from pyspider_zk.databases.sqlite import quoted_table, transaction
 from pyspider_zk.tasks.columns import encode, untyped
+from pyspider_zk.tasks.documents import with_documents
 from pyspider_zk.tasks.pages import NO_ROWS, ActivePage, active_page_of, count_states
 from pyspider_zk.tasks.seals import (
     TABLE,
@@ -57,10 +58,9 @@ class SqliteTasks:
     def readable(self, stored: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return a row with its documents decoded; see ``TaskDatabase``."""
         try:
-            parsed: dict[str, Any] = self._taskdb._parse({**stored})
+            return with_documents(stored)
         except UNREADABLE:
             return None
-        return parsed
 
     def get_stored(
         self, project: str, taskids: Collection[str], fields: Sequence[str]

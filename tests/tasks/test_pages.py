@@ -1,18 +1,15 @@
 """Pages of ACTIVE rows, and counting in steps, on every backend."""
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pyspider.database.base.taskdb import TaskDB
 
 from pyspider_zk.databases.tables import with_fresh_tables
 from pyspider_zk.tasks.database import TaskWrite
-from pyspider_zk.tasks.pages import ActivePage, decoded
+from pyspider_zk.tasks.pages import ActivePage
 from pyspider_zk.tasks.sql import sqlite_active, sqlite_count
 from tests.patches.test_patched_databases import TEXTS
 from tests.patches.test_patched_servers import OLD, run
@@ -250,29 +247,3 @@ def test_sqlite_finds_a_page_by_its_index(untyped: TaskBackend, statement: Any) 
     assert "USING" in plan
     assert "status_taskdb_p1_index (status=? AND rowid>?)" in plan
     assert "B-TREE" not in plan  # nothing is sorted
-
-
-# --- schedules ----------------------------------------------------------------------------------
-
-scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
-documents = st.recursive(
-    scalars, lambda some: st.lists(some) | st.dictionaries(st.text(), some), max_leaves=8
-)
-
-
-@given(documents)
-def test_a_document_is_decoded_as_json_decodes_it(document: Any) -> None:
-    text = json.dumps(document)
-    for stored in (text, text.encode(), json.dumps(document, ensure_ascii=False)):
-        assert repr(decoded(stored)) == repr(json.loads(stored))
-
-
-@given(st.text(' 01.-eE{}[]",:\\untrfalsNI\ufeff\ud800', max_size=8))
-def test_any_text_is_read_or_refused_as_json_does(text: str) -> None:
-    def outcome(read: Callable[[str], Any]) -> str:
-        try:
-            return repr(read(text))
-        except ValueError as error:
-            return str(error)
-
-    assert outcome(decoded) == outcome(json.loads)
