@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pyspider_zk.queues.names import QueueKind, SlotQueue
+from pyspider_zk.queues.usual import UsualMessage
 
 
 @dataclass(frozen=True)
@@ -58,15 +59,28 @@ class Delivery:
         kind: the queue it came from.
         slot: the slot it came from.
         tag: its name within that queue; opaque.
-        body: what was published.
-        projects: of its tasks, if all of it is usual, see `usual.usual_projects`; else none.
+        content: what was published, or the `UsualMessage` of it.
     """
 
     kind: QueueKind
     slot: int
     tag: str
-    body: Any
-    projects: Collection[str] = ()
+    content: Any
+
+    @property
+    def usual(self) -> UsualMessage | None:
+        """The message if all of it is usual: what decides about a task, without decoding it."""
+        return self.content if isinstance(self.content, UsualMessage) else None
+
+    @property
+    def body(self) -> Any:
+        """What was published; a usual message is decoded when this is first asked for."""
+        return self.content.body if isinstance(self.content, UsualMessage) else self.content
+
+    @property
+    def projects(self) -> Collection[str]:
+        """The projects of its tasks if all of it is usual, else none."""
+        return self.content.projects if isinstance(self.content, UsualMessage) else ()
 
 
 @dataclass(frozen=True)

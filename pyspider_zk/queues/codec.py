@@ -5,7 +5,7 @@ refused here, too, so a stock component can read all messages: integers beyond 6
 with surrogates, sets, objects.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sized
 from typing import Any
 
 import msgpack
@@ -14,7 +14,7 @@ from pyspider_zk.errors import BadMessage
 from pyspider_zk.queues import caps
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.queues.tasks import DEEPEST, is_deeper
-from pyspider_zk.queues.usual import usual_projects
+from pyspider_zk.queues.usual import UsualMessage, usual_message
 
 LEVELS = DEEPEST + 3  # a part of a task, within a list of tasks
 
@@ -47,36 +47,37 @@ def decode_message(raw: bytes) -> Any:
     Raises:
         BadMessage: it is not msgpack, too large, too deep, or too many tasks at once.
     """
-    body = _decode_capped(raw)
-    _check_depth(body)
+    _check_size(raw)
+    body = decode(raw)
+    if isinstance(body, list):
+        _check_count(body)
+    if is_deeper(body, LEVELS):
+        raise BadMessage(f"is nested deeper than {LEVELS} levels")
     return body
 
 
-def decode_delivered(kind: QueueKind, raw: bytes) -> tuple[Any, Collection[str]]:
-    """Return the published message, and its projects if it is usual, see `usual_projects`.
+def decode_delivered(kind: QueueKind, raw: bytes) -> UsualMessage | Any:
+    """Return the published message, not decoded any further if it is usual.
 
     Raises:
         BadMessage: as `decode_message`.
     """
-    body = _decode_capped(raw)
-    projects = usual_projects(kind, body)
-    if not projects:
-        _check_depth(body)
-    return body, projects
+    _check_size(raw)
+    usual = usual_message(kind, raw)
+    if usual is None:
+        return decode_message(raw)
+    _check_count(usual.tasks)
+    return usual
 
 
-def _decode_capped(raw: bytes) -> Any:
+def _check_size(raw: bytes) -> None:
     if len(raw) > caps.MESSAGE:
         raise BadMessage(too_large(len(raw)))
-    body = decode(raw)
-    if isinstance(body, list) and len(body) > caps.TASKS:
-        raise BadMessage(f"has {len(body)} tasks, the limit is {caps.TASKS}")
-    return body
 
 
-def _check_depth(body: Any) -> None:
-    if is_deeper(body, LEVELS):
-        raise BadMessage(f"is nested deeper than {LEVELS} levels")
+def _check_count(tasks: Sized) -> None:
+    if len(tasks) > caps.TASKS:
+        raise BadMessage(f"has {len(tasks)} tasks, the limit is {caps.TASKS}")
 
 
 def decode(raw: bytes) -> Any:

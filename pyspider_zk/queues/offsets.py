@@ -101,7 +101,7 @@ def unpack(
     deliveries = []
     for slot, tag, raw in found:
         try:
-            deliveries.append(Delivery(kind, slot, tag, *decode_delivered(kind, raw)))
+            deliveries.append(Delivery(kind, slot, tag, decode_delivered(kind, raw)))
         except BadMessage as error:
             with suppress(Unavailable):
                 reject(Delivery(kind, slot, tag, None), str(error))

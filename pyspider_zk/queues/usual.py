@@ -1,15 +1,16 @@
 """Usual messages, recognized in C: `check_task` and `check_pack` look at each value in Python.
 
-Nearly all messages are usual: texts in ASCII, numbers of 64 bits, parts of few levels. Of all
-others nothing is known here; those checks decide. Pure.
+Nearly all messages are usual: known keys, numbers of 64 bits, parts of few levels. Of all others
+nothing is known here; those checks decide. Pure.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence, Set
 from functools import lru_cache
-from typing import Annotated
+from operator import attrgetter
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from pyspider_zk.projects.names import PROJECT_NAME_LIMIT, is_project_name
 from pyspider_zk.queues.names import QueueKind
@@ -22,7 +23,9 @@ _Plain = str | bool | _Whole | _Real | None
 _Part = dict[str, _Plain | dict[str, _Plain]]
 
 
-class _Schedule(Struct, forbid_unknown_fields=True, gc=False):
+class UsualSchedule(Struct, forbid_unknown_fields=True, frozen=True, gc=False):
+    """The schedule of a usual task; what is missing is None, as it is for pyspider's rules."""
+
     priority: _Number = None
     retries: _Number = None
     retried: _Number = None
@@ -34,11 +37,20 @@ class _Schedule(Struct, forbid_unknown_fields=True, gc=False):
     cancel: _Plain = None
 
 
-class _Task(Struct, forbid_unknown_fields=True, gc=False):
+_NO_SCHEDULE = UsualSchedule()
+
+
+class UsualTask(Struct, forbid_unknown_fields=True, gc=False):
+    """What a usual task says, for whoever only decides whether to ignore it.
+
+    Neither the order of its keys nor which of a schedule's are missing is known here: a task that
+    is stored or sent on comes from `UsualMessage.decoded`.
+    """
+
     taskid: Annotated[str, Meta(min_length=1, max_length=TASKID_LIMIT)]
     project: Annotated[str, Meta(max_length=PROJECT_NAME_LIMIT)]
     url: Annotated[str, Meta(min_length=1, max_length=URL_LIMIT)]
-    schedule: _Schedule | UnsetType = UNSET
+    schedule: UsualSchedule = _NO_SCHEDULE
     fetch: _Part | UnsetType = UNSET
     process: _Part | UnsetType = UNSET
 
@@ -66,34 +78,70 @@ class _Track(Struct, forbid_unknown_fields=True, gc=False):
     save: _Plain | _Part = None
 
 
-class _Pack(_Task, kw_only=True, gc=False):
+class _Pack(UsualTask, kw_only=True, gc=False):
     track: _Track
 
 
-def usual_projects(kind: QueueKind, body: object) -> Collection[str]:
-    """Return the projects of a message if all of it is usual, else none.
+_PROJECT = attrgetter("project")
+_TEXTS = (attrgetter("taskid"), attrgetter("url"))
 
-    Each task of a usual message passes `check_task`, and its status pack `check_pack` as well.
+_decode = msgspec.msgpack.Decoder().decode
+_split = msgspec.msgpack.Decoder(list[Raw]).decode
+_RECOGNIZERS = {
+    QueueKind.NEWTASK: msgspec.msgpack.Decoder(list[UsualTask] | UsualTask).decode,
+    QueueKind.STATUS: msgspec.msgpack.Decoder(_Pack).decode,
+}
+
+
+class UsualMessage:
+    """A message of which all is usual. It is decoded as far as it is asked for.
+
+    Each of its tasks passes `check_task`, and a status pack `check_pack` as well. Threads: one.
+
+    Attributes:
+        tasks: its tasks, at least one; or the one status pack.
+        projects: of these tasks.
     """
+
+    def __init__(self, raw: bytes, found: UsualTask | Sequence[UsualTask]) -> None:
+        self._raw = raw
+        self._is_list = not isinstance(found, UsualTask)
+        self._body: Any = None
+        self._parts: Sequence[bytes | Raw] = ()
+        self.tasks: Sequence[UsualTask] = [found] if isinstance(found, UsualTask) else found
+        self.projects: Set[str] = set(map(_PROJECT, self.tasks))
+
+    @property
+    def body(self) -> Any:
+        """What was published: a list of tasks, a task or a pack; always the same object."""
+        if self._body is None:
+            self._body = _decode(self._raw)
+        return self._body
+
+    def decoded(self, number: int) -> dict[str, Any]:
+        """Return one of its tasks as it was published, in a new mapping.
+
+        Args:
+            number: its index in ``tasks``.
+        """
+        if not self._parts:
+            self._parts = _split(self._raw) if self._is_list else [self._raw]
+        task: dict[str, Any] = _decode(self._parts[number])
+        return task
+
+
+def usual_message(kind: QueueKind, raw: bytes) -> UsualMessage | None:
+    """Return a message of these bytes if all of it is usual."""
     try:
-        found = _converted(kind, body)
-    except (msgspec.ValidationError, RecursionError, UnicodeError):
-        return ()
-    projects = {task.project for task in found}
-    return projects if all(map(_is_named, projects)) and all(map(_is_text, found)) else ()
+        message = UsualMessage(raw, _RECOGNIZERS[kind](raw))
+    except (ValueError, RecursionError):
+        return None
+    is_usual = message.tasks and all(map(_is_named, message.projects)) and _is_storable(message)
+    return message if is_usual else None
 
 
-def _converted(kind: QueueKind, body: object) -> Sequence[_Task]:
-    if kind is QueueKind.STATUS:
-        return [msgspec.convert(body, _Pack)]
-    return (
-        msgspec.convert(body, list[_Task]) if type(body) is list else [msgspec.convert(body, _Task)]
-    )
-
-
-def _is_text(task: _Task) -> bool:
-    taskid, url = task.taskid, task.url
-    return taskid.isascii() and url.isascii() and "\0" not in taskid and "\0" not in url
+def _is_storable(message: UsualMessage) -> bool:
+    return not any("\0" in "".join(map(text, message.tasks)) for text in _TEXTS)
 
 
 @lru_cache(maxsize=10_000)

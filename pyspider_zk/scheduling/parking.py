@@ -151,7 +151,7 @@ class Parking:
         """Load the body of an entry; forget an entry that is no longer parked."""
         parked = entry.parked
         if parked in bodies:
-            entry.delivery = replace(entry.delivery, body=bodies[parked])
+            entry.delivery = replace(entry.delivery, content=bodies[parked])
         elif parked is not None and entry.delivery.body is None:
             self._forget(parked)
             return False
