@@ -27,7 +27,7 @@ from pyspider_zk.scheduling.counters import ROUND_WINDOWS, RoundCounters
 from pyspider_zk.scheduling.dispatch import Dispatch
 from pyspider_zk.scheduling.group_commit import GroupCommit
 from pyspider_zk.scheduling.slot_seals import SlotSeals
-from pyspider_zk.scheduling.task_rules import restarts
+from pyspider_zk.scheduling.task_rules import Asked, AskedBySchedule, restarts
 from pyspider_zk.scheduling.window import WindowSize
 from pyspider_zk.tasks.database import task_database
 from pyspider_zk.zookeeper.clock import boottime
@@ -234,66 +234,62 @@ class FencedScheduler(Scheduler):
         rest, as is remembered or as the rows tell that were read ahead. False means that
         ``on_request`` decides; so it does wherever a subclass has a say.
         """
-        return self.ignores_unread(task) or self._is_told_by_rows(task)
+        project, taskid = task["project"], task["taskid"]
+        asked = AskedBySchedule.of(task.get("schedule", {}))
+        return self.ignores_unread(project, taskid, asked) or self._is_told_by_rows(
+            project, taskid, asked
+        )
 
-    def ignores_unread(self, task: Mapping[str, Any]) -> bool:
-        """Return whether a request surely changes nothing, as is known without its row."""
-        project = self._deciding(task["project"])
+    def ignores_unread(self, name: str, taskid: Any, asked: Asked) -> bool:
+        """Return whether a request surely changes nothing, as is known without its row.
+
+        Args:
+            name: of the project.
+        """
+        project = self._deciding(name)
         if project is None:
             return False
-        if task["taskid"] in project.task_queue:
-            is_ignored = self._stays_pending(project, task)
-        else:
-            is_ignored = self._is_known_to_have_ended(task)
-        if is_ignored:
-            logger.debug("ignore newtask %(project)s:%(taskid)s %(url)s", task)
-        return is_ignored
+        if taskid in project.task_queue:
+            return self._stays_pending(project, taskid, asked)
+        crawled = self.taskdb.ended_at(name, taskid)
+        return crawled is not None and self._may_rest(asked, crawled)
 
     def _deciding(self, name: str) -> Project | None:
         """Return an active project of whose requests no subclass decides, else None."""
         project = self.projects.get(name) if self._may_ignore else None
         return project if project is not None and project.active else None
 
-    def _stays_pending(self, project: Project, task: Mapping[str, Any]) -> bool:
+    def _stays_pending(self, project: Project, taskid: Any, asked: Asked) -> bool:
         """Return whether a task that is pending could rest if it ended in this round."""
-        if not self._ends_usually and project.task_queue.is_processing(task["taskid"]):
+        if not self._ends_usually and project.task_queue.is_processing(taskid):
             return False
-        return self._may_rest(task, time.time(), LONG_ROUND)
+        return self._may_rest(asked, time.time() - LONG_ROUND)
 
-    def _is_known_to_have_ended(self, task: Mapping[str, Any]) -> bool:
-        """Return whether it is remembered that a task has ended, and it may rest."""
-        crawled = self.taskdb.ended_at(task["project"], task["taskid"])
-        return crawled is not None and self._may_rest(task, crawled)
+    def _may_rest(
+        self, asked: Asked, crawled: float, former: Callable[[], Mapping[str, Any]] = dict
+    ) -> bool:
+        """Return whether a task may rest; if its former ``itag`` is unknown, it has another one."""
+        return not restarts(asked, crawled, former, self.default_schedule["age"], time.time())
 
-    def _may_rest(self, task: Mapping[str, Any], crawled: float, within: float = 0.0) -> bool:
-        """Return whether a task may rest whose former schedule, and so its itag, is not known."""
-        schedule, age = task.get("schedule", {}), self.default_schedule["age"]
-        return not restarts(schedule, crawled, dict, age, time.time() + within)
-
-    def _is_told_by_rows(self, task: Mapping[str, Any]) -> bool:
+    def _is_told_by_rows(self, name: str, taskid: Any, asked: Asked) -> bool:
         """Return whether a request changes nothing, as rows tell of what is not in memory."""
-        project, taskid = self._deciding(task["project"]), task["taskid"]
+        project = self._deciding(name)
         if project is None or taskid in project.task_queue:
             return False
-        is_ignored = self._has_ended(task) or (
-            self.is_unloaded(project, taskid) and self._stays_pending(project, task)
+        return self._has_ended(name, taskid, asked) or (
+            self.is_unloaded(project, taskid) and self._stays_pending(project, taskid, asked)
         )
-        if is_ignored:
-            logger.debug("ignore newtask %(project)s:%(taskid)s %(url)s", task)
-        return is_ignored
 
-    def _has_ended(self, task: Mapping[str, Any]) -> bool:
+    def _has_ended(self, project: str, taskid: Any, asked: Asked) -> bool:
         """Return whether a task has ended and may rest, as its row tells that was read ahead."""
-        row = self.taskdb.row_ahead(task["project"], task["taskid"])
+        row = self.taskdb.row_ahead(project, taskid)
         if row is None or row.get("status") not in self.taskdb.ENDED:
             return False
         crawled: Any = row.get("lastcrawltime")
-        return not restarts(
-            task.get("schedule", {}),
+        return self._may_rest(
+            asked,
             crawled if is_number(crawled) else 0,
             lambda: usable_schedule((self.taskdb.decoded(row) or {}).get("schedule")),
-            self.default_schedule["age"],
-            time.time(),
         )
 
     def is_unloaded(self, project: Project, taskid: Any) -> bool:

@@ -2,11 +2,12 @@
 
 import logging
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from msgspec.structs import asdict
 from pyspider.scheduler.scheduler import Project
 
 from pyspider_zk.errors import BadMessage, ClusterError
@@ -20,6 +21,7 @@ from pyspider_zk.queues.tasks import (
     usable_info,
     with_url,
 )
+from pyspider_zk.queues.usual import UsualMessage
 from pyspider_zk.scheduling.entry import InFlightMessage
 from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
 from pyspider_zk.scheduling.heartbeat import Heartbeat
@@ -27,6 +29,9 @@ from pyspider_zk.scheduling.intake import Intake
 from pyspider_zk.scheduling.project_set import ProjectSet
 
 logger = logging.getLogger("scheduler")
+
+IGNORED = "ignore newtask %(project)s:%(taskid)s %(url)s"
+"""What pyspider logs."""
 
 LEFT_OUT_PER_TASK = 10
 """How many tasks that change nothing take as long as one that is applied."""
@@ -67,6 +72,7 @@ class MessageApplier:
         self._tasks_left = 0
         self._unknown: set[str] = set()
         self._clear: dict[str, Project] = {}
+        self._undecided: set[TaskKey] = set()
 
     def apply(self, *, due: Collection[SlotQueue] | None = None, is_extra: bool = False) -> None:
         """Apply messages, in this order.
@@ -84,6 +90,7 @@ class MessageApplier:
             self.finish()
         self._unknown.clear()
         self._clear.clear()
+        self._undecided.clear()
         self.touched.clear()
         limit = self._scheduler.LOOP_LIMIT
         self._intake.read(limit, due=due, is_extra=is_extra)
@@ -135,14 +142,13 @@ class MessageApplier:
     def _read_ahead(self, limit: int) -> None:
         """Read the rows of the tasks that this round may apply, all of a project at once.
 
-        Tasks that need none, because they surely change nothing, are left out.
+        What needs none, because it surely changes nothing, is left out of its message.
         """
         wanted: dict[str, set[Any]] = {}
-        undecided: set[TaskKey] = set()
         for entry in self._intake.untried(QueueKind.NEWTASK):
-            self._unpack(entry)
-            left_out = self._leave_out(entry, undecided)
+            left_out = self._unpack(entry)
             for task in entry.rest or ():
+                self._undecided.add((task["project"], task["taskid"]))
                 if self._needs_row(task):
                     wanted.setdefault(task["project"], set()).add(task["taskid"])
             limit -= len(entry.rest or ()) + left_out // LEFT_OUT_PER_TASK
@@ -151,25 +157,6 @@ class MessageApplier:
         for project, taskid in self._stray_packs():
             wanted.setdefault(project, set()).add(taskid)
         self._scheduler.read_ahead(wanted)
-
-    def _leave_out(self, entry: InFlightMessage, undecided: set[TaskKey]) -> int:
-        """Leave out of a message the tasks that surely change nothing; return how many.
-
-        Args:
-            undecided: the tasks that this round will apply; what is said of them later must wait.
-        """
-        rest, left = entry.rest or [], []
-        may_ignore = self._is_usual(entry) and not any(
-            self._must_wait(entry, project) for project in entry.delivery.projects
-        )
-        for task in rest:
-            key = task["project"], task["taskid"]
-            if key in undecided or not may_ignore or not self._scheduler.ignores_unread(task):
-                undecided.add(key)
-                left.append(task)
-        entry.rest = left
-        self.known += len(rest) - len(left)
-        return len(rest) - len(left)
 
     def _stray_packs(self) -> Iterator[tuple[str, Any]]:
         """Yield the tasks of packs that may be answers to the former owner of their project."""
@@ -242,12 +229,19 @@ class MessageApplier:
             return True
         forced = task.get("schedule", {}).get("force_update", False)
         if not forced and self._is_pending(project, task["taskid"]):
-            logger.debug("ignore newtask %(project)s:%(taskid)s %(url)s", task)
+            logger.debug(IGNORED, task)
             return True
         if forced and project.task_queue.is_processing(task["taskid"]):
             return False
         self._scheduler.on_request(task)
         return True
+
+    def _is_ignored(self, task: Mapping[str, Any]) -> bool:
+        """Return whether a task surely changes nothing, and say so."""
+        is_ignored = self._scheduler.ignores(task)
+        if is_ignored:
+            logger.debug(IGNORED, task)
+        return is_ignored
 
     def _is_pending(self, project: Project, taskid: Any) -> bool:
         return taskid in project.task_queue or self._scheduler.is_unloaded(project, taskid)
@@ -272,15 +266,42 @@ class MessageApplier:
             raise BadMessage(entry.fault)
         return not entry.rest
 
-    def _unpack(self, entry: InFlightMessage) -> None:
-        """Sort out the tasks of a message, unless that was done before."""
-        if entry.rest is None:
-            body = entry.delivery.body
-            tasks = body if isinstance(body, list) else [body]
-            if self._is_usual(entry):
-                entry.rest = tasks
+    def _unpack(self, entry: InFlightMessage) -> int:
+        """Sort out the tasks of a message, unless that was done before.
+
+        Returns:
+            How many were left out, because they surely change nothing.
+        """
+        if entry.rest is not None:
+            return 0
+        usual = entry.delivery.usual if self._is_usual(entry) else None
+        if usual is None:
+            entry.rest, entry.fault = sort_out(_tasks_of(entry), partial(self._check, entry))
+            return 0
+        kept = self._undone(entry, usual)
+        left_out = len(usual.tasks) - len(kept)
+        entry.rest = [*map(usual.decoded, kept)] if left_out else _tasks_of(entry)
+        self.known += left_out
+        return left_out
+
+    def _undone(self, entry: InFlightMessage, usual: UsualMessage) -> Sequence[int]:
+        """Return the numbers of a message's tasks without those that surely change nothing.
+
+        If this round is to apply something of a task, what is said of it later must wait for that.
+        """
+        if any(self._must_wait(entry, project) for project in usual.projects):
+            return range(len(usual.tasks))
+        ignores, kept = self._scheduler.ignores_unread, []
+        is_said = logger.isEnabledFor(logging.DEBUG)
+        for number, task in enumerate(usual.tasks):
+            key = task.project, task.taskid
+            if key not in self._undecided and ignores(*key, task.schedule):
+                if is_said:
+                    logger.debug(IGNORED, asdict(task))
             else:
-                entry.rest, entry.fault = sort_out(tasks, partial(self._check, entry))
+                self._undecided.add(key)
+                kept.append(number)
+        return kept
 
     def _hold_back(self, entry: InFlightMessage) -> bool:
         """Set apart the tasks whose projects must wait; return whether the others may go on."""
@@ -314,7 +335,7 @@ class MessageApplier:
                 self._heartbeat.step()
                 try:
                     task = untried[0]
-                    is_applied = self._scheduler.ignores(task) or (
+                    is_applied = self._is_ignored(task) or (
                         not self._scheduler.is_under_way(task) and self._apply_checked(task)
                     )
                     (entry.applied if is_applied else entry.put_off).append(task)
@@ -427,3 +448,8 @@ class MessageApplier:
         logger.error("unknown project: %s", project)
         self._unknown.add(project)
         return False
+
+
+def _tasks_of(entry: InFlightMessage) -> list[Any]:
+    body = entry.delivery.body
+    return [*body] if isinstance(body, list) else [body]
