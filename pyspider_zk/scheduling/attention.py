@@ -16,42 +16,71 @@ class Attention:
     project again. Times are the wall clock's, by which pyspider's tasks and ticks are due; when it
     is set back, every project must be looked at anew.
 
+    A project whose queue changes is only noted, often many times in a round; the steps are told
+    when one of them asks.
+
     Threads: the scheduler loop only.
 
     Args:
         window_size: how many tasks each project may have in memory.
 
     Attributes:
-        selection: projects that may have tasks to send.
         ticks: projects that may have a tick to send.
         deletion: projects that may be due for deletion.
-        unsaved: projects whose part of the slot record has changed since it was saved.
-        windows: projects that may have room for more tasks.
-        pending: how many tasks there are of all projects.
     """
 
     def __init__(self, window_size: WindowSize) -> None:
-        self.selection = Agenda()
         self.ticks = Agenda()
         self.deletion = Agenda()
-        self.unsaved: set[str] = set()
-        self.windows: set[str] = set()
-        self.pending = PendingTasks()
         self.window_size = window_size
+        self._changed: set[str] = set()
+        self._selection = Agenda()
+        self._unsaved: set[str] = set()
+        self._windows: set[str] = set()
+        self._pending = PendingTasks()
+
+    @property
+    def selection(self) -> Agenda:
+        """Projects that may have tasks to send. Ask anew for each look at it."""
+        self._tell()
+        return self._selection
+
+    @property
+    def unsaved(self) -> set[str]:
+        """Projects whose part of the slot record has changed since it was saved."""
+        self._tell()
+        return self._unsaved
+
+    @property
+    def windows(self) -> set[str]:
+        """Projects that may have room for more tasks."""
+        self._tell()
+        return self._windows
+
+    @property
+    def pending(self) -> "PendingTasks":
+        """How many tasks there are of all projects."""
+        self._tell()
+        return self._pending
 
     def watch(self, project: Project) -> None:
         """Give a project a queue that reports its changes, with the bucket of its present one."""
-        queue = Window(partial(self.on_tasks, project.name), self.window_size)
+        queue = Window(partial(self._changed.add, project.name), self.window_size)
         queue.bucket = project.task_queue.bucket
         project.task_queue = queue
-        self.pending.follow(project.name, queue)
+        self._pending.follow(project.name, queue)
 
     def on_tasks(self, project: str) -> None:
         """Note that a project's queue has changed."""
-        self.selection.now(project)
-        self.unsaved.add(project)
-        self.windows.add(project)
-        self.pending.changed.add(project)
+        self._changed.add(project)
+
+    def _tell(self) -> None:
+        """Tell the steps of the projects whose queues have changed."""
+        for project in self._changed:
+            self._selection.now(project)
+        for told in (self._unsaved, self._windows, self._pending.changed):
+            told |= self._changed
+        self._changed.clear()
 
     def on_project(self, project: str) -> None:
         """Note that anything else of a project has changed, such as its row or its script."""
@@ -61,11 +90,11 @@ class Attention:
 
     def forget(self, project: str) -> None:
         """Forget a project that is no longer in memory."""
-        for agenda in (self.selection, self.ticks, self.deletion):
+        for agenda in (self._selection, self.ticks, self.deletion):
             agenda.drop(project)
-        self.unsaved.discard(project)
-        self.windows.discard(project)
-        self.pending.forget(project)
+        for told in (self._changed, self._unsaved, self._windows):
+            told.discard(project)
+        self._pending.forget(project)
 
 
 class PendingTasks:

@@ -7,6 +7,7 @@ from typing import Any
 
 from pyspider.libs.counter import BaseCounter
 from pyspider.scheduler.scheduler import Project
+from pyspider.scheduler.task_queue import InQueueTask
 
 from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
 from pyspider_zk.zookeeper.clock import boottime
@@ -70,8 +71,8 @@ def trim_project(project: Project, now: float) -> None:
     tasks.bucket.last_update = min(tasks.bucket.last_update, now)
     project._paused_time = min(project._paused_time, now)
     latest = now + tasks.processing_timeout
-    for item in tasks.processing.queue_dict.values():
-        item.exetime = min(item.exetime, latest)  # so they stay in order
+    for item in list(tasks.processing.queue_dict.values()):
+        tasks.processing.put(InQueueTask(item.taskid, item.priority, latest))  # the earlier counts
 
 
 def trim_counters(counters: Iterable[BaseCounter], now: float) -> None:

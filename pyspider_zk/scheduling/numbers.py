@@ -8,8 +8,8 @@ from pyspider.libs.counter import BaseCounter, CounterManager
 
 from pyspider_zk.errors import BadRequest
 from pyspider_zk.scheduling.counters import read_counters
-from pyspider_zk.scheduling.due_queue import DueQueue
 from pyspider_zk.scheduling.scheduler import SlotScheduler
+from pyspider_zk.scheduling.task_heap import TaskHeap
 
 MINUTES = 60
 _ENDS = ("success", "failed")
@@ -109,7 +109,7 @@ def _queued(project: Any) -> dict[str, Any]:
 
 def _due_since(waiting: Any) -> float | None:
     """Return when the oldest came in; a project that never ran has pyspider's own, empty queue."""
-    return waiting.oldest if isinstance(waiting, DueQueue) else None
+    return waiting.oldest if isinstance(waiting, TaskHeap) else None
 
 
 def _by_minute(manager: CounterManager, key: tuple[str, str], now: float) -> list[int]:

@@ -10,6 +10,7 @@ from pyspider.scheduler.scheduler import Project
 from pyspider.scheduler.task_queue import TaskQueue
 
 from pyspider_zk.errors import ClusterError
+from pyspider_zk.scheduling.agenda import Agenda
 from pyspider_zk.scheduling.fair_share import FairShare
 from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
 from pyspider_zk.scheduling.project_set import ProjectSet
@@ -44,7 +45,6 @@ class TaskSelection:
     def __init__(self, scheduler: FencedScheduler, projects: ProjectSet) -> None:
         self._scheduler = scheduler
         self._projects = projects
-        self._agenda = scheduler.attention.selection
         self._fair_share = FairShare()
         self._selected: dict[str, list[str]] = {}
 
@@ -68,6 +68,10 @@ class TaskSelection:
         self._fair_share.serve(self._scheduler.LOOP_LIMIT, self._quantum, self._take, only)
         with self._scheduler.dispatch.collecting():
             self._send_selected()
+
+    @property
+    def _agenda(self) -> Agenda:
+        return self._scheduler.attention.selection
 
     @property
     def _quantum(self) -> int:

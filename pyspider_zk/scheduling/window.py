@@ -1,16 +1,19 @@
 """Window: the pending tasks of a project that are in memory, as many as there is room for."""
 
-import heapq
+import logging
 import sys
 import time
 from collections.abc import Callable, Iterable
+from itertools import count
+from queue import Empty
 from typing import Any
 
-from pyspider.scheduler.task_queue import InQueueTask, PriorityTaskQueue
+from pyspider.scheduler.task_queue import TaskQueue
 
-from pyspider_zk.scheduling.due_queue import DueQueue
+from pyspider_zk.scheduling.task_heap import HeapEntry, TaskHeap
 from pyspider_zk.scheduling.unloaded import Scan, Unloaded, level
-from pyspider_zk.scheduling.watched_queue import WatchedQueue
+
+logger = logging.getLogger("scheduler")
 
 MOST_TASKS = 300_000
 """How many due tasks the windows of all projects have room for, and as many that are put off."""
@@ -44,74 +47,122 @@ class WindowSize:
             self.due, self.put_off = min(share, MOST_DUE), min(share, MOST_PUT_OFF)
 
 
-class Window(WatchedQueue):
+class Window(TaskQueue):
     """pyspider's queue of a project's tasks, of which it holds the next ones.
 
     Of the due tasks it holds those of the highest priorities, of those put off the earliest; while
     few are due, it takes whatever comes. Tasks that are left out stand in their rows, and are
     loaded again when there is room. Tasks in flight are always here.
 
-    Threads: tasks are put by the scheduler loop only; all else as with pyspider's.
+    Threads: the scheduler loop changes it, and alone knows what is unloaded. Others may look at
+    the three places, under ``mutex``.
 
     Args:
         on_change: called after each change; must be quick.
         size: shared by all projects.
 
     Attributes:
+        priority_queue, time_queue, processing: the due tasks, those put off, those in flight.
         unloaded: what is known of the pending tasks that are not here.
     """
 
     def __init__(self, on_change: Callable[[], None], size: WindowSize) -> None:
-        super().__init__(on_change)
-        self.priority_queue = DueQueue()
+        super().__init__()
+        numbers = count()
+        self.priority_queue = TaskHeap(numbers)
+        self.time_queue = TaskHeap(numbers)
+        self.processing = TaskHeap(numbers)
         self.unloaded = Unloaded()
+        self._on_change = on_change
         self._window_size = size
         self._now = 0.0
         self._rows: dict[str, tuple[Any, Any] | None] = {}  # None: not known
 
+    def __contains__(self, taskid: object) -> bool:
+        return (
+            taskid in self.priority_queue.queue_dict
+            or taskid in self.time_queue.queue_dict
+            or taskid in self.processing.queue_dict
+        )
+
+    def is_processing(self, taskid: object) -> bool:
+        """Return whether a task is in flight."""
+        return taskid in self.processing.queue_dict
+
     def size(self) -> int:
         """Return how many tasks there are, here or in their rows alone, about; 0 is certain."""
         outside = max(1, self.unloaded.count) if self.unloaded else 0
-        return int(super().size()) + outside
+        return sum(len(place.queue_dict) for place in self._places()) + outside
+
+    def _places(self) -> tuple[TaskHeap, TaskHeap, TaskHeap]:
+        return self.priority_queue, self.time_queue, self.processing
 
     def put(self, taskid: str, priority: Any = 0, exetime: Any = 0) -> None:
         """Put a task, or leave it out."""
         if taskid in self:
-            self._rows[taskid] = priority, exetime
-            super().put(taskid, priority, exetime)
+            self._merge(taskid, priority, exetime)
         elif self._has_room(priority, exetime):
-            super().put(taskid, priority, exetime)
+            self._enter(taskid, priority, exetime)
             self.leave_out()
         else:
             self._note(priority, exetime)
-            self._on_change()
+        self._on_change()
 
-    def get(self) -> Any:
+    def _merge(self, taskid: str, priority: Any, exetime: Any) -> None:
+        """Put a task that is here; one in flight stays as it is."""
+        self._rows[taskid] = priority, exetime
+        for place in (self.priority_queue, self.time_queue):
+            if taskid in place:
+                with self.mutex:
+                    place.add(taskid, priority, exetime)
+                return
+
+    def _enter(self, taskid: str, priority: Any, exetime: Any) -> None:
+        """Put a task that is not here."""
+        is_put_off = exetime and exetime > time.time()
+        with self.mutex:
+            (self.time_queue if is_put_off else self.priority_queue).add(taskid, priority, exetime)
+
+    def get(self) -> str | None:
         """Return the id of the next due task, None without one or without a token."""
-        taskid = super().get()
-        if taskid is not None:
-            self._rows.setdefault(taskid)
-        return taskid
+        if self.bucket.get() < 1:
+            return None
+        with self.mutex:
+            try:
+                task = self.priority_queue.get_nowait()
+            except Empty:
+                return None
+            self.bucket.desc()
+            until = time.time() + self.processing_timeout
+            self.processing.add(task.taskid, task.priority, until, task.number)
+        self._on_change()
+        return task.taskid
 
     def put_back(self, taskid: str) -> None:
-        """Put a task back that was got, and not sent."""
+        """Put a task back in its order that was got, and not sent."""
         with self.mutex:
             task = self.processing[taskid]
             del self.processing[taskid]
-            self.priority_queue.put(InQueueTask(taskid, task.priority, 0))
+            self.priority_queue.add(taskid, task.priority, 0, task.number)
+        self._rows.setdefault(taskid)
         self._on_change()
 
-    def done(self, taskid: str) -> Any:
+    def done(self, taskid: str) -> bool:
         """End a task in flight; return whether it was."""
-        found = super().done(taskid)
-        if found:
+        with self.mutex:
+            found = self.processing.pop(taskid) is not None
+        if found and self._rows:
             self._rows.pop(taskid, None)
+        self._on_change()
         return found
 
-    def delete(self, taskid: str) -> Any:
+    def delete(self, taskid: str) -> bool:
         """Delete a task; return whether it was here."""
         self._rows.pop(taskid, None)
-        return super().delete(taskid)
+        with self.mutex:
+            found = any(place.pop(taskid) is not None for place in self._places())
+        self._on_change()
+        return found
 
     def doubt(self, taskids: Iterable[str]) -> None:
         """Note that the rows of tasks may tell other priorities and times than this queue."""
@@ -126,43 +177,40 @@ class Window(WatchedQueue):
 
     def _is_put_off(self, exetime: Any) -> bool:
         """Return whether a time lies in the future. A clock that is adjusted never goes back."""
+        if not exetime:
+            return False
         self._now = max(self._now, time.time())
-        return bool(exetime and exetime > self._now)
+        return bool(exetime > self._now)
 
     def _has_room(self, priority: Any, exetime: Any) -> bool:
         if self._is_put_off(exetime):
             return level(exetime) < self.unloaded.exetime
-        is_short = bool(self.priority_queue.qsize() < self._window_size.due // 2)
+        is_short = self.priority_queue.qsize() < self._window_size.due // 2
         return is_short or level(priority) > self.unloaded.priority
 
     # -- leaving out ------------------------------------------------------------------------------
 
     def leave_out(self) -> None:
         """Leave out all but the most urgent due tasks, if too many, and so those put off."""
-        with self.mutex:  # others look at the queues as well
-            size = self._window_size
-            if self.priority_queue.qsize() > 2 * size.due:
-                self._shorten(self.priority_queue, _urgency, size.due)
-            if self.time_queue.qsize() > 2 * size.put_off:
-                self._shorten(self.time_queue, _time, size.put_off)
+        size = self._window_size
+        if self.priority_queue.qsize() > 2 * size.due:
+            self._shorten(self.priority_queue, _urgency, size.due)
+        if self.time_queue.qsize() > 2 * size.put_off:
+            self._shorten(self.time_queue, _time, size.put_off)
 
-    def _shorten(
-        self, queue: PriorityTaskQueue, key: Callable[[InQueueTask], Any], count: int
-    ) -> None:
-        """Leave out all but the first tasks of a queue.
+    def _shorten(self, place: TaskHeap, key: Callable[[HeapEntry], Any], count: int) -> None:
+        """Leave out all but the first tasks of a place.
 
         A scan looks for them by what their rows tell. That may be something else: a task that was
         requested twice has the higher priority and the earlier time in memory.
         """
-        tasks = sorted(queue.queue_dict.values(), key=key)
-        for task in tasks[count:]:
-            row = self._rows.pop(task.taskid, (task.priority, task.exetime))
-            if row is None:
-                self.unloaded.add_unknown()
-            self._note(*(row or (task.priority, task.exetime)))
-            del queue[task.taskid]
-        queue.queue = tasks[:count]
-        heapq.heapify(queue.queue)
+        with self.mutex:
+            for task in sorted(place.queue_dict.values(), key=key)[count:]:
+                row = self._rows.pop(task.taskid, (task.priority, task.exetime))
+                if row is None:
+                    self.unloaded.add_unknown()
+                self._note(*(row or (task.priority, task.exetime)))
+                del place[task.taskid]
 
     def _note(self, priority: Any, exetime: Any) -> None:
         if self._is_put_off(exetime):
@@ -175,7 +223,7 @@ class Window(WatchedQueue):
     @property
     def room(self) -> int:
         """How many due tasks there is room for."""
-        return max(0, self._window_size.due - int(self.priority_queue.qsize()))
+        return max(0, self._window_size.due - self.priority_queue.qsize())
 
     @property
     def is_short(self) -> bool:
@@ -200,9 +248,13 @@ class Window(WatchedQueue):
             return
         if not scan.is_of_all:
             self.unloaded.take_one()
-        put = super().put if scan.is_of_due else self.put  # for due ones there is room
         has_come = is_due and not scan.is_of_all  # as pyspider does when a time has come
-        put(taskid, priority, 0 if has_come else exetime)
+        exetime = 0 if has_come else exetime
+        if scan.is_of_due:  # there is room
+            self._enter(taskid, priority, exetime)
+            self._on_change()
+        else:
+            self.put(taskid, priority, exetime)
 
     def passed(self, scan: Scan, last: Any) -> None:
         """Note that a scan has loaded a page, up to a position; None: to the end of the rows."""
@@ -210,18 +262,34 @@ class Window(WatchedQueue):
         if not self.unloaded:
             self._on_change()  # there may be nothing pending any more
 
+    # -- time -------------------------------------------------------------------------------------
+
     def _check_time_queue(self) -> None:
-        self._now = max(self._now, time.time())
-        before = self.time_queue.qsize()
-        super()._check_time_queue()
-        if self.time_queue.qsize() < before:
+        now = time.time()
+        self._now = max(self._now, now)
+        if self._let_come(self.time_queue, now):
             self.leave_out()
             self._on_change()
 
+    def _check_processing(self) -> None:
+        for taskid in self._let_come(self.processing, time.time()):
+            self._rows.setdefault(taskid)
+            logger.info("processing: retry %s", taskid)
 
-def _urgency(task: InQueueTask) -> tuple[float, float]:
+    def _let_come(self, place: TaskHeap, now: float) -> list[str]:
+        """Make the tasks due whose time has come; return their ids."""
+        come = []
+        with self.mutex:
+            while (task := place.top) is not None and task.exetime < now:
+                place.get_nowait()
+                self.priority_queue.add(task.taskid, task.priority, 0)
+                come.append(task.taskid)
+        return come
+
+
+def _urgency(task: HeapEntry) -> tuple[float, float]:
     return -level(task.priority), task.exetime
 
 
-def _time(task: InQueueTask) -> float:
+def _time(task: HeapEntry) -> float:
     return level(task.exetime)

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from pyspider_zk.scheduling.attention import Attention
 from pyspider_zk.scheduling.scheduler import SAVE_INTERVAL, SlotScheduler
+from pyspider_zk.scheduling.window import WindowSize
 from pyspider_zk.testing import SoleOwner
 from tests.support.clock import Clock
 from tests.support.world import SLOTS, World, granted
@@ -59,6 +61,23 @@ def crowd(world: World, running: int, stopped: int) -> SlotScheduler:
     for _ in range(3):
         scheduler.run_once()
     return scheduler
+
+
+def test_each_step_is_told_once_of_a_queue_that_changed_often() -> None:
+    attention = Attention(WindowSize())
+    for _ in range(3):
+        attention.on_tasks("p")
+    assert attention.selection.take(time.time()) == ["p"]
+    assert attention.unsaved == attention.windows == attention.pending.changed == {"p"}
+    assert attention.selection.take(time.time()) == []
+
+
+def test_no_step_is_told_of_a_project_that_was_forgotten() -> None:
+    attention = Attention(WindowSize())
+    attention.on_tasks("p")
+    attention.forget("p")
+    assert attention.selection.take(time.time()) == []
+    assert attention.unsaved == attention.windows == attention.pending.changed == set()
 
 
 def test_projects_with_nothing_to_do_are_not_looked_at(world: World, wall: Clock) -> None:

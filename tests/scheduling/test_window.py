@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pyspider_zk.scheduling.due_queue import DueQueue
+from pyspider_zk.scheduling.task_heap import TaskHeap
 from pyspider_zk.scheduling.unloaded import Scan
 from pyspider_zk.scheduling.window import Window, WindowSize
 
@@ -100,7 +100,7 @@ class WindowedProject:
         found: list[int] = []
         while True:
             while self.load_page(self.limit):
-                assert len(self.window.priority_queue.queue) <= 2 * self.limit + 1
+                assert self.window.priority_queue.qsize() <= 2 * self.limit + 1
             taskid = self.take()
             if taskid is None:
                 return found
@@ -133,7 +133,7 @@ def test_after_a_takeover_the_most_urgent_come_first_once_all_rows_were_seen() -
     given = {taskid: priority for taskid, (priority, _) in project.rows.pending.items()}
     after = project.take_over()
     while after.load_page(7) and after.window.next_scan() is not None:
-        assert len(after.window.priority_queue.queue) <= 21
+        assert after.window.priority_queue.qsize() <= 21
     found = [given[taskid] for taskid in after.take_all()]
     assert found == sorted(found, reverse=True)
     assert len(found) == 300
@@ -227,17 +227,39 @@ def test_a_window_is_shortened_under_its_lock(monkeypatch: pytest.MonkeyPatch) -
     """Others read it under that lock: the numbers of the web UI."""
     window = WindowedProject(limit=2).window
     owned: list[bool] = []
-    delete = DueQueue.__delitem__
+    delete = TaskHeap.__delitem__
 
-    def watched(queue: DueQueue, taskid: str) -> None:
+    def watched(queue: TaskHeap, taskid: str) -> None:
         owned.append(window.mutex._is_owned())  # type: ignore[attr-defined]
         delete(queue, taskid)
 
-    monkeypatch.setattr(DueQueue, "__delitem__", watched)
+    monkeypatch.setattr(TaskHeap, "__delitem__", watched)
     for number in range(6):
         window.put(f"t{number}")
     assert owned
     assert all(owned)
+
+
+def test_tasks_that_are_put_back_come_again_in_their_order() -> None:
+    window = WindowedProject(limit=10).window
+    for taskid in "abcd":
+        window.put(taskid)
+    for taskid in [window.get(), window.get()]:
+        assert taskid
+        window.put_back(taskid)
+    assert [window.get() for _ in range(4)] == list("abcd")
+
+
+def test_what_is_put_off_waits_only_once_it_is_due(clock: WindowClock) -> None:
+    window = WindowedProject(limit=10).window
+    window.put("b", exetime=clock.now + FUTURE)
+    assert window.priority_queue.oldest is None
+    window.put("a", exetime=1.0)
+    assert window.priority_queue.oldest == clock.now
+    clock.now += 2 * FUTURE
+    window.check_update()
+    window.delete("a")
+    assert window.priority_queue.oldest == clock.now
 
 
 def test_a_window_that_is_empty_for_sure_says_so() -> None:
