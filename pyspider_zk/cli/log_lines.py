@@ -2,6 +2,7 @@
 
 import logging
 import re
+from dataclasses import dataclass
 from itertools import chain
 
 LIMIT = 10_000
@@ -13,13 +14,29 @@ _INDENT = "    "
 _tracebacks = logging.Formatter()
 
 
+@dataclass(frozen=True)
+class Escape:
+    """A logging filter that drops nothing, and escapes messages in place."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Escape a record's message, and indent its traceback."""
+        record.msg, record.args = _shortened(_escaped(_message(record))), None
+        if record.exc_info:
+            record.exc_text = _indented(_tracebacks.formatException(record.exc_info))
+        return True
+
+    def leaves(self, message: str) -> bool:
+        """Return whether a message surely stays as it is; pyspider's ``DirectLines`` asks."""
+        return len(message) <= LIMIT and message.isprintable()
+
+
 def keep_lines_apart() -> None:
     """Make every existing handler write one line per message, and indent tracebacks.
 
     Loggers of scripts, which pyspider makes later, keep their line breaks.
     """
     for handler in handlers():
-        handler.addFilter(escape)
+        handler.addFilter(Escape())
 
 
 def handlers() -> set[logging.Handler]:
@@ -30,14 +47,6 @@ def handlers() -> set[logging.Handler]:
 def limited_message(record: logging.LogRecord) -> str:
     """Return a record's message, or the beginning of a long one; it may hold line breaks."""
     return _shortened(_message(record))
-
-
-def escape(record: logging.LogRecord) -> bool:
-    """Escape a record's message in place; a logging filter that drops nothing."""
-    record.msg, record.args = _shortened(_escaped(_message(record))), None
-    if record.exc_info:
-        record.exc_text = _indented(_tracebacks.formatException(record.exc_info))
-    return True
 
 
 def _loggers() -> list[logging.Logger]:

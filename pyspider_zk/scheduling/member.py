@@ -11,6 +11,8 @@ from functools import partial
 from typing import Any
 from xmlrpc.client import Fault
 
+from pyspider.scheduler.scheduler import task_log
+
 from pyspider_zk.cluster.coordinator import Coordinator
 from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.ownership import Coordinate, Ownership
@@ -156,6 +158,7 @@ class ClusterScheduler(FencedScheduler):
         try:
             with (
                 on_signals({signal.SIGTERM: self.end, signal.SIGINT: self.quit}),
+                task_log.flushed_late(),
                 collected_rarely(),
                 monitored(self.settings, self._monitoring, self._data),
             ):

@@ -2,12 +2,13 @@
 
 import io
 import logging
+import sys
 from pathlib import Path
 
 import pytest
 from pyspider.libs.log import LogFormatter
 
-from pyspider_zk.cli.log_lines import LIMIT, keep_lines_apart
+from pyspider_zk.cli.log_lines import LIMIT, Escape, keep_lines_apart
 from tests.cli.conftest import Run
 
 FORGED = "2026-01-01 INFO forged"
@@ -120,6 +121,20 @@ def test_a_message_that_cannot_be_formatted_is_shown(log: Log) -> None:
     (line,) = log.lines
     assert "task %d" in line
     assert "forged" in line
+
+
+def test_a_message_that_is_said_to_stay_stays() -> None:
+    told = {text for text in map(chr, range(sys.maxunicode + 1)) if Escape().leaves(text)}
+    assert told.isdisjoint(BREAKS)
+    assert [text for text in told if _escaped(text) != text] == []
+    assert _escaped("x" * LIMIT) == "x" * LIMIT
+    assert not Escape().leaves("x" * (LIMIT + 1))
+
+
+def _escaped(message: str) -> str:
+    record = logging.LogRecord("", logging.INFO, "", 0, message, (), None)
+    assert Escape().filter(record)
+    return record.getMessage()
 
 
 @pytest.mark.parametrize("config", [None, PLAIN], ids=["pyspider's", "own"])
