@@ -160,7 +160,7 @@ def _closed(handler: Any) -> Any:
     return handler
 
 
-class OtherHandler(logging.StreamHandler[Any]):
+class OtherStreamHandler(logging.StreamHandler[Any]):
     pass
 
 
@@ -169,7 +169,7 @@ class OtherHandler(logging.StreamHandler[Any]):
     [
         (lambda handler: handler, True),
         (_closed, False),
-        (lambda handler: OtherHandler(handler.stream), False),
+        (lambda handler: OtherStreamHandler(handler.stream), False),
         (lambda _: logging.NullHandler(), False),
         (lambda _: logging.StreamHandler(io.StringIO()), False),
     ],

@@ -35,7 +35,7 @@ def ended_by_python() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-class Log:
+class TaskLines:
     """A logger of its own as pyspider's logging.conf makes it, into a file."""
 
     def __init__(self, path: Path, *filters: Any) -> None:
@@ -66,10 +66,10 @@ class Log:
 
 
 @pytest.fixture
-def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Log]:
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TaskLines]:
     """Give a log whose lines wait for good, unless somebody flushes."""
     monkeypatch.setattr(delayed_flush, "DELAY", threading.TIMEOUT_MAX)
-    log = Log(tmp_path / "log", Escape())
+    log = TaskLines(tmp_path / "log", Escape())
     with ended_by_python(), log.tasks.flushed_late():
         log.tell()  # the first of a kind is the logger's
         assert log.waits()
@@ -101,7 +101,7 @@ def test_the_bytes_are_those_that_the_logger_writes(
     tmp_path_factory: pytest.TempPathFactory, filters: list[Any], told: Any
 ) -> None:
     folder = tmp_path_factory.mktemp("logs")
-    late, usual = Log(folder / "late", *filters), Log(folder / "usual", *filters)
+    late, usual = TaskLines(folder / "late", *filters), TaskLines(folder / "usual", *filters)
     for log in (late, usual):
         with ended_by_python(), log.tasks.flushed_late() if log is late else nullcontext():
             for moment, task in told:
@@ -111,14 +111,14 @@ def test_the_bytes_are_those_that_the_logger_writes(
     assert late.written == usual.written
 
 
-def test_a_line_comes_from_the_place_that_logged_it(log: Log) -> None:
+def test_a_line_comes_from_the_place_that_logged_it(log: TaskLines) -> None:
     log.logger.warning("the end")
     first, second, _ = log.written.splitlines()
     assert first == second
     assert b" test_patched_direct_lines:" in first
 
 
-def test_a_reader_of_colours_gets_them(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_of_colours_gets_them(log: TaskLines, monkeypatch: pytest.MonkeyPatch) -> None:
     log.logger.warning("flushed")
     before = len(log.written)
     log.handler.formatter._colors = {logging.INFO: "<green>"}  # type: ignore[union-attr]
@@ -148,7 +148,7 @@ class OtherRecord(logging.LogRecord):
     pass
 
 
-def _own(log: Log) -> Callable[[object], None]:
+def _own(log: TaskLines) -> Callable[[object], None]:
     """Return what writes in a way of its own, and at once."""
 
     def write(_: object) -> None:
@@ -158,7 +158,7 @@ def _own(log: Log) -> Callable[[object], None]:
     return write
 
 
-CHANGES: dict[str, Callable[[Log], object]] = {
+CHANGES: dict[str, Callable[[TaskLines], object]] = {
     "another handler": lambda log: log.logger.addHandler(logging.NullHandler()),
     "the handlers of others": lambda log: setattr(log.logger, "propagate", True),
     "a filter of the logger": lambda log: log.logger.addFilter(lambda _: True),
@@ -168,7 +168,7 @@ CHANGES: dict[str, Callable[[Log], object]] = {
     "objects of JSON": lambda log: log.handler.setFormatter(JsonLines("scheduler")),
     "no formatter": lambda log: log.handler.setFormatter(None),
 }
-REPLACED: dict[str, Callable[[Log], object]] = {
+REPLACED: dict[str, Callable[[TaskLines], object]] = {
     "another format": lambda log: setattr(log.handler.formatter, "_fmt", "%(msecs)d %(message)s"),
     "milliseconds": lambda log: setattr(log.handler.formatter, "datefmt", None),
     "an emit of its own": lambda log: setattr(log.handler, "emit", _own(log)),
@@ -177,13 +177,15 @@ REPLACED: dict[str, Callable[[Log], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
-def test_the_next_line_follows_a_changed_config(log: Log, change: Callable[[Log], object]) -> None:
+def test_the_next_line_follows_a_changed_config(
+    log: TaskLines, change: Callable[[TaskLines], object]
+) -> None:
     change(log)
     assert not log.waits()
 
 
 def test_a_function_that_is_replaced_for_all_is_called_from_the_next_second_on(
-    log: Log, monkeypatch: pytest.MonkeyPatch
+    log: TaskLines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As tools do that watch programs."""
     told: list[logging.LogRecord] = []
@@ -195,14 +197,14 @@ def test_a_function_that_is_replaced_for_all_is_called_from_the_next_second_on(
 
 @pytest.mark.parametrize("change", REPLACED.values(), ids=REPLACED.keys())
 def test_what_is_replaced_is_asked_from_the_next_second_on(
-    log: Log, change: Callable[[Log], object], monkeypatch: pytest.MonkeyPatch
+    log: TaskLines, change: Callable[[TaskLines], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     change(log)
     monkeypatch.setattr(time, "time", lambda: 2e9)
     assert not log.waits()
 
 
-def test_levels_hold_for_the_next_line(log: Log) -> None:
+def test_levels_hold_for_the_next_line(log: TaskLines) -> None:
     size = log.stream.tell()
     log.handler.setLevel(logging.WARNING)
     log.tell()
@@ -215,14 +217,14 @@ def test_levels_hold_for_the_next_line(log: Log) -> None:
     assert log.stream.tell() == size
 
 
-def test_another_stream_gets_the_next_line(log: Log) -> None:
+def test_another_stream_gets_the_next_line(log: TaskLines) -> None:
     other = io.StringIO()
     log.handler.setStream(other)
     log.tell()
     assert other.getvalue().endswith(f"{LINE % TASK}\n")
 
 
-def test_other_records_are_made(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_records_are_made(log: TaskLines, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logging, "_logRecordFactory", OtherRecord)
     assert not log.waits()
 
@@ -231,7 +233,7 @@ def test_other_records_are_made(log: Log, monkeypatch: pytest.MonkeyPatch) -> No
     "handlers", [[], [OtherHandler], [logging.StreamHandler, logging.StreamHandler]]
 )
 def test_other_handlers_write_by_themselves(tmp_path: Path, handlers: list[Any]) -> None:
-    log = Log(tmp_path / "log")
+    log = TaskLines(tmp_path / "log")
     log.logger.handlers[:] = [kind(log.stream) for kind in handlers]
     with ended_by_python(), log.tasks.flushed_late():
         log.tell()
@@ -241,7 +243,7 @@ def test_other_handlers_write_by_themselves(tmp_path: Path, handlers: list[Any])
 
 
 def test_a_logger_of_ones_own_writes_by_itself(tmp_path: Path) -> None:
-    log = Log(tmp_path / "log")
+    log = TaskLines(tmp_path / "log")
     log.tasks = TaskLog(OtherLogger("own", logging.INFO))
     log.tasks._logger.handlers[:] = [log.handler]
     with ended_by_python(), log.tasks.flushed_late():
@@ -251,7 +253,7 @@ def test_a_logger_of_ones_own_writes_by_itself(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("url", ["a\nb", "\u2603", "x" * LIMIT, "\x7f"])
-def test_a_message_that_must_be_changed_is(log: Log, url: str) -> None:
+def test_a_message_that_must_be_changed_is(log: TaskLines, url: str) -> None:
     log.tell({**TASK, "url": url})
     (line,) = log.written.splitlines()[2:]
     told = Escape()
@@ -263,7 +265,7 @@ def test_a_message_that_must_be_changed_is(log: Log, url: str) -> None:
 # -- order -----------------------------------------------------------------------------------
 
 
-def test_all_lines_are_in_order(log: Log) -> None:
+def test_all_lines_are_in_order(log: TaskLines) -> None:
     other = logging.Logger("other")
     other.addHandler(logging.StreamHandler(log.stream))
     for number in range(50):
@@ -280,7 +282,7 @@ def test_all_lines_are_in_order(log: Log) -> None:
     assert told[:-1] == [each.format(number) for number in range(50) for each in expected]
 
 
-def test_threads_do_not_tear_lines_apart(log: Log) -> None:
+def test_threads_do_not_tear_lines_apart(log: TaskLines) -> None:
     def tell(name: int) -> None:
         for number in range(500):
             log.tell({"project": name, "taskid": number, "url": ""})

@@ -19,8 +19,8 @@ def can_wait(handler: logging.Handler) -> bool:
     A process that SIGTERM ends on the spot could not write what waits.
     """
     ends_on_the_spot = signal.getsignal(signal.SIGTERM) in (signal.SIG_DFL, None)
-    is_usual = type(handler) is logging.StreamHandler and type(handler.stream) is TextIOWrapper
-    return is_usual and not handler.stream.closed and not ends_on_the_spot
+    is_plain = type(handler) is logging.StreamHandler and type(handler.stream) is TextIOWrapper
+    return is_plain and not handler.stream.closed and not ends_on_the_spot
 
 
 class DelayedFlush:

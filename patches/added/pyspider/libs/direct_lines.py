@@ -59,7 +59,7 @@ class DirectLines:
         Args:
             first: a record of a line of this kind.
         """
-        if not self._is_usual():
+        if not self._goes_straight():
             return False
         try:
             prefix, message = self._prefix(first), first.msg % task
@@ -69,7 +69,7 @@ class DirectLines:
         except Exception:  # whatever a value or the stream raises: the logger knows what to do
             return False
 
-    def _is_usual(self) -> bool:
+    def _goes_straight(self) -> bool:
         """Return whether only the one handler gets the line, and all of them."""
         logger, handler = self._logger, self._handler
         return (
