@@ -104,9 +104,8 @@ class DirectLines:
         formatter = self._formatter
         if type(formatter) is not LogFormatter or formatter._fmt != _FORMAT:
             return None
-        if (
-            not formatter.datefmt or not self._is_original()
-        ):  # without a format it tells milliseconds
+        # Without a format of its own a time has milliseconds.
+        if not formatter.datefmt or not self._is_original():
             return None
         record = copy.copy(first)
         record.msg, record.args, record.created = "", None, now
