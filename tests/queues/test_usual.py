@@ -157,6 +157,7 @@ def test_what_components_send_is_usual() -> None:
     [
         *({}, 7, PACK, {**TASK, "taskid": 7}, {**TASK, "group": "g"}, {**TASK, "url": "a\0"}),
         *({**TASK, "project": "no name"}, {**TASK, "fetch": {"a": 2**63}}),
+        *({**TASK, "schedule": {"age": "1"}}, {**TASK, "schedule": None}),
         *({**TASK, "fetch": {"a": b"b"}}, {**TASK, "fetch": {"a": float("nan")}}),
     ],
     ids=repr,
