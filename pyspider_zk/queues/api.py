@@ -16,7 +16,7 @@ a client library.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from pyspider_zk.queues.names import QueueKind, SlotQueue
 from pyspider_zk.queues.usual import UsualMessage
@@ -51,8 +51,7 @@ class SlotBacklog:
     age: float
 
 
-@dataclass(frozen=True)
-class Delivery:
+class Delivery(NamedTuple):
     """A message that was read and is not acknowledged yet.
 
     Attributes:

@@ -1,6 +1,5 @@
 """Group commit: the task database as one round sees it; its writes take effect together."""
 
-import json
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from pyspider_zk.queues.tasks import COLUMNS, PARTS, TaskKey
 from pyspider_zk.scheduling.ended_tasks import EndedTasks
 from pyspider_zk.scheduling.recent_rows import RecentRows
 from pyspider_zk.tasks.database import Seals, TaskDatabase, TaskWrite
+from pyspider_zk.tasks.documents import from_json
 from pyspider_zk.tasks.pages import ActivePage, ActiveRow
 from pyspider_zk.tasks.seals import UNSEALED
 
@@ -365,7 +365,7 @@ class GroupCommit:
 def _decoded(write: TaskWrite) -> dict[str, Any]:
     """Return the columns of a write as pyspider knows them."""
     return {
-        name: json.loads(value) if name in PARTS and isinstance(value, str | bytes) else value
+        name: from_json(value) if name in PARTS and isinstance(value, str | bytes) else value
         for name, value in write.columns.items()
     }
 

@@ -3,7 +3,6 @@
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from pyspider_zk.errors import Unavailable
@@ -151,7 +150,7 @@ class Parking:
         """Load the body of an entry; forget an entry that is no longer parked."""
         parked = entry.parked
         if parked in bodies:
-            entry.delivery = replace(entry.delivery, content=bodies[parked])
+            entry.delivery = entry.delivery._replace(content=bodies[parked])
         elif parked is not None and entry.delivery.body is None:
             self._forget(parked)
             return False
