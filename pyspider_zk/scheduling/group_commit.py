@@ -343,8 +343,7 @@ class GroupCommit:
             if len(writes) == 1:
                 self._refuse(writes[0], error)
             return False
-        for write in writes:
-            self._forget((write.project, write.taskid))
+        self._forget(writes)
         return True
 
     def _refuse(self, write: TaskWrite, error: Exception) -> None:
@@ -353,13 +352,18 @@ class GroupCommit:
         self._recent.forget(key)
         self._ended.forget(key)
         undo = self._undo.get(key)
-        self._forget(key)
+        self._forget([write])
         if undo is not None:
             undo()
 
-    def _forget(self, key: TaskKey) -> None:
-        self._writes.pop(key, None)
-        self._undo.pop(key, None)
+    def _forget(self, writes: Sequence[TaskWrite]) -> None:
+        """Forget writes, whatever came of them; usually all that there are."""
+        if len(writes) == len(self._writes):
+            self._writes.clear()
+            self._undo.clear()
+        for write in writes if self._writes else ():
+            self._writes.pop((write.project, write.taskid), None)
+            self._undo.pop((write.project, write.taskid), None)
 
 
 def _decoded(write: TaskWrite) -> dict[str, Any]:

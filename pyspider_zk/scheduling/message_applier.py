@@ -289,8 +289,9 @@ class MessageApplier:
 
         If this round is to apply something of a task, what is said of it later must wait for that.
         """
-        if any(self._must_wait(entry, project) for project in usual.projects):
-            return range(len(usual.tasks))
+        for project in usual.projects:
+            if self._must_wait(entry, project):
+                return range(len(usual.tasks))
         ignores, kept = self._scheduler.ignores_unread, []
         is_said = logger.isEnabledFor(logging.DEBUG)
         for number, task in enumerate(usual.tasks):

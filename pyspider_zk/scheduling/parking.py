@@ -79,7 +79,8 @@ class Parking:
 
     def is_behind(self, project: str) -> bool:
         """Return whether messages of a project wait here that precede any new one."""
-        return any(not entry.failures for entry in self._messages.get(project, {}).values())
+        parked = self._messages.get(project)
+        return bool(parked) and any(not entry.failures for entry in parked.values())
 
     def tasks(self) -> list[InFlightMessage]:
         """Return the tasks that were put off, in order."""
