@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from functools import partial
 from heapq import heapify, heappop, heappush
 from queue import Empty
 from typing import Any, NamedTuple
@@ -28,6 +29,10 @@ class HeapEntry(NamedTuple):
     taskid: str
     priority: Any
     since: float
+
+
+_entry = partial(tuple.__new__, HeapEntry)
+"""Makes an entry of a tuple, sooner than ``HeapEntry`` does."""
 
 
 class TaskHeap:
@@ -67,17 +72,17 @@ class TaskHeap:
         """
         here = self.queue_dict.get(taskid)
         if here is None:
-            arrival = next(self._numbers) if number is None else number
-            self._push(taskid, priority, exetime, arrival, time.time())
+            number = next(self._numbers) if number is None else number
+            since = time.time()
         elif priority > here.priority or exetime < here.exetime:
             priority = priority if priority > here.priority else here.priority
             exetime = exetime if exetime < here.exetime else here.exetime
-            self._push(taskid, priority, exetime, here.number, here.since)
+            number, since = here.number, here.since
             self._drop_dead()
-
-    def _push(self, taskid: str, priority: Any, exetime: Any, number: int, since: float) -> None:
+        else:
+            return
         rank = -priority if exetime == 0 else 0
-        entry = HeapEntry(exetime, rank, number, taskid, priority, since)
+        entry = _entry((exetime, rank, number, taskid, priority, since))
         heappush(self.queue, entry)
         self.queue_dict[taskid] = entry
 

@@ -185,17 +185,18 @@ class Window(TaskQueue):
     def _has_room(self, priority: Any, exetime: Any) -> bool:
         if self._is_put_off(exetime):
             return level(exetime) < self.unloaded.exetime
-        is_short = self.priority_queue.qsize() < self._window_size.due // 2
-        return is_short or level(priority) > self.unloaded.priority
+        if not self.unloaded.are_due or self.priority_queue.qsize() < self._window_size.due // 2:
+            return True
+        return level(priority) > self.unloaded.priority
 
     # -- leaving out ------------------------------------------------------------------------------
 
     def leave_out(self) -> None:
         """Leave out all but the most urgent due tasks, if too many, and so those put off."""
         size = self._window_size
-        if self.priority_queue.qsize() > 2 * size.due:
+        if len(self.priority_queue.queue_dict) > 2 * size.due:
             self._shorten(self.priority_queue, _urgency, size.due)
-        if self.time_queue.qsize() > 2 * size.put_off:
+        if len(self.time_queue.queue_dict) > 2 * size.put_off:
             self._shorten(self.time_queue, _time, size.put_off)
 
     def _shorten(self, place: TaskHeap, key: Callable[[HeapEntry], Any], count: int) -> None:
