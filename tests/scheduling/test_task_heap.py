@@ -1,6 +1,7 @@
 """A task heap gives tasks in pyspider's order, equals first-in first-out, and stays small."""
 
 import itertools
+import time
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ TIMES = st.sampled_from([0, 0, 0, -3.0, 5, 5.0, 7.5])
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Give the present time, to be changed in place."""
     now = [100.0]
-    monkeypatch.setattr(task_heap.time, "time", lambda: now[0])
+    monkeypatch.setattr(time, "time", lambda: now[0])
     return now
 
 
