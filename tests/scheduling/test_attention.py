@@ -72,6 +72,14 @@ def test_each_step_is_told_once_of_a_queue_that_changed_often() -> None:
     assert attention.selection.take(time.time()) == []
 
 
+@pytest.mark.parametrize("step", ["unsaved", "windows", "pending"])
+def test_whichever_step_asks_first_is_told(step: str) -> None:
+    attention = Attention(WindowSize())
+    attention.on_tasks("p")
+    told = getattr(attention, step)
+    assert getattr(told, "changed", told) == {"p"}
+
+
 def test_no_step_is_told_of_a_project_that_was_forgotten() -> None:
     attention = Attention(WindowSize())
     attention.on_tasks("p")
