@@ -4,6 +4,7 @@ from functools import partial
 
 from pyspider.scheduler.scheduler import Project
 from pyspider.scheduler.task_queue import TaskQueue
+from pyspider.scheduler.token_bucket import Bucket
 
 from pyspider_zk.scheduling.agenda import Agenda
 from pyspider_zk.scheduling.window import Window, WindowSize
@@ -63,10 +64,10 @@ class Attention:
         self._tell()
         return self._pending
 
-    def watch(self, project: Project) -> None:
-        """Give a project a queue that reports its changes, with the bucket of its present one."""
+    def watch(self, project: Project, bucket: Bucket) -> None:
+        """Give a project an empty queue that reports its changes, with a bucket of tokens."""
         queue = Window(partial(self._changed.add, project.name), self.window_size)
-        queue.bucket = project.task_queue.bucket
+        queue.bucket = bucket
         project.task_queue = queue
         self._pending.follow(project.name, queue)
 

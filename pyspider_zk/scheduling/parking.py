@@ -80,7 +80,9 @@ class Parking:
     def is_behind(self, project: str) -> bool:
         """Return whether messages of a project wait here that precede any new one."""
         parked = self._messages.get(project)
-        return bool(parked) and any(not entry.failures for entry in parked.values())
+        if not parked:
+            return False
+        return any(not entry.failures for entry in parked.values())
 
     def tasks(self) -> list[InFlightMessage]:
         """Return the tasks that were put off, in order."""

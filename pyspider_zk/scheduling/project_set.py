@@ -223,7 +223,7 @@ class ProjectSet:
     def _revive(self, info: dict[str, Any]) -> Project:
         """Create a project from its row and the state that the former owner left."""
         project = Project(self._scheduler, info)
-        self._scheduler.attention.watch(project)
+        self._scheduler.attention.watch(project, project.task_queue.bucket)
         part = self._parts.get(project.name, {})
         restore_script_info(project, part)
         load_windows(self._scheduler.counters, project.name, part.get("counters", {}))
@@ -242,8 +242,7 @@ class ProjectSet:
             project.task_loaded = True
         elif not project.active:
             if project.task_loaded:
-                project.task_queue = TaskQueue()
-                self._scheduler.attention.watch(project)
+                self._scheduler.attention.watch(project, TaskQueue().bucket)
                 project.task_loaded = False
             self._tasks.count(project.name)
 
