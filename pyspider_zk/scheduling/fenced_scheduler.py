@@ -8,7 +8,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from copy import copy
 from functools import partial
 from typing import Any, TypeVar
 
@@ -167,6 +166,14 @@ class FencedScheduler(Scheduler):
     def is_full(self, project: Project) -> bool:
         """Return whether pyspider would ignore new tasks of a project (``INQUEUE_LIMIT``)."""
         return bool(0 < self.INQUEUE_LIMIT <= len(project.task_queue))
+
+    def is_new(self, task: Mapping[str, Any]) -> bool:
+        """Return whether a task is known to be neither in memory nor in a row."""
+        name, taskid = task["project"], task["taskid"]
+        if not self.taskdb.is_new(name, taskid):
+            return False
+        project = self.projects.get(name)
+        return project is not None and taskid not in project.task_queue
 
     def is_under_way(self, task: Mapping[str, Any]) -> bool:
         """Return whether a task is with fetcher or processor; its pack may have arrived already."""
@@ -372,7 +379,7 @@ class FencedScheduler(Scheduler):
             tasks.doubt([taskid])
         restore = _restorer(tasks, taskid)
         is_awaited = tasks.is_processing(taskid)
-        answered = copy(task.get("schedule"))  # pyspider changes it
+        answered = {**task["schedule"]} if "schedule" in task else None  # pyspider changes it
         try:
             result = super().on_task_status(task)
         except Exception:

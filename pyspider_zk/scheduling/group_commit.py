@@ -204,10 +204,13 @@ class GroupCommit:
 
     def insert(self, project: str, taskid: Any, obj: Mapping[str, Any]) -> None:
         """Add a row with the next commit; raises what cannot be stored of it."""
-        before = len(self._writes)
+        key, before = (project, taskid), len(self._writes)
         self._write(TaskWrite(project, taskid, self._bulk.encoded(obj), is_new=True))
+        self._ended.forget(key)
         if len(self._writes) > before:
-            self._recent.note((project, taskid), obj)
+            self._recent.note(key, obj)
+        else:
+            self._recent.forget(key)
 
     def update(
         self, project: str, taskid: Any, obj: Mapping[str, Any] | None = None, **columns: Any
@@ -215,6 +218,7 @@ class GroupCommit:
         """Change columns of a row with the next commit; raises what cannot be stored of them."""
         encoded = self._bulk.encoded({**(obj or {}), **columns})
         self._write(TaskWrite(project, taskid, encoded, is_new=False))
+        self._recent.forget((project, taskid))
         self._note_end((project, taskid), encoded)
 
     def _note_end(self, key: TaskKey, row: Mapping[str, Any]) -> None:
@@ -228,8 +232,6 @@ class GroupCommit:
     def _write(self, write: TaskWrite) -> None:
         key = (write.project, write.taskid)
         former = self._writes.get(key)
-        self._recent.forget(key)
-        self._ended.forget(key)
         if former is not None:
             columns = {**former.columns, **write.columns}
             write = TaskWrite(*key, columns, former.is_new or write.is_new)

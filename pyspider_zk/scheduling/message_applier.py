@@ -163,11 +163,14 @@ class MessageApplier:
         if not self._scheduler.inherited:
             return
         for entry in self._intake.untried(QueueKind.STATUS):
-            inherited = self._scheduler.inherited.keys() & set(entry.delivery.projects or ())
-            for name in inherited & self._scheduler.projects.keys():
-                taskid = entry.delivery.body["taskid"]
-                if not self._scheduler.projects[name].task_queue.is_processing(taskid):
-                    yield name, taskid
+            for pack in entry.delivery.usual.tasks if entry.delivery.usual else ():
+                project = self._scheduler.projects.get(pack.project)
+                if (
+                    project is not None
+                    and pack.project in self._scheduler.inherited
+                    and not project.task_queue.is_processing(pack.taskid)
+                ):
+                    yield pack.project, pack.taskid
 
     def _needs_row(self, task: Mapping[str, Any]) -> bool:
         project = self._scheduler.projects.get(task["project"])
@@ -236,12 +239,15 @@ class MessageApplier:
         self._scheduler.on_request(task)
         return True
 
-    def _is_ignored(self, task: Mapping[str, Any]) -> bool:
-        """Return whether a task surely changes nothing, and say so."""
-        is_ignored = self._scheduler.ignores(task)
-        if is_ignored:
-            logger.debug(IGNORED, task)
-        return is_ignored
+    def _apply_one(self, task: Mapping[str, Any]) -> bool:
+        """Apply a task of a message; return False if it must wait, because it is in flight."""
+        if not self._scheduler.is_new(task):
+            if self._scheduler.ignores(task):
+                logger.debug(IGNORED, task)
+                return True
+            if self._scheduler.is_under_way(task):
+                return False
+        return self._apply_checked(task)
 
     def _is_pending(self, project: Project, taskid: Any) -> bool:
         return taskid in project.task_queue or self._scheduler.is_unloaded(project, taskid)
@@ -336,10 +342,7 @@ class MessageApplier:
                 self._heartbeat.step()
                 try:
                     task = untried[0]
-                    is_applied = self._is_ignored(task) or (
-                        not self._scheduler.is_under_way(task) and self._apply_checked(task)
-                    )
-                    (entry.applied if is_applied else entry.put_off).append(task)
+                    (entry.applied if self._apply_one(task) else entry.put_off).append(task)
                 except ClusterError:
                     raise
                 except ProjectWaits as waits:
