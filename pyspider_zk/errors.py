@@ -115,6 +115,18 @@ class BadRequest(ClusterError):
     status = HTTPStatus.UNPROCESSABLE_ENTITY
 
 
+class BadValues(BadRequest):
+    """Values that cannot be.
+
+    Attributes:
+        faults: what is wrong with each, by its name.
+    """
+
+    def __init__(self, faults: Mapping[str, str]) -> None:
+        super().__init__("; ".join(f"{name}: {fault}" for name, fault in faults.items()))
+        self.faults = dict(faults)
+
+
 class NotFound(BadRequest):
     """A request about something that does not exist."""
 

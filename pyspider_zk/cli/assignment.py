@@ -1,29 +1,27 @@
 """Commands about who owns which slots: maintenance, drain, evict, pin, rebalance."""
 
+import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import click
 
 from pyspider_zk.cli.batches import WHERE, client_of, user
-from pyspider_zk.cli.ordering import OpenCluster, opened_cluster
+from pyspider_zk.cli.ordering import opened_cluster
 from pyspider_zk.cli.target import with_global_options
-from pyspider_zk.cluster.cluster_settings import Maintenance, with_maintenance
+from pyspider_zk.cluster.cluster_settings import Maintenance
 from pyspider_zk.cluster.events import Event, EventKind
-from pyspider_zk.cluster.preview import SlotMove, preview
+from pyspider_zk.cluster.preview import SlotMove
+from pyspider_zk.cluster.rebalancing import Rebalancing
 from pyspider_zk.cluster.records import Cluster
-from pyspider_zk.errors import BadMessage, BadRequest, TimedOut
+from pyspider_zk.errors import BadMessage, BadRequest
 from pyspider_zk.projects.names import check_project_name
 from pyspider_zk.projects.rows import ACTIVE
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.rpc.draining import request_drain
 
 _NUMBER = click.IntRange(0)
-_POLL = 0.3  # seconds between two looks at whether slots still move
 
 
 @with_global_options(**WHERE)
@@ -117,44 +115,10 @@ def rebalance(options: dict[str, Any], dry_run: bool, timeout: float) -> None:
     """
     weights = _weights(options)
     with opened_cluster(options) as opened:
-        _show(_moves(opened.directory.read(), weights))
+        rebalancing = Rebalancing(opened.orders, opened.directory.read, weights)
+        _show(rebalancing.moves())
         if not dry_run:
-            with _no_maintenance(opened):
-                _await_rest(opened, weights, timeout)
-
-
-@contextmanager
-def _no_maintenance(opened: OpenCluster) -> Iterator[None]:
-    """Suspend maintenance, if it is on, while the block runs."""
-    before = opened.store.read().maintenance
-    opened.orders.maintain(Maintenance.OFF)
-    try:
-        yield
-    finally:
-        opened.orders.maintain(before)
-
-
-def _await_rest(opened: OpenCluster, weights: Counter[int], timeout: float) -> None:
-    """Wait until nothing moves any more.
-
-    Raises:
-        TimedOut: something still does.
-    """
-    deadline = time.monotonic() + timeout
-    while _moves(cluster := opened.directory.read(), weights) or _is_moving(cluster):
-        if time.monotonic() > deadline:
-            raise TimedOut(f"slots still move after {timeout:g} s: see `pyspider-zk status`")
-        time.sleep(_POLL)
-
-
-def _is_moving(cluster: Cluster) -> bool:
-    return any(slot.next is not None for slot in cluster.assignment.slots)
-
-
-def _moves(cluster: Cluster, weights: Counter[int]) -> list[SlotMove]:
-    """Return what would move without maintenance."""
-    settings = with_maintenance(cluster.settings, Maintenance.OFF)
-    return preview(replace(cluster, settings=settings), weights)
+            rebalancing.run(timeout, threading.Event())
 
 
 def _weights(options: dict[str, Any]) -> Counter[int]:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
 from pyspider_zk.config import RENEWALS, Settings
-from pyspider_zk.errors import BadMessage, BadRequest, NotFound
+from pyspider_zk.errors import BadMessage, BadRequest, BadValues, NotFound
 from pyspider_zk.limits import LONGEST_LEASE, MOST_SLOTS
 from pyspider_zk.zookeeper import codec
 from pyspider_zk.zookeeper.codec import Record
@@ -81,7 +81,8 @@ RANGES: Mapping[str, Range] = {
 
 def faults_of(settings: ClusterSettings) -> list[str]:
     """Return what is wrong with settings, one sentence each."""
-    return [*_faults_of_values(settings), *_faults_of_numbers(settings)]
+    of_values = [f"{name}: {fault}" for name, fault in _faults_of_values(settings).items()]
+    return [*of_values, *_faults_of_numbers(settings)]
 
 
 def _faults_of_numbers(settings: ClusterSettings) -> list[str]:
@@ -95,16 +96,17 @@ def _faults_of_numbers(settings: ClusterSettings) -> list[str]:
     ]
 
 
-def _faults_of_values(settings: ClusterSettings) -> list[str]:
+def _faults_of_values(settings: ClusterSettings) -> dict[str, str]:
     values = {name: getattr(settings, name) for name in RANGES}
-    faults = [
-        f"{name}: {values[name]:g} must be from {range_.least:g} to {range_.most:g}"
+    faults = {
+        name: f"{values[name]:g} must be from {range_.least:g} to {range_.most:g}"
         for name, range_ in RANGES.items()
         if values[name] is not None and not range_.least <= values[name] <= range_.most
-    ]
+    }
     lease, renewal = settings.lease, settings.renewal
     if lease is not None and renewal is not None and lease < 3 * renewal:
-        faults.append(f"lease: {lease:g} s must be at least three renewals of {renewal:g} s")
+        too_short = f"{lease:g} s must be at least three renewals of {renewal:g} s"
+        faults.setdefault("lease", too_short)
     return faults
 
 
@@ -123,9 +125,9 @@ def with_values(settings: ClusterSettings, values: Mapping[str, Any]) -> Cluster
         changed = codec.checked(ClusterSettings, {**_plain(settings), **given})
     except BadMessage as error:
         raise BadRequest(f"{', '.join(given)}: {error}") from error
-    faults = faults_of(changed)
+    faults = _faults_of_values(changed)
     if faults:
-        raise BadRequest("; ".join(faults))
+        raise BadValues(faults)
     return changed
 
 

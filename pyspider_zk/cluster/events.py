@@ -30,6 +30,7 @@ class EventKind(StrEnum):
     DRAIN = "drain"
     SETTINGS = "settings"
     MAINTENANCE = "maintenance"
+    REBALANCE = "rebalance"
     EVICT = "evict"
     PIN = "pin"
     DEAD_LETTERS = "dead-letters"

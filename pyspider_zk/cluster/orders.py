@@ -55,6 +55,22 @@ class Orders:
             *(EventKind.MAINTENANCE, _MAINTENANCE[mode], self._who),
         )
 
+    def suspend_maintenance(self) -> Maintenance:
+        """Let the slots be evened out although maintenance is on; return what is to go on after."""
+        before = self._store.read().maintenance
+        self._store.change(
+            lambda found: with_maintenance(found, Maintenance.OFF),
+            *(EventKind.REBALANCE, "maintenance is suspended while slots move", self._who),
+        )
+        return before
+
+    def resume_maintenance(self, mode: Maintenance) -> ClusterSettings:
+        """Put suspended maintenance back, unless somebody has ordered some meanwhile."""
+        return self._store.change(
+            lambda found: with_maintenance(found, mode) if _is_off(found) else found,
+            *(EventKind.REBALANCE, "maintenance goes on: the slots were rebalanced", self._who),
+        )
+
     def evict(self, number: int) -> ClusterSettings:
         """Move all slots of a member away, and give it none until it is admitted again."""
         return self._store.change(
@@ -86,3 +102,7 @@ class Orders:
     def reset(self) -> ClusterSettings:
         """Write the defaults over whatever is there, also what is damaged."""
         return self._store.reset(self._who)
+
+
+def _is_off(settings: ClusterSettings) -> bool:
+    return settings.maintenance is Maintenance.OFF

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+from pyspider_zk.cluster.cluster_settings import Maintenance, with_maintenance
 from pyspider_zk.cluster.records import Assignment, Cluster, Member, Slot
 from pyspider_zk.cluster.rules import Rules, Snapshot, Stamp, decide
 from pyspider_zk.groups.ids import MemberId, choose_number
@@ -46,6 +47,11 @@ def preview(
         for number, (before, after) in enumerate(rows)
         if (after.next or after.owner) != before.owner
     ]
+
+
+def without_maintenance(cluster: Cluster) -> Cluster:
+    """Return the cluster as a rebalancing sees it."""
+    return replace(cluster, settings=with_maintenance(cluster.settings, Maintenance.OFF))
 
 
 def _changed(cluster: Cluster, joins: int, leaves: Collection[int]) -> dict[MemberId, Member]:

@@ -36,6 +36,7 @@ from pyspider_zk.webui.limits import limited
 from pyspider_zk.webui.opening import check_open, login_faults, login_settings
 from pyspider_zk.webui.project_rows import ShownProjects
 from pyspider_zk.webui.protection import protected
+from pyspider_zk.webui.rebalancer import Rebalancer
 from pyspider_zk.webui.refusals import Answering
 from pyspider_zk.webui.requests_in_hand import RequestsInHand
 from pyspider_zk.webui.snapshot import Readings
@@ -167,6 +168,7 @@ class ClusterWebUI:
         queues: Queues,
         read: Callable[[], Cluster],
         rpc: Router,
+        rebalancer: Rebalancer,
     ) -> Backend:
         tree = Tree(settings.root)
         events = EventLog(connection, tree)
@@ -184,6 +186,7 @@ class ClusterWebUI:
             leases=LeaseWatch(),
             settings=settings,
             settings_store=SettingsStore(connection, tree),
+            rebalancer=rebalancer,
             config=self.config,
         )
 
@@ -195,10 +198,14 @@ class ClusterWebUI:
         readings = Readings(_reader(settings, connection))
         pages = cluster.create_pages(self.config)
         asking = credentials_of(settings)
-        with closing(
-            Router(readings.recent, fresh_for=0, timeout=PATIENCE, credentials=asking)
-        ) as hasty:
-            backend = self._backend(settings, connection, queues, readings.read, hasty)
+        store = SettingsStore(connection, Tree(settings.root))
+        with (
+            closing(
+                Router(readings.recent, fresh_for=0, timeout=PATIENCE, credentials=asking)
+            ) as hasty,
+            closing(Rebalancer(store, _reader(settings, connection))) as rebalancer,
+        ):
+            backend = self._backend(settings, connection, queues, readings.read, hasty, rebalancer)
             ours: dict[str, Any] = {PREFIX: create_api(backend), cluster.PREFIX: pages}
             both = DispatcherMiddleware(self.flask_app.wsgi_app, ours)
             with replaced(self.flask_app, "wsgi_app", both):

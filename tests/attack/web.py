@@ -29,6 +29,7 @@ _VALUES = {
 _ORDERS: Mapping[str, Mapping[str, object]] = {
     "/api/v1/settings": {"lease": 600},
     "/api/v1/maintenance": {"mode": "hold"},
+    "/api/v1/assignment/rebalance": {"timeout": 1},
     "/api/v1/members/<int:number>/evict": {"undo": False},
     "/api/v1/slots/<int:slot>/pin": {"member": 0},
 }

@@ -30,7 +30,10 @@ from tests.support.waiting import eventually
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
 ANN = {"username": "ann", "password": "secret"}
-CHANGES = re.compile("^(Start|Delete|Cancel|Retry|Drain|drain)")
+CHANGES = re.compile(
+    "^(start|delete|cancel|retry|drain|evict|admit|maintenance|hold|end|rebalance|unpin|pin|save)",
+    re.IGNORECASE,
+)
 EVE = {"username": "eve", "password": "look"}
 
 Picture = Callable[..., None]
@@ -137,7 +140,7 @@ def test_with_need_auth_nobody_sees_anything_without_a_login(
         expect(page.locator("#detail")).to_contain_text("by ann")
 
 
-@pytest.mark.parametrize("path", ["", "projects", "assignment?change=leaves%3D1", "batches"])
+@pytest.mark.parametrize("path", ["", "projects", "assignment?change=leaves%3D1", "batches", "steering"])
 def test_a_viewer_sees_everything_and_finds_nothing_to_change(
     chromium: Browser, closed: str, path: str, picture: Picture
 ) -> None:
@@ -149,6 +152,28 @@ def test_a_viewer_sees_everything_and_finds_nothing_to_change(
         expect(page.get_by_role("checkbox")).to_have_count(0)
         check_accessibility(page)
         picture(page, path.partition("?")[0] or "overview")
+
+
+def test_a_viewer_sees_who_turned_maintenance_on_and_what_is_set(
+    chromium: Browser, closed: str, picture: Picture
+) -> None:
+    with visit(chromium, closed, ANN) as page:
+        open_page(page, "steering")
+        page.get_by_role("button", name="Maintenance…").click()
+        confirm(page, "Turn maintenance on")
+        assert page.request.post("/api/v1/slots/5/pin", data={"member": 7}).ok
+    with visit(chromium, closed, EVE) as page:
+        open_page(page, "steering")
+        expect(page.locator("#maintenance")).to_contain_text(re.compile(r"Since .*, by ann\."))
+        expect(page.locator("#pins")).to_contain_text("member 7, not running")
+        expect(page.get_by_label("Moves")).to_have_value("64")
+        expect(page.get_by_label("Moves")).not_to_be_editable()
+        expect(page.get_by_role("button", name=CHANGES)).to_have_count(0)
+        picture(page)
+        assert page.request.post("/api/v1/maintenance", data={"mode": "off"}).status == 403
+    with visit(chromium, closed, ANN) as page:
+        assert page.request.post("/api/v1/slots/5/pin", data={"member": None}).ok
+        assert page.request.post("/api/v1/maintenance", data={"mode": "off"}).ok
 
 
 def test_a_viewer_is_told_who_may_change_what_pyspiders_pages_offer(

@@ -25,7 +25,7 @@ from tests.browser.conftest import SCRIPT, BrowsedCluster, PageWatch, Web
 
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
-PAGES = ["", "projects", "assignment", "batches", "events", "dead-letters"]
+PAGES = ["", "steering", "projects", "assignment", "batches", "events", "dead-letters"]
 PHONE = {"width": 390, "height": 844}
 
 Picture = Callable[..., None]
@@ -298,7 +298,7 @@ def test_what_is_known_of_a_slot_is_reachable_by_keys_and_by_touch(page: Page) -
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     open_page(page, "assignment?slot=7")
-    assert sum("/api/v1/" in url for url in asked) == 1
+    assert sum("/api/v1/assignment" in url for url in asked) == 1
     told = page.locator("#slot-text")
     expect(told).to_have_text(re.compile(r"^member \d, epoch \d+$"))
     page.get_by_label("Slot", exact=True).press("ArrowUp")

@@ -241,6 +241,98 @@ def test_maintenance_is_an_alert(client: Any) -> None:
     assert "maintenance" not in kinds(client)
 
 
+def test_a_value_that_cannot_be_is_blamed_on_its_field(client: Any) -> None:
+    client.post("/api/v1/settings", json={"renewal": 2})
+    for value, fault in ((0.1, "Must be greater than"), (3, "at least three renewals of 2 s")):
+        answer = client.post("/api/v1/settings", json={"lease": value})
+        assert fault in answer.json["errors"]["json"]["lease"][0]
+
+
+# -- rebalancing -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def uneven(
+    client: Any, owner: ClusterScheduler, cluster: LiveCluster, eventually: Eventually
+) -> Iterator[int]:
+    """Give the number of slots that would move, for one of two members has all, in maintenance."""
+    client.post("/api/v1/maintenance", json={"mode": "hold"})
+    with cluster.scheduler():
+        eventually(lambda: len(ask(client, "members")["items"]) == 2)
+        yield ask(client, "assignment/preview?without_maintenance=true")["total"]
+    assert owner.fence.held
+
+
+def rebalance(client: Any, **body: Any) -> Any:
+    return client.post("/api/v1/assignment/rebalance", json=body)
+
+
+def progress(client: Any) -> Any:
+    return ask(client, "assignment/rebalance")
+
+
+def test_rebalancing_moves_what_was_shown_and_maintenance_goes_on(
+    client: Any, owner: ClusterScheduler, uneven: int, eventually: Eventually
+) -> None:
+    slots = len(owner.fence.held)
+    assert 0.4 * slots < uneven < 0.6 * slots
+    assert ask(client, "assignment/preview")["total"] == 0  # maintenance holds them
+    assert progress(client)["state"] == "none"
+
+    plan = ask(client, "assignment/preview?without_maintenance=true")["digest"]
+    begun = rebalance(client, plan=plan)
+
+    assert (begun.status_code, begun.json["state"]) == (202, "running")
+    assert (begun.json["total"], begun.json["left"]) == (uneven, uneven)
+    eventually(lambda: progress(client)["state"] != "running")
+    assert progress(client) == {"state": "done", "total": uneven, "left": 0, "fault": ""}
+    assert ask(client, "settings")["maintenance"] == "hold"
+    assert len(owner.fence.held) == slots - uneven
+    kinds_told = [event["kind"] for event in ask(client, "events")["items"]]
+    assert kinds_told.count("rebalance") == 2
+
+
+def test_other_moves_than_were_shown_are_refused(client: Any, uneven: int) -> None:
+    plan = ask(client, "assignment/preview?without_maintenance=true")["digest"]
+    client.post("/api/v1/slots/0/pin", json={"member": 1})
+    client.post("/api/v1/slots/1/pin", json={"member": 0})
+
+    refused = rebalance(client, plan=plan)
+
+    assert (refused.status_code, "look again" in refused.json["detail"]) == (409, True)
+    assert (progress(client)["state"], uneven > 0) == ("none", True)
+    assert ask(client, "settings")["maintenance"] == "hold"
+
+
+@pytest.mark.usefixtures("uneven")
+def test_one_is_rebalancing_at_a_time(client: Any, eventually: Eventually) -> None:
+    client.post("/api/v1/settings", json={"moves": 1})  # it takes a while
+    assert rebalance(client).status_code == 202
+
+    again = rebalance(client)
+
+    assert (again.status_code, "runs already" in again.json["detail"]) == (409, True)
+    eventually(lambda: ask(client, "settings")["maintenance"] == "off")
+
+
+def test_a_web_ui_that_ends_while_it_rebalances_puts_maintenance_back(
+    ui: ClusterWebUI, cluster: LiveCluster, eventually: Eventually
+) -> None:
+    with cluster.scheduler() as owner:
+        eventually(lambda: len(owner.fence.held) == cluster.settings.slots)
+        with ui.joined(cluster.settings, cluster.queues()):
+            client = stock_app.test_client()
+            client.post("/api/v1/maintenance", json={"mode": "on"})
+            client.post("/api/v1/settings", json={"moves": 1})
+            with cluster.scheduler():
+                eventually(lambda: len(ask(client, "members")["items"]) == 2)
+                assert rebalance(client).status_code == 202
+                eventually(lambda: ask(client, "settings")["maintenance"] == "off")
+                assert progress(client)["state"] == "running"
+        with ui.joined(cluster.settings, cluster.queues()):
+            assert ask(client, "settings")["maintenance"] == "on"
+
+
 def test_a_member_that_is_not_there_cannot_drain(client: Any) -> None:
     assert client.post("/api/v1/members/3/drain").status_code == 404
 
@@ -306,7 +398,7 @@ def test_pages_are_protected_as_pyspiders_are(client: Any, ui: ClusterWebUI, pat
 
 
 def test_frames_hold_no_code(client: Any) -> None:
-    for path in ("", "projects", "assignment", "batches", "events", "dead-letters"):
+    for path in ("", "steering", "projects", "assignment", "batches", "events", "dead-letters"):
         page = client.get(f"/cluster/{path}").get_data(as_text=True)
         assert "<h1>" in page
         assert not [word for word in (" style=", " onclick=", "<script>", "<style") if word in page]

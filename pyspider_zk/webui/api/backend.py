@@ -17,6 +17,7 @@ from pyspider_zk.jobs.batch_service import BatchService
 from pyspider_zk.queues.api import ParkingLot, SlotQueues
 from pyspider_zk.rpc.router import Router
 from pyspider_zk.webui.journal import record
+from pyspider_zk.webui.rebalancer import Rebalancer
 
 _KEY = "pyspider_zk"
 
@@ -36,6 +37,7 @@ class Backend:
         leases: the ages of the leases.
         settings: of this process.
         settings_store: the cluster-wide settings.
+        rebalancer: evens the slots out beside the requests.
         config: pyspider's settings of the web UI, which may change while it runs.
     """
 
@@ -49,6 +51,7 @@ class Backend:
     leases: LeaseWatch
     settings: Settings
     settings_store: SettingsStore
+    rebalancer: Rebalancer
     config: Mapping[str, Any]
 
     def bind(self, flask_app: Any) -> None:

@@ -7,6 +7,7 @@ from flask import Response, current_app, json
 from werkzeug.exceptions import HTTPException
 
 from pyspider_zk.errors import (
+    BadValues,
     ClusterError,
     LockedProjects,
 )
@@ -21,6 +22,9 @@ def answer_cluster_error(error: ClusterError) -> Response:
     """Answer one of our own errors."""
     if isinstance(error, LockedProjects):
         return answer(HTTPStatus.UNAUTHORIZED, str(error), LOGIN, projects=error.names[:_LISTED])
+    if isinstance(error, BadValues):
+        faults = {name: [fault] for name, fault in error.faults.items()}
+        return answer(error.status, str(error), errors={"json": faults})
     if error.status is HTTPStatus.INTERNAL_SERVER_ERROR:
         current_app.logger.error("the API cannot answer", exc_info=error)
     return answer(error.status, str(error))

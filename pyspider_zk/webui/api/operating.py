@@ -5,8 +5,9 @@ from collections import Counter
 from typing import Any
 
 from pyspider_zk.cluster.events import Event, EventKind
-from pyspider_zk.cluster.preview import SlotMove, preview
+from pyspider_zk.cluster.preview import SlotMove, preview, without_maintenance
 from pyspider_zk.errors import Conflict
+from pyspider_zk.jobs.rules import digest_of
 from pyspider_zk.projects.rows import ACTIVE
 from pyspider_zk.projects.selection import Selection
 from pyspider_zk.rpc.draining import request_drain
@@ -18,6 +19,8 @@ from pyspider_zk.webui.api.schemas import (
     DrainSchema,
     PreviewQuerySchema,
     PreviewSchema,
+    RebalanceProgressSchema,
+    RebalanceSchema,
 )
 
 blueprint = Part("operating", __name__, description="Changing who owns what")
@@ -35,8 +38,35 @@ def preview_assignment(query: dict[str, Any]) -> dict[str, Any]:
     leaves = [query["leaves"]] if "leaves" in query else []
     for each in leaves:
         cluster.numbered(each)
+    if query["without_maintenance"]:
+        cluster = without_maintenance(cluster)
     moves = preview(cluster, _weights(), query["joins"], leaves)
-    return {"total": len(moves), "pairs": _pairs(moves), "items": list(map(_move, moves))}
+    items = list(map(_move, moves))
+    return {"total": len(moves), "digest": digest_of(items), "pairs": _pairs(moves), "items": items}
+
+
+@blueprint.route("/assignment/rebalance")
+@blueprint.tells(RebalanceProgressSchema)
+def get_rebalance() -> dict[str, Any]:
+    """Return how far the last rebalancing is that this web UI was asked for."""
+    return backend().rebalancer.progress()._asdict()
+
+
+@blueprint.route("/assignment/rebalance", methods=["POST"])
+@blueprint.arguments(RebalanceSchema)
+@blueprint.does(RebalanceProgressSchema, 202, errors=(409,))
+def rebalance(asked: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    """Even the slots out once, even if maintenance is on, which goes on when they are.
+
+    Without maintenance the leader does so by itself, and this only tells how far it is.
+    """
+    weights = _weights()
+    moves = preview(without_maintenance(backend().cluster()), weights)
+    digest = digest_of(list(map(_move, moves)))
+    if asked.get("plan", digest) != digest:
+        raise Conflict("other slots would move by now: look again")
+    begun = backend().rebalancer.start(user(), weights, len(moves), asked["timeout"])
+    return begun._asdict(), 202
 
 
 @blueprint.route("/members/<int:number>/drain", methods=["POST"])

@@ -23,9 +23,11 @@ from pyspider_zk.jobs.project_list import SORTS
 from pyspider_zk.projects.rows import STATUSES
 from pyspider_zk.queues.api import DeadLetter
 from pyspider_zk.webui.api.mirrors import about, mirrors
+from pyspider_zk.webui.rebalancer import RebalanceProgress
 
 MOST_ITEMS = 1000
 MOST_NAMES = 100_000
+LONGEST_REBALANCE = 3600.0  # seconds
 SINCE_EPOCH = "seconds since the epoch"
 
 _ORDERS = [*SORTS, *(f"-{key}" for key in SORTS)]
@@ -228,6 +230,9 @@ class PreviewQuerySchema(Schema):
     leaves = fields.Integer(
         validate=validate.Range(0), metadata=about("number of a member that would drain")
     )
+    without_maintenance = fields.Boolean(
+        load_default=False, metadata=about("as if maintenance were off: what a rebalancing moves")
+    )
 
 
 class PreviewPairSchema(Schema):
@@ -250,8 +255,32 @@ class PreviewSchema(Schema):
     """Which slots would move."""
 
     total = _number("how many slots")
+    digest = _text("stands for these moves")
     pairs = fields.List(fields.Nested(PreviewPairSchema), required=True)
     items = fields.List(fields.Nested(PreviewMoveSchema), required=True)
+
+
+class RebalanceSchema(Schema):
+    """Which moves are meant, and how long they may take."""
+
+    plan = fields.String(
+        metadata=about("the preview's digest, without maintenance: 409 if other slots would move")
+    )
+    timeout = fields.Float(
+        load_default=120.0,
+        validate=validate.Range(1, LONGEST_REBALANCE),
+        metadata=about("seconds after which maintenance goes on in any case"),
+    )
+
+
+@mirrors(
+    RebalanceProgress,
+    total="slots that were to move",
+    left="of them, those that have not arrived",
+    fault="why it failed, and the remedy; empty: it did not",
+)
+class RebalanceProgressSchema(Schema):
+    """How far a rebalancing is."""
 
 
 class DrainSchema(Schema):

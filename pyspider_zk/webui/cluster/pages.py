@@ -8,6 +8,7 @@ from flask_login import current_user
 from pyspider.webui.login import login_manager
 
 from pyspider_zk import __version__
+from pyspider_zk.cluster.cluster_settings import RANGES
 
 PREFIX = "/cluster"
 
@@ -27,6 +28,7 @@ class ClusterPage(NamedTuple):
 
 PAGES = (
     ClusterPage("overview", "/", "Overview"),
+    ClusterPage("steering", "/steering", "Cluster"),
     ClusterPage("projects", "/projects", "Projects"),
     ClusterPage("assignment", "/assignment", "Assignment"),
     ClusterPage("batches", "/batches", "Batches"),
@@ -56,9 +58,8 @@ def create_pages(config: Mapping[str, Any]) -> Flask:
 
 def _show(page: ClusterPage) -> str:
     looks_only = current_user.is_viewer
-    return render_template(
-        f"{page.name}.html", page=page, pages=PAGES, version=__version__, looks_only=looks_only
-    )
+    shown = {"page": page, "pages": PAGES, "version": __version__, "looks_only": looks_only}
+    return render_template(f"{page.name}.html", **shown, ranges=RANGES)
 
 
 for _page in PAGES:

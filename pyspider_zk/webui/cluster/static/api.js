@@ -4,11 +4,12 @@ const BASE = "/api/v1";
 const READ_TIMEOUT = 15000; // milliseconds
 const WRITE_TIMEOUT = 120000; // the browser may prompt for the password meanwhile
 
-/** An error that the API returned; the message is for people. */
+/** An error that the API returned; the message is for people, `fields` says what is wrong by field. */
 export class Problem extends Error {
-  constructor(status, detail) {
+  constructor(status, detail, fields = {}) {
     super(detail);
     this.status = status;
+    this.fields = fields;
   }
 }
 
@@ -29,7 +30,7 @@ export async function ask(path, { method = "GET", query = {}, body } = {}) {
     throw new Problem(0, slow ? "the web UI does not answer in time" : "the web UI itself does not answer");
   }
   const answer = await response.json().catch(() => null);
-  if (!response.ok) throw new Problem(response.status, answer?.detail ?? `the web UI returned ${response.status}`);
+  if (!response.ok) throw new Problem(response.status, answer?.detail ?? `the web UI returned ${response.status}`, answer?.errors?.json);
   if (answer === null) throw new Problem(response.status, "the response was cut off, or is not the web UI's");
   return answer;
 }

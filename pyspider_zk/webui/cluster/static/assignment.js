@@ -1,9 +1,10 @@
 import { read, write } from "./address.js";
-import { ask, post } from "./api.js";
-import { dialog } from "./dialog.js";
+import { ask } from "./api.js";
 import { byId, h, say } from "./dom.js";
 import { count, plural } from "./format.js";
 import { live } from "./live.js";
+import { pairsTable } from "./moves.js";
+import { drain as orderDrain } from "./orders.js";
 import { Table } from "./table.js";
 import { badges, tiles } from "./tiles.js";
 
@@ -161,13 +162,8 @@ function showPairs(pairs, kind, number) {
   const sign = JSON.stringify([pairs, kind, member && number]);
   if (box.dataset.sign === sign) return;
   box.dataset.sign = sign;
-  const name = (each) => (each === null ? "nobody" : `member ${each}`);
-  const rows = pairs.map((each) => h("tr", {}, h("td", {}, name(each.source)), h("td", {}, name(each.target)), h("td", { class: "num" }, count(each.slots))));
   const parts = [
-    pairs.length > 0 && h("table", {},
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "From"), h("th", { scope: "col" }, "To"), h("th", { scope: "col", class: "num" }, "Slots"))),
-      h("tbody", {}, rows),
-    ),
+    pairs.length > 0 && pairsTable(pairs),
     kind === "joins" && h("p", {}, "Start a scheduler with the same settings: it joins by itself."),
     member && h("p", { class: "operates" }, h("button", { type: "button", onclick: () => drain(number) }, `Drain member ${number}…`)),
   ];
@@ -175,22 +171,5 @@ function showPairs(pairs, kind, number) {
 }
 
 async function drain(number) {
-  const member = last.members.find((each) => each.number === number); // as it is now
-  if (!member) {
-    await dialog({ title: `Member ${number} is not running any more`, confirm: "Close", accept: () => true });
-    return;
-  }
-  const others = last.members.filter((each) => each.number !== number && !each.draining).length;
-  const done = await dialog({
-    title: `Drain member ${number}?`,
-    content: [
-      h("p", {}, `Its ${plural(member.slots, "slot")} move to ${plural(others, "other member")}; then its process (${member.host}, ${member.pid}) ends. A supervisor may start it again.`),
-      !others && h("p", { class: "fault" }, "There is no other member: its projects pause until one joins."),
-    ],
-    confirm: `Drain member ${number}`,
-    busy: "Draining…",
-    danger: true,
-    accept: () => post(`/members/${number}/drain`, { incarnation: member.incarnation }),
-  });
-  if (done) page.refresh();
+  if (await orderDrain(number, last.members)) page.refresh(); // as they are now
 }

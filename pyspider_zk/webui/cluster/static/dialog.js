@@ -4,7 +4,7 @@ import { byId, h, say } from "./dom.js";
 
 /**
  * Show a form in the page's dialog. content: nodes; confirm: the submit button's text, busy: its text
- * while accept runs; dismiss: the other button's. accept(form) is called when the form is submitted;
+ * while accept runs; dismiss: the other button's, null for none. accept(form) is called when the form is submitted;
  * if it throws, the error is shown and the dialog stays. typed: what must be typed first. Resolves
  * with the result of accept, or undefined.
  */
@@ -25,7 +25,7 @@ export function dialog({ title, content, confirm, busy = confirm, dismiss = "Can
       typed && h("label", {}, h("span", {}, "Type ", h("strong", {}, typed), " to confirm"), proof),
       fault,
       h("div", { class: "buttons" },
-        cancel,
+        dismiss && cancel,
         go,
       ),
     );

@@ -10,7 +10,7 @@ import { badges } from "./tiles.js";
 const SIZE = 50;
 const KEPT = 1000; // the cluster keeps no more
 const DEFAULTS = { kind: "", q: "", offset: 0 };
-const COLOURS = { died: "bad", left: "warn", drain: "warn", evict: "warn", maintenance: "warn", joined: "good", leader: "accent", batch: "accent" };
+const COLOURS = { died: "bad", left: "warn", drain: "warn", evict: "warn", maintenance: "warn", rebalance: "warn", joined: "good", leader: "accent", batch: "accent" };
 
 const state = read(DEFAULTS);
 const form = byId("filters");

@@ -1,24 +1,18 @@
 import { ask } from "./api.js";
 import { bars } from "./charts.js";
 import { byId, h, say } from "./dom.js";
-import { age, count, percent, rate, since } from "./format.js";
+import { age, count, rate, since } from "./format.js";
 import { live } from "./live.js";
+import { CPU, HOST, LEASE, NAME, PENDING, PROJECTS, RATE, SLOTS, STATE } from "./member.js";
 import { Table } from "./table.js";
-import { badges, tiles } from "./tiles.js";
+import { slots, tiles } from "./tiles.js";
 
 let at = 0; // the time of the response, by the web UI's clock
 
 const members = new Table(byId("members"), [
-  { title: "Member", cls: "first", show: (each) => ({ text: each.name ? `${each.number} (${each.name})` : String(each.number), href: `/cluster/projects?owner=${each.number}`, title: "its projects" }) },
-  { title: "State", show: (each) => badges(states(each)) },
-  { title: "Slots", cls: "num", show: (each) => count(each.slots) },
-  { title: "Projects", cls: "num", show: (each) => count(each.projects) },
-  { title: "Pending", cls: "num", show: (each) => count(each.pending), about: "tasks in memory" },
-  { title: "Tasks/s", cls: "num", show: (each) => rate(each.tasks_per_s), about: "tasks that ended, over the last 10 seconds" },
-  { title: "CPU", cls: "num", show: (each) => percent(each.cpu), about: "of one CPU core, over the last 10 seconds" },
-  { title: "Lease age", cls: "num", show: (each) => ({ text: `${each.lease_age.toFixed(1)} s`, cls: each.suspect ? "bad" : "" }), about: "since this web UI first saw the current renewal; the lease is at least that old" },
+  NAME, STATE, SLOTS, PROJECTS, PENDING, RATE, CPU, LEASE,
   { title: "Up", cls: "num", show: (each) => since(each.started, at) },
-  { title: "Host", show: (each) => ({ text: each.host, title: `process ${each.pid}` }) },
+  HOST,
   { title: "Address", cls: "full", show: (each) => each.address },
   { title: "Version", show: (each) => each.version },
 ], { key: (each) => `${each.number}-${each.incarnation}` });
@@ -51,18 +45,6 @@ const unreadable = new Table(byId("unreadable"), [
   { title: "Problem", cls: "full", show: (each) => each.reason },
 ], { key: (each) => each.place });
 
-function states(member) {
-  return [
-    member.leader && ["leader", "accent"],
-    member.draining && ["draining", "warn"],
-    member.evicted && ["evicted", "warn"],
-    member.suspect && ["suspect", "bad"],
-    ...member.away.map((name) => [`${name} unavailable`, "bad"]),
-    member.quarantined > 0 && [`${count(member.quarantined)} in quarantine`, "warn"],
-    !member.draining && !member.evicted && !member.suspect && ["alive", "good"],
-  ].filter(Boolean);
-}
-
 function show(data) {
   at = data.at;
   alerts(data.alerts, data.missing.length === 0);
@@ -88,12 +70,6 @@ function show(data) {
   list(quarantine, data.quarantine);
   list(unreadable, data.unreadable);
   if (data.throughput) throughput(data.throughput);
-}
-
-/** The number of slots, and what is special about some of them. */
-function slots({ slots: all, moving, settings }) {
-  const special = [[moving, "moving"], [settings.pins.length, "pinned"]].filter(([number]) => number > 0);
-  return [count(all), ...special.map(([number, what]) => `${count(number)} ${what}`)].join(", ");
 }
 
 /** Show a panel's table, or hide the panel if the table is empty. */

@@ -1,6 +1,7 @@
 // A few figures in large type.
 
 import { byId, h } from "./dom.js";
+import { count } from "./format.js";
 
 /** Show [{ name, value, cls, title }]. */
 export function tiles(items) {
@@ -13,6 +14,12 @@ export function tiles(items) {
       h("div", { class: item.cls, title: item.title }, h("dt", {}, item.name), h("dd", {}, item.value)),
     ),
   );
+}
+
+/** The number of slots in an overview, and what is special about some of them. */
+export function slots({ slots: all, moving, settings }) {
+  const special = [[moving, "moving"], [settings.pins.length, "pinned"]].filter(([number]) => number > 0);
+  return [count(all), ...special.map(([number, what]) => `${count(number)} ${what}`)].join(", ");
 }
 
 /** A word with a background, in a table. */

@@ -1,0 +1,76 @@
+// The form of the cluster-wide settings. What somebody types stays while the page is updated.
+
+import { post } from "./api.js";
+import { byId, say } from "./dom.js";
+
+const form = byId("settings");
+const fields = [...form.querySelectorAll("input")];
+const told = byId("settings-told");
+const save = byId("save-settings");
+
+const dirty = (field) => field.value.trim() !== field.dataset.stands;
+const edited = () => fields.filter(dirty);
+
+/** Show the settings, except in the fields that differ because somebody types. */
+export function showSettings(settings) {
+  for (const field of fields) {
+    const value = String(settings[field.name] ?? "");
+    const kept = field.dataset.stands !== undefined && dirty(field);
+    field.dataset.stands = value;
+    if (!kept) field.value = value;
+  }
+  check();
+}
+
+function check() {
+  save.disabled = !edited().length;
+  byId("discard-settings").disabled = save.disabled;
+}
+
+/** The value for the API, which judges it: what is no number is sent as it is. */
+function given(field) {
+  const text = field.value.trim();
+  if (!text) return null;
+  return Number.isFinite(Number(text)) ? Number(text) : text;
+}
+
+function blame(faults) {
+  for (const field of fields) {
+    const fault = [faults[field.name] ?? []].flat().join(" ");
+    say(byId(`fault-${field.name}`), fault);
+    field.setAttribute("aria-invalid", String(Boolean(fault)));
+  }
+  fields.find((field) => faults[field.name])?.focus();
+}
+
+async function send() {
+  const changed = edited();
+  const body = Object.fromEntries(changed.map((field) => [field.name, given(field)]));
+  say(told, "Saving…");
+  save.disabled = true;
+  try {
+    const settings = await post("/settings", body);
+    for (const field of changed) field.dataset.stands = field.value.trim();
+    showSettings(settings);
+    blame({});
+    say(told, "Saved. All schedulers take it over within moments.");
+  } catch (error) {
+    blame(error.fields ?? {});
+    const known = fields.some((field) => error.fields?.[field.name]);
+    say(told, known ? "Nothing was changed: see the field." : `Nothing was changed: ${error.message}`);
+  }
+  check();
+}
+
+form.addEventListener("input", check);
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  if (edited().length) send();
+});
+form.addEventListener("reset", (event) => {
+  event.preventDefault();
+  for (const field of fields) field.value = field.dataset.stands ?? "";
+  blame({});
+  say(told, "");
+  check();
+});
