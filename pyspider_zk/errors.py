@@ -11,6 +11,7 @@
     ├── MissingService           a program that must be installed first; exit code 5
     ├── BadMessage               a queue message that is not a task
     ├── BadRequest               an invalid request; names the cause and the remedy
+    │   ├── BadValues            values that cannot be, by name
     │   ├── NotFound             it is about something that does not exist
     │   └── Conflict             its id belongs to another request
     ├── LockedProjects           projects that only logged-in users may change

@@ -88,6 +88,13 @@ def test_take_pictures(
     tick(page, cluster.ask("dead-letters")["items"][1]["tag"])
     page.locator("#letters summary").nth(1).click()
     take(page, "dead-letters")
+    for path, body in (("maintenance", {"mode": "on"}), ("slots/40/pin", {"member": 1})):
+        page.request.post(f"/api/v1/{path}", data=body)
+    open_page(page, "steering")
+    expect(page.locator("#maintenance")).to_contain_text("Since")
+    take(page, "steering")
+    for path, body in (("maintenance", {"mode": "off"}), ("slots/40/pin", {"member": None})):
+        page.request.post(f"/api/v1/{path}", data=body)
     page.get_by_role("button", name="Dark").click()
     open_page(page, "assignment?change=leaves%3D1")
     expect(page.locator("#map .would-move").first).to_be_visible()

@@ -31,8 +31,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mar
 
 ANN = {"username": "ann", "password": "secret"}
 CHANGES = re.compile(
-    "^(start|delete|cancel|retry|drain|evict|admit|maintenance|hold|end|rebalance|unpin|pin|save)",
-    re.IGNORECASE,
+    "^(Start|Delete|Cancel|Retry|[Dd]rain|[Ee]vict|[Aa]dmit|Maintenance|Hold|End|Rebalance|Pin|[Uu]npin|Save)"
 )
 EVE = {"username": "eve", "password": "look"}
 
@@ -140,7 +139,9 @@ def test_with_need_auth_nobody_sees_anything_without_a_login(
         expect(page.locator("#detail")).to_contain_text("by ann")
 
 
-@pytest.mark.parametrize("path", ["", "projects", "assignment?change=leaves%3D1", "batches", "steering"])
+@pytest.mark.parametrize(
+    "path", ["", "projects", "assignment?change=leaves%3D1", "batches", "steering"]
+)
 def test_a_viewer_sees_everything_and_finds_nothing_to_change(
     chromium: Browser, closed: str, path: str, picture: Picture
 ) -> None:

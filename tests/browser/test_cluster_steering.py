@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from pyspider_zk.projects.slots import slot_of
-from tests.browser.cluster_page import check_accessibility, check_fits, confirm, dialog, open_page
+from tests.browser.cluster_page import check_accessibility, confirm, dialog, open_page
 from tests.browser.conftest import BrowsedCluster, PageWatch, Web
 
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
@@ -63,7 +63,9 @@ def follower(cluster: BrowsedCluster) -> int:
 
 
 def member(page: Page, number: int) -> Locator:
-    return page.locator("#members tbody tr", has=page.get_by_label(re.compile(f"t member {number}$")))
+    return page.locator(
+        "#members tbody tr", has=page.get_by_label(re.compile(f"t member {number}$"))
+    )
 
 
 def press(page: Page, name: str) -> None:
@@ -249,7 +251,7 @@ def test_a_project_is_pinned_and_unpinned(
         ("5", "one", "the number of a member"),
     ],
 )
-def test_what_cannot_be_pinned_is_told(  # noqa: PLR0913 - fixtures and parameters
+def test_what_cannot_be_pinned_is_told(
     page: Page, cluster: BrowsedCluster, watch: PageWatch, what: str, number: str, why: str
 ) -> None:
     open_page(page, "steering")

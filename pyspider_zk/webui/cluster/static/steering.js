@@ -22,7 +22,7 @@ const members = new Table(byId("members"), [
   NAME, HOST, STATE, SLOTS,
   { title: "Pinned", cls: "num", show: (each) => count(each.pins), about: "slots that are pinned to it" },
   PROJECTS, PENDING, RATE, CPU, LEASE,
-  { title: "", label: "", cls: "num operates", show: (each) => ({ sign: `${each.draining} ${each.evicted} ${each.gone}`, node: () => actions(each) }) },
+  { title: "", label: "", cls: "num full operates", show: (each) => ({ sign: `${each.draining} ${each.evicted} ${each.gone}`, node: () => actions(each) }) },
 ], { key: (each) => `${each.number}-${each.incarnation}` });
 
 const button = (title, label, onclick, more = {}) => h("button", { type: "button", "aria-label": label, onclick, ...more }, title);
