@@ -9,7 +9,7 @@ from pyspider_zk.cluster.cluster_settings import Maintenance
 from pyspider_zk.cluster.orders import Orders
 from pyspider_zk.cluster.preview import SlotMove, preview, without_maintenance
 from pyspider_zk.cluster.records import Cluster
-from pyspider_zk.errors import TimedOut, Unavailable
+from pyspider_zk.errors import SessionLost, TimedOut, Unavailable
 
 _POLL = 0.3  # seconds between two looks at whether slots still move
 
@@ -72,7 +72,7 @@ class Rebalancing:
         while True:
             try:
                 self._orders.resume_maintenance(before)
-            except Unavailable:
+            except (Unavailable, SessionLost):
                 if ended.wait(_POLL) or time.monotonic() > deadline:
                     raise
             else:

@@ -91,11 +91,13 @@ class Rebalancer:
             self._thread.join()
 
     def _run(self, rebalancing: Rebalancing, total: int, timeout: float) -> None:
-        state, fault = RebalanceState.DONE, ""
+        state, fault = RebalanceState.FAILED, "the web UI's log says why"
         try:
             rebalancing.run(timeout, self._ended)
+            state, fault = RebalanceState.DONE, ""
         except ClusterError as error:
-            state, fault = RebalanceState.FAILED, str(error)
+            fault = str(error)
             logger.warning("rebalancing failed: %s", error)
-        with self._lock:
-            self._told = RebalanceProgress(state, total, rebalancing.left, fault)
+        finally:
+            with self._lock:
+                self._told = RebalanceProgress(state, total, rebalancing.left, fault)

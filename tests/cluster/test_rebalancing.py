@@ -1,6 +1,7 @@
 """Rebalancing: maintenance is suspended, and goes on whatever happens."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from threading import Event
 
 import pytest
@@ -15,7 +16,8 @@ from pyspider_zk.config import Settings
 from pyspider_zk.errors import TimedOut, Unavailable
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.connection import Connection
-from tests.support.crew import Crew
+from tests.support.connected import connected
+from tests.support.crew import Cable, Crew
 
 pytestmark = pytest.mark.zk
 
@@ -61,6 +63,33 @@ def test_maintenance_goes_on_if_the_cluster_cannot_be_read(orders: Orders, store
 
     with pytest.raises(Unavailable):
         run(orders, read)
+    assert store.read().maintenance is Maintenance.HOLD
+
+
+class MendingEvent(Event):
+    """Mends a cable when somebody begins to wait."""
+
+    def __init__(self, cable: Cable) -> None:
+        super().__init__()
+        self._cable = cable
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self._cable.mend()
+        return super().wait(timeout)
+
+
+@pytest.mark.usefixtures("orders")
+def test_maintenance_goes_on_once_zookeeper_answers_again(
+    settings: Settings, store: SettingsStore, cable: Cable
+):
+    def read() -> Cluster:
+        cable.cut()
+        raise Unavailable("away")
+
+    with connected(replace(settings, hosts=cable.address)) as far:
+        orders = Orders(SettingsStore(far, Tree(settings.root)), "me")
+        with pytest.raises(Unavailable):
+            Rebalancing(orders, read, {}).run(60, MendingEvent(cable))
     assert store.read().maintenance is Maintenance.HOLD
 
 
