@@ -1,13 +1,31 @@
-"""The queues in Redis: logins with a name, and TLS."""
+"""The queues in Redis: logins with a name, TLS, and masters that sentinels name."""
 
 from edits.edit import Edit
 
 _CONNECT = "pyspider/message_queue/__init__.py"
 _QUEUE = "pyspider/message_queue/redis_queue.py"
 _LOGIN = "Redis 6 has users with names; a password with special characters is written %-encoded"
+_SENTINELS = "redis+sentinel:// asks sentinels for the master, so that Redis can fail over"
 _TLS = "rediss:// verifies the certificate: its authority and the name of the host"
 
 EDITS = (
+    Edit(
+        _CONNECT,
+        "    parsed = urlparse.urlparse(url)\n",
+        "    from .sentinel_url import is_sentinel_url\n"
+        "    if is_sentinel_url(url):\n"
+        "        from .sentinel_queue import Queue\n"
+        "        return Queue(name, url, maxsize=maxsize, lazy_limit=lazy_limit)\n"
+        "\n"
+        "    parsed = urlparse.urlparse(url)\n",
+        _SENTINELS,
+    ),
+    Edit(
+        _CONNECT,
+        "    kombu:\n",
+        "        redis+sentinel://host1:26379,host2:26379/service/db\n    kombu:\n",
+        _SENTINELS,
+    ),
     Edit(
         _CONNECT,
         "    elif parsed.scheme == 'redis':\n",

@@ -10,11 +10,12 @@ from pyspider_zk.errors import ClusterError, ConfigError
 
 # Up to the last @ of the word, because a password may hold one.
 _PASSWORD = re.compile(r"(\w://[^\s:/@]*):\S+@")
+_OPTION = re.compile(r"([?&]\w*password=)[^\s&]+")
 
 
 def masked(text: str) -> str:
     """Return the text without the passwords of the URLs in it."""
-    return _PASSWORD.sub(r"\1:***@", text)
+    return _PASSWORD.sub(r"\1:***@", _OPTION.sub(r"\1***", text))
 
 
 class Failure(click.ClickException):

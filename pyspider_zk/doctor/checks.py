@@ -8,7 +8,7 @@ from functools import partial
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, unquote
 
 from pyspider_zk import __version__
 from pyspider_zk.cluster import survey as cluster_survey
@@ -33,6 +33,7 @@ from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.survey import survey as zookeeper_survey
 
 _PASSWORD = re.compile(r"://[^\s:/@]*:(\S*)@")  # up to the last @, for it may hold one
+_SENTINEL_PASSWORD = re.compile(r"[?&]sentinel_password=([^&\s]*)")
 
 PATIENCE = 10.0  # seconds for ZooKeeper's first answer
 
@@ -89,6 +90,7 @@ def named_secrets(it: Installation) -> dict[str, str]:
         "ZooKeeper's password": it.settings.password,
         "viewer_password": it.settings.viewer_password,
         "the web UI's password": str(webui.get("password") or ""),
+        "the sentinels' password": unquote(_sentinel_password(it)),
         **{f"{name}'s password": unquote(_quoted_password(url)) for name, url in _urls(it).items()},
     }
 
@@ -96,7 +98,7 @@ def named_secrets(it: Installation) -> dict[str, str]:
 def spellings(it: Installation) -> set[str]:
     """Return the secrets in every form that a message may quote."""
     quoted = map(_quoted_password, _urls(it).values())
-    return {*named_secrets(it).values(), *quoted} - {""}
+    return {*named_secrets(it).values(), *quoted, _sentinel_password(it)} - {""}
 
 
 def _urls(it: Installation) -> dict[str, str]:
@@ -106,6 +108,12 @@ def _urls(it: Installation) -> dict[str, str]:
 def _quoted_password(url: str) -> str:
     """Return the password as it stands in a URL, which may be none that can be parsed."""
     found = _PASSWORD.search(url)
+    return found[1] if found else ""
+
+
+def _sentinel_password(it: Installation) -> str:
+    """Return the sentinels' password as it stands in the message queue's URL."""
+    found = _SENTINEL_PASSWORD.search(it.message_queue or "")
     return found[1] if found else ""
 
 
@@ -199,7 +207,7 @@ def _holds_secrets(file: Path, secrets: Iterable[str]) -> bool:
 
 
 def _option(url: str, name: str) -> str:
-    return parse_qs(urlsplit(url).query).get(name, [""])[0]
+    return parse_qs(url.partition("?")[2]).get(name, [""])[0]
 
 
 def _looked_at(kept: KeptFile) -> KeptFile:

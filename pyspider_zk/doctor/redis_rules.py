@@ -9,12 +9,14 @@ from pyspider_zk.listening import is_loopback
 from pyspider_zk.queues.redis_facts import RedisFacts
 
 OLDEST = (6, 2)
+FEWEST_SENTINELS = 3  # two may outvote one that is cut off
 NEARLY_FULL, FULL = 0.8, 0.95  # of maxmemory
 
 
 def redis_findings(facts: RedisFacts, settings: Settings) -> Iterator[Finding]:
     """Judge what is known of a Redis that let us in."""
     is_local = is_loopback(facts.host)
+    yield from _sentinels(facts)
     yield _version(facts.version)
     yield _latency(facts.latency, settings)
     yield _entrance(facts, is_local)
@@ -30,6 +32,41 @@ def redis_findings(facts: RedisFacts, settings: Settings) -> Iterator[Finding]:
     yield _eviction(facts.info)
     yield _memory(facts.info)
     yield from _persistence(facts)
+
+
+def _sentinels(facts: RedisFacts) -> Iterator[Finding]:
+    if not facts.sentinels:
+        return
+    naming = [each for each in facts.sentinels if each.master]
+    others = [each for each in facts.sentinels if not each.master]
+    told = (
+        f"{facts.host}:{facts.port} is the master, which {len(naming)} of {len(facts.sentinels)}"
+        " sentinels name"
+    )
+    silent = "".join(f"; {each.address}: {each.fault or 'another service'}" for each in others)
+    yield judged(
+        len(naming) >= max(FEWEST_SENTINELS, len(facts.sentinels)),
+        told,
+        warning(
+            f"{told}{silent}",
+            f"run at least {FEWEST_SENTINELS} sentinels, on machines of their own, and name all of"
+            " them in the message queue's URL",
+        ),
+    )
+    if len({each.master for each in naming}) > 1:
+        seen = ", ".join(f"{each.address} names {each.master}" for each in naming)
+        yield warning(
+            f"the sentinels disagree: {seen}", "wait for a failover to end; look at their logs"
+        )
+    replicas = max(each.replicas for each in naming) if naming else 0
+    yield judged(
+        replicas > 0,
+        f"{replicas} {'replica is' if replicas == 1 else 'replicas are'} connected",
+        warning(
+            "no replica is connected: if the master dies, nothing takes its place",
+            "start a Redis with replicaof, and look at the master's log",
+        ),
+    )
 
 
 def _version(version: str) -> Finding:

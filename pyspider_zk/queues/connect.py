@@ -9,13 +9,13 @@ from pyspider_zk.queues.redis_link import RedisLink
 from pyspider_zk.queues.redis_parking import RedisParkingLot
 from pyspider_zk.queues.redis_records import RedisSlotRecords
 from pyspider_zk.queues.redis_streams import RedisSlotQueues
+from pyspider_zk.queues.redis_url import SCHEMES
 from pyspider_zk.queues.redis_wake_ups import RedisSlotWakeUps
 
 _REMEDY = (
     "a cluster needs a message queue that all processes share: --message-queue redis://host:6379/0"
 )
 _NO_SCHEME = "its URL has no scheme, redis:// is supported"
-_SCHEMES = ("redis", "rediss")
 
 
 def connect(url: str | None, limit: int, slots: int, wait: Wait | None = None) -> Queues:
@@ -33,7 +33,7 @@ def connect(url: str | None, limit: int, slots: int, wait: Wait | None = None) -
     if not url:
         raise ConfigError([_REMEDY])
     scheme = url.partition("://")[0] if "://" in url else ""
-    if scheme not in _SCHEMES:
+    if scheme not in SCHEMES:
         found = f"{scheme}:// is not supported, redis:// is" if scheme else _NO_SCHEME
         raise ConfigError([f"message queue: {found}; {_REMEDY}"])
     return redis_queues(RedisLink(url), limit, slots, wait)

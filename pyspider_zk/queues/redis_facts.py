@@ -1,8 +1,31 @@
 """Facts about a Redis, as `survey` finds them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+
+@dataclass(frozen=True)
+class SentinelView:
+    """What one sentinel sees of our service.
+
+    Attributes:
+        address: of the sentinel.
+        fault: why it does not answer; empty: it does.
+        remedy: what to do if it refuses us, or we it; empty: it does not.
+        known: the services that it watches.
+        master: where it sees the master; empty: it does not know our service.
+        is_up: whether it sees the master up.
+        replicas: how many replicas it sees connected to the master.
+    """
+
+    address: str
+    fault: str = ""
+    remedy: str = ""
+    known: tuple[str, ...] = ()
+    master: str = ""
+    is_up: bool = False
+    replicas: int = 0
 
 
 @dataclass(frozen=True)
@@ -11,6 +34,7 @@ class RedisFacts:
 
     Attributes:
         host: of its address.
+        port: of its address.
         tls: whether the connection is encrypted.
         version: as HELLO tells it.
         latency: median of some requests.
@@ -18,9 +42,11 @@ class RedisFacts:
         is_open: whether it answers those who have no login.
         info: what INFO tells; empty: our login may not ask.
         appendfsync: as CONFIG tells it; empty: our login may not ask.
+        sentinels: what each sentinel sees; empty: none is asked for the master.
     """
 
     host: str
+    port: int
     tls: bool
     version: str
     latency: float
@@ -28,3 +54,4 @@ class RedisFacts:
     is_open: bool
     info: Mapping[str, Any]
     appendfsync: str
+    sentinels: Sequence[SentinelView] = ()

@@ -8,8 +8,10 @@ from statistics import median
 from typing import Any
 
 from pyspider_zk.errors import Refused, Unavailable
-from pyspider_zk.queues.redis_facts import RedisFacts
+from pyspider_zk.queues.redis_facts import RedisFacts, SentinelView
 from pyspider_zk.queues.redis_link import RedisLink
+from pyspider_zk.queues.redis_sentinels import MasterSearch
+from pyspider_zk.queues.redis_url import RedisAddress, Sentinels
 
 PROBES = 5
 
@@ -25,7 +27,8 @@ def survey(url: str) -> RedisFacts:
     with closing(RedisLink(url, retries=0)) as link:
         latency, ahead = _clock(link)
         return RedisFacts(
-            host=link.target.host,
+            host=link.server.host,
+            port=link.server.port,
             tls=link.target.tls is not None,
             version=_version(link),
             latency=latency,
@@ -33,7 +36,13 @@ def survey(url: str) -> RedisFacts:
             is_open=_is_open(link),
             info=_info(link),
             appendfsync=_appendfsync(link),
+            sentinels=_views(link.target),
         )
+
+
+def _views(target: RedisAddress) -> list[SentinelView]:
+    place = target.place
+    return MasterSearch(place, target.tls).views() if isinstance(place, Sentinels) else []
 
 
 def _clock(link: RedisLink) -> tuple[float, float]:

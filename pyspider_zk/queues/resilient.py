@@ -293,7 +293,7 @@ def _wrapped(inner: Any) -> tuple[Any, Asking, Listen | None]:
     """
     if not isinstance(inner, RedisQueue):
         return inner, _sockets_only, None
-    link = RedisLink(target_of(inner.redis), retries=1)
+    link = RedisLink(target_of(inner), retries=1)
     ours = copy.copy(inner)
     ours.redis = RedisList(ForeignKeys(link))
     return ours, link.client, partial(ours.redis.wait, ours.name)

@@ -25,7 +25,7 @@ FIRST, SECOND = MemberId(0, "a"), MemberId(1, "b")
 NOW = 1_800_000_000.0
 SERVERS = tuple(ServerAnswer(f"zk{n}:2181", "", "3.8.0", "follower") for n in range(3))
 ENSEMBLE = ZooKeeperFacts(SERVERS, 3, 0.001, 10.0, (), (), True)
-REDIS = RedisFacts("redis1", True, "7.0.15", 0.001, 0.0, False, {}, "everysec")
+REDIS = RedisFacts("redis1", 6379, True, "7.0.15", 0.001, 0.0, False, {}, "everysec")
 SETTINGS = Settings(username="crawl", password="x", tls=True)  # noqa: S106
 
 

@@ -61,6 +61,7 @@ def test_a_redis_url_that_cannot_work_says_why(url: str, fault: str) -> None:
         ("redis://host", "host:6379"),
         ("redis://host:7000", "host:7000"),
         ("redis://user:secret@host:7000/3", "host:7000"),
+        ("redis+sentinel://:secret@one,two:1/crawl", "crawl (sentinels one:26379, two:1)"),
     ],
 )
 def test_a_link_shows_its_address_only(url: str, address: str) -> None:

@@ -7,17 +7,11 @@ from urllib.parse import quote
 
 import pytest
 import redis
-from pyspider.message_queue import connect_message_queue
 
-from pyspider_zk.cli.overview import QueueCounts
-from pyspider_zk.errors import ConfigError, Refused
+from pyspider_zk.errors import Refused
 from pyspider_zk.local.services import RedisServer
-from pyspider_zk.queues.api import Message
-from pyspider_zk.queues.back_off import BackOff
 from pyspider_zk.queues.connect import connect
-from pyspider_zk.queues.names import QueueKind
-from pyspider_zk.queues.redis_link import RedisAddress, Tls, _parse
-from pyspider_zk.queues.resilient import ResilientQueue, log
+from tests.queues.ways_in import stock, works
 from tests.support.secured_servers import Authority, authority, tls_redis
 
 USER = "crawl@er"
@@ -38,33 +32,6 @@ def guarded(own_redis: RedisServer) -> str:
 
 def url(address: str, username: str = USER, password: str = PASSWORD) -> str:
     return f"redis://{quote(username, safe='')}:{quote(password, safe='')}@{address}/0"
-
-
-def stock(where: str) -> ResilientQueue:
-    return ResilientQueue(
-        connect_message_queue("fetcher2processor", where), BackOff(log, "it waits")
-    )
-
-
-def works(where: str) -> bool:
-    """Use every part of the message queue."""
-    message = Message(QueueKind.NEWTASK, 3, {"project": "p"})
-    with closing(connect(where, 10, 8)) as queues:
-        queues.slot_queues.take([3])
-        queues.slot_queues.publish([message])
-        (delivery,) = queues.slot_queues.read(QueueKind.NEWTASK, 1)
-        queues.slot_queues.reject(delivery, "no task")
-        queues.inbox.forward(1)
-        queues.records.save(3, {"a": 1})
-        queues.records.drop(3)
-        assert queues.slot_queues.dead() == 1
-        assert queues.slot_queues.discard([queues.slot_queues.dead_letters(1)[0].tag]) == 1
-    own = stock(where)
-    own.put("body")
-    lengths = QueueCounts(where, 8)
-    assert lengths.read()["fetcher2processor"] == 1
-    lengths.close()
-    return bool(own.get() == "body")
 
 
 @pytest.mark.redis
@@ -100,38 +67,6 @@ def test_a_user_who_may_not_do_it_is_told_so(guarded: str, own_redis: RedisServe
         client.execute_command("ACL", "SETUSER", USER, "resetkeys", "~other:*")
     with closing(connect(url(guarded), 0, 8)) as queues, pytest.raises(Refused, match="crawl@er"):
         queues.inbox.lengths()
-
-
-@pytest.mark.parametrize(
-    ("given", "target"),
-    [
-        ("redis://h", RedisAddress("h", 6379, 0, None, None)),
-        ("redis://:a%2Fb%40c@h:1/2", RedisAddress("h", 1, 2, None, "a/b@c")),
-        ("redis://cr%20awl:p%25@h", RedisAddress("h", 6379, 0, "cr awl", "p%")),
-        ("redis://:50%off@h", RedisAddress("h", 6379, 0, None, "50%off")),
-        ("redis://h/1?ignored=x", RedisAddress("h", 6379, 1, None, None)),
-        ("rediss://u:p@h", RedisAddress("h", 6379, 0, "u", "p", Tls())),
-    ],
-)
-def test_a_url_is_read(given: str, target: RedisAddress) -> None:
-    assert _parse(given) == target
-
-
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        ("rediss://:HIDDEN@h?ssl_ca_certs=/none", "ssl_ca_certs: there is no file '/none'"),
-        ("rediss://:HIDDEN@h?ssl_cert_reqs=none", "no option 'ssl_cert_reqs', known are"),
-        (f"redis://:HIDDEN@h?ssl_ca_certs={__file__}", "TLS needs rediss://"),
-        (f"rediss://:HIDDEN@h?ssl_certfile={__file__}", "give both or none"),
-        ("redis://:HID/DEN@h/0", "%-encoded"),
-    ],
-)
-def test_a_url_that_cannot_work_says_why(given: str, told: str) -> None:
-    with pytest.raises(ConfigError) as refused:
-        connect(given, 0, 8)
-    assert told in str(refused.value)
-    assert "HIDDEN" not in str(refused.value)
 
 
 @pytest.fixture(scope="module")

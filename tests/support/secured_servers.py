@@ -42,8 +42,8 @@ class SpecialZooKeeper(ZooKeeperServer):
 class SpecialRedis(RedisServer):
     """A Redis with more options."""
 
-    def __init__(self, folder: Path, options: Mapping[str, object]) -> None:
-        super().__init__(folder)
+    def __init__(self, folder: Path, options: Mapping[str, object], password: str = "") -> None:
+        super().__init__(folder, password=password)
         self._options = options
 
     def _command(self, port: int) -> list[str]:
@@ -119,12 +119,16 @@ def tls_zookeeper(folder: Path, authority: Authority, wants: str = "none") -> It
 def tls_redis(folder: Path, authority: Authority) -> Iterator[tuple[SpecialRedis, str]]:
     """Run a Redis; give it, and where it speaks TLS, by name."""
     port = ports.any_free()
-    options = {
+    with SpecialRedis(folder, tls_options(port, authority)) as server:
+        yield server, f"{NAME}:{port}"
+
+
+def tls_options(port: int, authority: Authority) -> dict[str, object]:
+    """Return the options with which a Redis speaks TLS on a port."""
+    return {
         "tls-port": port,
         "tls-cert-file": authority.server,
         "tls-key-file": authority.server,
         "tls-ca-cert-file": authority.ca,
         "tls-auth-clients": "no",
     }
-    with SpecialRedis(folder, options) as server:
-        yield server, f"{NAME}:{port}"
