@@ -156,6 +156,10 @@ def test_every_file_at_fault_is_named_and_none_is_quoted(tmp_path):
             "rediss://u:HIDDEN@h/1?ssl_ca_certs=/ca&password=HIDDEN",
             "rediss://u@h/1?ssl_ca_certs=/ca",
         ),
+        (
+            "rediss+sentinel://u:HIDDEN@h,i:1/s/0?ssl_ca_certs=/ca&sentinel_password=HIDDEN",
+            "rediss+sentinel://u@h,i:1/s/0?ssl_ca_certs=/ca",
+        ),
         ("sqlite+taskdb:////x:y/a@b/task.db", "sqlite+taskdb:////x:y/a@b/task.db"),
         ("127.0.0.1:2181/root", "127.0.0.1:2181/root"),
     ],

@@ -160,8 +160,14 @@ def _seen(state: Mapping[str, Any] | None, replicas: Sequence[Mapping[str, Any]]
     return {
         "master": f"{state['ip']}:{state['port']}",
         "is_up": state["is_master"] and not (state["is_sdown"] or state["is_odown"]),
-        "replicas": sum(each.get("master-link-status") == "ok" for each in replicas),
+        "replicas": sum(map(_is_connected, replicas)),
     }
+
+
+def _is_connected(replica: Mapping[str, Any]) -> bool:
+    """Return whether a replica is; of one that is down a sentinel repeats what it last heard."""
+    is_down = replica["is_sdown"] or replica["is_odown"] or replica["is_disconnected"]
+    return replica.get("master-link-status") == "ok" and not is_down
 
 
 def _remedy(error: BaseException) -> str:

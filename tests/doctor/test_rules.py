@@ -18,7 +18,7 @@ from pyspider_zk.doctor.redis_rules import redis_findings
 from pyspider_zk.doctor.secret_rules import secret_findings
 from pyspider_zk.doctor.zookeeper_rules import zookeeper_findings
 from pyspider_zk.groups.ids import MemberId
-from pyspider_zk.queues.redis_facts import RedisFacts
+from pyspider_zk.queues.redis_facts import RedisFacts, SentinelView
 from pyspider_zk.zookeeper.facts import ServerAnswer, ZooKeeperFacts
 
 FIRST, SECOND = MemberId(0, "a"), MemberId(1, "b")
@@ -105,6 +105,39 @@ def test_a_redis_that_fails(changes: dict[str, object], text: str):
 
 def test_a_redis_without_tls_on_a_network():
     assert "no TLS" in of_redis(replace(REDIS, tls=False), Grade.WARNING)
+
+
+def sentinels(*masters: str, replicas: int = 1) -> tuple[SentinelView, ...]:
+    return tuple(
+        SentinelView(f"s{number}", master=master, is_up=True, replicas=replicas)
+        for number, master in enumerate(masters)
+    )
+
+
+NAMED = "redis1:6379"
+
+
+def test_three_sentinels_that_name_one_master_are_well():
+    facts = replace(REDIS, sentinels=sentinels(NAMED, NAMED, NAMED))
+    assert "3 of 3 sentinels" in of_redis(facts, Grade.OK)
+    assert "sentinel" not in of_redis(facts, Grade.WARNING) + of_redis(facts, Grade.FAILED)
+
+
+@pytest.mark.parametrize(
+    ("views", "text"),
+    [
+        (sentinels(NAMED, NAMED), "2 of 2 sentinels"),
+        (
+            (*sentinels(NAMED, NAMED, NAMED), SentinelView("s4", "gone")),
+            "3 of 4 sentinels name; s4",
+        ),
+        ((*sentinels(NAMED, NAMED), SentinelView("s4")), "name; s4: another service"),
+        (sentinels(NAMED, NAMED, "other:1"), "disagree: s0 names redis1:6379, s1 names"),
+        (sentinels(NAMED, NAMED, NAMED, replicas=0), "no replica is connected"),
+    ],
+)
+def test_sentinels_to_be_warned_of(views: tuple[SentinelView, ...], text: str):
+    assert text in of_redis(replace(REDIS, sentinels=views), Grade.WARNING)
 
 
 @pytest.mark.parametrize(
