@@ -84,6 +84,8 @@ class DatabaseAway(Unavailable):
 class Refused(Unavailable):
     """ZooKeeper, the message queue or a database refuses our login, or we its certificate.
 
+    Or no sentinel knows the master that we ask for.
+
     A running process treats it like an outage; a starting one ends.
     """
 

@@ -23,7 +23,7 @@ EDITS = (
     Edit(
         _CONNECT,
         "    kombu:\n",
-        "        redis+sentinel://host1:26379,host2:26379/service/db\n    kombu:\n",
+        "        redis+sentinel://host1:26379,host2:26379/master-name/db\n    kombu:\n",
         _SENTINELS,
     ),
     Edit(

@@ -43,7 +43,7 @@ def _sentinels(facts: RedisFacts) -> Iterator[Finding]:
         f"{facts.host}:{facts.port} is the master, which {len(naming)} of {len(facts.sentinels)}"
         " sentinels name"
     )
-    silent = "".join(f"; {each.address}: {each.fault or 'another service'}" for each in others)
+    silent = "".join(f"; {each.address}: {each.fault or 'another master'}" for each in others)
     yield judged(
         len(naming) >= max(FEWEST_SENTINELS, len(facts.sentinels)),
         told,

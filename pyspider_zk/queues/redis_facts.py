@@ -7,14 +7,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class SentinelView:
-    """What one sentinel sees of our service.
+    """What one sentinel sees of our master.
 
     Attributes:
         address: of the sentinel.
         fault: why it does not answer; empty: it does.
         remedy: what to do if it refuses us, or we it; empty: it does not.
-        known: the services that it watches.
-        master: where it sees the master; empty: it does not know our service.
+        known: the names of the masters that it watches.
+        master: where it sees the master; empty: it does not know the name.
         is_up: whether it sees the master up.
         replicas: how many replicas it sees connected to the master.
     """

@@ -47,7 +47,7 @@ def master_pool(
     pool: Any = SentinelConnectionPool  # untyped
     search = MasterSearch(sentinels, tls)
     made: SentinelConnectionPool = pool(
-        sentinels.service, search, redis_connect_func=_connect_to_master, **options
+        sentinels.master_name, search, redis_connect_func=_connect_to_master, **options
     )
     return made
 
@@ -87,35 +87,35 @@ class MasterSearch:
             **(tls.options() if tls else {}),
         }
 
-    def discover_master(self, service: str) -> tuple[str, int]:
-        """Return host and port of the master; blocks for ``2 * PATIENCE`` per sentinel at most.
+    def discover_master(self, master_name: str) -> tuple[str, int]:
+        """Return host and port of the master; blocks for ``4 * PATIENCE`` per sentinel at most.
 
         Raises:
             Unavailable: none of them names one that is up.
-            Refused: they do not know the service, or refuse our login, or we their certificate.
+            Refused: they do not know its name, or refuse our login, or we their certificate.
         """
         with self._asked() as asked:
             try:
-                host, port = asked.discover_master(service)
+                host, port = asked.discover_master(master_name)
             except FOREIGN:  # redis-py says no more than that there is none
-                raise missing_master(service, self.views()) from None
+                raise missing_master(master_name, self.views()) from None
         return str(host), int(port)
 
     def views(self) -> list[SentinelView]:
-        """Return what each sentinel sees, in the order of the URL; blocks as above."""
+        """Return what each sentinel sees, in the order of the URL; blocks for half of that."""
         with self._asked() as asked:
             pairs = zip(self._sentinels.places, asked.sentinels, strict=True)
             return [self._view(place, client) for place, client in pairs]
 
     def _view(self, place: HostPort, client: Any) -> SentinelView:
         try:
-            services = client.sentinel_masters()
-            state = services.get(self._sentinels.service)
-            replicas = client.sentinel_slaves(self._sentinels.service) if state else []
+            masters = client.sentinel_masters()
+            state = masters.get(self._sentinels.master_name)
+            replicas = client.sentinel_slaves(self._sentinels.master_name) if state else []
         except FOREIGN as error:
             told = harmless(error, [self._sentinels.password or ""])
             return SentinelView(str(place), fault=told, remedy=_remedy(error))
-        return SentinelView(str(place), known=tuple(services), **_seen(state, replicas))
+        return SentinelView(str(place), known=tuple(masters), **_seen(state, replicas))
 
     @contextmanager
     def _asked(self) -> Iterator[Any]:
@@ -130,14 +130,14 @@ class MasterSearch:
                 client.close()
 
 
-def missing_master(service: str, views: Sequence[SentinelView]) -> Unavailable:
+def missing_master(master_name: str, views: Sequence[SentinelView]) -> Unavailable:
     """Return the error that says why the sentinels name no master."""
-    told = f"Redis at {service}: {'; '.join(map(_in_words, views))}"
+    told = f"Redis at {master_name}: {'; '.join(map(_in_words, views))}"
     answers = [view for view in views if not view.fault]
     if any(view.master for view in answers):
         return Unavailable(f"{told}; no master is up")
     if answers:
-        return Refused(f"{told}; correct the service in the message queue's URL")
+        return Refused(f"{told}; correct the name of the master in the message queue's URL")
     remedy = next((view.remedy for view in views if view.remedy), "")
     if remedy:
         return Refused(f"{told}; {remedy}")
@@ -150,7 +150,7 @@ def _in_words(view: SentinelView) -> str:
     if view.master:
         return f"{view.address} sees {view.master} {'up' if view.is_up else 'down'}"
     known = ", ".join(view.known) or "none"
-    return f"{view.address} knows no such service, but {known:.100}"
+    return f"{view.address} knows no such master, but {known:.100}"
 
 
 def _seen(state: Mapping[str, Any] | None, replicas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ _FORM = (
 )
 _SENTINEL_FORM = (
     "write --message-queue redis+sentinel://[[user]:password@]host1:26379,host2:26379,host3:26379"
-    "/service/0, or rediss+sentinel:// for TLS, with special characters of user and password"
+    "/master-name/0, or rediss+sentinel:// for TLS, with special characters of user and password"
     " %-encoded"
 )
 
@@ -68,17 +68,17 @@ class Sentinels:
 
     Attributes:
         places: where they listen.
-        service: what they call the master and its replicas.
+        master_name: what they call the master and its replicas.
         username, password: of the sentinels.
     """
 
     places: tuple[HostPort, ...]
-    service: str
+    master_name: str
     username: str | None = None
     password: str | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
-        return f"{self.service} (sentinels {', '.join(map(str, self.places))})"
+        return f"{self.master_name} (sentinels {', '.join(map(str, self.places))})"
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def _of_sentinels(url: str) -> RedisAddress:
     places = tuple(HostPort(*each) for each in said.sentinels)
     login = (said.sentinel_username, said.sentinel_password)
     return RedisAddress(
-        Sentinels(places, said.service, *login),
+        Sentinels(places, said.master_name, *login),
         said.database,
         said.username,
         said.password,

@@ -33,6 +33,10 @@ NOT_RUN: Mapping[tuple[str, str], str] = {
     ("docs/how-to/deploy-kubernetes.md", ""): KUBERNETES,
     ("docs/how-to/deploy-systemd.md", ""): SYSTEMD,
     ("docs/how-to/operate.md", "systemctl"): SYSTEMD,
+    (
+        "docs/how-to/fail-over.md",
+        "",
+    ): "needs three machines; test_fail_over_servers.py uses the page's files on one",
     ("docs/tutorial/first-cluster.md", "sudo"): INSTALLS,
     ("docs/tutorial/first-cluster.md", "cd ~/pyspider-zk"): INSTALLS,
     ("docs/tutorial/first-cluster.md", "python3 -m venv"): INSTALLS,

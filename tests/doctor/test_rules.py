@@ -131,7 +131,7 @@ def test_three_sentinels_that_name_one_master_are_well():
             (*sentinels(NAMED, NAMED, NAMED), SentinelView("s4", "gone")),
             "3 of 4 sentinels name; s4",
         ),
-        ((*sentinels(NAMED, NAMED), SentinelView("s4")), "name; s4: another service"),
+        ((*sentinels(NAMED, NAMED), SentinelView("s4")), "name; s4: another master"),
         (sentinels(NAMED, NAMED, "other:1"), "disagree: s0 names redis1:6379, s1 names"),
         (sentinels(NAMED, NAMED, NAMED, replicas=0), "no replica is connected"),
     ],

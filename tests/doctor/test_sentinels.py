@@ -7,7 +7,7 @@ import pytest
 from pyspider_zk.doctor.findings import Grade
 from pyspider_zk.local.services import RedisServer
 from tests.doctor.conftest import Examine, graded
-from tests.support.replicated_redis import SERVICE, replicated_redis
+from tests.support.replicated_redis import MASTER_NAME, replicated_redis
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
@@ -40,13 +40,13 @@ def test_sentinels_are_examined_as_they_go(
         warned = graded(examined("Redis", message_queue=it.url), Grade.WARNING)
         assert f"which 2 of 3 sentinels name; {gone.address}: " in warned
 
-        wrong = it.url.replace(f"/{SERVICE}/", "/another/")
+        wrong = it.url.replace(f"/{MASTER_NAME}/", "/another/")
         told = graded(examined("Redis", message_queue=wrong), Grade.FAILED)
-        assert "knows no such service" in told
+        assert "knows no such master" in told
 
 
 def test_the_passwords_of_nobody_who_answers_are_not_shown(examined: Examine) -> None:
-    url = f"redis+sentinel://:hidden%20one@127.0.0.1:1/{SERVICE}?sentinel_password=hidden%20too"
+    url = f"redis+sentinel://:hidden%20one@127.0.0.1:1/{MASTER_NAME}?sentinel_password=hidden%20too"
     found = examined("Redis", message_queue=url)
     assert "no sentinel answers" in graded(found, Grade.FAILED)
     assert "hidden" not in str(found)

@@ -18,7 +18,7 @@ from pyspider_zk.local.services import RedisServer, Server
 from tests.support.secured_servers import NAME, Authority, SpecialRedis, tls_options
 from tests.support.waiting import eventually
 
-SERVICE = "crawl"
+MASTER_NAME = "crawl"
 SENTINELS = 3
 QUORUM = 2
 DOWN_AFTER = 500  # milliseconds until a sentinel counts a server as down
@@ -63,9 +63,9 @@ class SentinelServer(Server):
         return {
             "sentinel resolve-hostnames": "yes",
             "sentinel announce-hostnames": "yes",
-            f"sentinel monitor {SERVICE}": f"{host} {port} {QUORUM}",
-            f"sentinel down-after-milliseconds {SERVICE}": DOWN_AFTER,
-            f"sentinel failover-timeout {SERVICE}": 5000,
+            f"sentinel monitor {MASTER_NAME}": f"{host} {port} {QUORUM}",
+            f"sentinel down-after-milliseconds {MASTER_NAME}": DOWN_AFTER,
+            f"sentinel failover-timeout {MASTER_NAME}": 5000,
             **self._options,
         }
 
@@ -101,7 +101,7 @@ class ReplicatedRedis:
         running = next(each for each in self.sentinels if each.running)
         with running.client() as client:
             found: Any = client.sentinel_masters()
-        state: dict[str, Any] = found[SERVICE]
+        state: dict[str, Any] = found[MASTER_NAME]
         return state
 
     def kill_master(self) -> SpecialRedis:
@@ -132,7 +132,7 @@ def replicated_redis(folder: Path) -> Iterator[ReplicatedRedis]:
             for n in range(SENTINELS)
         ]
         places = ",".join(each.address for each in sentinels)
-        url = f"redis+sentinel://{places}/{SERVICE}/0"
+        url = f"redis+sentinel://{places}/{MASTER_NAME}/0"
         made = ReplicatedRedis(url, [master, replica], sentinels)
         eventually(made.knows_all, "sentinels that know of each other")
         yield made
@@ -159,7 +159,7 @@ def secured_replicated_redis(
             servers.append(stack.enter_context(server))
         eventually(lambda: _is_linked(servers[1]), "a replica in step")
         login = {
-            f"sentinel auth-pass {SERVICE}": of_redis,
+            f"sentinel auth-pass {MASTER_NAME}": of_redis,
             "sentinel sentinel-pass": of_sentinels,
             "sentinel announce-ip": NAME,
             "requirepass": of_sentinels,
@@ -172,7 +172,7 @@ def secured_replicated_redis(
         ]
         places = ",".join(f"{NAME}:{port}" for port in ports[2:])
         url = (
-            f"rediss+sentinel://:{quote(of_redis, safe='')}@{places}/{SERVICE}/0"
+            f"rediss+sentinel://:{quote(of_redis, safe='')}@{places}/{MASTER_NAME}/0"
             f"?ssl_ca_certs={files.ca}&sentinel_password={quote(of_sentinels, safe='')}"
         )
         made = ReplicatedRedis(url, servers, sentinels)
@@ -183,9 +183,9 @@ def secured_replicated_redis(
 def _knows_all(sentinel: SentinelServer) -> bool:
     with sentinel.client() as client:
         found: Any = client.sentinel_masters()
-        replicas: Any = client.sentinel_slaves(SERVICE)
+        replicas: Any = client.sentinel_slaves(MASTER_NAME)
     linked = [each for each in replicas if each.get("master-link-status") == "ok"]
-    return (found[SERVICE]["num-other-sentinels"], len(linked)) == (SENTINELS - 1, 1)
+    return (found[MASTER_NAME]["num-other-sentinels"], len(linked)) == (SENTINELS - 1, 1)
 
 
 def _is_linked(replica: RedisServer) -> bool:

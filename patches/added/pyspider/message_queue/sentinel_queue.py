@@ -30,7 +30,7 @@ def _master(url):
     login = {"username": said.sentinel_username, "password": said.sentinel_password}
     sentinels = Sentinel(said.sentinels, sentinel_kwargs={**login, **tls})
     return sentinels.master_for(
-        said.service, db=said.database, username=said.username, password=said.password, **tls
+        said.master_name, db=said.database, username=said.username, password=said.password, **tls
     )
 
 

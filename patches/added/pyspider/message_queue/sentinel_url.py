@@ -1,6 +1,6 @@
 """URL of a Redis whose master is named by sentinels.
 
-Added by pyspider-zk. ``redis+sentinel://[[user]:password@]host[:port],.../service[/db]``, or
+Added by pyspider-zk. ``redis+sentinel://[[user]:password@]host[:port],.../master-name[/db]``, or
 ``rediss+sentinel://`` for TLS to the sentinels and to Redis; user and password are Redis's, those
 of the sentinels are the options ``sentinel_username`` and ``sentinel_password``.
 """
@@ -12,7 +12,7 @@ from urllib.parse import unquote
 SCHEMES = ("redis+sentinel", "rediss+sentinel")
 PORT = 26379
 
-_SERVICE = re.compile(r"[A-Za-z0-9._-]+")  # what Redis takes as a name
+_NAME = re.compile(r"[A-Za-z0-9._-]+")  # what Redis takes as a name
 _PLACE = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^\s\[\]:,/?#@]+)(:(?P<port>[0-9]{1,5}))?")
 
 
@@ -21,7 +21,7 @@ class SentinelUrl(NamedTuple):
 
     Attributes:
         sentinels: host and port of each.
-        service: what the sentinels call this master and its replicas.
+        master_name: what the sentinels call the master and its replicas.
         database: number of the database.
         username, password: of Redis.
         sentinel_username, sentinel_password: of the sentinels.
@@ -30,7 +30,7 @@ class SentinelUrl(NamedTuple):
     """
 
     sentinels: tuple[tuple[str, int], ...]
-    service: str
+    master_name: str
     database: int
     username: str | None
     password: str | None
@@ -57,17 +57,17 @@ def read(url: str) -> SentinelUrl:
     place, _, path = address.partition("/")
     login, _, hosts = place.rpartition("@")
     username, _, password = login.partition(":")
-    service, _, database = path.strip("/").partition("/")
-    if not service:
-        raise ValueError("the service that the sentinels watch is missing after the hosts")
-    if not _SERVICE.fullmatch(service):
-        raise ValueError("the service after the hosts has other characters than A-Z a-z 0-9 . _ -")
+    master_name, _, database = path.strip("/").partition("/")
+    if not master_name:
+        raise ValueError("the name of the master is missing after the hosts")
+    if not _NAME.fullmatch(master_name):
+        raise ValueError("the name of the master has other characters than A-Z a-z 0-9 . _ -")
     if database and not (database.isascii() and database.isdigit()):
-        raise ValueError("the database after the service is not a number")
+        raise ValueError("the database after the name of the master is not a number")
     options = _options(query)
     return SentinelUrl(
         sentinels=_sentinels(hosts),
-        service=service,
+        master_name=master_name,
         database=int(database or 0),
         username=unquote(username) or None,
         password=unquote(password) or None,
