@@ -88,7 +88,7 @@ class MasterSearch:
         }
 
     def discover_master(self, master_name: str) -> tuple[str, int]:
-        """Return host and port of the master; blocks for ``4 * PATIENCE`` per sentinel at most.
+        """Return host and port of the master; blocks for ``5 * PATIENCE`` per sentinel at most.
 
         Raises:
             Unavailable: none of them names one that is up.
@@ -102,7 +102,7 @@ class MasterSearch:
         return str(host), int(port)
 
     def views(self) -> list[SentinelView]:
-        """Return what each sentinel sees, in the order of the URL; blocks for half of that."""
+        """Return what each sentinel sees; blocks for ``3 * PATIENCE`` per sentinel at most."""
         with self._asked() as asked:
             pairs = zip(self._sentinels.places, asked.sentinels, strict=True)
             return [self._view(place, client) for place, client in pairs]

@@ -255,7 +255,7 @@ def test_tls_and_both_passwords_are_used_everywhere(secured: ReplicatedRedis) ->
         ("://:", "://:x", "AMQP_URL"),
         ("localhost", "127.0.0.1", "SSL"),
         (r"ssl_ca_certs=[^&]*&", "", "SSL"),
-        ("rediss+sentinel:", "redis+sentinel:", "TLS needs"),
+        (r"rediss\+sentinel:", "redis+sentinel:", "TLS needs"),
     ],
 )
 def test_who_is_not_let_in_is_told_so(
