@@ -26,7 +26,7 @@ from pyspider_zk.scheduling.counters import ROUND_WINDOWS, RoundCounters
 from pyspider_zk.scheduling.dispatch import Dispatch
 from pyspider_zk.scheduling.group_commit import GroupCommit
 from pyspider_zk.scheduling.slot_seals import SlotSeals
-from pyspider_zk.scheduling.task_rules import Asked, AskedBySchedule, restarts
+from pyspider_zk.scheduling.task_rules import RequestTerms, ScheduleTerms, restarts
 from pyspider_zk.scheduling.window import WindowSize
 from pyspider_zk.tasks.database import task_database
 from pyspider_zk.zookeeper.clock import boottime
@@ -242,12 +242,12 @@ class FencedScheduler(Scheduler):
         ``on_request`` decides; so it does wherever a subclass has a say.
         """
         project, taskid = task["project"], task["taskid"]
-        asked = AskedBySchedule.of(task.get("schedule", {}))
+        asked = ScheduleTerms.of(task.get("schedule", {}))
         return self.ignores_unread(project, taskid, asked) or self._is_told_by_rows(
             project, taskid, asked
         )
 
-    def ignores_unread(self, name: str, taskid: Any, asked: Asked) -> bool:
+    def ignores_unread(self, name: str, taskid: Any, asked: RequestTerms) -> bool:
         """Return whether a request surely changes nothing, as is known without its row.
 
         Args:
@@ -266,19 +266,19 @@ class FencedScheduler(Scheduler):
         project = self.projects.get(name) if self._may_ignore else None
         return project if project is not None and project.active else None
 
-    def _stays_pending(self, project: Project, taskid: Any, asked: Asked) -> bool:
+    def _stays_pending(self, project: Project, taskid: Any, asked: RequestTerms) -> bool:
         """Return whether a task that is pending could rest if it ended in this round."""
         if not self._ends_usually and project.task_queue.is_processing(taskid):
             return False
         return self._may_rest(asked, time.time() - LONG_ROUND)
 
     def _may_rest(
-        self, asked: Asked, crawled: float, former: Callable[[], Mapping[str, Any]] = dict
+        self, asked: RequestTerms, crawled: float, former: Callable[[], Mapping[str, Any]] = dict
     ) -> bool:
         """Return whether a task may rest; if its former ``itag`` is unknown, it has another one."""
         return not restarts(asked, crawled, former, self.default_schedule["age"], time.time())
 
-    def _is_told_by_rows(self, name: str, taskid: Any, asked: Asked) -> bool:
+    def _is_told_by_rows(self, name: str, taskid: Any, asked: RequestTerms) -> bool:
         """Return whether a request changes nothing, as rows tell of what is not in memory."""
         project = self._deciding(name)
         if project is None or taskid in project.task_queue:
@@ -287,7 +287,7 @@ class FencedScheduler(Scheduler):
             self.is_unloaded(project, taskid) and self._stays_pending(project, taskid, asked)
         )
 
-    def _has_ended(self, project: str, taskid: Any, asked: Asked) -> bool:
+    def _has_ended(self, project: str, taskid: Any, asked: RequestTerms) -> bool:
         """Return whether a task has ended and may rest, as its row tells that was read ahead."""
         row = self.taskdb.row_ahead(project, taskid)
         if row is None or row.get("status") not in self.taskdb.ENDED:

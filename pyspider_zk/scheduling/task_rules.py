@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 
-class Asked(Protocol):
+class RequestTerms(Protocol):
     """What of a request's schedule tells whether its task runs again."""
 
     @property
@@ -20,21 +20,21 @@ class Asked(Protocol):
         """Whether it runs again in any case."""
 
 
-class AskedBySchedule(NamedTuple):
-    """`Asked`, of a schedule that is a mapping."""
+class ScheduleTerms(NamedTuple):
+    """`RequestTerms`, of a schedule that is a mapping."""
 
     age: Any
     itag: Any
     force_update: Any
 
     @classmethod
-    def of(cls, schedule: Mapping[str, Any]) -> "AskedBySchedule":
+    def of(cls, schedule: Mapping[str, Any]) -> "ScheduleTerms":
         """Return what a schedule asks for."""
         return cls(schedule.get("age"), schedule.get("itag"), schedule.get("force_update"))
 
 
 def restarts(
-    asked: Asked,
+    asked: RequestTerms,
     crawled: float,
     former: Callable[[], Mapping[str, Any]],
     default_age: float,

@@ -30,7 +30,7 @@ _parts = st.recursive(
 )
 
 
-class Rows:
+class ObservedRows:
     """A database, and what is asked of it."""
 
     def __init__(self, folder: Path | str) -> None:
@@ -52,11 +52,11 @@ class Rows:
 
 
 @pytest.fixture
-def rows(tmp_path: Path) -> Rows:
-    return Rows(tmp_path)
+def rows(tmp_path: Path) -> ObservedRows:
+    return ObservedRows(tmp_path)
 
 
-def test_what_was_inserted_is_sent_once_without_reading(rows: Rows) -> None:
+def test_what_was_inserted_is_sent_once_without_reading(rows: ObservedRows) -> None:
     rows.tasks.insert("p", "a", TASK)
     rows.commit()
     first, second = rows.to_send(), rows.to_send()
@@ -72,7 +72,7 @@ def test_what_was_inserted_is_sent_once_without_reading(rows: Rows) -> None:
 )
 def test_a_row_is_the_same_whether_it_is_read(parts: Any, more: Any) -> None:
     with TemporaryDirectory() as folder:
-        rows = Rows(folder)
+        rows = ObservedRows(folder)
         try:
             rows.tasks.insert("p", "a", TASK | parts | more)
         except (TypeError, ValueError):
@@ -81,26 +81,26 @@ def test_a_row_is_the_same_whether_it_is_read(parts: Any, more: Any) -> None:
         assert repr(rows.to_send()) == repr(rows.to_send())  # the second is read; NaN equals none
 
 
-def written_again(rows: Rows) -> None:
+def written_again(rows: ObservedRows) -> None:
     rows.tasks.update("p", "a", {"url": "data:,new"})
 
 
-def written_again_later(rows: Rows) -> None:
+def written_again_later(rows: ObservedRows) -> None:
     rows.commit()
     written_again(rows)
 
 
-def inserted_again(rows: Rows) -> None:
+def inserted_again(rows: ObservedRows) -> None:
     rows.tasks.insert("p", "a", TASK | {"url": "data:,new", "fetch": {}})
 
 
-def discarded(rows: Rows) -> None:
+def discarded(rows: ObservedRows) -> None:
     rows.commit()
     rows.tasks.discard("p".__eq__)
 
 
 @pytest.mark.parametrize("change", [written_again, written_again_later, inserted_again, discarded])
-def test_what_changed_is_read(rows: Rows, change: Callable[[Rows], None]) -> None:
+def test_what_changed_is_read(rows: ObservedRows, change: Callable[[ObservedRows], None]) -> None:
     rows.tasks.insert("p", "a", TASK)
     change(rows)
     rows.commit()
@@ -108,7 +108,7 @@ def test_what_changed_is_read(rows: Rows, change: Callable[[Rows], None]) -> Non
     assert rows.read == ["a"]
 
 
-def test_a_number_is_another_id_in_some_databases(rows: Rows) -> None:
+def test_a_number_is_another_id_in_some_databases(rows: ObservedRows) -> None:
     rows.tasks.insert("p", 7, TASK | {"taskid": 7})
     rows.commit()
     rows.to_send(7)
