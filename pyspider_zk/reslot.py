@@ -127,7 +127,8 @@ class Reslotter:
         self._queues.save_records(regrouped(records, epochs, plan.after, plan.epoch))
 
     def _open(self, plan: Reslotting, table: Assignment, version: int, table_version: int) -> None:
-        """Write the new table, and let processes join."""
+        """Write the new table, and let processes join; nothing is known of the new slots."""
+        self._connection.delete(self._tree.slot_rates)
         vacant = Assignment.vacant(plan.after, max(plan.epoch, _highest(table)))
         following = Assignment(table.epoch + 1, vacant.slots)
         try:

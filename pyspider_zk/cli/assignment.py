@@ -113,15 +113,15 @@ def rebalance(options: dict[str, Any], dry_run: bool, timeout: float) -> None:
 
     Without maintenance the leader does so by itself, and this waits for it.
     """
-    weights = _weights(options)
+    projects = _active_projects(options)
     with opened_cluster(options) as opened:
-        rebalancing = Rebalancing(opened.orders, opened.directory.read, weights)
+        rebalancing = Rebalancing(opened.orders, opened.directory.read, projects)
         _show(rebalancing.moves())
         if not dry_run:
             rebalancing.run(timeout, threading.Event())
 
 
-def _weights(options: dict[str, Any]) -> Counter[int]:
+def _active_projects(options: dict[str, Any]) -> Counter[int]:
     """Return the active projects of the slots that have any."""
     with client_of(options) as client:
         projects = client.projects().items

@@ -9,7 +9,7 @@ import click
 from pyspider_zk.cli.batches import WHERE
 from pyspider_zk.cli.ordering import opened_cluster
 from pyspider_zk.cli.target import with_global_options
-from pyspider_zk.cluster.cluster_settings import RANGES, ClusterSettings
+from pyspider_zk.cluster.cluster_settings import CHOICES, NAMES, ClusterSettings
 from pyspider_zk.errors import BadRequest
 
 
@@ -35,9 +35,10 @@ def show(options: dict[str, Any], as_json: bool) -> None:
 @click.argument("value")
 @click.pass_obj
 def set_one(options: dict[str, Any], name: str, value: str) -> None:
-    """Set lease, renewal, restart_delay (seconds) or moves."""
+    """Set lease, renewal, restart_delay, weigh_every (seconds), moves, or weigh_by (a word)."""
+    given = value if name in CHOICES else _number(name, value)
     with opened_cluster(options) as opened:
-        click.echo(_lines(opened.orders.set({name: _number(name, value)})))
+        click.echo(_lines(opened.orders.set({name: given})))
 
 
 @with_global_options(**WHERE)
@@ -72,8 +73,10 @@ def _number(name: str, text: str) -> float:
 
 
 def _lines(found: ClusterSettings) -> str:
-    own = "as each scheduler is configured"
-    values = {name: getattr(found, name) for name in RANGES}
-    return "\n".join(
-        f"{name} = {own if value is None else f'{value:g}'}" for name, value in values.items()
-    )
+    return "\n".join(f"{name} = {_shown(getattr(found, name))}" for name in NAMES)
+
+
+def _shown(value: float | str | None) -> str:
+    if value is None:
+        return "as each scheduler is configured"
+    return value if isinstance(value, str) else f"{value:g}"

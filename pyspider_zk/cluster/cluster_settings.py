@@ -23,6 +23,15 @@ class Maintenance(StrEnum):
     """No slot moves to another number, not even that of a dead member."""
 
 
+class WeighBy(StrEnum):
+    """What a slot weighs, where slots are evened out."""
+
+    LOAD = "load"
+    """Its active projects and its tasks per second."""
+    PROJECTS = "projects"
+    """Its active projects alone."""
+
+
 MOST_NUMBER = 10**9 - 1  # of a member
 
 
@@ -39,6 +48,9 @@ class ClusterSettings(Record):
         maintenance: whether the assignment stands still.
         evicted: numbers of the members that get no slots.
         pins: the number of the member that shall have a slot, by slot.
+        weigh_by: what a slot weighs.
+        weigh_every: how often the tasks per second are looked at; nothing is moved twice by them
+            within this time.
     """
 
     lease: float | None = None
@@ -48,6 +60,8 @@ class ClusterSettings(Record):
     maintenance: Maintenance = Maintenance.OFF
     evicted: tuple[int, ...] = ()
     pins: Mapping[int, int] = field(default_factory=dict)
+    weigh_by: WeighBy = WeighBy.LOAD
+    weigh_every: float = 300.0
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
@@ -75,8 +89,15 @@ RANGES: Mapping[str, Range] = {
     "renewal": Range(0.1, LONGEST_LEASE / 3),
     "restart_delay": Range(0, LONGEST_LEASE),
     "moves": Range(1, MOST_SLOTS),
+    "weigh_every": Range(1, 86_400),
 }
-"""The settings that an operator sets one by one; a slot waits as long as a lease may, no longer."""
+"""The numbers that an operator sets one by one; a slot waits as long as a lease may, no longer."""
+
+CHOICES: Mapping[str, type[StrEnum]] = {"weigh_by": WeighBy}
+"""The words that an operator sets one by one."""
+
+NAMES = (*RANGES, *CHOICES)
+"""All settings that an operator sets one by one."""
 
 
 def faults_of(settings: ClusterSettings) -> list[str]:
@@ -119,7 +140,7 @@ def with_values(settings: ClusterSettings, values: Mapping[str, Any]) -> Cluster
     """
     for name in values:
         _check_name(name)
-    defaults = {name: getattr(ClusterSettings(), name) for name in RANGES}
+    defaults = {name: getattr(ClusterSettings(), name) for name in NAMES}
     given = {name: defaults[name] if value is None else value for name, value in values.items()}
     try:
         changed = codec.checked(ClusterSettings, {**_plain(settings), **given})
@@ -175,10 +196,10 @@ def taken_over(own: Settings, shared: ClusterSettings) -> Settings:
 
 
 def _check_name(name: str) -> None:
-    if name in RANGES:
+    if name in NAMES:
         return
-    close = difflib.get_close_matches(name, RANGES, n=1)
-    remedy = f"did you mean {close[0]}?" if close else f"known are {', '.join(sorted(RANGES))}"
+    close = difflib.get_close_matches(name, NAMES, n=1)
+    remedy = f"did you mean {close[0]}?" if close else f"known are {', '.join(sorted(NAMES))}"
     raise NotFound(f"there is no cluster-wide setting {name[:100]!r}; {remedy}")
 
 

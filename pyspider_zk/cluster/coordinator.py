@@ -44,7 +44,7 @@ class Coordinator:
 
     Args:
         record: the member's description of itself.
-        weights: returns the active projects of the slots that have any; called while leading.
+        projects: returns the active projects of the slots that have any; called while leading.
         load: returns what the member carries; called with each renewal. Both are called on the
             coordinator's thread, so they must be quick and must not raise.
         clock: the clock of leases, in seconds.
@@ -60,14 +60,14 @@ class Coordinator:
         self,
         settings: Settings,
         record: Member,
-        weights: Callable[[], Mapping[int, int]],
+        projects: Callable[[], Mapping[int, int]],
         load: Callable[[], Load],
         clock: Callable[[], float] = boottime,
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._own = self._settings = settings
         self._record = record
-        self._weights = weights
+        self._projects = projects
         self._load = load
         self._clock = clock
         self._chance = chance
@@ -267,7 +267,7 @@ class Coordinator:
         self._pass_on_releases()
         self._renew_if_due()
         self.vital_signs.learned(self._membership.epoch)
-        self._leadership.lead(member, self._weights, self._membership.hold)
+        self._leadership.lead(member, self._projects, self._membership.hold)
 
     def _take_over(self, shared: ClusterSettings) -> None:
         """Go by the cluster-wide settings; other members learn of another lease by a renewal."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Self
 
-from pyspider_zk.cluster.cluster_settings import ClusterSettings
+from pyspider_zk.cluster.cluster_settings import ClusterSettings, WeighBy
 from pyspider_zk.cluster.reader import Found, Reader, read_members
 from pyspider_zk.cluster.records import (
     Assignment,
@@ -16,6 +16,7 @@ from pyspider_zk.cluster.records import (
     decode_scale,
 )
 from pyspider_zk.cluster.rules import candidate_of, leader_of
+from pyspider_zk.cluster.slot_rates import Rates, SlotRates
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Mismatch
@@ -37,6 +38,7 @@ class Directory:
         self._born = Meta(settings.slots)
         self._last = Assignment.vacant(settings.slots)
         self._settings = ClusterSettings()
+        self._rates: Rates = {}
 
     def start(self, patience: float = 10.0) -> None:
         """Connect; wait up to ``patience`` seconds.
@@ -64,13 +66,14 @@ class Directory:
     def read(self) -> Cluster:
         """Return the whole cluster; it names the znodes that were unreadable and skipped.
 
-        In place of an unreadable assignment or settings it has the last readable ones.
+        In place of an unreadable assignment, settings or rates it has the last readable ones.
 
         Raises:
             Mismatch: no cluster was ever founded at this root, or by another protocol.
         """
-        paths = [self._tree.meta, self._tree.assignment, self._tree.scale, self._tree.settings]
-        meta, table, scale, shared = self._connection.find_all(paths)
+        tree = self._tree
+        paths = [tree.meta, tree.assignment, tree.scale, tree.settings, tree.slot_rates]
+        meta, table, scale, shared, rates = self._connection.find_all(paths)
         if meta is None:
             raise Mismatch(f"there is no cluster at {self._tree.root}: start a scheduler first")
         born = self._reader.value(self._tree.meta, meta, Meta.decode) or self._born
@@ -84,7 +87,7 @@ class Directory:
             or self._settings
         )
         members = self.members()
-        leases = self._leases(members)
+        leases, slot_rates = self._leases(members), self._slot_rates(rates)
         return Cluster(
             born,
             self._assignment(table, born.slots),
@@ -95,7 +98,13 @@ class Directory:
             {member: version for member, (_, version) in leases.items()},
             self._unreadable.mapping(),
             self._settings,
+            slot_rates,
         )
+
+    def _slot_rates(self, found: Found | None) -> Rates:
+        record = self._reader.value(self._tree.slot_rates, found, SlotRates.decode)
+        self._rates = self._rates if record is None else record.rates
+        return self._rates if self._settings.weigh_by is WeighBy.LOAD else {}
 
     def _assignment(self, found: Found | None, slots: int) -> Assignment:
         table = self._reader.value(

@@ -5,12 +5,14 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import NamedTuple
 
 from pyspider_zk.cluster.cluster_settings import ClusterSettings
 from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.event_recorder import EventRecorder
 from pyspider_zk.cluster.events import Moves, moves_between
+from pyspider_zk.cluster.placement import Rated
 from pyspider_zk.cluster.reader import Found, Reader, Table
 from pyspider_zk.cluster.records import Assignment, Member
 from pyspider_zk.cluster.repair import repaired
@@ -33,6 +35,7 @@ from pyspider_zk.cluster.rules import (
 )
 from pyspider_zk.cluster.transactions import assign_steps, depose_steps, sweep_moves
 from pyspider_zk.cluster.tree import Tree
+from pyspider_zk.cluster.weighing import Weighing
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.connection import Ask, Connection, Watch
 from pyspider_zk.zookeeper.errors import BadVersionError, NoNodeError
@@ -81,12 +84,14 @@ class Leadership:
         self._clock = clock
         self._wake = on_change
         self._has_news = threading.Event()
-        self._rest: tuple[float, Mapping[int, int]] | None = None  # until when, with which weights
+        self._rest: tuple[float, Mapping[int, int]] | None = None  # until when, with which projects
         self._table = table
         self._reader = reader
         self._candidacy: str | None = None
         self._stamps: dict[MemberId, Stamp] = {}
         self._left: frozenset[MemberId] = frozenset()
+        self._leases: Mapping[MemberId, Found] = {}  # as last read
+        self._weighing = Weighing(connection, tree, reader)
         self._looked = self._tidied = float("-inf")
         self._recorder = EventRecorder(connection, tree)
         self._events = EventLog(connection, tree)
@@ -103,8 +108,9 @@ class Leadership:
         self._candidacy, self._stamps, self.leading = None, {}, False
         self._rest = None
         self._recorder.forget()
+        self._weighing.forget()
 
-    def lead(self, member: MemberId, weights: Callable[[], Mapping[int, int]], hold: Hold) -> None:
+    def lead(self, member: MemberId, projects: Callable[[], Mapping[int, int]], hold: Hold) -> None:
         """Stand for election; if this member leads, bring the assignment one step further.
 
         Candidates keep stamps too, so that they can take over at once. A member whose lease has
@@ -114,7 +120,7 @@ class Leadership:
         Args:
             hold: of this member's own lease.
         """
-        if self._is_at_rest(member, weights(), hold):
+        if self._is_at_rest(member, projects(), hold):
             return
         self._rest = None
         self._has_news.clear()  # before reading, so that no later change is lost
@@ -124,7 +130,7 @@ class Leadership:
         place = line.index(self._candidacy) if self._candidacy in line else None
         self._say_whether_leading(place == 0)
         if self.leading:
-            self._assign(member, weights(), names if names.table else self._look(), hold)
+            self._assign(member, projects(), names if names.table else self._look(), hold)
             self._trim_events()
         elif place and holds:
             self._watch_over(line[:place], names.leases, hold)
@@ -133,7 +139,7 @@ class Leadership:
         self._has_news.set()
         self._wake(event)
 
-    def _is_at_rest(self, member: MemberId, weights: Mapping[int, int], hold: Hold) -> bool:
+    def _is_at_rest(self, member: MemberId, projects: Mapping[int, int], hold: Hold) -> bool:
         """Return whether nothing has changed since there was nothing to decide.
 
         Leases change all the time, so those of others are read; my own shows in how it holds.
@@ -143,7 +149,7 @@ class Leadership:
             return False
         until, before = self._rest
         others = [other for other in self._stamps if other != member]
-        if now >= until or before != weights:
+        if now >= until or before != projects:
             return False
         if others:
             now = self._stamp([*others, member], hold)
@@ -176,16 +182,17 @@ class Leadership:
         )
 
     def _assign(
-        self, member: MemberId, weights: Mapping[int, int], names: _Names, hold: Hold
+        self, member: MemberId, projects: Mapping[int, int], names: _Names, hold: Hold
     ) -> None:
         if names.table is None:
             return  # somebody deleted it; the next member that joins creates it
         version = names.table[1]
         assignment = self._table.take(*names.table)
-        snapshot = self._snapshot(assignment, weights, names, hold)
+        snapshot = self._snapshot(assignment, projects, names, hold)
         if assignment is None:
             self._repair(version, snapshot.now)
             return
+        snapshot = replace(snapshot, rated=self._rated(assignment, snapshot.now))
         decision = decide(snapshot, self._rules)
         if decision is not None:
             self._write(decision, version)
@@ -195,7 +202,12 @@ class Leadership:
         self._recorder.record(member, snapshot.members)
         self._sweep(leftovers(snapshot, self._rules))
         if decision is None and is_settled(snapshot, self._rules):
-            self._rest = (snapshot.now + REST, dict(weights))
+            self._rest = (min(snapshot.now + REST, self._weighing.due), dict(projects))
+
+    def _rated(self, assignment: Assignment, now: float) -> Rated:
+        assert self._candidacy is not None  # noqa: S101 - for mypy: only a leader weighs
+        leases, settings = self._leases, self._settings
+        return self._weighing.rated(self._candidacy, settings, assignment, leases, now)
 
     def _repair(self, version: int, now: float) -> None:
         """Write the assignment over one that cannot be read, as soon as that is safe."""
@@ -242,6 +254,7 @@ class Leadership:
         if leading != self.leading:
             logger.info("%s", "this member leads now" if leading else "this member leads no more")
             self._recorder.forget()
+            self._weighing.forget()
         self.leading = leading
 
     def _line(self, member: MemberId, names: list[str], may_stand: bool) -> list[str]:
@@ -270,7 +283,7 @@ class Leadership:
     def _snapshot(
         self,
         assignment: Assignment | None,
-        weights: Mapping[int, int],
+        projects: Mapping[int, int],
         names: _Names,
         hold: Hold,
     ) -> Snapshot:
@@ -286,7 +299,7 @@ class Leadership:
         acks = self._reader.acks(dict(zip(asked, extra[len(members) :], strict=True)))
         registered = _registered(members, records)
         return Snapshot(
-            *(table, registered, self._stamps, acks, weights, now),
+            *(table, registered, self._stamps, acks, projects, now),
             left=self._left,
             settings=self._settings,
         )
@@ -312,7 +325,7 @@ class Leadership:
         now = self._clock()
         found = {member: lease for member, lease in zip(members, data, strict=False) if lease}
         versions = {member: version for member, (_, version) in found.items()}
-        terms = self._reader.terms(found)
+        self._leases, terms = found, self._reader.terms(found)
         lengths = {member: each.lease for member, each in terms.items()}
         self._left = frozenset(member for member, each in terms.items() if each.left)
         self._stamps = observe(self._counted(now, hold), versions, now, lengths)

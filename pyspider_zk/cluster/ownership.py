@@ -63,5 +63,5 @@ class Ownership(Protocol):
         """Read the whole cluster."""
 
 
-Weights = Callable[[], Mapping[int, int]]
-Coordinate = Callable[[Settings, Member, Weights, Callable[[], Load]], Ownership]
+ActiveProjects = Callable[[], Mapping[int, int]]
+Coordinate = Callable[[Settings, Member, ActiveProjects, Callable[[], Load]], Ownership]

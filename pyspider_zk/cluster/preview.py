@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from pyspider_zk.cluster.cluster_settings import Maintenance, with_maintenance
+from pyspider_zk.cluster.placement import Rated
 from pyspider_zk.cluster.records import Assignment, Cluster, Member, Slot
 from pyspider_zk.cluster.rules import Rules, Snapshot, Stamp, decide
 from pyspider_zk.groups.ids import MemberId, choose_number
@@ -21,22 +22,24 @@ class SlotMove(NamedTuple):
 
 
 def preview(
-    cluster: Cluster, weights: Mapping[int, int], joins: int = 0, leaves: Collection[int] = ()
+    cluster: Cluster, projects: Mapping[int, int], joins: int = 0, leaves: Collection[int] = ()
 ) -> list[SlotMove]:
     """Return which slots would move: a dry run of all the leader's steps at once.
 
-    Slots that are moving count as moved. All members count as alive.
+    Slots that are moving count as moved. All members count as alive. Rates are those that the
+    leader goes by.
 
     Args:
-        weights: active projects of the slots that have any.
+        projects: active projects of the slots that have any.
         joins: how many new members there would be.
         leaves: numbers of the members that would drain.
     """
     members = _changed(cluster, joins, leaves)
     alive = {member: Stamp(0, 0.0) for member in members}
     snapshot = Snapshot(
-        *(_arrived(cluster.assignment), members, alive, {}, weights, 0.0),
+        *(_arrived(cluster.assignment), members, alive, {}, projects, 0.0),
         settings=cluster.settings,
+        rated=Rated(cluster.slot_rates),
     )
     decision = decide(snapshot, Rules(moves=cluster.meta.slots))
     if decision is None:

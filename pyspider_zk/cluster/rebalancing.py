@@ -22,18 +22,18 @@ class Rebalancing:
     Args:
         orders: of whoever asked for it.
         read: reads the cluster.
-        weights: active projects of the slots that have any.
+        projects: active projects of the slots that have any.
 
     Attributes:
         left: how many slots had still to move when it last looked.
     """
 
     def __init__(
-        self, orders: Orders, read: Callable[[], Cluster], weights: Mapping[int, int]
+        self, orders: Orders, read: Callable[[], Cluster], projects: Mapping[int, int]
     ) -> None:
         self._orders = orders
         self._read = read
-        self._weights = weights
+        self._projects = projects
         self.left = 0
 
     def moves(self) -> list[SlotMove]:
@@ -42,7 +42,7 @@ class Rebalancing:
         Raises:
             ClusterError: the cluster cannot be read.
         """
-        return preview(without_maintenance(self._read()), self._weights)
+        return preview(without_maintenance(self._read()), self._projects)
 
     def run(self, timeout: float, ended: Event) -> None:
         """Suspend maintenance until no slot moves any more; blocks for about ``timeout`` at most.
@@ -90,5 +90,5 @@ class Rebalancing:
         """Return how many slots have still to move."""
         cluster = self._read()
         moving = sum(slot.next is not None for slot in cluster.assignment.slots)
-        self.left = moving + len(preview(without_maintenance(cluster), self._weights))
+        self.left = moving + len(preview(without_maintenance(cluster), self._projects))
         return self.left

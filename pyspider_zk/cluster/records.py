@@ -94,6 +94,8 @@ class Load(Record):
         away: names of the databases that do not answer this member.
         lease: seconds that its lease lasts from the sending of a renewal; others judge the member
             by this. 0: unknown.
+        slot_rates: tasks per second of its busiest slots, smoothed; its other slots have fewer.
+            None: unknown.
     """
 
     projects: int = 0
@@ -103,6 +105,7 @@ class Load(Record):
     quarantined: int = 0
     away: tuple[str, ...] = ()
     lease: float = 0.0
+    slot_rates: Mapping[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -254,6 +257,7 @@ class Cluster:
         renewals: the version of each member's lease, which grows by one with every renewal.
         unreadable: the reason for each skipped znode, by path.
         settings: the cluster-wide ones.
+        slot_rates: tasks per second by which the leader weighs slots; none if it does not.
     """
 
     meta: Meta
@@ -265,6 +269,7 @@ class Cluster:
     renewals: Mapping[MemberId, int] = field(default_factory=dict)
     unreadable: Mapping[str, str] = field(default_factory=dict)
     settings: ClusterSettings = ClusterSettings()  # noqa: RUF009 - immutable
+    slot_rates: Mapping[int, int] = field(default_factory=dict)
 
     def numbered(self, number: int) -> tuple[MemberId, Member]:
         """Return the running member of a number.

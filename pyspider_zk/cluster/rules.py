@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from pyspider_zk.cluster.cluster_settings import ClusterSettings, Maintenance
 from pyspider_zk.cluster.phases import TRANSITIONS, Phase, Trigger
-from pyspider_zk.cluster.placement import place
+from pyspider_zk.cluster.placement import UNRATED, Rated, place
 from pyspider_zk.cluster.records import Assignment, Member, Slot
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import BadMessage
@@ -163,21 +163,23 @@ class Snapshot:
         stamps: the leases; a member without one has left: it closed its fence before it deleted
             its lease.
         acks: slots released, by member, with the epoch they were released at.
-        weights: active projects of the slots that have any.
+        projects: active projects of the slots that have any.
         now: the clock that the stamps were taken on.
         left: those who closed their fence for good and left their lease behind, because they may
             be back before it ends.
         settings: the cluster-wide ones.
+        rated: what was measured, if slots are weighed by that.
     """
 
     assignment: Assignment
     members: Mapping[MemberId, Member]
     stamps: Mapping[MemberId, Stamp]
     acks: Mapping[MemberId, Mapping[int, int]]
-    weights: Mapping[int, int]
+    projects: Mapping[int, int]
     now: float
     left: Collection[MemberId] = frozenset()
     settings: ClusterSettings = ClusterSettings()  # noqa: RUF009 - immutable
+    rated: Rated = UNRATED
 
     def standing(self, member: MemberId, rules: Rules) -> Liveness:
         """Judge a member by its lease alone; its ephemeral node proves nothing."""
@@ -217,7 +219,8 @@ def decide(snapshot: Snapshot, rules: Rules) -> Decision | None:
     }
     placed = {number: to for number, to in settled.items() if to or number not in waiting}
     moves = _moves_left(table, snapshot.settings, rules)
-    targets = place(placed, takers, snapshot.weights, moves, snapshot.settings.pins)
+    pins = snapshot.settings.pins
+    targets = place(placed, takers, snapshot.projects, moves, pins, snapshot.rated)
     rows = tuple(
         slot if number in waiting else _next_row(slot, freed[number], targets[number])
         for number, slot in enumerate(table)

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from pyspider_zk.cluster.records import LeaseTerms, Load, Member, encode_acks
 from pyspider_zk.cluster.rules import Decision, Stamp
+from pyspider_zk.cluster.slot_rates import SlotRates
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.steps import Check, Create, Delete, Step, Write
@@ -86,6 +87,11 @@ def assign_steps(tree: Tree, candidacy: str, decision: Decision, version: int) -
         *judged,
         Write(tree.assignment, decision.assignment.encode(), version),
     ]
+
+
+def weigh_steps(tree: Tree, candidacy: str, rates: SlotRates) -> list[Step]:
+    """Write the rates by which slots are weighed, if their writer still leads."""
+    return [Check(tree.candidacy(candidacy)), Write(tree.slot_rates, rates.encode())]
 
 
 def depose_steps(tree: Tree, candidacy: str, member: MemberId, stamp: Stamp | None) -> list[Step]:

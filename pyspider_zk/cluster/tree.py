@@ -84,6 +84,11 @@ class Tree:
         return f"{self.root}/settings"
 
     @property
+    def slot_rates(self) -> str:
+        """The tasks per second by which the leader weighs slots."""
+        return f"{self.root}/slot-rates"
+
+    @property
     def jobs(self) -> str:
         """Root of the job queue."""
         return f"{self.root}/jobs"

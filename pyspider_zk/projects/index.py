@@ -40,6 +40,7 @@ class ProjectIndex:
     Threads: one thread calls ``refresh``; the mappings are replaced whole, so any may read them.
 
     Attributes:
+        active: the numbers of active projects, by slot; slots without any are left out.
         nameless: rows that are no project's, for their name is none, each in words.
     """
 
@@ -47,7 +48,7 @@ class ProjectIndex:
         self._slots = slots
         self._rows: dict[str, Row] = {}
         self._by_slot: dict[int, tuple[str, ...]] = {}
-        self.weights: Mapping[int, int] = {}
+        self.active: Mapping[int, int] = {}
         self.nameless: tuple[str, ...] = ()
 
     def refresh(self, rows: Iterable[Mapping[str, Any]]) -> Changes:
@@ -62,7 +63,7 @@ class ProjectIndex:
         gone = before.keys() - now.keys()
         if changed or gone:
             self._by_slot = self._grouped()
-            self.weights = self._weighed()
+            self.active = self._counted()
         return Changes(changed, set(gone))
 
     def names(self, slot: int) -> tuple[str, ...]:
@@ -78,13 +79,12 @@ class ProjectIndex:
             groups.setdefault(slot_of(name, self._slots), []).append(name)
         return {slot: tuple(names) for slot, names in groups.items()}
 
-    def _weighed(self) -> dict[int, int]:
-        """Weigh a slot by its active projects; slots without any weigh nothing."""
-        weights = {
+    def _counted(self) -> dict[int, int]:
+        counts = {
             slot: sum(self._rows[name].status in ACTIVE for name in names)
             for slot, names in self._by_slot.items()
         }
-        return {slot: weight for slot, weight in weights.items() if weight}
+        return {slot: count for slot, count in counts.items() if count}
 
 
 def _sorted_out(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Row], tuple[str, ...]]:

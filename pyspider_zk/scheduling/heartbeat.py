@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pyspider_zk.cluster.fence import Fence
 from pyspider_zk.cluster.records import Load
 from pyspider_zk.scheduling.meter import Meter
+from pyspider_zk.scheduling.slot_meter import SlotMeter
 
 ROWS_PER_BEAT = 1000
 """How many rows are processed between two beats."""
@@ -24,14 +25,16 @@ class Heartbeat:
 
     Attributes:
         load: as last measured.
-        meter: counts the tasks that the loop completes.
+        slot_meter: counts the tasks that the loop completes.
+        meter: of their rate.
         beaten: when it beat last, on the monotonic clock; 0: never.
     """
 
     def __init__(self, fence: Fence, measure: Callable[[], Load]) -> None:
         self._fence = fence
         self._measure = measure
-        self.meter = Meter()
+        self.slot_meter = SlotMeter()
+        self.meter = Meter(lambda: self.slot_meter.done)
         self._measured = float("-inf")
         self._steps = 0
         self.beaten = 0.0

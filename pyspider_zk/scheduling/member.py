@@ -254,7 +254,7 @@ class ClusterScheduler(FencedScheduler):
         ownership = self._coordinate(
             self.settings,
             member_record(self.settings, port, host),
-            lambda: self.slot_scheduler.weights,
+            lambda: self.slot_scheduler.active_projects,
             lambda: self.slot_scheduler.load,
         )
         ownership.start()

@@ -196,16 +196,16 @@ class MessageApplier:
             entry.held = {} if entry.parked else {pack["project"]: pack}
             return entry.parked is None
         if project is not None:
-            self._apply_pack(project, pack)
+            self._apply_pack(project, pack, entry.delivery.slot)
             entry.applied.append(pack)
         return True
 
-    def _apply_pack(self, project: Project, pack: dict[str, Any]) -> None:
+    def _apply_pack(self, project: Project, pack: dict[str, Any], slot: int) -> None:
         if pack["taskid"] == "_on_get_info":
             self._learn(project, (pack.get("track") or {}).get("save"))
         else:
             self._scheduler.on_task_status(own_task(pack))
-            self._heartbeat.meter.count()
+            self._heartbeat.slot_meter.count(slot)
 
     def _learn(self, project: Project, sent: object) -> None:
         """Apply the settings that a script sent, except those that pyspider would fail on."""

@@ -120,9 +120,9 @@ class SlotScheduler:
         return self.heartbeat.load
 
     @property
-    def weights(self) -> Mapping[int, int]:
-        """How much each slot weighs. Threads: any."""
-        return self.rows.index.weights
+    def active_projects(self) -> Mapping[int, int]:
+        """How many active projects the slots have. Threads: any."""
+        return self.rows.index.active
 
     def run_once(self) -> None:
         """Do one round: follow the assignment, apply messages, send tasks."""
@@ -204,10 +204,13 @@ class SlotScheduler:
         self.handover.save(set(self.fence.held))
 
     def _load(self) -> Load:
+        meter, may_work = self.heartbeat.slot_meter, self._was_open and not self.fenced.away
+        meter.follow(self.fence.held, may_work=may_work)
         return Load(
             len(self.fenced.projects),
             self.fenced.attention.pending.count(),
             *self.heartbeat.meter.rates(),
             quarantined=len(self.quarantine),
             away=self.fenced.away,
+            slot_rates=meter.busiest,
         )

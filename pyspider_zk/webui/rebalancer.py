@@ -53,13 +53,13 @@ class Rebalancer:
         self._told = RebalanceProgress(RebalanceState.NONE)
 
     def start(
-        self, who: str, weights: Mapping[int, int], total: int, timeout: float
+        self, who: str, projects: Mapping[int, int], total: int, timeout: float
     ) -> RebalanceProgress:
         """Begin one.
 
         Args:
             who: the user who asked for it.
-            weights: active projects of the slots that have any.
+            projects: active projects of the slots that have any.
             total: how many slots shall move.
             timeout: seconds that they may take.
 
@@ -69,7 +69,7 @@ class Rebalancer:
         with self._lock:
             if self._told.state is RebalanceState.RUNNING:
                 raise Conflict("a rebalancing runs already: wait until it is done")
-            rebalancing = Rebalancing(Orders(self._store, who), self._read, weights)
+            rebalancing = Rebalancing(Orders(self._store, who), self._read, projects)
             rebalancing.left = total
             self._told = RebalanceProgress(RebalanceState.RUNNING, total, total)
             self._rebalancing = rebalancing

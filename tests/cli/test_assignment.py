@@ -41,10 +41,11 @@ def test_settings_are_shown_set_and_unset(ask: Ask) -> None:
 
     assert "lease = 6.5\n" in ask("settings", "set", "lease", "6.5")
     assert "restart_delay = 90\n" in ask("settings", "set", "restart_delay", 90)
+    assert "weigh_by = projects\n" in ask("settings", "set", "weigh_by", "projects")
     ask("settings", "unset", "lease")
 
     found = json.loads(ask("settings", "list", "--json"))
-    assert (found["lease"], found["restart_delay"]) == (None, 90)
+    assert (found["lease"], found["restart_delay"], found["weigh_by"]) == (None, 90, "projects")
 
 
 @pytest.mark.parametrize(
@@ -54,6 +55,7 @@ def test_settings_are_shown_set_and_unset(ask: Ask) -> None:
         ("lease", "0.1", "lease: 0.1 must be from 0.5 to 600"),
         ("lease", "nan", "lease: nan must be"),
         ("moves", "2.5", "moves"),
+        ("weigh_by", "size", "weigh_by"),
         ("leese", "4", "did you mean lease?"),
         ("pins", "4", "there is no cluster-wide setting 'pins'"),
     ],

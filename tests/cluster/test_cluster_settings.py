@@ -11,6 +11,7 @@ from pyspider_zk.cluster.cluster_settings import (
     RANGES,
     ClusterSettings,
     Maintenance,
+    WeighBy,
     faults_of,
     taken_over,
     with_evicted,
@@ -40,6 +41,8 @@ def valid_settings(draw) -> ClusterSettings:
         draw(st.sampled_from(Maintenance)),
         tuple(sorted(draw(st.sets(numbers)))),
         draw(st.dictionaries(st.integers(0, MOST_SLOTS - 1), numbers)),
+        draw(st.sampled_from(WeighBy)),
+        draw(of_range("weigh_every")),
     )
 
 
@@ -49,7 +52,7 @@ valid = valid_settings().filter(lambda made: not faults_of(made))
 @st.composite
 def own_settings(draw) -> Settings:
     lease = draw(st.floats(0.5, 60))
-    budget = draw(st.floats(0, lease / 2, exclude_max=True))
+    budget = draw(st.floats(0, 0.499 * lease))  # it is written with twelve digits
     return Settings(
         lease=lease, renewal=lease / draw(st.floats(3.1, 10)), hang=lease + 1, budget=budget
     )
@@ -75,6 +78,9 @@ def test_settings_are_read_as_they_were_written(settings):
         b'{"moves": 0}',
         b'{"moves": 2.5}',
         b'{"maintenance": "perhaps"}',
+        b'{"weigh_by": "perhaps"}',
+        b'{"weigh_by": null}',
+        b'{"weigh_every": 0}',
         b'{"evicted": [-1]}',
         b'{"pins": {"0": -1}}',
         b'{"pins": {"16384": 1}}',
@@ -98,6 +104,9 @@ def test_what_a_newer_version_writes_beside_them_is_ignored():
         ({"moves": 1.5}, "moves"),
         ({"lease": True}, "lease"),
         ({"lease": "5"}, "lease"),
+        ({"weigh_by": "size"}, "weigh_by"),
+        ({"weigh_by": 1}, "weigh_by"),
+        ({"weigh_every": 0.5}, "weigh_every: 0.5 must be from 1 to 86400"),
         ({"lease": 3, "renewal": 2}, "three renewals"),
     ],
 )
@@ -115,6 +124,13 @@ def test_a_name_that_is_no_setting_is_refused(name):
 def test_a_slip_is_told_the_likely_name():
     with pytest.raises(NotFound, match="did you mean lease"):
         with_values(ClusterSettings(), {"leese": 1})
+
+
+def test_a_word_is_set_and_unset():
+    by_projects = with_values(ClusterSettings(), {"weigh_by": "projects"})
+
+    assert by_projects == ClusterSettings(weigh_by=WeighBy.PROJECTS)
+    assert with_values(by_projects, {"weigh_by": None}) == ClusterSettings()
 
 
 def test_what_is_unset_is_the_default_again():

@@ -22,12 +22,16 @@ weight_tables = st.lists(st.integers(0, 50), min_size=1, max_size=40)
 def place(
     owners: list[MemberId | None],
     members: list[MemberId],
-    weights: dict[int, int],
+    projects: dict[int, int],
     moves: int,
     pins: dict[int, int] | None = None,
+    rates: dict[int, int] | None = None,
 ) -> list[MemberId]:
     """Place the slots from 0 on."""
-    placed = placement.place(dict(enumerate(owners)), members, weights, moves, pins or {})
+    known = dict(enumerate(owners))
+    placed = placement.place(
+        known, members, projects, moves, pins or {}, placement.Rated(rates or {})
+    )
     return [placed[slot] for slot in range(len(owners))]
 
 
@@ -171,6 +175,104 @@ def test_what_is_pinned_counts_as_load():
     owners = place([None] * 4, [a, b], dict.fromkeys(range(4), 1), ANY_NUMBER, {0: 0, 1: 0})
 
     assert owners == [a, a, b, b]
+
+
+busy_tables = st.lists(
+    st.tuples(st.integers(0, 5), st.integers(0, 40) | st.integers(0, 4000)), min_size=1, max_size=40
+)
+
+
+def busy(table: list[tuple[int, int]]) -> tuple[dict[int, int], dict[int, int]]:
+    """Return the projects of the slots, and their tasks per second."""
+    projects = weights_of([count for count, _ in table])
+    return projects, {slot: rate for slot, (_, rate) in enumerate(table) if rate}
+
+
+def weights_with(projects: dict[int, int], rates: dict[int, int]) -> dict[int, int]:
+    return {slot: count + rates.get(slot, 0) for slot, count in projects.items()}
+
+
+@given(busy_tables, crowds, st.data())
+def test_at_rest_nobody_exceeds_another_by_more_than_is_promised(table, count, data):
+    members, (projects, rates) = crowd(count), busy(table)
+    before = [data.draw(st.sampled_from(members)) for _ in table]
+
+    owners = place(before, members, projects, ANY_NUMBER, rates=rates)
+
+    weights = weights_with(projects, rates)
+    load = loads(owners, weights, members)
+    measured = sum(rates.get(slot, 0) for slot in projects)
+    tolerance = max(1.0, (0.02 * sum(projects.values()) + 0.1 * measured) / count)
+    heaviest = members[load.index(max(load))]
+    lightest_slot = min((w for slot, w in weights.items() if owners[slot] == heaviest), default=0)
+    assert max(load) - min(load) <= max(tolerance, 1.5 * lightest_slot)
+    assert place(owners, members, projects, ANY_NUMBER, rates=rates) == owners
+
+
+@given(busy_tables, crowds, st.data())
+def test_rates_take_no_more_slots_from_owners_than_allowed(table, count, data):
+    members, (projects, rates) = crowd(count), busy(table)
+    before = [data.draw(st.sampled_from(members)) for _ in table]
+    moves = data.draw(st.integers(0, 5))
+
+    assert len(moved(before, place(before, members, projects, moves, rates=rates))) <= moves
+
+
+@given(st.integers(2, 6), st.integers(2, 40), st.integers(100, 5000))
+def test_the_neighbours_of_a_heavy_slot_move_away_and_it_stays(count, neighbours, rate):
+    """Each at most once; and once it is idle again all are even, by moves of each at most once."""
+    members, slots = crowd(count), neighbours * count
+    projects = dict.fromkeys(range(slots), 1)
+    before = place([None] * slots, members, projects, 0)
+
+    after = place(before, members, projects, ANY_NUMBER, rates={0: rate})
+
+    assert after[0] == before[0]
+    moving = moved(before, after)
+    assert {before[slot] for slot in moving} <= {before[0]}
+    assert after.count(before[0]) <= max(1, slots // count - rate + 1)
+    assert place(after, members, projects, ANY_NUMBER, rates={0: rate}) == after
+
+
+def test_heavy_slots_are_spread():
+    members, rates = crowd(3), {0: 3000, 1: 2900, 2: 3100, 3: 40}
+    projects = dict.fromkeys(range(30), 1)
+    before = [members[0]] * 30
+
+    owners = place(before, members, projects, ANY_NUMBER, rates=rates)
+
+    assert len({owners[slot] for slot in (0, 1, 2)}) == 3
+
+
+def test_a_heavy_slot_moves_only_if_that_gains_more_than_it_does():
+    a, b = crowd(2)
+    projects = dict.fromkeys(range(3), 1)
+
+    # 1000 and 600 against 100: to move the lesser leaves 1000 against 700.
+    assert place([a, a, b], [a, b], projects, 9, rates={0: 1000, 1: 600, 2: 100}) == [a, b, b]
+    # 1000 and 600 against 800: the greater would leave 600 against 1800.
+    assert place([a, a, b], [a, b], projects, 9, rates={0: 1000, 1: 600, 2: 800}) == [a, a, b]
+    # 1000 and 2 against 0: to move the greater gains nothing.
+    assert place([a, a, b], [a, b], {0: 1, 1: 2}, 9, rates={0: 1000}) == [a, b, b]
+
+
+def test_what_was_moved_lately_moves_on_only_to_who_is_new():
+    a, b = crowd(2)
+    owners, projects = dict.fromkeys(range(4), a), dict.fromkeys(range(4), 1)
+
+    def moving(settled: set[MemberId]) -> set[int]:
+        rated = placement.Rated({0: 1000}, moved={1, 2}, settled=settled)
+        placed = placement.place(owners, [a, b], projects, 9, {}, rated)
+        return {slot for slot in owners if placed[slot] != owners[slot]}
+
+    assert moving({a, b}) == {3}
+    assert moving({a}) == {1, 2, 3}
+
+
+def test_the_rate_of_a_slot_without_projects_does_not_count():
+    a, b = crowd(2)
+
+    assert place([a, b], [a, b], {1: 1}, ANY_NUMBER, rates={0: 5000}) == [a, b]
 
 
 def test_without_members_nothing_can_be_placed():

@@ -62,15 +62,15 @@ def test_a_leader_at_rest_notices_who_drains(crew: Crew):
     crew.shared_by(leader)
 
 
-def test_a_leader_at_rest_notices_other_weights(crew: Crew):
-    weights = {0: 1}
-    members = [crew.start(name, weights=weights) for name in ("one", "two")]
+def test_a_leader_at_rest_notices_other_projects(crew: Crew):
+    projects = {0: 1}
+    members = [crew.start(name, projects=projects) for name in ("one", "two")]
     crew.shared_by(*members)
     at_rest(*members)
     (owner,) = (each for each in members if 0 in each.owned)
     before = crew.assignment().epoch
 
-    weights.update(dict.fromkeys(owner.owned, 5))
+    projects.update(dict.fromkeys(owner.owned, 5))
 
     eventually(lambda: crew.assignment().epoch > before, "another assignment")
 

@@ -211,7 +211,7 @@ def test_they_go_to_others_if_it_stays_away_until_the_lease_that_it_left_ends():
 def test_a_joining_member_is_asked_for_nothing_because_of_slots_that_wait():
     snapshot = left_for_a_restart(members=[B, C])
 
-    assert decide(replace(snapshot, weights={0: 50, 1: 50, 2: 1}), RULES) is None
+    assert decide(replace(snapshot, projects={0: 50, 1: 50, 2: 1}), RULES) is None
 
 
 def test_what_waits_for_a_dead_members_number_counts_as_its_own_once_it_is_back():

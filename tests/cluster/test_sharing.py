@@ -42,12 +42,12 @@ def test_a_newborn_cluster_waits_for_its_members_before_the_first_grant(crew: Cr
     assert {row.epoch for row in crew.table()} == {born + 1}
 
 
-def test_busy_slots_are_shared_by_weight(crew: Crew):
-    weights = {0: 8, 1: 4, 2: 4}
-    a, b = crew.start("a", weights=weights), crew.start("b", weights=weights)
+def test_busy_slots_are_shared_by_their_projects(crew: Crew):
+    projects = {0: 8, 1: 4, 2: 4}
+    a, b = crew.start("a", projects=projects), crew.start("b", projects=projects)
     crew.shared_by(a, b)
 
-    assert {sum(weights.get(slot, 0) for slot in member.owned) for member in (a, b)} == {8}
+    assert {sum(projects.get(slot, 0) for slot in member.owned) for member in (a, b)} == {8}
 
 
 def test_a_joining_member_gets_only_what_must_move(crew: Crew):

@@ -95,10 +95,14 @@ def _singletons() -> Iterator[Poison]:
     for where, path, shown in (
         ("the assignment", "{root}/assignment", READ),
         ("what was told of events", "{root}/events", PASSING),
+        ("the rates of slots", "{root}/slot-rates", PASSING),
     ):
         for kind, data in junk.ZNODES.items():
             put = partial(_write, path, data, 0)
-            yield Poison("znodes", f"{where} says {kind}", put, shown, spot=where)
+            # Rates of a newer version are good ones: unknown keys are ignored.
+            is_good = where == "the rates of slots" and kind == "a foreign version"
+            places = IGNORED if is_good else shown
+            yield Poison("znodes", f"{where} says {kind}", put, places, spot=where)
     for kind, data in junk.ZNODES.items():
         put = partial(_write, "{root}/scale", data, 0)
         yield Poison("znodes", f"the scale says {kind}", put, READ, "scale", _mend_scale)
@@ -195,6 +199,7 @@ def _beside() -> Iterator[Poison]:
         "{root}/jobs/claimants/note",
         "{root}/scale/note",
         "{root}/settings/note",
+        "{root}/slot-rates/note",
         "{root}/groups/note",
     ):
         place = path.removeprefix("{root}/")

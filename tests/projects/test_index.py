@@ -62,14 +62,14 @@ def test_a_database_without_a_group_means_no_group() -> None:
 def test_a_slot_weighs_as_much_as_it_has_active_projects() -> None:
     catalogue = ProjectIndex(1)
     catalogue.refresh([row("a"), row("b", "DEBUG"), row("c", "STOP"), row("d", "CHECKING")])
-    assert catalogue.weights == {0: 2}
+    assert catalogue.active == {0: 2}
 
 
 def test_a_slot_whose_projects_all_stopped_weighs_nothing() -> None:
     catalogue = ProjectIndex(1)
     catalogue.refresh([row("a")])
     catalogue.refresh([row("a", "STOP")])
-    assert catalogue.weights == {}
+    assert catalogue.active == {}
 
 
 @given(TABLES, TABLES)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from pyspider_zk.cluster.coordinator import Coordinator
 from pyspider_zk.cluster.directory import Directory
-from pyspider_zk.cluster.records import Assignment, Load, Member, Slot
+from pyspider_zk.cluster.records import Assignment, Cluster, Load, Member, Slot
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.groups.ids import MemberId
@@ -31,10 +31,14 @@ class BareScheduler:
     """
 
     def __init__(
-        self, settings: Settings, name: str = "", weights: dict[int, int] | None = None
+        self,
+        settings: Settings,
+        name: str = "",
+        projects: dict[int, int] | None = None,
+        rates: dict[int, int] | None = None,
     ) -> None:
         self.coordinator = Coordinator(
-            settings, record(name), lambda: weights or {}, lambda: Load(1, 2)
+            *(settings, record(name)), lambda: projects or {}, lambda: self._load(rates)
         )
         self.hold_on = threading.Event()
         self.failure: ClusterError | None = None
@@ -57,6 +61,11 @@ class BareScheduler:
             releasing = self.coordinator.view.releasing
             if releasing and not self.hold_on.is_set():
                 self.coordinator.released(releasing)
+
+    def _load(self, rates: dict[int, int] | None) -> Load:
+        """Return a load with what is told of the slots that it has."""
+        known = None if rates is None else {s: rates[s] for s in self.owned if s in rates}
+        return Load(1, 2, slot_rates=known)
 
     @property
     def member(self) -> MemberId:
@@ -159,15 +168,23 @@ class Crew:
         self._reader.start()
 
     def start(
-        self, name: str = "", hosts: str = "", weights: dict[int, int] | None = None
+        self,
+        name: str = "",
+        hosts: str = "",
+        projects: dict[int, int] | None = None,
+        rates: dict[int, int] | None = None,
     ) -> BareScheduler:
-        return self.make(name, hosts, weights).start()
+        return self.make(name, hosts, projects, rates).start()
 
     def make(
-        self, name: str = "", hosts: str = "", weights: dict[int, int] | None = None
+        self,
+        name: str = "",
+        hosts: str = "",
+        projects: dict[int, int] | None = None,
+        rates: dict[int, int] | None = None,
     ) -> BareScheduler:
         settings = replace(self.settings, hosts=hosts or self.settings.hosts)
-        scheduler = BareScheduler(settings, name, weights)
+        scheduler = BareScheduler(settings, name, projects, rates)
         self._watch.schedulers.append(scheduler)
         return scheduler
 
@@ -176,6 +193,9 @@ class Crew:
         crew = [self.start(f"scheduler{number}") for number in range(count)]
         self.shared_by(*crew)
         return crew
+
+    def cluster(self) -> Cluster:
+        return self._reader.read()
 
     def table(self) -> tuple[Slot, ...]:
         return self._reader.read().assignment.slots

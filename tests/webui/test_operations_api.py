@@ -188,6 +188,7 @@ def test_a_number_that_went_to_another_process_is_not_drained(client: Any) -> No
 ORDERS = [
     ("settings", {"lease": 6, "moves": 9}, {"lease": 6, "moves": 9}),
     ("settings", {"restart_delay": None}, {"restart_delay": 0}),
+    ("settings", {"weigh_by": "projects"}, {"weigh_by": "projects"}),
     ("maintenance", {"mode": "hold"}, {"maintenance": "hold"}),
     ("members/7/evict", {}, {"evicted": [7]}),
     ("slots/3/pin", {"member": 7}, {"pins": [{"slot": 3, "member": 7}]}),

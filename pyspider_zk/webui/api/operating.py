@@ -40,7 +40,7 @@ def preview_assignment(query: dict[str, Any]) -> dict[str, Any]:
         cluster.numbered(each)
     if query["without_maintenance"]:
         cluster = without_maintenance(cluster)
-    moves = preview(cluster, _weights(), query["joins"], leaves)
+    moves = preview(cluster, _active_projects(), query["joins"], leaves)
     items = list(map(_move, moves))
     return {"total": len(moves), "digest": digest_of(items), "pairs": _pairs(moves), "items": items}
 
@@ -60,12 +60,12 @@ def rebalance(asked: dict[str, Any]) -> tuple[dict[str, Any], int]:
 
     Without maintenance the leader does so by itself, and this only tells how far it is.
     """
-    weights = _weights()
-    moves = preview(without_maintenance(backend().cluster()), weights)
+    projects = _active_projects()
+    moves = preview(without_maintenance(backend().cluster()), projects)
     digest = digest_of(list(map(_move, moves)))
     if asked.get("plan", digest) != digest:
         raise Conflict("other slots would move by now: look again")
-    begun = backend().rebalancer.start(user(), weights, len(moves), asked["timeout"])
+    begun = backend().rebalancer.start(user(), projects, len(moves), asked["timeout"])
     return begun._asdict(), 202
 
 
@@ -88,7 +88,7 @@ def drain_member(asked: dict[str, Any], number: int) -> tuple[dict[str, Any], in
     return {"number": number, "others": others}, 202
 
 
-def _weights() -> dict[int, int]:
+def _active_projects() -> dict[int, int]:
     """Return the active projects of the slots that have any."""
     rows = backend().batch_service.projects.page(Selection(all=True), with_owners=False).items
     return dict(Counter(row["slot"] for row in rows if row["status"] in ACTIVE))

@@ -10,6 +10,7 @@ from pyspider_zk.cluster.cluster_settings import (
     RANGES,
     ClusterSettings,
     Maintenance,
+    WeighBy,
 )
 from pyspider_zk.cluster.events import Event
 from pyspider_zk.cluster.phases import Phase
@@ -164,6 +165,7 @@ class RouteSchema(ProjectSchema):
     cpu="share of one processor that its process used meanwhile",
     quarantined="how many of its projects are in quarantine",
     away="databases that do not answer it",
+    without=("slot_rates",),
 )
 class MemberSchema(Schema):
     """A scheduler that runs."""
@@ -311,6 +313,8 @@ class PinSchema(Schema):
     moves="how many slots may be moving at once",
     maintenance="off; on: nothing is evened out; hold: not even a dead member's slots move",
     evicted="numbers of the members that get no slots",
+    weigh_by="load: a slot weighs its active projects and tasks per second; projects: only those",
+    weigh_every="seconds between two looks at the tasks per second",
     without=("pins",),
 )
 class ClusterSettingsSchema(Schema):
@@ -336,6 +340,10 @@ class SettingValuesSchema(Schema):
     renewal = _setting("renewal", fields.Float)
     restart_delay = _setting("restart_delay", fields.Float)
     moves = _setting("moves", fields.Integer, strict=True)
+    weigh_by = fields.String(
+        allow_none=True, validate=validate.OneOf([*WeighBy]), metadata=about("null: unset it")
+    )
+    weigh_every = _setting("weigh_every", fields.Float)
 
 
 class MaintenanceSchema(Schema):

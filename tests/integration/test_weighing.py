@@ -1,0 +1,73 @@
+"""One project crawls and many sleep: those move away from it, and its crawl is not disturbed."""
+
+from collections.abc import Callable
+
+import pytest
+
+from pyspider_zk.cluster.cluster_settings import with_values
+from pyspider_zk.cluster.events import EventKind
+from pyspider_zk.cluster.settings_store import SettingsStore
+from pyspider_zk.cluster.tree import Tree
+from pyspider_zk.config import Settings
+from pyspider_zk.projects.slots import slot_of
+from pyspider_zk.zookeeper.connection import Connection
+from tests.integration.conftest import SCRIPT, Crawl, TreeSite
+
+pytestmark = [pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
+
+BUSY = "busy"
+ASLEEP = 12
+RATE = 40.0  # tasks per second; far more than all the others weigh together
+
+
+def sleeping(slots: int) -> dict[int, str]:
+    """Return projects that sleep, each in a slot of its own."""
+    names = (f"asleep{number}" for number in range(slots))
+    found = {slot_of(name, slots): name for name in names}
+    found.pop(slot_of(BUSY, slots), None)
+    return dict(list(found.items())[:ASLEEP])
+
+
+@pytest.fixture
+def looks_every_second(cluster_settings: Settings) -> Callable[[], None]:
+    def order() -> None:
+        connection = Connection(cluster_settings)
+        connection.start()
+        store = SettingsStore(connection, Tree(cluster_settings.root))
+        store.change(lambda old: with_values(old, {"weigh_every": 1}), EventKind.SETTINGS, "", "me")
+        connection.stop()
+
+    return order
+
+
+def test_the_neighbours_of_a_busy_slot_move_away(
+    crawl: Crawl,
+    cluster_settings: Settings,
+    looks_every_second: Callable[[], None],
+    eventually: Callable[..., None],
+) -> None:
+    slots = cluster_settings.slots
+    busy, asleep = slot_of(BUSY, slots), sleeping(slots)
+    with TreeSite(800) as site:
+        crawl.scheduler(), crawl.scheduler()
+        looks_every_second()
+        for component in ("fetcher", "processor", "result-worker"):
+            crawl.start(component)
+        row = {"status": "RUNNING", "script": SCRIPT.format(site=site.url), "group": ""}
+        for name in asleep.values():
+            crawl.database("project").insert(name, {**row, "comments": "", "rate": 1, "burst": 1})
+        crawl.run_projects(site, [BUSY], rate=RATE)
+
+        def neighbours() -> int:
+            rows = crawl.directory.read().assignment.slots
+            return sum(rows[slot].owner == rows[busy].owner for slot in asleep)
+
+        eventually(lambda: 4 <= neighbours() <= 8, "projects shared by their number")
+        before = crawl.settled().assignment.slots[busy]
+        eventually(lambda: neighbours() <= 1, "the neighbours elsewhere", within=90)
+        after = crawl.directory.read().assignment.slots[busy]
+        crawl.wait_for(1, site)
+        eventually(lambda: crawl.finished(site))
+
+        assert after == before
+        assert set(site.requests.values()) == {1}
