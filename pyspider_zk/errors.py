@@ -93,7 +93,7 @@ class Refused(Unavailable):
 
 
 class Mismatch(ClusterError):
-    """The cluster was created with another protocol or slot count than this process has."""
+    """The cluster goes by a protocol that this version does not speak, or has other slots."""
 
     exit_code = 4
     status = HTTPStatus.SERVICE_UNAVAILABLE

@@ -4,7 +4,8 @@ import time
 from collections.abc import Callable
 
 from pyspider_zk.cluster.closing import Wait, close_cluster, slots_of
-from pyspider_zk.cluster.records import CLOSED, Assignment, Meta
+from pyspider_zk.cluster.protocols import CLOSED
+from pyspider_zk.cluster.records import Assignment, Meta
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.errors import BadMessage, BadRequest, Conflict, NotFound
 from pyspider_zk.jobs.model import JobState
@@ -130,11 +131,12 @@ class Reslotter:
         """Write the new table, and let processes join; nothing is known of the new slots."""
         self._connection.delete(self._tree.slot_rates)
         vacant = Assignment.vacant(plan.after, max(plan.epoch, _highest(table)))
+        protocol = Meta.decode(self._connection.get(self._tree.meta)[0]).reopens
         following = Assignment(table.epoch + 1, vacant.slots)
         try:
             self._connection.multi(
                 Write(self._tree.assignment, following.encode(), table_version),
-                Write(self._tree.meta, Meta(plan.after).encode(), version),
+                Write(self._tree.meta, Meta(plan.after, protocol).encode(), version),
             )
         except BadVersionError:
             raise Conflict(f"somebody else writes to {self._tree.root}: try again") from None

@@ -12,7 +12,8 @@ import redis
 
 from pyspider_zk.cluster.coordinator import Coordinator
 from pyspider_zk.cluster.meta import ensure_cluster
-from pyspider_zk.cluster.records import CLOSED, Assignment, Load, Meta
+from pyspider_zk.cluster.protocols import CLOSED
+from pyspider_zk.cluster.records import Assignment, Load, Meta
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import BadMessage, BadRequest, Conflict, NotFound

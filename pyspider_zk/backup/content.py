@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from pyspider_zk.cluster.events import PREFIX, age_order, sequence_of
-from pyspider_zk.cluster.records import CLOSED, PROTOCOL, Assignment, Meta, Slot
+from pyspider_zk.cluster.protocols import CLOSED, SPOKEN, is_spoken, text_of
+from pyspider_zk.cluster.records import Assignment, Meta, Slot
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.jobs.model import Job, JobName, JobState
@@ -92,9 +93,10 @@ def _check_cluster(backup: Backup) -> None:
     meta = backup.meta
     if meta.protocol == CLOSED:
         raise BadMessage("it was made while the cluster was closed: a restore was not completed")
-    if meta.protocol != PROTOCOL:
+    if not is_spoken(meta.protocol, SPOKEN):
         raise BadMessage(
-            f"it is of protocol {meta.protocol}, this version speaks {PROTOCOL}: use that version"
+            f"it is of protocol {meta.protocol}, this version speaks {text_of(SPOKEN)}: use one"
+            " that speaks it"
         )
 
 

@@ -34,6 +34,7 @@ from pyspider_zk.cli.target import (
     target,
     with_global_options,
 )
+from pyspider_zk.cli.upgrade import upgrade
 from pyspider_zk.cli.users import user
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.scale import ScaleNode
@@ -140,7 +141,7 @@ def demo(site: Path | None, start_url: str | None) -> None:
 
 OWN = [
     *(status, doctor, up, scale, demo, dead_letters, protect, user),
-    *(backup, restore, slots, settings, *ASSIGNMENT),
+    *(backup, restore, slots, settings, upgrade, *ASSIGNMENT),
     *(*OPERATIONS, batches, one_batch, projects, route, events),
 ]
 

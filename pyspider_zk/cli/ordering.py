@@ -11,6 +11,7 @@ from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.orders import Orders
 from pyspider_zk.cluster.settings_store import SettingsStore
 from pyspider_zk.cluster.tree import Tree
+from pyspider_zk.cluster.upgrade import Upgrade
 from pyspider_zk.config import Settings
 from pyspider_zk.zookeeper.connection import Connection
 
@@ -23,6 +24,7 @@ class OpenCluster(NamedTuple):
     store: SettingsStore
     orders: Orders
     events: EventLog
+    upgrade: Upgrade
 
 
 @contextmanager
@@ -38,6 +40,7 @@ def opened_cluster(options: dict[str, Any]) -> Iterator[OpenCluster]:
     try:
         store = SettingsStore(connection, tree)
         directory, events = Directory(own, connection), EventLog(connection, tree)
-        yield OpenCluster(own, directory, store, Orders(store, user()), events)
+        upgrade = Upgrade(connection, tree)
+        yield OpenCluster(own, directory, store, Orders(store, user()), events, upgrade)
     finally:
         connection.stop()

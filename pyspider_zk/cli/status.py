@@ -40,6 +40,7 @@ class _ClusterTables:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         wide = options.max_width >= WIDE
         yield Text(headline(self.cluster), style="bold")
+        yield from _protocol(self.cluster)
         yield _members(self.cluster, self.now, wide)
         yield from _alerts(self.cluster)
         tables = [_components(self.cluster, self.now, wide)]
@@ -58,6 +59,17 @@ def headline(cluster: Cluster) -> str:
         f"{f' ({moving} moving)' if moving else ''}{f' ({pins} pinned)' if pins else ''}"
         f", epoch {cluster.assignment.epoch}"
     )
+
+
+def _protocol(cluster: Cluster) -> Iterator[Text]:
+    """Yield what is left to do of an upgrade."""
+    in_use, following = cluster.meta.protocol, cluster.next_protocol
+    if cluster.can_be_raised:
+        yield Text(f"protocol {in_use}, and all speak a higher one: `pyspider-zk upgrade`")
+    elif following > in_use:
+        old = cluster.held_back_by()
+        more = f" and {len(old) - 1} more" if len(old) > 1 else ""
+        yield Text(f"protocol {in_use}, and {following} waits for {old[0]}{more}")
 
 
 def _alerts(cluster: Cluster) -> Iterator[Text]:

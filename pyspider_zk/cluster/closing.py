@@ -3,7 +3,8 @@
 import time
 from collections.abc import Callable
 
-from pyspider_zk.cluster.records import CLOSED, ComponentKind, Load, Meta
+from pyspider_zk.cluster.protocols import CLOSED, FIRST
+from pyspider_zk.cluster.records import ComponentKind, Load, Meta
 from pyspider_zk.cluster.rules import Rules
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.errors import BadMessage, Conflict
@@ -45,7 +46,8 @@ def slots_of(connection: Connection, tree: Tree) -> int | None:
 
 def _write_closed(connection: Connection, tree: Tree) -> int:
     found = connection.find(tree.meta)
-    closed = Meta(slots_of(connection, tree) or 1, CLOSED).encode()
+    slots, reopens = slots_of(connection, tree) or 1, FIRST if found is None else _reopens(found[0])
+    closed = Meta(slots, CLOSED, reopens).encode()
     try:
         if found is None:
             connection.create(tree.meta, closed)
@@ -53,6 +55,15 @@ def _write_closed(connection: Connection, tree: Tree) -> int:
         return connection.set(tree.meta, closed, found[1])
     except (BadVersionError, NodeExistsError):
         raise Conflict(f"somebody else changes the cluster at {tree.root}: try again") from None
+
+
+def _reopens(data: bytes) -> int:
+    """Return the protocol that a cluster goes by again when it is opened."""
+    try:
+        meta = Meta.decode(data)
+    except BadMessage:
+        return FIRST
+    return meta.reopens if meta.protocol == CLOSED else meta.protocol
 
 
 def _check_nobody(connection: Connection, tree: Tree) -> None:

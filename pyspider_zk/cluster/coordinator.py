@@ -12,6 +12,7 @@ from pyspider_zk.cluster.former_self import FormerSelf
 from pyspider_zk.cluster.leader import OUTDATED, Leadership
 from pyspider_zk.cluster.membership import Membership
 from pyspider_zk.cluster.meta import ensure_cluster
+from pyspider_zk.cluster.protocol_watch import ProtocolWatch
 from pyspider_zk.cluster.reader import Reader, Table, read_members
 from pyspider_zk.cluster.records import Cluster, Load, Member, Meta
 from pyspider_zk.cluster.rules import NOTHING, View, rules_of
@@ -80,6 +81,7 @@ class Coordinator:
         self.vital_signs = VitalSigns()
         self._loop = Loop("coordinator", self._turn_or_fail)
         self._shared = SettingsWatch(self.connection, tree, self._reader, self._wake)
+        self._protocol = ProtocolWatch(self.connection, tree, self._reader, self._wake)
         self._rules = rules_of(settings, self._shared.current)
         self._membership = self._new_membership()
         self._former_self = self._new_former_self()
@@ -160,6 +162,11 @@ class Coordinator:
     def alone(self) -> bool:
         """Whether, while draining, nobody is there who could take the slots."""
         return self._alone
+
+    @property
+    def protocol(self) -> int:
+        """The protocol to write by: the one in use, as far as this member knows."""
+        return self._protocol.current
 
     @property
     def path(self) -> str | None:
@@ -253,6 +260,7 @@ class Coordinator:
         if self._membership.lost:
             raise SessionLost("the ZooKeeper session ended")
         self.connection.require()
+        self._protocol.refresh()
         if self._shared.refresh():
             self._take_over(self._shared.current)
         member = self._membership.id or self._join()

@@ -77,7 +77,7 @@ class Directory:
         if meta is None:
             raise Mismatch(f"there is no cluster at {self._tree.root}: start a scheduler first")
         born = self._reader.value(self._tree.meta, meta, Meta.decode) or self._born
-        fault = check_meta(born, Meta(born.slots), self._tree.root)
+        fault = check_meta(born, born.slots, self._tree.root)
         if fault:
             raise Mismatch(fault)
         self._born = born

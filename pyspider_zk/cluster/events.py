@@ -33,6 +33,7 @@ class EventKind(StrEnum):
     REBALANCE = "rebalance"
     EVICT = "evict"
     PIN = "pin"
+    UPGRADE = "upgrade"
     DEAD_LETTERS = "dead-letters"
     SCRIPT = "script"
     CHANGE = "change"

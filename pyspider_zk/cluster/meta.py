@@ -2,9 +2,12 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
+from pyspider_zk.cluster.protocols import LOWEST, SPOKEN, highest_common
 from pyspider_zk.cluster.records import Assignment, Meta, check_meta
 from pyspider_zk.cluster.tree import Tree
+from pyspider_zk.cluster.upgrade import Upgrade
 from pyspider_zk.errors import BadMessage, Mismatch
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.errors import BadVersionError, NodeExistsError
@@ -48,7 +51,7 @@ def ensure_meta(connection: Connection, tree: Tree, mine: Meta) -> Meta:
             return ensure_meta(connection, tree, mine)
         return mine
     try:
-        fault = check_meta(Meta.decode(found[0]), mine, tree.root)
+        fault = check_meta(Meta.decode(found[0]), mine.slots, tree.root)
     except BadMessage as error:
         connection.unreadable.note(tree.meta, error)
         return mine
@@ -61,6 +64,10 @@ def ensure_meta(connection: Connection, tree: Tree, mine: Meta) -> Meta:
 def _repair_meta(connection: Connection, tree: Tree, mine: Meta) -> None:
     """Rewrite unreadable values, if the assignment proves that they were mine.
 
+    Nobody knows any more which protocol was in use. It is at most the highest that all speak who
+    run, and a higher one than it was only keeps out who would be too old soon anyway; a lower one
+    would let in who cannot read what was written.
+
     Raises:
         Mismatch: the assignment has another number of slots.
     """
@@ -68,13 +75,15 @@ def _repair_meta(connection: Connection, tree: Tree, mine: Meta) -> None:
     if meta is None or table is None:
         return
     try:
-        born = Meta(len(Assignment.decode(table[0]).slots))
+        born = len(Assignment.decode(table[0]).slots)
     except BadMessage:
         return  # it proves nothing
-    fault = check_meta(born, mine, tree.root)
+    fault = check_meta(replace(mine, slots=born), mine.slots, tree.root)
     if fault:
         raise Mismatch(fault)
+    spoken = {**Upgrade(connection, tree).spoken(), "": SPOKEN}
+    lost = Meta(mine.slots, highest_common(LOWEST, spoken))
     try:
-        connection.set(tree.meta, mine.encode(), meta[1])
+        connection.set(tree.meta, lost.encode(), meta[1])
     except BadVersionError:
         return  # another process did

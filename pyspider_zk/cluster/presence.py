@@ -4,10 +4,12 @@ import logging
 from typing import Self
 
 from pyspider_zk.cluster.meta import ensure_meta
+from pyspider_zk.cluster.protocol_watch import ProtocolWatch
+from pyspider_zk.cluster.reader import Reader
 from pyspider_zk.cluster.records import Component, ComponentKind, Meta
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
-from pyspider_zk.errors import SessionLost, Unavailable
+from pyspider_zk.errors import Mismatch, SessionLost, Unavailable
 from pyspider_zk.loop import Loop
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.ephemeral import Ephemeral
@@ -19,7 +21,7 @@ class Presence:
     """Context manager that keeps one component's ephemeral node in existence.
 
     Presence is only information: a component works on while ZooKeeper is unavailable, and
-    registers again in the next session.
+    registers again in the next session, unless it does not speak the cluster's protocol any more.
 
     Threads: a daemon thread of its own maintains the node.
     """
@@ -32,6 +34,13 @@ class Presence:
         self._node = Ephemeral(self._connection, parent, record.encode())
         self._interval = settings.renewal
         self._loop = Loop("presence", self._turn)
+        reader = Reader(self._tree, self._connection.unreadable)
+        self._protocol = ProtocolWatch(self._connection, self._tree, reader, self._loop.wake)
+
+    @property
+    def protocol(self) -> int:
+        """The protocol to write by: the one in use, as far as this process knows."""
+        return self._protocol.current
 
     @property
     def connection(self) -> Connection:
@@ -63,7 +72,11 @@ class Presence:
     def _turn(self) -> float | None:
         try:
             self._connection.require()
+            self._protocol.refresh()
             self._node.stand()
+        except Mismatch as error:
+            logger.error("presence is not registered, stop this process: %s", error)
+            return None
         except (Unavailable, SessionLost) as error:
             logger.info("presence is not registered yet: %s", error)
             return self._interval

@@ -8,16 +8,22 @@ from typing import Any, NamedTuple, Self
 
 from pyspider_zk.cluster.cluster_settings import ClusterSettings
 from pyspider_zk.cluster.phases import Phase
+from pyspider_zk.cluster.protocols import (
+    CLOSED,
+    FIRST,
+    HIGHEST,
+    SPOKEN,
+    Protocols,
+    highest_common,
+    holding_back,
+    refusal,
+)
 from pyspider_zk.errors import BadMessage, NotFound
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.limits import MOST_SLOTS
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.zookeeper import codec
 from pyspider_zk.zookeeper.codec import Record
-
-PROTOCOL = 1
-CLOSED = 0
-"""In place of the protocol, while a cluster is restored or its slots are changed: nobody joins."""
 
 MOST_EPOCH = 2**53
 
@@ -33,10 +39,16 @@ class ComponentKind(StrEnum):
 
 @dataclass(frozen=True)
 class Meta(Record):
-    """What every process of a cluster must agree on forever."""
+    """What every process of a cluster must agree on.
+
+    Attributes:
+        protocol: the one in use.
+        reopens: the one to go by again, while the cluster is closed.
+    """
 
     slots: int
-    protocol: int = PROTOCOL
+    protocol: int = HIGHEST
+    reopens: int = FIRST
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
@@ -59,6 +71,7 @@ class Member(Record):
         address: ``host:port`` of its XML-RPC, after ``https://`` if it uses TLS.
         started: seconds since the epoch.
         draining: its slots are moving away; it gets none.
+        protocols: the lowest and the highest that it speaks.
     """
 
     address: str
@@ -68,17 +81,23 @@ class Member(Record):
     started: float
     name: str = ""
     draining: bool = False
+    protocols: tuple[int, int] = (FIRST, FIRST)
 
 
 @dataclass(frozen=True)
 class Component(Record):
-    """A processor, fetcher, result worker or web UI that registered its presence."""
+    """A processor, fetcher, result worker or web UI that registered its presence.
+
+    Attributes:
+        protocols: the lowest and the highest that it speaks.
+    """
 
     host: str
     pid: int
     version: str
     started: float
     address: str = ""
+    protocols: tuple[int, int] = (FIRST, FIRST)
 
 
 @dataclass(frozen=True)
@@ -314,12 +333,38 @@ class Cluster:
         rows = zip(before.assignment.slots, self.assignment.slots, strict=True)
         return (number for number, (old, new) in enumerate(rows) if old.owner != new.owner)
 
+    def protocols(self) -> dict[str, Protocols]:
+        """Return what those speak who run and can be read."""
+        found = {f"member {each.number}": its.protocols for each, its in self.members.items()}
+        for kind, components in self.components.items():
+            found |= {
+                f"{kind} on {its.host}, pid {its.pid}": its.protocols for its in components.values()
+            }
+        return found
+
+    @property
+    def next_protocol(self) -> int:
+        """The highest protocol that somebody who runs speaks; at least the one in use."""
+        return max([self.meta.protocol, *(highest for _, highest in self.protocols().values())])
+
+    @property
+    def can_be_raised(self) -> bool:
+        """Whether all who run speak a higher protocol than the one in use."""
+        return highest_common(self.meta.protocol, self.protocols()) > self.meta.protocol
+
+    def held_back_by(self) -> list[str]:
+        """Return those who do not speak the highest protocol that others do."""
+        return holding_back(self.next_protocol, self.protocols())
+
     def as_dict(self) -> dict[str, Any]:
         """Return the form that ``status --json`` prints."""
         counts = self.slot_counts()
         return {
             "epoch": self.assignment.epoch,
             "slots": self.meta.slots,
+            "protocol": self.meta.protocol,
+            "can_be_raised": self.can_be_raised,
+            "held_back_by": self.held_back_by(),
             "leader": self.leader.number if self.leader else None,
             "members": [
                 {
@@ -346,23 +391,18 @@ class Cluster:
         }
 
 
-def check_meta(found: Meta, mine: Meta, root: str) -> str | None:
+def check_meta(found: Meta, slots: int, root: str) -> str | None:
     """Return the message for a process whose values are not the cluster's, or None."""
-    if found == mine:
-        return None
     if found.protocol == CLOSED:
         return (
             f"the cluster at {root} is closed while it is restored or its slots are changed: wait"
             " for that, or run that command again if it was interrupted"
         )
-    if found.protocol != mine.protocol:
-        return (
-            f"the cluster at {root} speaks protocol {found.protocol}, this version speaks"
-            f" {mine.protocol}: run one version everywhere, or choose another root and"
-            " another Redis database"
-        )
+    fault = refusal(found.protocol, root, SPOKEN)
+    if fault or found.slots == slots:
+        return fault
     return (
         f"the cluster at {root} was born with {found.slots} slots, this process has"
-        f" {mine.slots}: set slots to {found.slots}, or choose another root and"
+        f" {slots}: set slots to {found.slots}, or choose another root and"
         " another Redis database"
     )

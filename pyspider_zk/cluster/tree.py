@@ -11,7 +11,7 @@ class Tree:
 
     @property
     def meta(self) -> str:
-        """Protocol and slot count, fixed when the cluster is created."""
+        """Slot count, fixed when the cluster is created, and the protocol in use."""
         return f"{self.root}/meta"
 
     @property

@@ -6,6 +6,7 @@ import time
 
 from pyspider_zk import __version__
 from pyspider_zk.cluster.presence import Presence
+from pyspider_zk.cluster.protocols import SPOKEN
 from pyspider_zk.cluster.records import Component, ComponentKind, Member
 from pyspider_zk.config import Settings
 from pyspider_zk.listening import is_loopback
@@ -23,6 +24,7 @@ def member_record(settings: Settings, port: int, bound: str) -> Member:
         version=__version__,
         started=time.time(),
         name=settings.name,
+        protocols=SPOKEN,
     )
 
 
@@ -52,5 +54,6 @@ def presence(settings: Settings, kind: ComponentKind, address: str = "") -> Pres
         version=__version__,
         started=time.time(),
         address=address,
+        protocols=SPOKEN,
     )
     return Presence(settings, kind, record)

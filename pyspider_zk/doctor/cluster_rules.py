@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
-from pyspider_zk.cluster.records import Cluster, Meta, check_meta
+from pyspider_zk.cluster.protocols import SPOKEN, text_of
+from pyspider_zk.cluster.records import Cluster, check_meta
 from pyspider_zk.config import Settings
 from pyspider_zk.doctor.findings import Finding, failed, judged, ok, several, warning
 from pyspider_zk.listening import is_loopback
@@ -21,13 +22,15 @@ def cluster_findings(
     """
     yield judged(
         bool(cluster.members),
-        f"{len(cluster.members)} schedulers, protocol {cluster.meta.protocol}",
+        f"{len(cluster.members)} schedulers, protocol {cluster.meta.protocol}; this version speaks"
+        f" {text_of(SPOKEN)}",
         warning("no scheduler runs: nothing is crawled", "start one"),
     )
-    fault = check_meta(cluster.meta, Meta(settings.slots), settings.root)
+    fault = check_meta(cluster.meta, settings.slots, settings.root)
     if fault:
         yield failed("this configuration cannot join", fault)
     yield _versions(cluster, version)
+    yield from _protocol(cluster)
     if cluster.unreadable:
         yield warning(
             f"{several(cluster.unreadable)} cannot be read",
@@ -51,6 +54,22 @@ def _versions(cluster: Cluster, version: str) -> Finding:
             "restart what is older with the new version",
         ),
     )
+
+
+def _protocol(cluster: Cluster) -> Iterator[Finding]:
+    """Tell that a higher protocol could be gone by, or who holds it back."""
+    in_use, following = cluster.meta.protocol, cluster.next_protocol
+    if cluster.can_be_raised:
+        yield warning(
+            f"all speak a higher protocol than {in_use}, which the cluster goes by",
+            "once you will not go back to the version before, run `pyspider-zk upgrade`",
+        )
+    elif following > in_use:
+        yield warning(
+            f"some speak protocol {following}, and the cluster goes by {in_use}:"
+            f" {several(cluster.held_back_by())} cannot go higher",
+            "replace these by the newer version",
+        )
 
 
 def _files(cluster: Cluster, databases: Mapping[str, str]) -> Iterator[Finding]:

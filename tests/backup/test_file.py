@@ -13,7 +13,8 @@ from pyspider_zk.backup import content
 from pyspider_zk.backup import file as backup_file
 from pyspider_zk.backup.content import Backup
 from pyspider_zk.backup.file import read_backup, write_backup
-from pyspider_zk.cluster.records import CLOSED, Meta
+from pyspider_zk.cluster.protocols import CLOSED
+from pyspider_zk.cluster.records import Meta
 from pyspider_zk.errors import ConfigError
 
 HEADER = {"format": "pyspider-zk backup", "version": 1, "root": "/crawl", "created": 1.5}

@@ -13,8 +13,8 @@ from pyspider_zk.cluster.coordinator import Coordinator
 from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.events import Event
 from pyspider_zk.cluster.presence import Presence
+from pyspider_zk.cluster.protocols import CLOSED
 from pyspider_zk.cluster.records import (
-    CLOSED,
     Assignment,
     Component,
     ComponentKind,

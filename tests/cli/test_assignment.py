@@ -66,6 +66,13 @@ def test_what_cannot_be_set_is_refused_with_the_reason(
     assert words in ask("settings", "set", name, value, ends_with=2)
 
 
+def test_an_upgrade_without_anything_to_raise_says_so(
+    ask: Ask, status: Callable[[], dict[str, Any]]
+) -> None:
+    assert "the cluster goes by protocol 1 already" in ask("upgrade")
+    assert (status()["protocol"], status()["held_back_by"]) == (1, [])
+
+
 def test_damaged_settings_are_told_with_the_remedy(ask: Ask, cluster: Settings) -> None:
     ask("settings", "list")
     connection = Connection(cluster)

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -197,6 +198,27 @@ def test_the_picture_tells_what_is_away_in_quarantine_and_unreadable() -> None:
     assert "draining without taskdb" in text
     assert "2 projects in quarantine" in text
     assert "1 znode passed over as unreadable: /crawl/members/x (no Member)" in text
+
+
+def speaking(first: tuple[int, int], second: tuple[int, int]) -> Cluster:
+    known = a_cluster()
+    ranges = zip(sorted(known.members.items()), (first, second), strict=True)
+    members = {member: replace(record, protocols=its) for (member, record), its in ranges}
+    return replace(known, members=members, meta=Meta(4, 1))
+
+
+def test_the_picture_tells_what_an_upgrade_waits_for() -> None:
+    assert "protocol" not in picture(speaking((1, 1), (1, 1)), {})
+    assert "protocol 1, and 2 waits for member 0" in picture(speaking((1, 1), (1, 2)), {})
+    text = picture(speaking((1, 3), (1, 2)), {})
+    assert "protocol 1, and all speak a higher one: `pyspider-zk upgrade`" in text
+
+
+def test_the_json_tells_it_too() -> None:
+    waiting = speaking((1, 1), (1, 2)).as_dict()
+    assert (waiting["protocol"], waiting["can_be_raised"]) == (1, False)
+    assert waiting["held_back_by"] == ["member 0"]
+    assert speaking((1, 2), (1, 2)).as_dict()["can_be_raised"]
 
 
 def test_the_picture_of_an_empty_cluster_says_so() -> None:

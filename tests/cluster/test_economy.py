@@ -40,7 +40,7 @@ def test_watches_do_not_pile_up(crew: Crew):
         members[1].coordinator._on_assignment(None)
 
     for member in members:
-        eventually(lambda member=member: watchers(member) <= 5 + len(members), "few watches")
+        eventually(lambda member=member: watchers(member) <= 6 + len(members), "few watches")
 
 
 def test_a_member_whose_loop_hangs_does_not_spin(crew: Crew, monkeypatch):

@@ -142,18 +142,28 @@ def test_a_releasing_slot_is_not_owned_any_more():
 
 
 def test_meta_of_the_same_cluster_is_accepted():
-    assert check_meta(Meta(256), Meta(256), "/r") is None
+    assert check_meta(Meta(256), 256, "/r") is None
+
+
+def test_meta_of_a_cluster_of_the_first_version_is_accepted():
+    assert check_meta(Meta.decode(b'{"slots": 256, "protocol": 1}'), 256, "/r") is None
+
+
+def test_who_says_nothing_of_protocols_speaks_the_first():
+    said = b'{"address": "h:1", "host": "h", "pid": 1, "version": "0", "started": 0}'
+
+    assert Member.decode(said).protocols == Component.decode(said).protocols == (1, 1)
 
 
 def test_another_slot_count_is_told_with_both_numbers_and_the_root():
-    fault = check_meta(Meta(256), Meta(64), "/r")
+    fault = check_meta(Meta(256), 64, "/r")
 
     assert fault is not None
     assert {"256", "64", "/r"} <= set(fault.replace(":", " ").replace(",", " ").split())
 
 
 def test_another_protocol_is_told_first():
-    fault = check_meta(Meta(256, protocol=2), Meta(64), "/r")
+    fault = check_meta(Meta(256, protocol=2), 64, "/r")
 
     assert fault is not None
     assert "protocol 2" in fault

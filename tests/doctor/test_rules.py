@@ -203,6 +203,25 @@ def test_other_versions_are_named():
     assert "member 1 has 0.9" in "\n".join(texts(found_in(known, {}), Grade.WARNING))
 
 
+def test_a_protocol_that_some_do_not_speak_yet_names_them():
+    old, new = member(), replace(member("box-2"), protocols=(1, 2))
+    warned = "\n".join(texts(found_in(cluster(one=old, two=new), {}), Grade.WARNING))
+    assert "some speak protocol 2, and the cluster goes by 1: member 0 cannot go higher" in warned
+
+
+def test_a_protocol_that_all_speak_waits_for_the_operator():
+    new = replace(member(), protocols=(1, 2))
+    (found,) = [each for each in found_in(cluster(one=new), {}) if "higher protocol" in each.text]
+    assert found.grade is Grade.WARNING
+    assert "`pyspider-zk upgrade`" in found.remedy
+
+
+def test_a_protocol_that_this_version_does_not_speak_cannot_join():
+    known = replace(cluster(one=member()), meta=Meta(256, 2))
+    (remedy,) = [each.remedy for each in found_in(known, {}) if each.grade is Grade.FAILED]
+    assert "it is too old, start the version that the others run" in remedy
+
+
 def test_a_file_for_two_machines_is_a_failure():
     known = cluster(one=member(), two=member("box-2"))
     (fault,) = texts(found_in(known, {"taskdb": "sqlite+taskdb:////x/task.db"}), Grade.FAILED)

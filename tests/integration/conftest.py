@@ -101,14 +101,15 @@ class Crawl:
     def start(self, *command: object, program: tuple[str, ...] = PROGRAM) -> Popen[str]:
         """Start a component."""
         child = self._stack.enter_context(
-            process("-c", self._config(), *command, folder=self._folder, program=program)
+            process("-c", self.config(), *command, folder=self._folder, program=program)
         )
         threading.Thread(target=self._log, args=(child, command), daemon=True).start()
         return child
 
-    def scheduler(self) -> Popen[str]:
+    def scheduler(self, program: tuple[str, ...] = PROGRAM) -> Popen[str]:
         """Start a scheduler and wait until it has joined."""
-        child = self.start("scheduler", "--xmlrpc-host", "127.0.0.1", "--xmlrpc-port", 0)
+        words = ("scheduler", "--xmlrpc-host", "127.0.0.1", "--xmlrpc-port", 0)
+        child = self.start(*words, program=program)
         self._eventually(lambda: self.member(child) is not None)
         return child
 
@@ -190,10 +191,8 @@ class Crawl:
         done = {taskdb.SUCCESS: site.pages + 2}
         return all(taskdb.status_count(name) == done for name in self.projects)
 
-    def _database_url(self, kind: str) -> str:
-        return f"sqlite+{kind}db:///{self._folder}/{kind}.db"
-
-    def _config(self) -> Path:
+    def config(self) -> Path:
+        """Write the configuration of all components; return its file."""
         section = {
             key: getattr(self._settings, key)
             for key in ("hosts", "root", "renewal", "lease", "hang", "session", "drain", "secret")
@@ -203,6 +202,9 @@ class Crawl:
         path = self._folder / "config.json"
         path.write_text(json.dumps({**config, "data_path": str(self._folder)}), encoding="utf-8")
         return path
+
+    def _database_url(self, kind: str) -> str:
+        return f"sqlite+{kind}db:///{self._folder}/{kind}.db"
 
     def _log(self, child: Popen[str], command: tuple[object, ...]) -> None:
         """Keep what a process says, for whoever looks into a failed test."""

@@ -34,6 +34,8 @@ _NAMES = [
     "away",
     "slots",
     "protocol",
+    "protocols",
+    "reopens",
     "rates",
     "slot_rates",
     "weigh_by",

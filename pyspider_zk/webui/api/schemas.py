@@ -159,6 +159,7 @@ class RouteSchema(ProjectSchema):
     started=SINCE_EPOCH,
     name="its identity, if it was given one",
     draining="its slots are moving away",
+    protocols="the lowest and the highest protocol that it speaks",
     projects="how many projects it has in memory",
     pending="how many tasks it has in memory",
     tasks_per_s="tasks that ended per second, over the last seconds",
@@ -182,7 +183,12 @@ class MembersSchema(Schema):
     items = fields.List(fields.Nested(MemberSchema), required=True)
 
 
-@mirrors(Component, started=SINCE_EPOCH, address="host:port, if it serves")
+@mirrors(
+    Component,
+    started=SINCE_EPOCH,
+    address="host:port, if it serves",
+    protocols="the lowest and the highest protocol that it speaks",
+)
 class ComponentSchema(Schema):
     """A processor, fetcher, result worker or web UI that runs."""
 
