@@ -121,6 +121,7 @@ def test_the_next_leader_moves_nothing_because_nothing_is_reported(weighed: Weig
     weighed.await_alone()
     weighed.set(weigh_every=3600)
     weighed.rates.clear()
+    eventually(lambda: all(load.slot_rates == {} for load in weighed.cluster().loads.values()))
     leader, other = sorted(weighed.members, key=lambda each: not each.coordinator.leading)
 
     leader.stop()
