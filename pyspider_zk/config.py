@@ -63,7 +63,8 @@ class Settings:
             lease ends. Less than half a lease.
         session: seconds of ZooKeeper session to request; the server may grant another value, which
             is then used, and a warning reports it.
-        drain: seconds that a scheduler waits, after SIGTERM, for its slots to move.
+        drain: seconds that a scheduler waits, after SIGTERM, for its slots to move, and a fetcher
+            for the pages that it is fetching.
         name: a scheduler's identity, which keeps its number; without one it is host and port if the
             XML-RPC port is given, else the scheduler gets the lowest free number.
         await_members: how many schedulers a new cluster waits for before it assigns the slots for

@@ -24,8 +24,7 @@ from pyspider_zk.local.services import Server
 from pyspider_zk.local.supervisor import Report, Supervisor
 
 USUAL_WEBUI_PORT = 5000
-DRAIN_MARGIN = 5.0  # seconds on top of a scheduler's own drain
-COMPONENT_PATIENCE = 10.0  # seconds
+DRAIN_MARGIN = 15.0  # seconds on top of a process's own drain, to send what it holds
 
 
 def never() -> bool:
@@ -142,10 +141,15 @@ class LocalCluster:
         if self._parts is not None:
             supervisor = self._parts.supervisor
             schedulers = [name for name in supervisor.names if name.startswith("scheduler-")]
-            supervisor.end(schedulers, self.plan.drain + DRAIN_MARGIN, hurried)
-            supervisor.end_all(COMPONENT_PATIENCE, hurried)
+            supervisor.end(schedulers, self._patience, hurried)
+            supervisor.end_all(self._patience, hurried)
             self._parts = None
         self._held.close()
+
+    @property
+    def _patience(self) -> float:
+        """Seconds until a process that was asked to end is killed."""
+        return self.plan.drain + DRAIN_MARGIN
 
     @property
     def _running(self) -> _Parts:
@@ -166,8 +170,7 @@ class LocalCluster:
             redis_password_file=found.redis_password_file,
             **database_urls(self.plan),
         )
-        patience = self.plan.drain + DRAIN_MARGIN
-        supervisor = Supervisor(self.plan.logs, patience, self._report)
+        supervisor = Supervisor(self.plan.logs, self._patience, self._report)
         return _Parts(addresses, found.servers, supervisor)
 
     def _want(self) -> None:

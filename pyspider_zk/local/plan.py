@@ -45,8 +45,8 @@ class ProcessPlan:
         resultdb: URL of the result database; None: a file in the folder.
         webui_port: where the web UI listens; None: pyspider's 5000, or any if that is taken.
         config: a config.json for all processes.
-        drain: seconds that a scheduler may take to hand over its slots; it gets a little more
-            before it is killed.
+        drain: seconds that a scheduler may take to hand over its slots, and a fetcher to finish
+            its pages; each process gets a little more before it is killed.
         settings: what connections of `up` itself are set to, but for hosts and root.
     """
 

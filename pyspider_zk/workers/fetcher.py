@@ -60,9 +60,11 @@ class ClusterFetcher(Fetcher):
     """Fetches as pyspider does.
 
     If the queue is full or unavailable, results are kept and sent later; meanwhile no task is
-    taken, so at most as many results are kept as pages are fetched at the same time. On ``quit``
-    unfinished tasks go back to their queue; otherwise pyspider would retry them only after ten
+    taken, so at most as many results are kept as pages are fetched at the same time. What is not
+    finished when it ends goes back to its queue; otherwise pyspider would retry it only after ten
     minutes.
+
+    Threads: ``run`` owns it; ``quit``, ``end`` and XML-RPC calls may come from any.
     """
 
     inqueue: Any
@@ -85,6 +87,7 @@ class ClusterFetcher(Fetcher):
         self._monitoring = Monitoring(ComponentKind.FETCHER, health, [self._meter.metrics])
         self._under_way: dict[int, dict[str, Any]] = {}  # by id(): a task may come twice
         self._empty_until = float("-inf")
+        self._drain_until: float | None = None
         self._listener = Loop("fetcher listens", self._listen)
         self._serve_error: Exception | None = None
         self.rpc = RpcServer(
@@ -100,6 +103,9 @@ class ClusterFetcher(Fetcher):
         when the queue got a task. A queue that was found empty is left alone until then.
         """
         self._meter.pulse.beat()
+        if self._drain_until is not None:
+            self._quit_when_drained(self._drain_until)
+            return
         if self.inqueue is None or self.outqueue is None or time.monotonic() < self._empty_until:
             return
         while not self._quit and not self.outqueue.full() and self.http_client.free_size() > 0:
@@ -171,13 +177,13 @@ class ClusterFetcher(Fetcher):
         return page
 
     def run(self) -> None:
-        """Work until ``quit`` or SIGTERM.
+        """Work until ``quit``, or until ``end`` or SIGTERM and what is under way is fetched.
 
         Raises:
             ClusterError: the cluster cannot be joined, or XML-RPC cannot be served as configured.
         """
         with (
-            on_signals({signal.SIGTERM: self.quit}),
+            on_signals({signal.SIGTERM: self.end}),
             monitored(self.settings, self._monitoring, self._data),
             presence(self.settings, ComponentKind.FETCHER),
         ):
@@ -194,8 +200,24 @@ class ClusterFetcher(Fetcher):
         self._listener.stop(2 * LOOK)
         super().close()
 
+    def end(self) -> None:
+        """Take no more tasks, and quit when those under way are fetched; a second call quits.
+
+        After ``drain`` seconds it quits, too.
+        """
+        if self._drain_until is not None:
+            self.quit()
+            return
+        logger.info("draining: %d pages are still being fetched", len(self._under_way))
+        self._drain_until = time.monotonic() + self.settings.drain
+        self.ioloop.add_callback(self.take_tasks)
+
+    def _quit_when_drained(self, until: float) -> None:
+        if not self._under_way or time.monotonic() > until:
+            self.quit()
+
     def quit(self) -> None:
-        """End ``run`` and XML-RPC."""
+        """End ``run`` and XML-RPC at once; what is under way goes back to its queue."""
         super().quit()
         self._listener.end()
         self.rpc.stop()

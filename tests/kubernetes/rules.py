@@ -179,11 +179,12 @@ def _policies_of(rendering: Rendering, pod: Pod) -> list[Document]:
 
 
 def drained(rendering: Rendering) -> Iterator[str]:
-    """A scheduler has time to drain, and it keeps its name."""
+    """A scheduler and a fetcher have time to drain, and a scheduler keeps its name."""
     drain = _config(rendering)["zookeeper"].get("drain", Settings().drain)
-    for pod in _schedulers(rendering):
+    for pod in _of(rendering, "scheduler", "fetcher"):
         if pod.spec["terminationGracePeriodSeconds"] < drain + 10:
             yield f"{pod.name}: {pod.spec['terminationGracePeriodSeconds']} s for {drain} s"
+    for pod in _of(rendering, "scheduler"):
         name = _environment(pod)["PYSPIDER_ZK_NAME"]
         if name.get("valueFrom") != {"fieldRef": {"fieldPath": "metadata.name"}}:
             yield f"{pod.name}: its name does not last"
@@ -193,8 +194,8 @@ def drained(rendering: Rendering) -> Iterator[str]:
             yield f"{name_of(each)}: each waits for the one before"
 
 
-def _schedulers(rendering: Rendering) -> list[Pod]:
-    return [pod for pod in rendering.pods() if pod.spec["containers"][0]["name"] == "scheduler"]
+def _of(rendering: Rendering, *components: str) -> list[Pod]:
+    return [pod for pod in rendering.pods() if pod.spec["containers"][0]["name"] in components]
 
 
 def probed(rendering: Rendering) -> Iterator[str]:

@@ -121,6 +121,7 @@ MUTATIONS = [
         "reachable",
     ),
     ("scheduler.yaml", "{{ add .Values.scheduler.drain 15 }}", "30", "drained"),
+    ("workers.yaml", "{{ add $root.Values.scheduler.drain 15 }}", "30", "drained"),
     ("scheduler.yaml", "fieldPath: metadata.name}", "fieldPath: metadata.uid}", "drained"),
     (
         "zookeeper.yaml",

@@ -1,4 +1,4 @@
-"""What a fetcher has under way when it ends goes back to its queue, and nothing else."""
+"""What a fetcher has under way when it ends is finished or goes back to its queue, nothing else."""
 
 import logging
 import os
@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -103,6 +104,55 @@ def test_what_is_under_way_goes_back_and_what_is_finished_does_not(
         made.quit()
     # then
     assert list(tasks.queue) == [held]
+    assert pages.empty()
+
+
+@pytest.mark.zk
+def test_after_sigterm_what_is_under_way_is_finished_and_nothing_begun(
+    site: FetchedSite,
+    tasks: Queue,
+    pages: Queue,
+    cluster_settings: Settings,
+    eventually: Callable[..., None],
+) -> None:
+    made = ClusterFetcher(tasks, pages, settings=cluster_settings)
+
+    def terminate() -> None:
+        tasks.put(a_task(f"{site.url}/held", "held"))
+        assert site.asked.acquire(timeout=20)
+        os.kill(os.getpid(), signal.SIGTERM)
+        eventually(lambda: made._drain_until is not None)
+        tasks.put(a_task("data:,text", "late"))
+        looked = threading.Event()
+        for look in (made._wake_up, looked.set):
+            made.ioloop.add_callback(look)
+        assert looked.wait(20)
+        site.release()
+
+    not_ours = _guarded(made.run, terminate)
+
+    assert not not_ours.is_set()
+    assert [task["taskid"] for task, _ in pages.queue] == ["held"]
+    assert left(tasks) == ["late"]
+
+
+@pytest.mark.zk
+@pytest.mark.parametrize(("drain", "calls"), [(0.1, 1), (3600.0, 2)], ids=["too long", "again"])
+def test_what_takes_longer_than_the_drain_or_a_second_signal_goes_back(
+    site: FetchedSite,
+    tasks: Queue,
+    pages: Queue,
+    cluster_settings: Settings,
+    drain: float,
+    calls: int,
+) -> None:
+    made = ClusterFetcher(tasks, pages, settings=replace(cluster_settings, drain=drain))
+    with running(made.run):
+        tasks.put(a_task(f"{site.url}/held", "held"))
+        assert site.asked.acquire(timeout=20)
+        for _ in range(calls):
+            made.end()
+    assert left(tasks) == ["held"]
     assert pages.empty()
 
 
