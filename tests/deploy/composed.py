@@ -19,8 +19,8 @@ PROJECT = "pyspider-zk-deploy-test"
 DOMAIN = "deploy-test.internal"
 NETWORKS = {"cluster": DOMAIN, "outside": f"{PROJECT}_outside"}
 CHECKOUT = "/srv/checkout"
-ADMIN = "/secure/authority/admin"
-"""Where `secure` keeps the password of the web UI's first user."""
+PASSWORDS = "/secure/authority"
+"""Where `secure` keeps passwords for the administrator."""
 
 NO_COMPOSE = "docker compose is missing; Debian: apt install docker-compose"
 
@@ -28,6 +28,7 @@ SCHEDULER = "scheduler"
 COMPONENTS = ("processor", "fetcher", "result-worker", "webui")
 PROCESSES = (SCHEDULER, *COMPONENTS)
 SERVERS = ("zookeeper1", "zookeeper2", "zookeeper3", "redis", "postgresql")
+PROMETHEUS = "prometheus"
 
 
 class ComposedCluster:
@@ -55,9 +56,14 @@ class ComposedCluster:
         command = [*program, *self._command(*words)]
         subprocess.run(command, check=True, stdout=sys.stderr, **self._how())
 
-    def admin_password(self) -> str:
-        """Return the password of the web UI's first user, as its administrator gets it."""
-        command = self._command("run", "--rm", "--entrypoint", "cat", "secure", ADMIN)
+    def password(self, name: str) -> str:
+        """Return a password as the administrator gets it.
+
+        Args:
+            name: ``admin``, of the web UI's first user; ``prometheus``.
+        """
+        file = f"{PASSWORDS}/{name}"
+        command = self._command("run", "--rm", "--entrypoint", "cat", "secure", file)
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, **self._how())
         return done.stdout.strip()
 
@@ -124,6 +130,8 @@ class ComposedCluster:
             "VERSION": self.tag,
             "SERVERS_VERSION": self._servers_tag,
             "WEBUI_PORT": "0",  # any free one
+            "COMPOSE_PROFILES": "monitoring",
+            "PROMETHEUS_PORT": "0",
         }
         return {"cwd": ROOT / "deploy", "env": {**os.environ, **variables}}
 

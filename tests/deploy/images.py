@@ -17,7 +17,7 @@ from pyspider_zk.errors import MissingService
 ROOT = Path(__file__).resolve().parents[2]
 SUITE = "bookworm"
 BASE = f"pyspider-zk-base:{SUITE}"
-SERVERS = ("zookeeper", "redis", "postgresql")
+SERVERS = ("zookeeper", "redis", "postgresql", "prometheus")
 AUTHORITIES = Path(os.environ.get("SSL_CERT_FILE", "/etc/ssl/certs/ca-certificates.crt"))
 """Whom this machine trusts, a proxy of its own included; only the builder sees them."""
 

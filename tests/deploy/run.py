@@ -29,11 +29,6 @@ STRANGERS = "strangers"
 OTHER_VERSION = "0.1.1.dev0"
 SOME = PROJECTS * 4  # pages that are crawled when a step's action begins
 
-FETCHERS = ("fetcher",)
-"""They give back what they were fetching when they are stopped, and it is fetched again."""
-
-UNREPEATED = tuple(service for service in PROCESSES if service not in FETCHERS)
-
 STEPS = (
     Step("crawl", 20, steps.nothing),
     Step("scale", 60, steps.scale),
@@ -41,11 +36,10 @@ STEPS = (
     Step("pause", 60, steps.pause, planned=False),
     Step("kill", 40, steps.kill, planned=False),
     Step("disconnect", 60, steps.disconnect, planned=False),
-    Step("restart_processes", 90, steps.restart(*UNREPEATED)),
-    Step("restart_fetchers", 30, steps.restart(*FETCHERS), planned=False),
+    Step("restart_processes", 120, steps.restart(*PROCESSES)),
     Step("restart_servers", 90, steps.restart(*SERVERS)),
-    Step("upgrade", 90, steps.upgrade(NEXT, *UNREPEATED)),
-    Step("upgrade_fetchers", 30, steps.finish_upgrade(OTHER_VERSION, *FETCHERS), planned=False),
+    Step("upgrade", 120, steps.upgrade(NEXT, OTHER_VERSION)),
+    Step("monitor", 30, steps.monitor),
 )
 
 

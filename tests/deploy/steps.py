@@ -1,5 +1,6 @@
 """What is done to the composed cluster while it crawls: a function per step, with its figures."""
 
+import json
 import os
 import signal
 from collections.abc import Callable, Mapping
@@ -8,7 +9,15 @@ from typing import Any
 
 from docker.models.containers import Container
 
-from tests.deploy.composed import COMPONENTS, PROCESSES, SCHEDULER, ComposedCluster, service_of
+from tests.deploy.composed import (
+    COMPONENTS,
+    DOMAIN,
+    PROCESSES,
+    PROMETHEUS,
+    SCHEDULER,
+    ComposedCluster,
+    service_of,
+)
 from tests.deploy.crawl import PATIENCE, CrawlLook, StepCrawl
 from tests.support.waiting import eventually
 
@@ -95,30 +104,36 @@ def restart(*services: str) -> Action:
     return action
 
 
-def upgrade(tag: str, *services: str) -> Action:
-    """Return the action that replaces schedulers, and then other services, by another version's."""
-    others = [service for service in services if service != SCHEDULER]
+def upgrade(tag: str, version: str) -> Action:
+    """Return the action that replaces schedulers, and then the rest, by another version's."""
 
     def action(cluster: ComposedCluster, crawl: StepCrawl) -> Figures:
         cluster.tag = tag
         cluster.run(program=("./roll",))
         rolled = _settled(cluster, crawl)
-        cluster.run("up", "--detach", "--no-deps", *others)
-        return {"schedulers_settled_s": rolled, "settled_s": _settled(cluster, crawl)}
-
-    return action
-
-
-def finish_upgrade(version: str, *services: str) -> Action:
-    """Return the action that replaces what is left; then all are of that version."""
-
-    def action(cluster: ComposedCluster, crawl: StepCrawl) -> Figures:
-        cluster.run("up", "--detach", "--no-deps", *services)
-        _settled(cluster, crawl)
+        cluster.run("up", "--detach", "--no-deps", *COMPONENTS)
+        settled = _settled(cluster, crawl)
         crawl.until(lambda look: look.versions == [version], f"all are of version {version}")
-        return {"version": version}
+        return {"schedulers_settled_s": rolled, "settled_s": settled, "version": version}
 
     return action
+
+
+def monitor(cluster: ComposedCluster, _crawl: StepCrawl) -> Figures:
+    """Wait until Prometheus has metrics of every process, and has tried every rule."""
+    wanted = sorted(map(_address, cluster.containers(*PROCESSES)))
+    environ = {"PASSWORD": cluster.password(PROMETHEUS)}
+    command = ["python", "-m", "tests.deploy.inside.scraped"]
+    with cluster.tool("deploy-test-watcher", ["sleep", "infinity"], "cluster") as watcher:
+
+        def scraped() -> dict[str, Any] | None:
+            code, output = watcher.exec_run(command, environment=environ)
+            found: dict[str, Any] = json.loads(output) if code == 0 else {}
+            done = found.get("up") == wanted and found["rules"] == {"ok": found["told"]}
+            return found if done else None
+
+        found = eventually(scraped, "all processes are scraped", within=PATIENCE)
+    return {"scraped": len(wanted), "rules": found["told"]}
 
 
 def end_without_grace(cluster: ComposedCluster, crawl: StepCrawl) -> Figures:
@@ -155,6 +170,10 @@ def _health(container: Container) -> str:
 def _without(container: Container) -> Callable[[CrawlLook], bool]:
     host = _host(container)
     return lambda look: look.settled and host not in look.members
+
+
+def _address(container: Container) -> str:
+    return str(container.attrs["NetworkSettings"]["Networks"][DOMAIN]["IPAddress"])
 
 
 def _host(container: Container) -> str:

@@ -8,15 +8,28 @@ from typing import Any
 from docker.models.containers import Container
 
 from pyspider_zk.errors import ClusterError
-from tests.deploy.composed import DOMAIN, PROCESSES, SCHEDULER, SERVERS, ComposedCluster, service_of
+from tests.deploy.composed import (
+    DOMAIN,
+    PROCESSES,
+    PROMETHEUS,
+    SCHEDULER,
+    SERVERS,
+    ComposedCluster,
+    service_of,
+)
 from tests.deploy.crawl import StepCrawl
 
+METRICS = 9464
 LISTENS = {
     "zookeeper": {2281, 2888, 3888},  # the second one only the leader's
     "redis": {6379},
     "postgresql": {5432},
-    "scheduler": {23333},
-    "webui": {5000},
+    "scheduler": {23333, METRICS},
+    "processor": {METRICS},
+    "fetcher": {METRICS},
+    "result-worker": {METRICS},
+    "webui": {5000, METRICS},
+    "prometheus": {9090},
 }
 """The ports of each service that others reach; all are tried."""
 
@@ -80,7 +93,7 @@ def visit(
 
 def _listening(cluster: ComposedCluster) -> dict[str, set[int]]:
     """Return the ports of each service that other machines reach."""
-    found = cluster.containers(*SERVERS, *PROCESSES)
+    found = cluster.containers(*SERVERS, *PROCESSES, PROMETHEUS)
     return {service_of(each): set(_ports(each)) for each in found}
 
 
@@ -89,9 +102,8 @@ def _attempts(cluster: ComposedCluster, container: Container, project: str) -> l
     hosts = [each.attrs["Config"]["Hostname"] for each in cluster.containers(SCHEDULER)]
     names = [f"{host}.{DOMAIN}" for host in hosts]
     command = ["python", "-m", "tests.deploy.inside.doors", project, *names]
-    environ = (
-        {"ADMIN": cluster.admin_password()} if "AMQP_URL_FILE" in _variables(container) else {}
-    )
+    logins = ("admin", PROMETHEUS) if "AMQP_URL_FILE" in _variables(container) else ()
+    environ = {name.upper(): cluster.password(name) for name in logins}
     code, output = container.exec_run(command, environment=environ, demux=True)
     if code != 0:
         raise ClusterError(f"doors: {(output[1] or b'').decode()}")

@@ -10,12 +10,16 @@ import yaml
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+(SCRAPING,) = yaml.safe_load((DEPLOY / "prometheus/prometheus.yml").read_text())["scrape_configs"]
+(SCRAPES,) = SCRAPING["dns_sd_configs"]
+TOKEN = Path(SCRAPING["authorization"]["credentials_file"])
 
 READERS = {
     "authority": set(),
     "zookeeper-secrets": {"zookeeper1", "zookeeper2", "zookeeper3"},
     "redis-secrets": {"redis"},
     "postgresql-secrets": {"postgresql"},
+    "prometheus-secrets": {"prometheus"},
     "cluster-secrets": {"scheduler", "processor", "fetcher", "result-worker", "webui"},
     "webui-users": {"webui"},
 }
@@ -49,22 +53,35 @@ def test_secrets_are_mounted_by_their_readers_only_and_to_read() -> None:
         assert mounted == {("secure", "rw"), *((reader, mode) for reader in readers)}
 
 
-def test_one_port_is_published_on_this_machine_only() -> None:
+def test_two_ports_are_published_on_this_machine_only() -> None:
     published = {name: said["ports"] for name, said in SERVICES.items() if "ports" in said}
-    assert published == {"webui": ["${WEBUI_ADDRESS:-127.0.0.1}:${WEBUI_PORT:-5000}:5000"]}
+    assert published == {
+        "webui": ["${WEBUI_ADDRESS:-127.0.0.1}:${WEBUI_PORT:-5000}:5000"],
+        "prometheus": ["${PROMETHEUS_ADDRESS:-127.0.0.1}:${PROMETHEUS_PORT:-9090}:9090"],
+    }
 
 
 def test_only_who_must_reaches_the_internet() -> None:
     assert COMPOSE["networks"]["cluster"]["internal"] is True
     outside = {name for name, said in SERVICES.items() if "outside" in said.get("networks", ())}
-    assert outside == {"fetcher", "webui"}
+    assert outside == {"fetcher", "webui", "prometheus"}
 
 
-def test_a_scheduler_may_drain_before_it_is_killed() -> None:
-    said = SERVICES["scheduler"]
+@pytest.mark.parametrize("service", ["scheduler", "fetcher"])
+def test_what_drains_is_not_killed_before(service: str) -> None:
+    said = SERVICES[service]
     assert int(said["stop_grace_period"].removesuffix("s")) > int(
         said["environment"]["PYSPIDER_ZK_DRAIN"]
     )
+
+
+@pytest.mark.parametrize("service", ["scheduler", "processor", "fetcher", "result-worker", "webui"])
+def test_metrics_are_told_to_who_has_the_token_by_tls(service: str) -> None:
+    said = SERVICES[service]["environment"]
+    assert said["PYSPIDER_ZK_METRICS"] == f"0.0.0.0:{SCRAPES['port']}"
+    assert Path(said["PYSPIDER_ZK_METRICS_TOKEN_FILE"]).name == TOKEN.name
+    assert said["PYSPIDER_ZK_XMLRPC_TLS_CERTIFICATE"]
+    assert service in SCRAPES["names"]
 
 
 def waits_for_secrets(service: str) -> bool:
@@ -87,5 +104,6 @@ def test_the_images_users_are_those_that_the_secrets_are_given_to() -> None:
         "zookeeper": given["ZOOKEEPER_GROUP"],
         "redis": given["REDIS_GROUP"],
         "postgresql": given["POSTGRESQL_GROUP"],
+        "prometheus": given["PROMETHEUS_GROUP"],
         "pyspider-zk": given["CLUSTER_GROUP"],
     }

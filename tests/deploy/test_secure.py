@@ -8,8 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from pyspider_zk.secret_files import read_secret
+from tests.support.needed import skip_without_needed
+from tests.support.programs import promtool
 
 SECURE = Path(__file__).resolve().parents[2] / "deploy" / "secure"
 PROGRAMS = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -82,8 +85,33 @@ def test_urls_hold_the_passwords(made: Path) -> None:
         assert f"://crawl:{password}@{name}:" in read_secret(str(made / "cluster" / url))
 
 
+def test_prometheus_has_what_opens_the_metrics(made: Path) -> None:
+    token = read_secret(str(made / "cluster/metrics"))
+    assert read_secret(str(made / "prometheus/metrics")) == token
+
+
+def test_prometheus_knows_its_login_and_takes_the_file(made: Path) -> None:
+    password = read_secret(str(made / "authority/prometheus"))
+    file = made / "prometheus/web.yml"
+    (known,) = yaml.safe_load(file.read_text(encoding="utf-8"))["basic_auth_users"].values()
+    script = "print crypt($ARGV[0], $ARGV[1])"
+    told = subprocess.run(
+        ["perl", "-e", script, password, known],  # noqa: S607
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout == known
+    with skip_without_needed():
+        program = promtool()
+    done = subprocess.run(
+        [program, "check", "web-config", file], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_password_is_never_another_ones(made: Path) -> None:
-    names = ("admin", "postgresql", "redis", "secret", "zookeeper")
+    names = ("admin", "metrics", "postgresql", "prometheus", "redis", "secret", "zookeeper")
     assert len({read_secret(str(made / "authority" / name)) for name in names}) == len(names)
 
 

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+import requests
 
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.config import settings_from
@@ -20,6 +21,7 @@ from tests.systemd.units import FILES, FOLDER, Unit, unit
 pytestmark = [pytest.mark.slow, pytest.mark.zk, pytest.mark.redis, pytest.mark.timeout(400)]
 
 ETC = "/etc/pyspider-zk"
+GIVEN = "a secret of the tests"
 
 
 @pytest.fixture
@@ -51,7 +53,7 @@ def _write_secrets(folder: Path, message_queue: str, data: Path) -> None:
     texts = {
         name: f"sqlite+{name}:///{data}/{name}" for name in ("taskdb", "projectdb", "resultdb")
     }
-    texts |= dict.fromkeys(("secret", "zookeeper"), "a secret of the tests")
+    texts |= dict.fromkeys(("secret", "zookeeper", "metrics"), GIVEN)
     for name, text in {**texts, "message-queue": message_queue}.items():
         (folder / name).touch(mode=0o600)
         (folder / name).write_text(text)
@@ -65,10 +67,17 @@ def make_users(state: Path) -> None:
 
 
 def environment_of(unit: Unit, etc: Path, state: Path) -> dict[str, str]:
-    """Return the variables of a process; the machine's own file says what it is called."""
+    """Return the variables of a process; the machine's own file says what it is called.
+
+    For its metrics it takes a free port, which it tells in a file.
+    """
     assert {os.path.dirname(file) for file in unit.credentials.values()} == {f"{ETC}/secrets"}
     values = {"%d": f"{etc}/secrets", "%S": str(state), "%H": "crawl1", "%i": "1", ETC: str(etc)}
-    return unit.environment(values) | {"PYSPIDER_ZK_ADVERTISE": "localhost"}
+    environment = unit.environment(values)
+    host, _, port = environment["PYSPIDER_ZK_METRICS"].partition(":")
+    assert port.isdecimal()
+    own = {"PYSPIDER_ZK_ADVERTISE": "localhost", "PYSPIDER_ZK_METRICS": f"{host}:0"}
+    return environment | own
 
 
 def start(unit: Unit, etc: Path, state: Path) -> subprocess.Popen[bytes]:
@@ -87,7 +96,21 @@ def start(unit: Unit, etc: Path, state: Path) -> subprocess.Popen[bytes]:
         )
 
 
-def test_every_unit_s_process_joins_the_cluster_and_ends_in_order(
+def statuses(target: Path, ca: Path) -> tuple[int, int]:
+    """Return the HTTP statuses of a process's metrics without and with the token, by TLS."""
+    (group,) = json.loads(target.read_text(encoding="utf-8"))
+    port = group["targets"][0].rpartition(":")[2]
+    url = f"https://localhost:{port}/metrics"
+    token = {"Authorization": f"Bearer {GIVEN}"}
+    stranger, scraper = (
+        requests.get(url, headers=headers, verify=str(ca), timeout=20) for headers in ({}, token)
+    )
+    assert "pyspider_zk" not in stranger.text
+    assert "pyspider_zk_build_info" in scraper.text
+    return stranger.status_code, scraper.status_code
+
+
+def test_every_unit_s_process_joins_the_cluster_tells_metrics_and_ends_in_order(
     etc: Path, tmp_path: Path, eventually: Callable[..., None]
 ) -> None:
     units = [unit(file) for file in FILES]
@@ -112,6 +135,9 @@ def test_every_unit_s_process_joins_the_cluster_and_ends_in_order(
             return len(cluster.members) == 1 and sum(map(len, cluster.components.values())) == 4
 
         eventually(all_joined, within=180)
+        targets = list((state / "pyspider-zk/data/metrics").glob("*.json"))
+        told = [statuses(target, etc / "tls/ca.pem") for target in targets]
+        assert told == [(401, 200)] * len(units)
         for process in processes.values():
             process.send_signal(signal.SIGTERM)
         ends = {name: process.wait(60) for name, process in processes.items()}

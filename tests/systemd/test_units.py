@@ -146,6 +146,19 @@ def test_the_example_and_the_variables_make_settings_without_a_fault(
     assert settings.drain < unit.stop_seconds
 
 
+def test_metrics_have_a_port_of_their_own_whatever_the_instance() -> None:
+    told = [
+        unit.environment(SPECIFIERS | {"%i": str(number)})["PYSPIDER_ZK_METRICS"]
+        for unit in UNITS
+        for number in range(1, 100)
+        if "@" in unit.name or number == 1
+    ]
+    assert len(set(told)) == len(told)
+    ports = [int(each.removeprefix("0.0.0.0:")) for each in told]
+    assert min(ports) > 1023
+    assert max(ports) < 32768  # those above are given to whoever asks for a free one
+
+
 @each_unit
 def test_nothing_is_said_twice(unit: Unit) -> None:
     """What all have in common would win, whatever a unit of its own says."""

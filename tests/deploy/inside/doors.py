@@ -6,7 +6,9 @@ strangers do; who has them tries the same doors, and each must open.
 """
 
 import base64
+import functools
 import http.client
+import itertools
 import json
 import os
 import re
@@ -29,6 +31,7 @@ from tests.attack.doors import OPEN, ROUTES
 KEYS = Path("/run/cluster")
 PATIENCE = 5.0  # seconds for an answer
 ZOOKEEPERS = ("zookeeper1", "zookeeper2", "zookeeper3")
+PROCESSES = ("scheduler", "processor", "fetcher", "result-worker", "webui")
 REDIS_SAYS = (b"+PONG", b"+OK", b"*", b"$")
 
 Attempt = Callable[[], bool]
@@ -57,6 +60,8 @@ def doors(project: str, schedulers: list[str]) -> Iterator[Door]:
     yield from _postgresql()
     yield from _xmlrpc(project, schedulers)
     yield from _webui(project)
+    yield from _metrics()
+    yield from _prometheus()
 
 
 def _zookeeper() -> Iterator[Door]:
@@ -119,6 +124,51 @@ def _webui(project: str) -> Iterator[Door]:
             for method in ("GET", "POST", "PUT", "DELETE", "PROPFIND"):
                 told = f"{method} {path}"
                 yield Door("webui", told, lambda m=method, p=path: _requests(m, p))
+
+
+def _metrics() -> Iterator[Door]:
+    tokens = (_key("metrics"),) if KEYS.exists() else ("", "metrics", "crawl")
+    for how, context in _contexts():
+        for service in PROCESSES:
+            for host, token in itertools.product(_addresses(service), tokens):
+                attempt = functools.partial(_scrapes, host, token, context)
+                yield Door(f"metrics of {service}", f"{how} {host}", attempt)
+
+
+def _scrapes(host: str, token: str, context: ssl.SSLContext | None) -> bool:
+    """Return whether metrics are told; to strangers anything but a refusal is too much."""
+    question = f"GET /metrics HTTP/1.0\r\nAuthorization: Bearer {token}\r\n\r\n"
+    answer = _ask(host, 9464, question.encode(), context)
+    told = b"pyspider_zk_build_info" in answer
+    if KEYS.exists() or told:
+        return told
+    return answer.startswith(b"HTTP/") and answer.split()[1] not in (b"401", b"403")
+
+
+def _addresses(service: str) -> list[str]:
+    """Return the addresses of a service's containers."""
+    return sorted({each[4][0] for each in socket.getaddrinfo(service, None, socket.AF_INET)})
+
+
+def _prometheus() -> Iterator[Door]:
+    if KEYS.exists():
+        login = {"Authorization": _basic("admin", os.environ["PROMETHEUS"])}
+        yield Door("prometheus", "login", lambda: _gets("/api/v1/query?query=up", login))
+        return
+    for path in ("/", "/metrics", "/-/ready", "/api/v1/query?query=up", "/api/v1/status/config"):
+        for headers in ({}, {"Authorization": _basic("admin", "admin")}):
+            told = f"{path} {'admin' if headers else ''}"
+            yield Door("prometheus", told, lambda p=path, h=headers: _gets(p, h))
+
+
+def _gets(path: str, headers: dict[str, str]) -> bool:
+    with closing(http.client.HTTPConnection("prometheus", 9090, timeout=PATIENCE)) as link:
+        link.request("GET", path, headers=headers)
+        return link.getresponse().status not in (401, 403)
+
+
+def _basic(name: str, password: str) -> str:
+    return f"Basic {base64.b64encode(f'{name}:{password}'.encode()).decode()}"
 
 
 def _contexts() -> Iterator[tuple[str, ssl.SSLContext | None]]:
@@ -192,8 +242,7 @@ def _requests(method: str, path: str) -> bool:
     """Return whether the answer is neither a refusal nor the way to the login."""
     headers = {"Host": "localhost:5000"}
     if KEYS.exists():
-        login = base64.b64encode(f"admin:{os.environ['ADMIN']}".encode()).decode()
-        headers["Authorization"] = f"Basic {login}"
+        headers["Authorization"] = _basic("admin", os.environ["ADMIN"])
     with closing(http.client.HTTPConnection("webui", 5000, timeout=PATIENCE)) as link:
         link.request(method, path, headers=headers)
         answer = link.getresponse()
