@@ -60,13 +60,13 @@ SMALL = [
 ]
 LARGE = [
     ("a leader was stopped, any one fault", STOPPED_LEADER, 1, ALL, TO_THE_END, 31_000),
-    ("two at rest, no joining, no lost session", TWO_BY_TWO, 1, IN_PLACE, TO_THE_END, 43_000),
-    ("two at rest, a lost session", TWO_BY_TWO, 1, ("expiry",), TO_THE_END, 80_000),
-    ("two at rest, one slot, two faults", TWO, 2, ("expiry", "election"), TO_THE_END, 110_000),
-    ("two at rest, two of three faults", TWO_BY_TWO, 2, AT_HOME, TO_THE_END, 60_000),
+    ("two at rest, no joining, no lost session", TWO_BY_TWO, 1, IN_PLACE, TO_THE_END, 47_000),
+    ("two at rest, a lost session", TWO_BY_TWO, 1, ("expiry",), TO_THE_END, 82_000),
+    ("two at rest, one slot, two faults", TWO, 2, ("expiry", "election"), TO_THE_END, 116_000),
+    ("two at rest, two of three faults", TWO_BY_TWO, 2, AT_HOME, TO_THE_END, 67_000),
     ("three at rest, two faults", settled(3, 2), 2, ALL, 2, 88_000),
-    ("two in line, one slot, one fault", IN_LINE, 1, LOSSES, TO_THE_END, 15_000),
-    ("two in line, two slots", settled(2, 2, in_line=True), 0, (), TO_THE_END, 50_000),
+    ("two in line, one slot, one fault", IN_LINE, 1, LOSSES, TO_THE_END, 798_000),
+    ("two in line, two slots", settled(2, 2, in_line=True), 0, (), TO_THE_END, 64_000),
 ]
 
 
