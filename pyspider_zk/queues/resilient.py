@@ -241,16 +241,24 @@ class SendBuffer:
             umsgpack.PackException: it cannot be encoded.
             BadMessage: it is too large.
         """
-        if self._send():
+        if self.send():
             with suppress(queue.Full):
                 self._queue.put_nowait(body)
                 return
         check_size(umsgpack.packb(body))  # raises here, where the culprit is still known
         self._kept.append(body)
 
+    def send(self) -> bool:
+        """Send kept messages as far as there is room; return whether nothing is left."""
+        with suppress(queue.Full):
+            while self._kept:
+                self._queue.put_nowait(self._kept[0])
+                self._kept.popleft()
+        return not self._kept
+
     def full(self) -> bool:
         """Send the kept messages; return whether there was too little room, or is none left."""
-        return not self._send() or self._queue.full()
+        return not self.send() or self._queue.full()
 
     def flush(self, timeout: float | None = None) -> None:
         """Wait until all kept messages are sent, `timeout` seconds at most.
@@ -268,14 +276,6 @@ class SendBuffer:
     def kept(self) -> int:
         """The number of messages that are not sent yet."""
         return len(self._kept)
-
-    def _send(self) -> bool:
-        """Send kept messages as far as there is room; return whether nothing is left."""
-        with suppress(queue.Full):
-            while self._kept:
-                self._queue.put_nowait(self._kept[0])
-                self._kept.popleft()
-        return not self._kept
 
 
 def _named(body: Any) -> str:

@@ -201,9 +201,9 @@ class ClusterFetcher(Fetcher):
         super().close()
 
     def end(self) -> None:
-        """Take no more tasks, and quit when those under way are fetched; a second call quits.
+        """Take no more tasks, and quit when the results of those under way are sent.
 
-        After ``drain`` seconds it quits, too.
+        After ``drain`` seconds, or when it is called again, it quits, too.
         """
         if self._drain_until is not None:
             self.quit()
@@ -213,8 +213,12 @@ class ClusterFetcher(Fetcher):
         self.ioloop.add_callback(self.take_tasks)
 
     def _quit_when_drained(self, until: float) -> None:
-        if not self._under_way or time.monotonic() > until:
+        if self._is_drained() or time.monotonic() > until:
             self.quit()
+
+    def _is_drained(self) -> bool:
+        """Send what results it can; return whether none is left and nothing is under way."""
+        return (self.outqueue is None or self.outqueue.send()) and not self._under_way
 
     def quit(self) -> None:
         """End ``run`` and XML-RPC at once; what is under way goes back to its queue."""

@@ -137,6 +137,28 @@ def test_after_sigterm_what_is_under_way_is_finished_and_nothing_begun(
 
 
 @pytest.mark.zk
+def test_a_drain_lasts_until_the_processors_have_taken_all_results(
+    site: FetchedSite,
+    tasks: Queue,
+    cluster_settings: Settings,
+    eventually: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fetcher, "PATIENCE", 0.0)
+    pages: Queue = queue.Queue(maxsize=1)
+    made = ClusterFetcher(tasks, pages, settings=cluster_settings)
+    with running(made.run):
+        for name in "ab":
+            tasks.put(a_task(f"{site.url}/held", name))
+            assert site.asked.acquire(timeout=20)
+        made.end()
+        site.release()
+        eventually(lambda: made.outqueue.kept == 1)
+        assert {pages.get(timeout=20)[0]["taskid"] for _ in "ab"} == {"a", "b"}
+    assert left(tasks) == []
+
+
+@pytest.mark.zk
 @pytest.mark.parametrize(("drain", "calls"), [(0.1, 1), (3600.0, 2)], ids=["too long", "again"])
 def test_what_takes_longer_than_the_drain_or_a_second_signal_goes_back(
     site: FetchedSite,
