@@ -142,9 +142,7 @@ def test_a_drain_lasts_until_the_processors_have_taken_all_results(
     tasks: Queue,
     cluster_settings: Settings,
     eventually: Callable[..., None],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(fetcher, "PATIENCE", 0.0)
     pages: Queue = queue.Queue(maxsize=1)
     made = ClusterFetcher(tasks, pages, settings=cluster_settings)
     with running(made.run):
@@ -153,7 +151,12 @@ def test_a_drain_lasts_until_the_processors_have_taken_all_results(
             assert site.asked.acquire(timeout=20)
         made.end()
         site.release()
-        eventually(lambda: made.outqueue.kept == 1)
+        eventually(lambda: made.outqueue.kept == 1 and not made._under_way)
+        looked = threading.Event()
+        for look in (made.take_tasks, looked.set):
+            made.ioloop.add_callback(look)
+        assert looked.wait(20)
+        assert not made._quit
         assert {pages.get(timeout=20)[0]["taskid"] for _ in "ab"} == {"a", "b"}
     assert left(tasks) == []
 
