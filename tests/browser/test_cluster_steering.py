@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mar
 
 LONG = 60_000  # milliseconds; slots move, or a process starts
 SLOTS = 256
-UNSET = {"lease": None, "renewal": None, "restart_delay": None, "moves": None}
+UNSET = dict.fromkeys(("lease", "renewal", "restart_delay", "moves", "weigh_by", "weigh_every"))
 
 Picture = Callable[..., None]
 Eventually = Callable[..., None]
@@ -298,6 +298,20 @@ def test_settings_are_changed_and_what_cannot_be_is_told_at_the_field(
     expect(page.locator("#settings-told")).to_contain_text("Saved.")
     assert [each for each in watch.wrong if "422" not in each] == []
     watch.wrong.clear()
+
+
+def test_what_slots_weigh_is_chosen(page: Page, cluster: BrowsedCluster) -> None:
+    open_page(page, "steering")
+    weigh_by = page.get_by_label("Weigh by")
+    expect(weigh_by).to_have_value("load")
+    weigh_by.select_option("projects alone")
+    page.get_by_label("Weigh every").fill("60")
+    press(page, "Save")
+    expect(page.locator("#settings-told")).to_contain_text("Saved.")
+    found = cluster.ask("settings")
+    assert (found["weigh_by"], found["weigh_every"]) == ("projects", 60)
+    order(page, "settings", weigh_by=None, weigh_every=None)
+    expect(weigh_by).to_have_value("load")
 
 
 def test_what_somebody_types_stays_while_others_change_settings(page: Page) -> None:

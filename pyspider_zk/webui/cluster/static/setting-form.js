@@ -4,7 +4,7 @@ import { post } from "./api.js";
 import { byId, say } from "./dom.js";
 
 const form = byId("settings");
-const fields = [...form.querySelectorAll("input")];
+const fields = [...form.querySelectorAll("input, select")];
 const told = byId("settings-told");
 const save = byId("save-settings");
 
