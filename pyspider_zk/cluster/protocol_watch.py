@@ -1,13 +1,16 @@
 """Watch over the cluster's protocol: what this process goes by, and writes its records in."""
 
+import logging
 import threading
 
 from pyspider_zk.cluster.protocols import CLOSED, LOWEST, SPOKEN, refusal
 from pyspider_zk.cluster.reader import Reader
 from pyspider_zk.cluster.records import Meta
 from pyspider_zk.cluster.tree import Tree
-from pyspider_zk.errors import Mismatch
+from pyspider_zk.errors import Mismatch, Refused
 from pyspider_zk.zookeeper.connection import Connection, Watch
+
+logger = logging.getLogger(__name__)
 
 
 class ProtocolWatch:
@@ -43,6 +46,9 @@ class ProtocolWatch:
         self._stale.clear()  # before reading, so that no later change is lost
         try:
             found = self._connection.find(self._tree.meta, self._on_change)
+        except Refused as error:
+            logger.warning("the protocol cannot be read, %d goes on: %s", self.current, error)
+            return
         except BaseException:
             self._stale.set()
             raise

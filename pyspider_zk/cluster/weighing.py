@@ -1,5 +1,6 @@
 """Weighing: the leader's looks at the reported rates, and the znode that keeps what it goes by."""
 
+import logging
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -10,8 +11,11 @@ from pyspider_zk.cluster.records import Assignment
 from pyspider_zk.cluster.slot_rates import Rates, SlotRates, followed, moved_since
 from pyspider_zk.cluster.transactions import weigh_steps
 from pyspider_zk.cluster.tree import Tree
+from pyspider_zk.errors import Refused
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.connection import Connection
+
+logger = logging.getLogger(__name__)
 
 
 class _Look(NamedTuple):
@@ -33,6 +37,8 @@ class Weighing:
 
     It costs one read when a member begins to lead, and one write at each look, which also mends
     what anybody wrote there.
+
+    A refusal of that znode keeps no leader from its duty: it goes by what it knows.
 
     Threads: one thread calls the methods, which block and raise as a connection does.
 
@@ -83,7 +89,11 @@ class Weighing:
     def _continued(self, assignment: Assignment, now: float) -> _Look | None:
         """Return what the former leader went by, None if that cannot be read."""
         path = self._tree.slot_rates
-        record = self._reader.value(path, self._connection.find(path), SlotRates.decode)
+        try:
+            record = self._reader.value(path, self._connection.find(path), SlotRates.decode)
+        except Refused as error:
+            logger.warning("what slots were weighed by is not known: %s", error)
+            return None
         return None if record is None else _Look(now, record.rates, assignment, _owners(assignment))
 
     def _looked(
@@ -96,10 +106,15 @@ class Weighing:
     ) -> _Look:
         former, then = (before.rates, before.assignment) if before else ({}, assignment)
         rates = followed(former, then, assignment, self._reader.loads(leases))
-        record = SlotRates(rates)
+        try:
+            self._write(candidacy, SlotRates(rates))
+        except Refused as error:
+            logger.warning("the next leader will not know what slots are weighed by: %s", error)
+        return _Look(now, rates, assignment, _owners(assignment))
+
+    def _write(self, candidacy: str, record: SlotRates) -> None:
         self._connection.ensure([self._tree.slot_rates], record.encode())
         self._connection.multi(*weigh_steps(self._tree, candidacy, record))
-        return _Look(now, rates, assignment, _owners(assignment))
 
 
 def _owners(assignment: Assignment) -> frozenset[MemberId]:

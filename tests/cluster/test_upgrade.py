@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from kazoo.security import OPEN_ACL_UNSAFE, make_acl
 
 from pyspider_zk.cluster.closing import close_cluster
 from pyspider_zk.cluster.event_log import EventLog
@@ -134,6 +135,19 @@ def test_junk_in_the_meta_record_ends_nobody(crew: Crew, connection, tree, junk)
     assert one.coordinator.protocol == 1
     with pytest.raises(Conflict):
         Upgrade(connection, tree).raise_protocol("me")
+
+
+def test_a_meta_record_that_others_locked_ends_nobody(crew: Crew, connection, tree) -> None:
+    one = joined(crew, "one", OLD)
+    crew.shared_by(one)
+    meta, _ = connection.get(tree.meta)
+
+    connection._client.set_acls(tree.meta, [make_acl("world", "anyone", write=True, admin=True)])
+    connection.set(tree.meta, meta)  # fires the watch
+    until = one.coordinator.view.lease_until
+    eventually(lambda: one.coordinator.view.lease_until > until + 1, "renewals")
+
+    connection._client.set_acls(tree.meta, OPEN_ACL_UNSAFE)
 
 
 @pytest.mark.usefixtures("newer")

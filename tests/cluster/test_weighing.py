@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from kazoo.security import OPEN_ACL_UNSAFE, make_acl
 
 from pyspider_zk.cluster.cluster_settings import with_values
 from pyspider_zk.cluster.directory import Directory
@@ -185,6 +186,22 @@ def test_a_deleted_record_is_made_anew(weighed: WeighedCluster) -> None:
 
     eventually(lambda: weighed.connection.find(weighed.tree.slot_rates))
     assert SlotRates.decode(weighed.written) == SlotRates(BUSY)
+
+
+@pytest.mark.parametrize("may_read", [True, False])
+def test_a_record_that_others_locked_keeps_no_leader_from_its_duty(
+    weighed: WeighedCluster, may_read: bool
+) -> None:
+    allowed = [make_acl("world", "anyone", read=may_read, admin=True)]
+    weighed.set(weigh_every=1)
+    weighed.await_alone()
+    weighed.connection._client.set_acls(weighed.tree.slot_rates, allowed)
+    leader, other = sorted(weighed.members, key=lambda each: not each.coordinator.leading)
+
+    leader.stop()
+
+    eventually(lambda: len(other.open) == 12, "a takeover")
+    weighed.connection._client.set_acls(weighed.tree.slot_rates, OPEN_ACL_UNSAFE)
 
 
 def test_a_preview_weighs_as_the_leader_does(weighed: WeighedCluster, settings: Settings) -> None:
