@@ -9,7 +9,9 @@ from pyspider_zk.cluster.closing import close_cluster
 from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.meta import ensure_cluster, ensure_meta
 from pyspider_zk.cluster.presence import Presence
+from pyspider_zk.cluster.protocol_watch import ProtocolWatch
 from pyspider_zk.cluster.protocols import CLOSED, Protocols
+from pyspider_zk.cluster.reader import Reader
 from pyspider_zk.cluster.records import Component, ComponentKind, Meta
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.cluster.upgrade import Upgrade
@@ -137,16 +139,15 @@ def test_junk_in_the_meta_record_ends_nobody(crew: Crew, connection, tree, junk)
         Upgrade(connection, tree).raise_protocol("me")
 
 
-def test_a_meta_record_that_others_locked_ends_nobody(crew: Crew, connection, tree) -> None:
-    one = joined(crew, "one", OLD)
-    crew.shared_by(one)
-    meta, _ = connection.get(tree.meta)
+def test_a_meta_record_that_others_locked_changes_nothing(connection, tree, settings) -> None:
+    ensure_cluster(connection, tree, Meta(settings.slots))
+    reader = Reader(tree, connection.unreadable)
+    watch = ProtocolWatch(connection, tree, reader, lambda _: None)
+    connection._client.set_acls(tree.meta, [make_acl("world", "anyone", admin=True)])
 
-    connection._client.set_acls(tree.meta, [make_acl("world", "anyone", write=True, admin=True)])
-    connection.set(tree.meta, meta)  # fires the watch
-    until = one.coordinator.view.lease_until
-    eventually(lambda: one.coordinator.view.lease_until > until + 1, "renewals")
+    watch.refresh()
 
+    assert watch.current == 1
     connection._client.set_acls(tree.meta, OPEN_ACL_UNSAFE)
 
 
