@@ -29,6 +29,8 @@ COMPONENTS = ("processor", "fetcher", "result-worker", "webui")
 PROCESSES = (SCHEDULER, *COMPONENTS)
 SERVERS = ("zookeeper1", "zookeeper2", "zookeeper3", "redis", "postgresql")
 PROMETHEUS = "prometheus"
+TASK_LINES = ("new task ", "select ", "task done ", " process ", "] [200] ", "result ")
+"""What lines about single tasks hold."""
 
 
 class ComposedCluster:
@@ -55,6 +57,16 @@ class ComposedCluster:
         """
         command = [*program, *self._command(*words)]
         subprocess.run(command, check=True, stdout=sys.stderr, **self._how())
+
+    def logs(self, since: float) -> str:
+        """Return what processes and servers wrote since then, but for lines about single tasks."""
+        lines = [
+            f"{container.name}: {line}"
+            for container in self.containers(*PROCESSES, *SERVERS)
+            for line in container.logs(since=int(since)).decode(errors="replace").splitlines()
+            if not any(word in line for word in TASK_LINES)
+        ]
+        return "\n".join(lines)
 
     def password(self, name: str) -> str:
         """Return a password as the administrator gets it.

@@ -91,12 +91,20 @@ def results(scene: Scene, names: Sequence[str]) -> Iterator[tuple[str, list[str]
     """Carry out the steps of these names; yield each one's line of JSON, and its faults."""
     for step in (*STEPS, *BITES):
         if step.name in names:
-            try:
-                yield _judged(carry_out(scene, step), bites=step in BITES)
-            except ClusterError as error:  # the steps that follow may tell more
-                yield json.dumps({"step": step.name, "error": str(error)}), [str(error)]
+            began = time.time()
+            line, faults = _tried(scene, step)
+            if faults:
+                say(scene.cluster.logs(began))
+            yield line, faults
     if STRANGERS in names:
         yield let_strangers_try(scene)
+
+
+def _tried(scene: Scene, step: Step) -> tuple[str, list[str]]:
+    try:
+        return _judged(carry_out(scene, step), bites=step in BITES)
+    except ClusterError as error:  # the steps that follow may tell more
+        return json.dumps({"step": step.name, "error": str(error)}), [str(error)]
 
 
 def _judged(outcome: StepOutcome, bites: bool) -> tuple[str, list[str]]:
