@@ -135,8 +135,9 @@ def test_every_unit_s_process_joins_the_cluster_tells_metrics_and_ends_in_order(
             return len(cluster.members) == 1 and sum(map(len, cluster.components.values())) == 4
 
         eventually(all_joined, within=180)
-        targets = list((state / "pyspider-zk/data/metrics").glob("*.json"))
-        told = [statuses(target, etc / "tls/ca.pem") for target in targets]
+        targets = state / "pyspider-zk/data/metrics"
+        eventually(lambda: len(list(targets.glob("*.json"))) == len(units), within=60)
+        told = [statuses(target, etc / "tls/ca.pem") for target in targets.glob("*.json")]
         assert told == [(401, 200)] * len(units)
         for process in processes.values():
             process.send_signal(signal.SIGTERM)
