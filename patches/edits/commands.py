@@ -7,8 +7,22 @@ _ASYNC = "async is a keyword since Python 3.7; upstream's later name is async_mo
 _NAMES = "click 7 turned the names' underscores into dashes: both work, config.json has the former"
 _IMPORTS = "requests fails and six hangs if two threads import them at once"
 _SIGTERM = "SIGTERM ends a component as quit() does; children that hang are killed"
+_FOLDER = "components that start at the same time find no folder, and only one of them can make it"
 
 EDITS = (
+    Edit(
+        _FILE,
+        "            if not os.path.exists(kwargs['data_path']):\n"
+        "                os.mkdir(kwargs['data_path'])\n",
+        "            make_folder(kwargs['data_path'])\n",
+        _FOLDER,
+    ),
+    Edit(
+        _FILE,
+        "    if not os.path.exists(kwargs['data_path']):\n        os.mkdir(kwargs['data_path'])\n",
+        "    make_folder(kwargs['data_path'])\n",
+        _FOLDER,
+    ),
     Edit(_FILE, " async=True, get_object", " async_mode=True, get_object", _ASYNC),
     Edit(_FILE, "proxy=proxy, async=async)", "proxy=proxy, async_mode=async_mode)", _ASYNC),
     Edit(_FILE, "fetcher, async=False,", "fetcher, async_mode=False,", _ASYNC),
@@ -36,6 +50,14 @@ EDITS = (
         "\n"
         "    if threading.current_thread() is threading.main_thread():\n"
         "        signal.signal(signal.SIGTERM, handler)\n"
+        "\n\n"
+        "def make_folder(path):\n"
+        '    """Make a folder, unless there is one; other processes may make it meanwhile."""\n'
+        "    if not os.path.exists(path):\n"
+        "        try:\n"
+        "            os.mkdir(path)\n"
+        "        except FileExistsError:\n"
+        "            pass\n"
         "\n\n"
         "def import_components():\n"
         '    """Import what threads will run, before there are any."""\n'

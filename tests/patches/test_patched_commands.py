@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import requests
+from click.testing import CliRunner
 from pyspider.run import cli
 
 from tests.patches.spiders import DEADLINE, Spider
@@ -23,6 +24,17 @@ pytestmark = pytest.mark.slow  # each runs whole components of pyspider
 
 Run = Callable[..., subprocess.Popen[str]]
 PYSPIDER = [sys.executable, "-m", "pyspider.run"]
+
+
+def test_a_data_folder_that_another_process_made_meanwhile_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    seen = os.path.exists
+    monkeypatch.setattr(os.path, "exists", lambda path: path != str(folder) and seen(path))
+    found = CliRunner().invoke(cli, ["--data-path", str(folder), "scheduler", "--help"])
+    assert found.exit_code == 0, found.exception
 
 
 def free_port() -> int:
