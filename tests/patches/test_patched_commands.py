@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 import requests
-from click.testing import CliRunner
-from pyspider.run import cli
+from pyspider.run import cli, make_folder
 
 from tests.patches.spiders import DEADLINE, Spider
 from tests.support.waiting import eventually
@@ -33,8 +32,8 @@ def test_a_data_folder_that_another_process_made_meanwhile_is_used(
     folder.mkdir()
     seen = os.path.exists
     monkeypatch.setattr(os.path, "exists", lambda path: path != str(folder) and seen(path))
-    found = CliRunner().invoke(cli, ["--data-path", str(folder), "scheduler", "--help"])
-    assert found.exit_code == 0, found.exception
+    make_folder(str(folder))
+    assert folder.is_dir()
 
 
 def free_port() -> int:
