@@ -94,7 +94,7 @@ def _entrance(facts: RedisFacts, is_local: bool) -> Finding:
         "it answers nobody without a password",
         grade(
             f"reachable without a password at {facts.host}: whoever reaches it can run the crawl",
-            "set requirepass or a user with a password, and `ACL SETUSER default off`",
+            "set requirepass or a user with a password, and `ACL SETUSER default off ~* &* +@all`",
         ),
     )
 

@@ -5,14 +5,18 @@ import ssl
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import redis
 import yaml
 
 from pyspider_zk.secret_files import read_secret
 from tests.support.needed import skip_without_needed
 from tests.support.programs import promtool
+from tests.support.waiting import eventually
 
 SECURE = Path(__file__).resolve().parents[2] / "deploy" / "secure"
 PROGRAMS = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -135,3 +139,47 @@ def test_a_certificate_for_other_hosts_is_replaced(made: Path) -> None:
     assert "DNS:*.other.test" in openssl("x509", "-noout", "-ext", "subjectAltName", "-in", file)
     assert {path: held for path, held in contents(made).items() if path != file} == others
     secure(made)
+
+
+@contextmanager
+def redis_of(folder: Path, users: Path) -> Iterator[redis.Redis]:
+    """Run a Redis with these users and an append-only file, as in the composed cluster."""
+    socket = str(folder / "socket")
+    line = ["redis-server", "--port", "0", "--unixsocket", socket, "--aclfile", users]
+    line += ["--dir", folder, "--appendonly", "yes", "--save", ""]
+    with subprocess.Popen(line, stdout=subprocess.DEVNULL) as process:
+        try:
+            password = (users.parents[1] / "authority/redis").read_text().strip()
+            with redis.Redis(
+                unix_socket_path=socket, username="crawl", password=password
+            ) as client:
+                eventually(lambda: _answers(client), "Redis answers")
+                yield client
+        finally:
+            process.terminate()
+
+
+def _answers(client: redis.Redis) -> bool:
+    try:
+        return bool(client.ping())
+    except redis.RedisError:
+        return False
+
+
+@pytest.mark.redis
+def test_what_a_script_wrote_is_there_after_a_restart(made: Path, tmp_path: Path) -> None:
+    """Redis replays its file as the default user; without rights that loses all transactions."""
+    users = made / "redis/users.acl"
+    with redis_of(tmp_path, users) as client:
+        client.eval("redis.call('SET', 'a', 1) redis.call('SET', 'b', 2)", 0)
+    with redis_of(tmp_path, users) as client:
+        assert client.mget("a", "b") == [b"1", b"2"]
+
+
+@pytest.mark.redis
+def test_nobody_is_the_default_user(made: Path, tmp_path: Path) -> None:
+    with redis_of(tmp_path, made / "redis/users.acl"):
+        for password in (None, "", "default"):
+            stranger = redis.Redis(unix_socket_path=str(tmp_path / "socket"), password=password)
+            with stranger, pytest.raises(redis.AuthenticationError):
+                stranger.ping()
