@@ -241,11 +241,13 @@ class FencedScheduler(Scheduler):
         rest, as is remembered or as the rows tell that were read ahead. False means that
         ``on_request`` decides; so it does wherever a subclass has a say.
         """
-        project, taskid = task["project"], task["taskid"]
+        project, taskid = self._deciding(task["project"]), task["taskid"]
+        if project is None:
+            return False
         asked = ScheduleTerms.of(task.get("schedule", {}))
-        return self.ignores_unread(project, taskid, asked) or self._is_told_by_rows(
-            project, taskid, asked
-        )
+        if self._is_told_by_memory(project, taskid, asked):
+            return True
+        return taskid not in project.task_queue and self._is_told_by_rows(project, taskid, asked)
 
     def ignores_unread(self, name: str, taskid: Any, asked: RequestTerms) -> bool:
         """Return whether a request surely changes nothing, as is known without its row.
@@ -254,11 +256,13 @@ class FencedScheduler(Scheduler):
             name: of the project.
         """
         project = self._deciding(name)
-        if project is None:
-            return False
+        return project is not None and self._is_told_by_memory(project, taskid, asked)
+
+    def _is_told_by_memory(self, project: Project, taskid: Any, asked: RequestTerms) -> bool:
+        """Return whether a request changes nothing, as what is remembered of its task tells."""
         if taskid in project.task_queue:
             return self._stays_pending(project, taskid, asked)
-        crawled = self.taskdb.ended_at(name, taskid)
+        crawled = self.taskdb.ended_at(project.name, taskid)
         return crawled is not None and self._may_rest(asked, crawled)
 
     def _deciding(self, name: str) -> Project | None:
@@ -278,12 +282,9 @@ class FencedScheduler(Scheduler):
         """Return whether a task may rest; if its former ``itag`` is unknown, it has another one."""
         return not restarts(asked, crawled, former, self.default_schedule["age"], time.time())
 
-    def _is_told_by_rows(self, name: str, taskid: Any, asked: RequestTerms) -> bool:
+    def _is_told_by_rows(self, project: Project, taskid: Any, asked: RequestTerms) -> bool:
         """Return whether a request changes nothing, as rows tell of what is not in memory."""
-        project = self._deciding(name)
-        if project is None or taskid in project.task_queue:
-            return False
-        return self._has_ended(name, taskid, asked) or (
+        return self._has_ended(project.name, taskid, asked) or (
             self.is_unloaded(project, taskid) and self._stays_pending(project, taskid, asked)
         )
 

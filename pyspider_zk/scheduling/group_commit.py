@@ -204,13 +204,13 @@ class GroupCommit:
 
     def insert(self, project: str, taskid: Any, obj: Mapping[str, Any]) -> None:
         """Add a row with the next commit; raises what cannot be stored of it."""
-        key, before = (project, taskid), len(self._writes)
+        key, is_again = (project, taskid), self.has_written(project, taskid)
         self._write(TaskWrite(project, taskid, self._bulk.encoded(obj), is_new=True))
         self._ended.forget(key)
-        if len(self._writes) > before:
-            self._recent.note(key, obj)
-        else:
+        if is_again:
             self._recent.forget(key)
+        else:
+            self._recent.note(key, obj)
 
     def update(
         self, project: str, taskid: Any, obj: Mapping[str, Any] | None = None, **columns: Any
