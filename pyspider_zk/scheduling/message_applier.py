@@ -125,9 +125,13 @@ class MessageApplier:
     def finish(self) -> None:
         """Commit what the messages wrote, then acknowledge them.
 
+        The fence is asked for each slot, also for messages that wrote nothing.
+
         Raises:
             ClusterError: the task database is away, or the fence is closed; call it again.
         """
+        for slot in self._intake.unsettled:
+            self._fence.check_slot(slot)
         self._intake.settle(self.commit())
 
     def commit(self) -> Mapping[TaskKey, Exception]:
@@ -331,7 +335,6 @@ class MessageApplier:
         One that fails does not block the others; a database that is away is not tried a thousand
         times. Tasks that failed stay in the entry, behind those that were not tried.
         """
-        self._fence.check_slot(entry.delivery.slot)
         untried = deque(entry.rest or [])
         failed: list[Any] = []
         failure: Exception | None = None

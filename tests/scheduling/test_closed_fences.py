@@ -7,6 +7,7 @@ import pytest
 
 from pyspider_zk.errors import ClusterError, FenceClosed
 from pyspider_zk.projects.slots import slot_of
+from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.scheduling.member import ClusterScheduler
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.testing import SoleOwner
@@ -148,6 +149,27 @@ def member(world: World, task: Task, owner: SoleOwner) -> FailingMember:
     world.script_is_known("p")
     world.new(task("p"))
     return world.member(FailingMember, owner)
+
+def test_a_known_link_stays_in_its_queue_if_the_fence_shuts_after_it_is_read(
+    world: World,
+    scheduler: SlotScheduler,
+    owner: SoleOwner,
+    task: Task,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world.new(task("p"))
+    read = scheduler.intake.read
+
+    def read_and_lose(*args: Any, **kwargs: Any) -> None:
+        read(*args, **kwargs)
+        owner.lose_lease()
+
+    monkeypatch.setattr(scheduler.intake, "read", read_and_lose)
+
+    with pytest.raises(FenceClosed):
+        scheduler.applier.apply()
+
+    assert world.queues.slot_queues.lengths()[QueueKind.NEWTASK] == 1
 
 
 def test_a_crash_leaves_no_clean_record(
