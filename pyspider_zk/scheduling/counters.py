@@ -2,7 +2,6 @@
 
 import heapq
 import logging
-from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,9 +13,6 @@ logger = logging.getLogger("scheduler")
 
 WINDOWS = ("5m_time", "5m", "1h", "1d")
 """The counters that history feeds; ``all`` is counted from the task database instead."""
-
-ROUND_WINDOWS = ("5m", "1h", "1d", "all")
-"""The counters of which only sums are kept."""
 
 EVENTS = ("pending", "success", "retry", "failed", "fetch_time", "process_time")
 """All events that pyspider's scheduler counts. The list saves a search through all projects."""
@@ -32,53 +28,6 @@ _SERIES = ("times", "events", "values")
 _SCALARS = ("cache_value", "cache_event", "cache_start", "_first_data_time", "window_size")
 
 Managers = Mapping[str, CounterManager]
-
-Key = tuple[str, str]
-"""A project and an event."""
-
-
-class RoundCounters(CounterManager):
-    """One of pyspider's time windows; a round's events are added to its counters at once.
-
-    Whatever is set or counted outside of a round takes effect at once.
-
-    Attributes:
-        totals: how often each event was counted, of all projects, since the start.
-    """
-
-    def __init__(self, window: CounterManager) -> None:
-        super().__init__(window.cls)
-        self._round: dict[Key, int] | None = None
-        self.totals: Counter[str] = Counter()
-
-    def begin(self) -> None:
-        """Begin to collect events."""
-        self._round = {}
-
-    def add_up(self) -> None:
-        """Count what was collected, and collect no more."""
-        collected, self._round = self._round or {}, None
-        for key, value in collected.items():
-            self._count(key, value)
-
-    def event(self, key: Key, value: int = 1) -> "RoundCounters":
-        """Count an event, as often as ``value`` says."""
-        if self._round is None:
-            self._count(key, value)
-        else:
-            self._round[key] = self._round.get(key, 0) + value
-        return self
-
-    def value(self, key: Key, value: int = 1) -> "RoundCounters":
-        """Set a counter, after what was collected for it."""
-        if self._round and key in self._round:
-            self._count(key, self._round.pop(key))
-        super().value(key, value)
-        return self
-
-    def _count(self, key: Key, value: int) -> None:
-        self.totals[key[1]] += value
-        super().event(key, value)
 
 
 def dump_windows(managers: Managers, project: str) -> dict[str, dict[str, dict[str, Any]]]:

@@ -6,13 +6,13 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
+from pyspider.database.base.taskdb import TaskDB
 from pyspider.libs.counter import CounterManager
-from pyspider.scheduler.scheduler import Project, Scheduler
+from pyspider.scheduler.scheduler import Project, Scheduler, task_log
 from pyspider.scheduler.task_queue import InQueueTask, TaskQueue
 
 from pyspider_zk.cluster.fence import Fence
@@ -22,11 +22,21 @@ from pyspider_zk.databases.tables import Tables, with_fresh_tables
 from pyspider_zk.projects.rows import is_number
 from pyspider_zk.queues.tasks import PARTS, TaskKey, usable_schedule
 from pyspider_zk.scheduling.attention import Attention
-from pyspider_zk.scheduling.counters import ROUND_WINDOWS, RoundCounters
 from pyspider_zk.scheduling.dispatch import Dispatch
 from pyspider_zk.scheduling.group_commit import GroupCommit
 from pyspider_zk.scheduling.slot_seals import SlotSeals
-from pyspider_zk.scheduling.task_rules import RequestTerms, ScheduleTerms, restarts
+from pyspider_zk.scheduling.task_counts import (
+    DONE,
+    FAILED,
+    NEW,
+    RESTARTED,
+    RESTARTED_DONE,
+    RESTARTED_FAILED,
+    RETRIED,
+    TaskCounts,
+)
+from pyspider_zk.scheduling.task_heap import HeapEntry, TaskHeap
+from pyspider_zk.scheduling.task_rules import ScheduleTerms, recrawl_delay, restarts, retry_delay
 from pyspider_zk.scheduling.window import WindowSize
 from pyspider_zk.tasks.database import task_database
 from pyspider_zk.zookeeper.clock import boottime
@@ -35,17 +45,8 @@ logger = logging.getLogger("scheduler")
 
 T = TypeVar("T")
 
-LONG_ROUND = 60.0
-"""Seconds; the packs of a round are applied sooner than this after its first request."""
-
-ANSWERED = ("on_task_status", "on_task_done", "on_task_failed", "update_task")
-"""The methods that may store an answered task as if it had been crawled at another time."""
-
 INHERITED = ("status", "updatetime", "schedule")
 """The columns that tell whether a former owner may have sent a task; the last may be unreadable."""
-
-ASKED = ("task_verify", "on_request", "on_old_request")
-"""The methods that pyspider calls for a request that it ignores, because its task has ended."""
 
 
 class FencedScheduler(Scheduler):
@@ -71,6 +72,8 @@ class FencedScheduler(Scheduler):
     UPDATE_PROJECT_INTERVAL = 10
     """Seconds between two reads of the short columns of all projects, at least."""
 
+    _RESTARTS: ClassVar = {TaskDB.SUCCESS: RESTARTED_DONE, TaskDB.FAILED: RESTARTED_FAILED}
+
     projects: dict[str, Project]
     taskdb: GroupCommit
     _send_buffer: deque[dict[str, Any]]
@@ -82,14 +85,13 @@ class FencedScheduler(Scheduler):
         self._breakers = {kind: Breaker(kind) for kind in ("taskdb", "projectdb", "resultdb")}
         self._guard_databases(cluster)
         # The counters came from files that all schedulers of a machine share, so they begin anew.
-        # Of fetch and process times pyspider keeps the average of single events.
-        self._windows = {name: RoundCounters(self._cnt[name]) for name in ROUND_WINDOWS}
-        self._cnt.update(self._windows)
+        self._cnt: dict[str, CounterManager] = {
+            window: CounterManager(made.cls) for window, made in self._cnt.items()
+        }
+        self.counts = TaskCounts(self._cnt)
         self.lock = threading.RLock()
         self.tables = Tables(self.taskdb)
         self.inherited: dict[str, float] = {}
-        self._may_ignore = self._is_own(ASKED)
-        self._ends_usually = self._is_own(ANSWERED)
         self.attention = Attention(WindowSize(is_bounded=self.taskdb.is_paged))
         self.dispatch = Dispatch(
             self._send_buffer, lambda: self.out_queue, self._may_send, self._on_sent
@@ -126,26 +128,6 @@ class FencedScheduler(Scheduler):
         """The counters of pyspider, by time window."""
         counters: Mapping[str, CounterManager] = self._cnt
         return counters
-
-    @property
-    def events(self) -> Mapping[str, int]:
-        """How often each event was counted since the start, of all projects."""
-        return self._windows["5m"].totals
-
-    def _is_own(self, methods: Collection[str]) -> bool:
-        """Return whether no subclass overrides any of these methods."""
-        return all(getattr(type(self), name) is getattr(FencedScheduler, name) for name in methods)
-
-    @contextmanager
-    def counting(self) -> Iterator[None]:
-        """Add the events of a round to the counters at its end."""
-        for window in self._windows.values():
-            window.begin()
-        try:
-            yield
-        finally:
-            for window in self._windows.values():
-                window.add_up()
 
     @property
     def send_buffer(self) -> deque[dict[str, Any]]:
@@ -234,79 +216,6 @@ class FencedScheduler(Scheduler):
         changed: T = self.projectdb.together(work, partial(self.check_all, projects))
         return changed
 
-    def ignores(self, task: Mapping[str, Any]) -> bool:
-        """Return whether a request surely changes nothing, whatever this round's packs say.
-
-        Most requests of a crawl are such: their tasks wait or are in flight, or have ended and may
-        rest, as is remembered or as the rows tell that were read ahead. False means that
-        ``on_request`` decides; so it does wherever a subclass has a say.
-        """
-        project, taskid = self._deciding(task["project"]), task["taskid"]
-        if project is None:
-            return False
-        asked = ScheduleTerms.of(task.get("schedule", {}))
-        if self._is_told_by_memory(project, taskid, asked):
-            return True
-        return taskid not in project.task_queue and self._is_told_by_rows(project, taskid, asked)
-
-    def ignores_unread(self, name: str, taskid: Any, asked: RequestTerms) -> bool:
-        """Return whether a request surely changes nothing, as is known without its row.
-
-        Args:
-            name: of the project.
-        """
-        project = self._deciding(name)
-        return project is not None and self._is_told_by_memory(project, taskid, asked)
-
-    def _is_told_by_memory(self, project: Project, taskid: Any, asked: RequestTerms) -> bool:
-        """Return whether a request changes nothing, as what is remembered of its task tells."""
-        if taskid in project.task_queue:
-            return self._stays_pending(project, taskid, asked)
-        crawled = self.taskdb.ended_at(project.name, taskid)
-        return crawled is not None and self._may_rest(asked, crawled)
-
-    def _deciding(self, name: str) -> Project | None:
-        """Return an active project of whose requests no subclass decides, else None."""
-        project = self.projects.get(name) if self._may_ignore else None
-        return project if project is not None and project.active else None
-
-    def _stays_pending(self, project: Project, taskid: Any, asked: RequestTerms) -> bool:
-        """Return whether a task that is pending could rest if it ended in this round."""
-        if not self._ends_usually and project.task_queue.is_processing(taskid):
-            return False
-        return self._may_rest(asked, time.time() - LONG_ROUND)
-
-    def _may_rest(
-        self, asked: RequestTerms, crawled: float, former: Callable[[], Mapping[str, Any]] = dict
-    ) -> bool:
-        """Return whether a task may rest; if its former ``itag`` is unknown, it has another one."""
-        return not restarts(asked, crawled, former, self.default_schedule["age"], time.time())
-
-    def _is_told_by_rows(self, project: Project, taskid: Any, asked: RequestTerms) -> bool:
-        """Return whether a request changes nothing, as rows tell of what is not in memory."""
-        return self._has_ended(project.name, taskid, asked) or (
-            self.is_unloaded(project, taskid) and self._stays_pending(project, taskid, asked)
-        )
-
-    def _has_ended(self, project: str, taskid: Any, asked: RequestTerms) -> bool:
-        """Return whether a task has ended and may rest, as its row tells that was read ahead."""
-        row = self.taskdb.row_ahead(project, taskid)
-        if row is None or row.get("status") not in self.taskdb.ENDED:
-            return False
-        crawled: Any = row.get("lastcrawltime")
-        return self._may_rest(
-            asked,
-            crawled if is_number(crawled) else 0,
-            lambda: usable_schedule((self.taskdb.decoded(row) or {}).get("schedule")),
-        )
-
-    def is_unloaded(self, project: Project, taskid: Any) -> bool:
-        """Return whether a task that is not in memory is pending in its row alone."""
-        if not project.task_queue.unloaded:
-            return False
-        row = self.taskdb.get_task(project.name, taskid, ["status"])
-        return row is not None and row["status"] == self.taskdb.ACTIVE
-
     def _is_inherited(self, project: str, taskid: Any) -> bool:
         """Return whether a former owner may have sent a task before it died.
 
@@ -335,12 +244,12 @@ class FencedScheduler(Scheduler):
     def on_request(self, task: dict[str, Any]) -> Any:
         """Apply a request; a task without a row is known without reading the database."""
         project, taskid = self.projects[task["project"]], task["taskid"]
-        restore = _restorer(project.task_queue, taskid)
+        undo = _undo(project.task_queue, taskid)
         if self._has_row(project.name, taskid) or self.is_full(project):
             result = super().on_request(task)
         else:
             result = self.on_new_request(task)
-        self.taskdb.on_refusal(project.name, taskid, restore)
+        self.taskdb.on_refusal(project.name, taskid, undo)
         return result
 
     def _has_row(self, project: str, taskid: str) -> bool:
@@ -349,47 +258,141 @@ class FencedScheduler(Scheduler):
             return False
         return self.taskdb.has_written(project, taskid) or self.tables.may_have(project)
 
-    def on_old_request(self, task: dict[str, Any], old_task: dict[str, Any]) -> Any:
+    def on_new_request(self, task: dict[str, Any]) -> Any:
+        """Store a new task, and let it run."""
+        task["status"] = self.taskdb.ACTIVE
+        self.insert_task(task)
+        self.put_task(task)
+        self.counts.count(task["project"], NEW)
+        task_log.info("new task %(project)s:%(taskid)s %(url)s", task)
+        return task
+
+    def on_old_request(self, task: dict[str, Any], old_task: Mapping[str, Any]) -> Any:
         """Apply a request for a task that has a row; unusable parts of the row are ignored.
 
         An ACTIVE row that is not in memory is of a task that waits there; or it was written by an
         owner that died, or was suspended, before it had completed its message.
         """
-        crawled = old_task.get("lastcrawltime")
-        old_task = {
-            **old_task,
-            "schedule": usable_schedule(old_task.get("schedule")),
-            "lastcrawltime": crawled if is_number(crawled) else 0,
-        }
+        former = usable_schedule(old_task.get("schedule"))
         tasks = self.projects[task["project"]].task_queue
         if old_task["status"] == self.taskdb.ACTIVE and task["taskid"] not in tasks:
             if tasks.unloaded:
                 tasks.unloaded.take_one()  # it is put, or cancelled
             else:
-                self.put_task({**task, "schedule": old_task["schedule"]})
-        return super().on_old_request(task, old_task)
+                self.put_task({**task, "schedule": former})
+        schedule: Any = task.get("schedule", self.default_schedule)
+        if schedule.get("force_update") and tasks.is_processing(task["taskid"]):
+            logger.info("postpone modify task %(project)s:%(taskid)s %(url)s", task)
+            self._postpone_request.append(task)
+            return None
+        crawled: Any = old_task.get("lastcrawltime")
+        crawled = crawled if is_number(crawled) else 0
+        asked, age = ScheduleTerms.of(schedule), self.default_schedule["age"]
+        if not restarts(asked, crawled, lambda: former, age, time.time()):
+            logger.debug("ignore newtask %(project)s:%(taskid)s %(url)s", task)
+            return None
+        return self._cancel(task) if schedule.get("cancel") else self._restart(task, old_task)
+
+    def _cancel(self, task: dict[str, Any]) -> dict[str, Any]:
+        logger.info("cancel task %(project)s:%(taskid)s %(url)s", task)
+        task["status"] = self.taskdb.BAD
+        self.update_task(task)
+        self.projects[task["project"]].task_queue.delete(task["taskid"])
+        return task
+
+    def _restart(self, task: dict[str, Any], old_task: Mapping[str, Any]) -> dict[str, Any]:
+        task["status"] = self.taskdb.ACTIVE
+        self.update_task(task)
+        self.put_task(task)
+        if old_task["status"] != self.taskdb.ACTIVE:
+            self.counts.count(task["project"], self._RESTARTS.get(old_task["status"], RESTARTED))
+        logger.info("restart task %(project)s:%(taskid)s %(url)s", task)
+        return task
 
     def on_task_status(self, task: dict[str, Any]) -> Any:
-        """Apply a status pack, also one of a task that a former owner dispatched."""
-        tasks = self.projects[task["project"]].task_queue
-        taskid = task["taskid"]
-        if not tasks.is_processing(taskid) and self._is_inherited(task["project"], taskid):
-            if not tasks.delete(taskid):
-                tasks.unloaded.take_one()
-            tasks.processing.put(InQueueTask(taskid, 0, time.time() + tasks.processing_timeout))
-            tasks.doubt([taskid])
-        restore = _restorer(tasks, taskid)
-        is_awaited = tasks.is_processing(taskid)
-        answered = {**task["schedule"]} if "schedule" in task else None  # pyspider changes it
+        """Apply a status pack, also one of a task that a former owner dispatched.
+
+        Args:
+            task: it passed ``check_pack``.
+        """
+        project, taskid = self.projects[task["project"]], task["taskid"]
+        tasks = project.task_queue
+        if not tasks.is_processing(taskid) and self._is_inherited(project.name, taskid):
+            self._take_over(tasks, taskid)
+        undo = _undo(tasks, taskid)
+        if not tasks.done(taskid):
+            logger.error("not processing pack: %(project)s:%(taskid)s %(url)s", task)
+            return None
+        answered = {**task["schedule"]} if "schedule" in task else None  # which is changed
+        fetched, processed = task["track"]["fetch"], task["track"]["process"]
         try:
-            result = super().on_task_status(task)
+            result = self.on_task_done(task) if processed["ok"] else self.on_task_failed(task)
         except Exception:
-            restore()  # the next try must find it in flight
+            undo()  # the next try must find it in flight
             raise
-        if is_awaited:
-            self.dispatch.withdraw(task["project"], taskid, answered)
-        self.taskdb.on_refusal(task["project"], taskid, restore)
+        self._count_times(project.name, fetched.get("time"), processed.get("time"))
+        project.active_tasks.appendleft((time.time(), task))
+        self.dispatch.withdraw(project.name, taskid, answered)
+        self.taskdb.on_refusal(project.name, taskid, undo)
         return result
+
+    def _take_over(self, tasks: TaskQueue, taskid: str) -> None:
+        """Let a task count as in flight that a former owner sent."""
+        if not tasks.delete(taskid):
+            tasks.unloaded.take_one()
+        tasks.processing.put(InQueueTask(taskid, 0, time.time() + tasks.processing_timeout))
+        tasks.doubt([taskid])
+
+    def _count_times(self, project: str, fetched: Any, processed: Any) -> None:
+        if fetched:
+            self.counts.time(project, "fetch_time", fetched)
+        if processed:
+            self.counts.time(project, "process_time", processed)
+
+    def on_task_done(self, task: dict[str, Any]) -> Any:
+        """Store that a task has succeeded, or let it run again if it does so by itself."""
+        task["status"], task["lastcrawltime"] = self.taskdb.SUCCESS, time.time()
+        if "schedule" in task:
+            delay = recrawl_delay(task["schedule"])
+            if delay is None:
+                del task["schedule"]
+            else:
+                task["status"] = self.taskdb.ACTIVE
+                task["schedule"]["exetime"] = time.time() + delay
+                self.put_task(task)
+        self.update_task(task)
+        self.counts.count(task["project"], DONE)
+        task_log.info("task done %(project)s:%(taskid)s %(url)s", task)
+        return task
+
+    def on_task_failed(self, task: dict[str, Any]) -> Any:
+        """Store that a task is given up, or let it run again later."""
+        if "schedule" not in task:
+            row = self.taskdb.get_task(task["project"], task["taskid"], fields=["schedule"])
+            if row is None:
+                logger.error("unknown status pack: %s", task)
+                return None
+            task["schedule"] = row.get("schedule", {})
+        schedule = task["schedule"]
+        retries = schedule.get("retries", self.default_schedule["retries"])
+        retried = schedule.get("retried", 0)
+        delays = self.projects[task["project"]].retry_delay or self.DEFAULT_RETRY_DELAY
+        last = self.DEFAULT_RETRY_DELAY[""]
+        delay = retry_delay(schedule, retries, retried, delays, last)
+        task["lastcrawltime"] = time.time()
+        if delay is None:
+            task["status"] = self.taskdb.FAILED
+            self.update_task(task)
+            self.counts.count(task["project"], FAILED)
+            logger.info("task failed %(project)s:%(taskid)s %(url)s", task)
+            return task
+        schedule["retried"], schedule["exetime"] = retried + 1, time.time() + delay
+        self.update_task(task)
+        self.put_task(task)
+        self.counts.count(task["project"], RETRIED)
+        tries = f"{int(retried)}/{int(retries)}"
+        logger.info(f"task retry {tries} %(project)s:%(taskid)s %(url)s", task)
+        return task
 
     # -- sending ----------------------------------------------------------------------------------
 
@@ -463,19 +466,16 @@ class FencedScheduler(Scheduler):
         return super().on_select_task(task)
 
 
-def _restorer(tasks: TaskQueue, taskid: str) -> Callable[[], None]:
+def _undo(tasks: TaskQueue, taskid: str) -> Callable[[], object]:
     """Return what puts a task back where it is queued or in flight now, if it is."""
-    queues = (tasks.processing, tasks.priority_queue, tasks.time_queue)
-    found = [
-        (each, item.priority, item.exetime)
-        for each in queues
-        if (item := each.queue_dict.get(taskid)) is not None
-    ]
+    for place in (tasks.processing, tasks.priority_queue, tasks.time_queue):
+        item = place.queue_dict.get(taskid)
+        if item is not None:
+            return partial(_put_back, tasks, place, item)
+    return partial(tasks.delete, taskid)
 
-    def restore() -> None:
-        tasks.delete(taskid)
-        for place, priority, exetime in found:
-            place.put(InQueueTask(taskid, priority, exetime))
-            tasks.doubt([taskid])
 
-    return restore
+def _put_back(tasks: TaskQueue, place: TaskHeap, item: HeapEntry) -> None:
+    tasks.delete(item.taskid)
+    place.put(item)
+    tasks.doubt([item.taskid])

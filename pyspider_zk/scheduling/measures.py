@@ -49,7 +49,7 @@ class SchedulerMeasures:
         yield families.RENEWAL_FAILURES.one(vital_signs.failures)
 
     def _outcomes(self) -> Mapping[str, float]:
-        fenced, events = self._slots.fenced, self._slots.fenced.events
+        fenced, events = self._slots.fenced, self._slots.fenced.counts.events
         counted = {outcome: events.get(event, 0) for outcome, event in EVENTS.items()}
         return {**counted, "known": self._slots.applier.known, "sent": fenced.out_queue.sent}
 

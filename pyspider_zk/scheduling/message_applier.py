@@ -22,6 +22,7 @@ from pyspider_zk.queues.tasks import (
     with_url,
 )
 from pyspider_zk.queues.usual import UsualMessage
+from pyspider_zk.scheduling.duplicates import Duplicates
 from pyspider_zk.scheduling.entry import InFlightMessage
 from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
 from pyspider_zk.scheduling.heartbeat import Heartbeat
@@ -62,6 +63,8 @@ class MessageApplier:
         heartbeat: Heartbeat,
     ) -> None:
         self._scheduler = scheduler
+        self._duplicates = Duplicates(scheduler)
+        self._counts = scheduler.counts
         self._fence = scheduler.fence
         self._projects = projects
         self._intake = intake
@@ -95,18 +98,18 @@ class MessageApplier:
         limit = self._scheduler.LOOP_LIMIT
         self._intake.read(limit, due=due, is_extra=is_extra)
         self._read_ahead(limit)
-        with self._counting_known(), self._scheduler.counting():
+        with self._counting_known(), self._counts.collecting():
             self._apply_read(limit, is_extra)
         self.finish()
 
     @contextmanager
     def _counting_known(self) -> Iterator[None]:
         """Count at the end of a round which requests made no task pending."""
-        self._requests, before = 0, self._scheduler.events["pending"]
+        self._requests, before = 0, self._counts.events["pending"]
         try:
             yield
         finally:
-            made = self._scheduler.events["pending"] - before
+            made = self._counts.events["pending"] - before
             self.known += max(0, self._requests - made)
 
     def _apply_read(self, limit: int, is_extra: bool) -> None:
@@ -246,7 +249,7 @@ class MessageApplier:
     def _apply_one(self, task: Mapping[str, Any]) -> bool:
         """Apply a task of a message; return False if it must wait, because it is in flight."""
         if not self._scheduler.is_new(task):
-            if self._scheduler.ignores(task):
+            if self._duplicates.ignores(task):
                 logger.debug(IGNORED, task)
                 return True
             if self._scheduler.is_under_way(task):
@@ -254,7 +257,7 @@ class MessageApplier:
         return self._apply_checked(task)
 
     def _is_pending(self, project: Project, taskid: Any) -> bool:
-        return taskid in project.task_queue or self._scheduler.is_unloaded(project, taskid)
+        return taskid in project.task_queue or self._duplicates.is_unloaded(project, taskid)
 
     def _apply_tasks(self, entry: InFlightMessage) -> bool:
         """Apply a message of one or many tasks; tasks that must wait for something are set apart.
@@ -302,7 +305,7 @@ class MessageApplier:
         for project in usual.projects:
             if self._must_wait(entry, project):
                 return range(len(usual.tasks))
-        ignores, kept = self._scheduler.ignores_unread, []
+        ignores, kept = self._duplicates.ignores_unread, []
         is_said = logger.isEnabledFor(logging.DEBUG)
         for number, task in enumerate(usual.tasks):
             key = task.project, task.taskid

@@ -53,3 +53,38 @@ def restarts(
         return True
     age: float = default_age if asked.age is None else asked.age
     return age >= 0 and age + crawled < now
+
+
+def recrawl_delay(schedule: Mapping[str, Any]) -> float | None:
+    """Return in how many seconds a task runs again by itself that has ended; None: it does not."""
+    if not schedule.get("auto_recrawl") or "age" not in schedule:
+        return None
+    age: float = schedule["age"]
+    return age
+
+
+def retry_delay(
+    schedule: Mapping[str, Any],
+    retries: float,
+    retried: float,
+    delays: Mapping[Any, float],
+    last: float,
+) -> float | None:
+    """Return in how many seconds a task that failed is tried again; None: it is given up.
+
+    Args:
+        schedule: of the task.
+        retries: how many times it may be tried again.
+        retried: how many times it was.
+        delays: by the number of tries before, in seconds; for all others, at the empty text.
+        last: what counts where there is none for all others. A negative one gives the task up.
+    """
+    delay = delays.get(retried, delays.get("", last))
+    recrawl = recrawl_delay(schedule)
+    if recrawl is not None:
+        delay = min(delay, recrawl)
+    elif retried >= retries:
+        return None
+    elif "age" in schedule:
+        delay = min(delay, schedule["age"])
+    return None if delay < 0 else delay

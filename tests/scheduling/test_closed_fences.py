@@ -150,6 +150,7 @@ def member(world: World, task: Task, owner: SoleOwner) -> FailingMember:
     world.new(task("p"))
     return world.member(FailingMember, owner)
 
+
 def test_a_known_link_stays_in_its_queue_if_the_fence_shuts_after_it_is_read(
     world: World,
     scheduler: SlotScheduler,

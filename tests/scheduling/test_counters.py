@@ -15,9 +15,7 @@ from pyspider.scheduler.scheduler import Scheduler
 from pyspider_zk.queues.codec import decode, encode
 from pyspider_zk.scheduling.counters import (
     EVENTS,
-    ROUND_WINDOWS,
     WINDOWS,
-    RoundCounters,
     drop_counters,
     dump_windows,
     load_windows,
@@ -129,30 +127,3 @@ def test_all_that_pyspider_counts_is_known() -> None:
         r"\((?:task\['project'\]|project|project_name), '(\w+)'\)", inspect.getsource(Scheduler)
     )
     assert set(counted) == set(EVENTS)
-
-
-COUNTED = st.lists(
-    st.tuples(
-        st.sampled_from(["event", "event", "value"]),
-        st.tuples(st.sampled_from(["p", "q"]), st.sampled_from(["pending", "success"])),
-        st.integers(-2, 3),
-    )
-)
-
-
-@given(st.sampled_from(ROUND_WINDOWS), COUNTED, COUNTED, COUNTED)
-def test_what_is_counted_in_a_round_adds_up_to_what_pyspider_counts(
-    folder: str, window: str, before: Any, during: Any, after: Any
-) -> None:
-    stock = managers(folder)[window]
-    ours = RoundCounters(managers(folder)[window])
-    for number, steps in enumerate((before, during, after)):
-        if number == 1:
-            ours.begin()
-        for method, key, value in steps:
-            getattr(stock, method)(key, value)
-            getattr(ours, method)(key, value)
-        ours.add_up()
-        assert {key: vars(each) for key, each in ours.counters.items()} == {
-            key: vars(each) for key, each in stock.counters.items()
-        }

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from pyspider_zk.errors import FenceClosed
+from pyspider_zk.scheduling.duplicates import Duplicates
 from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.testing import SoleOwner
@@ -55,9 +56,9 @@ def test_the_row_that_was_read_ahead_tells_a_duplicate(
     wrote(world, status=fenced.taskdb.SUCCESS)
     fenced.projects["p"].task_queue.delete("t")
     request = task("p", **schedule)
-    assert not fenced.ignores(request)
+    assert not Duplicates(fenced).ignores(request)
     fenced.read_ahead({"p": ["t"]})
-    assert fenced.ignores(request) is is_ignored
+    assert Duplicates(fenced).ignores(request) is is_ignored
 
 
 @pytest.mark.parametrize(
@@ -81,7 +82,7 @@ def test_a_request_for_a_task_that_is_pending_is_ignored_if_it_would_be_after_it
 
     scheduler.fenced.read_ahead({})
 
-    assert scheduler.fenced.ignores(task("p", **schedule)) is is_ignored
+    assert Duplicates(scheduler.fenced).ignores(task("p", **schedule)) is is_ignored
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,7 @@ def test_a_subclass_that_has_a_say_in_answers_decides_of_tasks_in_flight(
 
     scheduler.fenced.read_ahead({})
 
-    assert scheduler.fenced.ignores(task("p")) is not is_sent
+    assert Duplicates(scheduler.fenced).ignores(task("p")) is not is_sent
 
 
 @pytest.mark.parametrize("status", [1, None, 0])
@@ -111,14 +112,14 @@ def test_a_row_that_does_not_say_that_the_task_has_ended_is_left_to_pyspider(
     fenced = crawled(world, task("p")).fenced
     wrote(world, status=status)
     fenced.read_ahead({"p": ["t"]})
-    assert not fenced.ignores(task("p"))
+    assert not Duplicates(fenced).ignores(task("p"))
 
 
 def test_a_task_that_was_written_since_is_no_duplicate(world: World, task: Task) -> None:
     fenced = crawled(world, task("p")).fenced
     fenced.read_ahead({"p": ["t"]})
     fenced.on_request(task("p", force_update=True, cancel=True))
-    assert not fenced.ignores(task("p"))
+    assert not Duplicates(fenced).ignores(task("p"))
 
 
 @pytest.mark.parametrize("method", ["task_verify", "on_request", "on_old_request"])

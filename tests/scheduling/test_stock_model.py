@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.scheduling.test_stock_order import Ours, Play, Stock, task
+from tests.scheduling.test_stock_order import Counted, Ours, Play, Stock, task
 
 NOON = 1_000_000_000.0
 COLUMNS = ("status", "schedule", "fetch", "process", "url", "lastcrawltime")
@@ -47,8 +47,8 @@ class Player:
         self._side = side(folder)
         self._play = Play(self._side)
 
-    def play(self, steps: list[Any]) -> tuple[dict[str, list[str]], Any]:
-        """Return the callbacks that were sent of each task, and the row that is left."""
+    def play(self, steps: list[Any]) -> tuple[dict[str, list[str]], Any, Counted]:
+        """Return the callbacks that were sent of each task, the row that is left, the counters."""
         for number, (kind, what) in enumerate(steps):
             if kind == "request":
                 self._play.new(task(f"page{number}", **what))
@@ -59,7 +59,8 @@ class Player:
             self._play.rounds(2)
             self._now += 1
         row = self._side.row("t")
-        return self._play.outcome()[0], row and {name: row[name] for name in COLUMNS}
+        left = row and {name: row[name] for name in COLUMNS}
+        return self._play.outcome()[0], left, self._side.counted()
 
 
 def played(side: Callable[..., Any], steps: list[Any]) -> Any:
@@ -69,5 +70,5 @@ def played(side: Callable[..., Any], steps: list[Any]) -> Any:
 
 @settings(max_examples=100)
 @given(STEPS.map(lambda given: [*given[:2], *given[2]]))
-def test_both_schedulers_send_the_same_and_leave_the_same_row(steps: list[Any]) -> None:
+def test_both_schedulers_send_store_and_count_the_same(steps: list[Any]) -> None:
     assert played(Ours, steps) == played(Stock, steps)

@@ -4,18 +4,21 @@ Each scenario runs on pyspider's own scheduler and on a cluster's; fetches and r
 """
 
 import queue
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
 from pyspider.database import connect_database
+from pyspider.libs.counter import CounterManager
 from pyspider.scheduler.scheduler import Scheduler
 
 from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.scheduling.counters import read_counters
 from tests.support.world import SCRIPT, World
 
 Task = dict[str, Any]
+Counted = dict[str, dict[str, dict[str, Any]]]
 
 
 class Side(Protocol):
@@ -35,6 +38,9 @@ class Side(Protocol):
 
     def row(self, taskid: str) -> Task | None:
         """Return a task's row."""
+
+    def counted(self) -> Counted:
+        """Return what the counters say, by window, project and event."""
 
 
 class Stock:
@@ -78,6 +84,9 @@ class Stock:
         found: Task | None = self._database("task").get_task("p", taskid)
         return found
 
+    def counted(self) -> Counted:
+        return _counted(self._scheduler._cnt)
+
     def _database(self, kind: str) -> Any:
         made = connect_database(f"sqlite+{kind}db:///{self._folder}/{kind}.db")
         made._execute("PRAGMA synchronous=OFF")
@@ -111,6 +120,9 @@ class Ours:
     def row(self, taskid: str) -> Task | None:
         found: Task | None = self._world.database("task").get_task("p", taskid)
         return found
+
+    def counted(self) -> Counted:
+        return _counted(self._scheduler.fenced.counters)
 
 
 Seen = list[tuple[str, str]]
@@ -338,8 +350,16 @@ def test_a_recrawl_that_was_cancelled_is_fetched_no_more(tmp_path: Path) -> None
     assert [each for each in play.fetched if each[0] == "t"] == [("t", "old")]
 
 
+def _counted(managers: Mapping[str, CounterManager]) -> Counted:
+    """Return sums, and averages of times."""
+    return {
+        window: read_counters(manager, "avg" if window == "5m_time" else "sum")
+        for window, manager in managers.items()
+    }
+
+
 def _pack(sent: Task, ok: bool) -> Task:
-    track = {"fetch": {"ok": ok, "time": 0.1}, "process": {"ok": ok, "time": 0.1}}
+    track = {"fetch": {"ok": ok, "time": 0.125}, "process": {"ok": ok, "time": 0.25}}
     keys = ("taskid", "project", "url", "schedule")
     return _copy({**{key: sent[key] for key in keys if key in sent}, "track": track})
 
