@@ -45,7 +45,9 @@ class RecentRows:
         task = self._tasks.pop(key, None)
         if task is None or not task.keys() <= _NEW or type(key[1]) is not str:
             return None
-        row = {name: task.get(name) for name in fields}
+        row: dict[str, Any] = {**dict.fromkeys(fields), **task}
+        if len(row) > len(fields):  # it would have to be cut
+            return None
         for name in PARTS:
             if name in row:
                 part = row[name]

@@ -127,26 +127,26 @@ class TaskSelection:
             return 0
         chosen: list[str] = []
         with self._projects.isolating(name):
-            self._select_of(project, most, chosen)
+            chosen = self._select_of(project, most)
             self._selected.setdefault(name, []).extend(chosen)
         return len(chosen)
 
-    def _select_of(self, project: Project, most: int, chosen: list[str]) -> None:
+    def _select_of(self, project: Project, most: int) -> list[str]:
         """Select tasks of a project; if that fails, none of it is selected in this round.
 
         Those selected before are loaded from their rows when the project comes out of quarantine.
         """
         tasks = project.task_queue
         try:
-            while len(chosen) < most and (taskid := tasks.get()):
-                chosen.append(taskid)
+            chosen: list[str] = tasks.take(most)
         except Exception:
-            for taskid in [*self._selected.pop(project.name, ()), *chosen]:
+            for taskid in self._selected.pop(project.name, ()):
                 tasks.done(taskid)
             raise
         if any(taskid != "on_finished" for taskid in chosen):
             project._selected_tasks = True
             project._send_finished_event_wait = 0
+        return chosen
 
     def _send_selected(self) -> None:
         """Send the selected tasks, or put them back where they were selected from.

@@ -5,7 +5,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from itertools import count
-from queue import Empty
 from typing import Any
 
 from pyspider.scheduler.task_queue import TaskQueue
@@ -125,18 +124,22 @@ class Window(TaskQueue):
 
     def get(self) -> str | None:
         """Return the id of the next due task, None without one or without a token."""
-        if self.bucket.get() < 1:
-            return None
+        return next(iter(self.take(1)), None)
+
+    def take(self, most: int) -> list[str]:
+        """Let the next due tasks be in flight, as many as there are tokens; return their ids."""
+        taken: list[str] = []
+        count = int(min(most, self.bucket.get()))
         with self.mutex:
-            try:
-                task = self.priority_queue.get_nowait()
-            except Empty:
-                return None
-            self.bucket.desc()
             until = time.time() + self.processing_timeout
-            self.processing.add(task.taskid, task.priority, until, task.number)
-        self._on_change()
-        return task.taskid
+            while len(taken) < count and self.priority_queue.queue_dict:
+                task = self.priority_queue.get_nowait()
+                self.processing.add(task.taskid, task.priority, until, task.number)
+                taken.append(task.taskid)
+        if taken:
+            self.bucket.desc(len(taken))
+            self._on_change()
+        return taken
 
     def put_back(self, taskid: str) -> None:
         """Put a task back in its order that was got, and not sent."""

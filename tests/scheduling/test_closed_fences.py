@@ -109,14 +109,14 @@ def test_what_was_selected_when_the_fence_shut_is_sent_when_it_opens(
     world.dispatched()
     world.new(task("p", "second"))
     scheduler.applier.apply()
-    take = type(scheduler.fenced.projects["p"].task_queue).get
+    take = type(scheduler.fenced.projects["p"].task_queue).take
 
-    def take_and_lose(queue: Any) -> Any:
-        taken = take(queue)
+    def take_and_lose(queue: Any, most: int) -> Any:
+        taken = take(queue, most)
         owner.lose_lease()
         return taken
 
-    monkeypatch.setattr(type(scheduler.fenced.projects["p"].task_queue), "get", take_and_lose)
+    monkeypatch.setattr(type(scheduler.fenced.projects["p"].task_queue), "take", take_and_lose)
     scheduler.selection.select()
     monkeypatch.undo()
     assert world.dispatched() == []

@@ -53,6 +53,11 @@ class WindowBesideStock(RuleBasedStateMachine):
     def get(self) -> None:
         self._both("get")
 
+    @rule(most=st.integers(1, 5))
+    def take(self, most: int) -> None:
+        one_by_one = [each for _ in range(most) if (each := self.stock.get()) is not None]
+        assert self.window.take(most) == one_by_one
+
     @rule(taskid=IDS, how=st.sampled_from(["done", "delete"]))
     def end(self, taskid: str, how: str) -> None:
         self._both(how, taskid)
