@@ -219,8 +219,8 @@ def own_task(task: Mapping[str, Any]) -> dict[str, Any]:
     first try failed in the middle, must not have been changed by that.
     """
     own = {**task}
-    for key in DISPATCHED:
-        own.pop(key, None)
+    if not own.keys().isdisjoint(DISPATCHED):
+        own = {key: value for key, value in task.items() if key not in DISPATCHED}
     if "schedule" in own:
         own["schedule"] = usable_schedule(own["schedule"])
     return own

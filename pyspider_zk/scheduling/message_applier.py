@@ -1,7 +1,6 @@
 """Applier of messages: applies new tasks and status packs of the slot queues to projects."""
 
 import logging
-from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -232,10 +231,13 @@ class MessageApplier:
         self._fence.check(given["project"])
         return self._apply_checked(given)
 
-    def _apply_checked(self, given: Mapping[str, Any]) -> bool:
+    def _apply_checked(self, given: Mapping[str, Any], *, is_new: bool = False) -> bool:
         task = own_task(given)
         project = self._running_project(task)
         if project is None:
+            return True
+        if is_new:
+            self._scheduler.on_request(task)
             return True
         forced = task.get("schedule", {}).get("force_update", False)
         if not forced and self._is_pending(project, task["taskid"]):
@@ -248,13 +250,12 @@ class MessageApplier:
 
     def _apply_one(self, task: Mapping[str, Any]) -> bool:
         """Apply a task of a message; return False if it must wait, because it is in flight."""
-        if not self._scheduler.is_new(task):
-            if self._duplicates.ignores(task):
-                logger.debug(IGNORED, task)
-                return True
-            if self._scheduler.is_under_way(task):
-                return False
-        return self._apply_checked(task)
+        if self._scheduler.is_new(task):
+            return self._apply_checked(task, is_new=True)
+        if self._duplicates.ignores(task):
+            logger.debug(IGNORED, task)
+            return True
+        return not self._scheduler.is_under_way(task) and self._apply_checked(task)
 
     def _is_pending(self, project: Project, taskid: Any) -> bool:
         return taskid in project.task_queue or self._duplicates.is_unloaded(project, taskid)
@@ -338,29 +339,30 @@ class MessageApplier:
         One that fails does not block the others; a database that is away is not tried a thousand
         times. Tasks that failed stay in the entry, behind those that were not tried.
         """
-        untried = deque(entry.rest or [])
+        tasks, tried = entry.rest or [], 0
         failed: list[Any] = []
         failure: Exception | None = None
         before = len(entry.applied)
         try:
-            while untried and self._tasks_left > 0 and len(failed) < FAILURES:
-                self._tasks_left -= 1
+            for task in tasks[: max(0, self._tasks_left)]:
                 self._heartbeat.step()
+                self._tasks_left -= 1
                 try:
-                    task = untried[0]
                     (entry.applied if self._apply_one(task) else entry.put_off).append(task)
                 except ClusterError:
                     raise
                 except ProjectWaits as waits:
                     if entry.parked is not None:
                         break
-                    entry.held.setdefault(str(waits), []).append(untried[0])
+                    entry.held.setdefault(str(waits), []).append(task)
                 except Exception as error:  # each database has its own errors
                     failure = failure or error
-                    failed.append(untried[0])
-                untried.popleft()
+                    failed.append(task)
+                tried += 1
+                if len(failed) == FAILURES:
+                    break
         finally:
-            entry.rest = [*untried, *failed]
+            entry.rest = [*tasks[tried:], *failed]
             self._requests += len(entry.applied) - before
         return failure
 

@@ -82,7 +82,9 @@ def typed(whole_bits: int, id_length: int | None, nul: bool, endless: bool) -> d
 
 def _scalar(value: Any) -> Any:
     kind = type(value)
-    if (kind is str and value.isascii()) or (kind is int and -LIMIT <= value < LIMIT):
+    if kind is str and value.isascii():
+        return value
+    if kind is float or (kind is int and -LIMIT <= value < LIMIT):
         return value
     if isinstance(value, str):
         value.encode()

@@ -224,8 +224,11 @@ def test_another_stream_gets_the_next_line(log: TaskLines) -> None:
     assert other.getvalue().endswith(f"{LINE % TASK}\n")
 
 
-def test_other_records_are_made(log: TaskLines, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_records_are_made_from_the_next_second_on(
+    log: TaskLines, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(logging, "_logRecordFactory", OtherRecord)
+    monkeypatch.setattr(time, "time", lambda: 2e9)
     assert not log.waits()
 
 

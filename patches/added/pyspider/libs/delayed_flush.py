@@ -12,6 +12,9 @@ from types import TracebackType
 DELAY = 0.05
 """Seconds that a line waits at most."""
 
+PIECE = select.PIPE_BUF
+"""Bytes that a pipe takes in one piece."""
+
 
 def can_wait(handler: logging.Handler) -> bool:
     """Return whether a handler's lines can wait, and none be lost but by a `kill -9`.
@@ -78,12 +81,13 @@ class DelayedFlush:
         with self._lock:
             if not self._is_open:
                 return False
-            if self._size + len(line) > select.PIPE_BUF:
+            length = len(line)
+            if self._size + length > PIECE:
                 self._flush()
             self.stream.write(line)
             if not self._size:
                 self._some_wait.set()
-            self._size += len(line)
+            self._size += length
         return True
 
     def _flush(self) -> None:

@@ -17,6 +17,12 @@ _FORMAT = "%(color)s[%(levelname)1.1s %(asctime)s %(module)s:%(lineno)d]%(end_co
 _NEVER: tuple[int, str | None] = (-1, None)
 
 
+def makes_usual_records(logger: logging.Logger) -> bool:
+    """Return whether a logger's records are those of the library."""
+    makes = type(logger).makeRecord is logging.Logger.makeRecord
+    return makes and logging.getLogRecordFactory() is logging.LogRecord
+
+
 @contextlib.contextmanager
 def direct_lines(logger: logging.Logger) -> Iterator["DirectLines | None"]:
     """Give a logger's direct lines while the block runs; None if it must write each by itself."""
@@ -59,27 +65,23 @@ class DirectLines:
         Args:
             first: a record of a line of this kind.
         """
-        if not self._goes_straight():
-            return False
-        try:
-            prefix, message = self._prefix(first), first.msg % task
-            if prefix is None or not self._is_left(message):
-                return False
-            return self._stream.write(f"{prefix}{message}{self._handler.terminator}")
-        except Exception:  # whatever a value or the stream raises: the logger knows what to do
-            return False
-
-    def _goes_straight(self) -> bool:
-        """Return whether only the one handler gets the line, and all of them."""
         logger, handler = self._logger, self._handler
-        return (
+        if not (
             logger.handlers == self._handlers
             and not logger.propagate
             and not logger.filters
             and handler.level <= logging.INFO
             and handler.formatter is self._formatter
             and handler.stream is self._stream.stream
-        )
+        ):
+            return False
+        try:
+            prefix, message = self._prefix(first), first.msg % task
+            if prefix is None or not self._is_left(message):
+                return False
+            return self._stream.write(f"{prefix}{message}{handler.terminator}")
+        except Exception:  # whatever a value or the stream raises: the logger knows what to do
+            return False
 
     def _is_left(self, message: str) -> bool:
         """Return whether the handler would write the message as it is."""
@@ -114,7 +116,8 @@ class DirectLines:
     def _is_original(self) -> bool:
         """Return whether nobody replaced what is passed over, as tools that watch programs do."""
         return (
-            _are_of(logging, self._logger, "handle", "filter", "callHandlers")
+            makes_usual_records(self._logger)
+            and _are_of(logging, self._logger, "handle", "filter", "callHandlers")
             and _are_of(logging, self._handler, "handle", "filter", "format", "emit", "flush")
             and _are_of(logging, self._formatter, "formatTime")
             and _are_of(tornado.log, self._formatter, "format")

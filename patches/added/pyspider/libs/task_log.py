@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pyspider.libs.direct_lines import DirectLines, direct_lines
+from pyspider.libs.direct_lines import DirectLines, direct_lines, makes_usual_records
 
 
 class TaskLog:
@@ -47,19 +47,15 @@ class TaskLog:
         """
         if not self._logger.isEnabledFor(logging.INFO):
             return
-        if not self._makes_usual_records():  # each may be another
-            self._logger.info(line, task, stacklevel=2)
-            return
         first = self._first.get(line)
         if first is not None and self._direct is not None and self._direct.write(first, task):
+            return
+        if not makes_usual_records(self._logger):  # each may be another
+            self._logger.info(line, task, stacklevel=2)
             return
         if first is None or _maker(first) != _here():
             first = self._first[line] = self._made(line)
         self._logger.handle(_again(first, task, time.time()))
-
-    def _makes_usual_records(self) -> bool:
-        makes = type(self._logger).makeRecord is logging.Logger.makeRecord
-        return makes and logging.getLogRecordFactory() is logging.LogRecord
 
     def _made(self, line: str) -> logging.LogRecord:
         place = self._logger.findCaller(stacklevel=3)
