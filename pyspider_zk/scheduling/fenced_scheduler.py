@@ -285,13 +285,17 @@ class FencedScheduler(Scheduler):
             logger.info("postpone modify task %(project)s:%(taskid)s %(url)s", task)
             self._postpone_request.append(task)
             return None
-        crawled: Any = old_task.get("lastcrawltime")
-        crawled = crawled if is_number(crawled) else 0
-        asked, age = ScheduleTerms.of(schedule), self.default_schedule["age"]
-        if not restarts(asked, crawled, lambda: former, age, time.time()):
+        if not self._restarts(schedule, old_task.get("lastcrawltime"), former):
             logger.debug("ignore newtask %(project)s:%(taskid)s %(url)s", task)
             return None
         return self._cancel(task) if schedule.get("cancel") else self._restart(task, old_task)
+
+    def _restarts(
+        self, schedule: Mapping[str, Any], crawled: Any, former: Mapping[str, Any]
+    ) -> bool:
+        asked, age = ScheduleTerms.of(schedule), self.default_schedule["age"]
+        crawled = crawled if is_number(crawled) else 0
+        return restarts(asked, crawled, lambda: former, age, time.time())
 
     def _cancel(self, task: dict[str, Any]) -> dict[str, Any]:
         logger.info("cancel task %(project)s:%(taskid)s %(url)s", task)
@@ -372,7 +376,7 @@ class FencedScheduler(Scheduler):
             if row is None:
                 logger.error("unknown status pack: %s", task)
                 return None
-            task["schedule"] = row.get("schedule", {})
+            task["schedule"] = usable_schedule(row.get("schedule"))
         schedule = task["schedule"]
         retries = schedule.get("retries", self.default_schedule["retries"])
         retried = schedule.get("retried", 0)
@@ -381,17 +385,20 @@ class FencedScheduler(Scheduler):
         delay = retry_delay(schedule, retries, retried, delays, last)
         task["lastcrawltime"] = time.time()
         if delay is None:
-            task["status"] = self.taskdb.FAILED
-            self.update_task(task)
-            self.counts.count(task["project"], FAILED)
-            logger.info("task failed %(project)s:%(taskid)s %(url)s", task)
-            return task
+            return self._give_up(task)
         schedule["retried"], schedule["exetime"] = retried + 1, time.time() + delay
         self.update_task(task)
         self.put_task(task)
         self.counts.count(task["project"], RETRIED)
         tries = f"{int(retried)}/{int(retries)}"
         logger.info(f"task retry {tries} %(project)s:%(taskid)s %(url)s", task)
+        return task
+
+    def _give_up(self, task: dict[str, Any]) -> dict[str, Any]:
+        task["status"] = self.taskdb.FAILED
+        self.update_task(task)
+        self.counts.count(task["project"], FAILED)
+        logger.info("task failed %(project)s:%(taskid)s %(url)s", task)
         return task
 
     # -- sending ----------------------------------------------------------------------------------

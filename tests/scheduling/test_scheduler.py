@@ -14,7 +14,7 @@ from pyspider_zk.scheduling.answers import LocalAnswers
 from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
 from pyspider_zk.scheduling.intake import PAUSES
 from pyspider_zk.testing import SoleOwner
-from tests.support.world import SLOTS, World
+from tests.support.world import SLOTS, World, crawling
 
 Task = Callable[..., dict[str, Any]]
 ACTIVE, SUCCESS = TaskDB.ACTIVE, TaskDB.SUCCESS
@@ -440,3 +440,23 @@ def _next_owner() -> SoleOwner:
     owner = SoleOwner(SLOTS, ())
     owner.grant(range(SLOTS), epoch=2)
     return owner
+
+
+def test_a_failure_is_tried_again_whatever_somebody_wrote_into_the_row(
+    world: World, task: Task
+) -> None:
+    """A pack without a schedule takes that of the row; parts that cannot be compared are left."""
+    scheduler = crawling(world)
+    world.new(task("p", retries=2))
+    scheduler.run_once()
+    (sent,) = world.dispatched()
+    world.taskdb._list_project()
+    world.taskdb.update("p", "t", schedule={"retries": "many", "retried": [], "age": {}})
+
+    world.finish({key: sent[key] for key in ("taskid", "project", "url")}, ok=False)
+    scheduler.run_once()
+
+    assert world.waiting() == 0
+    row = world.database("task").get_task("p", "t")
+    assert row["schedule"].keys() == {"retried", "exetime"}
+    assert row["schedule"]["retried"] == 1
