@@ -64,11 +64,6 @@ class Fence:
         if not self.is_open(project):
             raise FenceClosed(f"slot {self.slot(project)} of project {project} is not ours now")
 
-    def check_slot(self, slot: int) -> None:
-        """Raise an error if no effect on the projects of a slot is allowed.
-
-        Raises:
-            FenceClosed: the lease ended, or the slot is another member's now.
-        """
-        if not self._epoch_of(slot):
-            raise FenceClosed(f"slot {slot} is not ours now")
+    def is_slot_open(self, slot: int) -> bool:
+        """Return whether this member may act on the projects of a slot at this moment."""
+        return self._epoch_of(slot) > 0

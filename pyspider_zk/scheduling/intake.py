@@ -9,7 +9,7 @@ queue it would block others, and in the end what it waits for.
 import logging
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from pyspider_zk.errors import BadMessage, FenceClosed, Unavailable
@@ -200,6 +200,23 @@ class Intake:
         finally:
             self._done += done
         return len(done)
+
+    @contextmanager
+    def setting_aside(self, slots: Collection[int]) -> Iterator[None]:
+        """Leave the messages of these slots as they are while the block runs."""
+        if not slots:
+            yield
+            return
+        places = [self._done, self._released, *self._waiting.values()]
+        aside = [[each for each in place if each.delivery.slot in slots] for place in places]
+        for place in places:
+            place[:] = [each for each in place if each.delivery.slot not in slots]
+        try:
+            yield
+        finally:
+            places = [self._done, self._released, *self._waiting.values()]
+            for place, its in zip(places, aside, strict=True):
+                place[:0] = its
 
     def settle(self, refused: Mapping[TaskKey, Exception] | None = None) -> None:
         """Acknowledge what was applied and committed, and park messages that must wait.

@@ -127,14 +127,15 @@ class MessageApplier:
     def finish(self) -> None:
         """Commit what the messages wrote, then acknowledge them.
 
-        The fence is asked for each slot, also for messages that wrote nothing.
+        Those of a slot behind a closed fence stay as they are, also if they wrote nothing.
 
         Raises:
             ClusterError: the task database is away, or the fence is closed; call it again.
         """
-        for slot in self._intake.unsettled:
-            self._fence.check_slot(slot)
-        self._intake.settle(self.commit())
+        closed = {slot for slot in self._intake.unsettled if not self._fence.is_slot_open(slot)}
+        refused = self.commit()
+        with self._intake.setting_aside(closed):
+            self._intake.settle(refused)
 
     def commit(self) -> Mapping[TaskKey, Exception]:
         """Write the rows of all tasks, with signs of life; see ``FencedScheduler.commit``."""

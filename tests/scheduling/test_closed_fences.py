@@ -167,9 +167,33 @@ def test_a_known_link_stays_in_its_queue_if_the_fence_shuts_after_it_is_read(
 
     monkeypatch.setattr(scheduler.intake, "read", read_and_lose)
 
-    with pytest.raises(FenceClosed):
-        scheduler.applier.apply()
+    scheduler.applier.apply()
+    assert world.queues.slot_queues.lengths()[QueueKind.NEWTASK] == 1
 
+    owner.renew_lease()
+    scheduler.applier.finish()
+    assert world.queues.slot_queues.lengths()[QueueKind.NEWTASK] == 0
+
+
+def test_a_slot_behind_a_shut_fence_keeps_no_other_from_its_commit(
+    world: World, task: Task, owner: SoleOwner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("p", "q"):
+        world.project(name)
+        world.script_is_known(name)
+        world.new(task(name))
+    scheduler = world.scheduler(owner)
+    scheduler.run_once()
+    world.new(task("p"), task("q", "second"))
+    is_open, closed = scheduler.fence.is_slot_open, slot_of("p", SLOTS)
+    monkeypatch.setattr(
+        scheduler.fence, "is_slot_open", lambda slot: slot != closed and is_open(slot)
+    )
+
+    scheduler.applier.apply()
+
+    assert scheduler.applier.unfinished() == {closed}
+    assert world.statuses("q").keys() == {"t", "second"}
     assert world.queues.slot_queues.lengths()[QueueKind.NEWTASK] == 1
 
 
