@@ -131,12 +131,15 @@ class Connection:
     def start(self, patience: float = 10.0) -> None:
         """Connect; wait up to ``patience`` seconds, and some more for the first answer.
 
+        Each address may take its share of that time.
+
         Raises:
             Unavailable: nothing answers at the addresses.
             Refused: it answers, but not to our login, or its certificate is not the right one.
             ConfigError: a file that TLS needs cannot be used.
         """
         self._admission.load()
+        self._session.share(patience, len(self._client.hosts))
         self._heartbeat.start()
         try:
             self._client.start(timeout=patience)

@@ -15,7 +15,7 @@ from pyspider_zk.zookeeper.wire import Wire
 
 logger = logging.getLogger(__name__)
 
-DOUBLINGS = 10  # of a server's time to answer, at most: an outage has any number of tries
+DOUBLINGS = 10  # of the servers' time to answer, at most: an outage has any number of tries
 
 
 class Change(StrEnum):
@@ -67,6 +67,7 @@ class Session:
         self._answered = float("-inf")
         self._given_up = False
         self._has_warned = False
+        self._turn, self._servers = requested, 1
         self._silent = 0  # tries since a server answered
         self._wire: Wire | None = None
         self.times = Times(requested)
@@ -103,6 +104,10 @@ class Session:
                 logger.info("no server answers on this link: another one is tried")
                 self._silent += wire.granted is None
                 self._sever()
+
+    def share(self, patience: float, servers: int) -> None:
+        """Divide the patience of whoever waits for a session among the servers; before any try."""
+        self._turn, self._servers = patience / servers, servers
 
     def connect(self, within: Callable[[float], Any]) -> Wire:
         """Connect for kazoo, on its thread.
@@ -177,13 +182,13 @@ class Session:
     def _patience(self) -> float:
         """Return how long a server may take to answer.
 
-        It is short while a session is at stake, but doubles after each server that was silent: all
-        of them may be slow. One that refuses takes no time.
+        Any of them may be dark, so each has its turn before the session ends or, without one,
+        before whoever waits gives up. A turn doubles after as many silent tries as there are
+        servers: all may be slow. A server that refuses takes no time.
         """
-        if self._id is None:
-            return self._requested
-        stretched: float = self.times.connecting * 2 ** min(self._silent, DOUBLINGS)
-        return min(self._requested, stretched)
+        turn = self._turn if self._id is None else self.times.connecting
+        rounds = min(self._silent // self._servers, DOUBLINGS)
+        return min(self._requested, turn * 2.0**rounds)
 
     def _end_of(self, wire: Wire) -> float:
         """Return when a link is considered dead."""

@@ -57,6 +57,20 @@ class Line:
         self.wires.append(self.session.connect(within))
         return self.wires[-1]
 
+    def patience(self, tries: int) -> list[float]:
+        """Return how long each of some servers may take, if all are silent."""
+        given: list[float] = []
+
+        def in_vain(patience: float) -> socket.socket:
+            given.append(patience)
+            self.clock.time += patience
+            raise TimeoutError
+
+        for _ in range(tries):
+            with pytest.raises(TimeoutError):
+                self.session.connect(in_vain)
+        return given
+
     def connect(self, session: int = ID, granted: float | None = None) -> Wire:
         """Connect, and let kazoo read what the server says."""
         wire = self.open()
@@ -233,6 +247,37 @@ def test_the_next_server_gets_twice_the_time(make):
     assert patience == [2.0, 4.0, 8.0, 12.0, 12.0]
 
 
+def test_before_a_first_session_each_server_has_a_turn_while_somebody_waits(make):
+    line = make(asked=12.0)
+    line.session.share(5.0, 5)
+
+    assert line.patience(10) == [1.0] * 5 + [2.0] * 5
+
+
+def test_after_a_session_was_lost_each_server_has_a_turn_as_before_the_first(make):
+    line = make(asked=12.0)
+    line.session.share(5.0, 5)
+    line.connect()
+    line.session.on_state(KazooState.LOST, None)
+
+    assert line.patience(2) == [1.0, 1.0]
+
+
+def test_a_server_may_never_take_longer_than_a_session(make):
+    line = make(asked=4.0)
+    line.session.share(10.0, 2)
+
+    assert line.patience(2) == [4.0, 4.0]
+
+
+def test_a_dark_server_that_is_tried_twice_gets_no_more_time_from_a_session_at_stake(make):
+    line = make(asked=12.0)
+    line.session.share(5.0, 3)
+    line.connect()
+
+    assert line.patience(2) == [2.0, 2.0]
+
+
 def test_servers_that_refuse_do_not_count_as_silent(make):
     line = make(asked=12.0, resumes=True)
     line.connect()
@@ -255,13 +300,7 @@ def test_a_connection_that_is_not_made_in_time_counts_as_silent(make):
     line.connect()
     line.after(8.1)
 
-    def in_vain(patience: float) -> socket.socket:
-        line.clock.time += patience
-        raise TimeoutError
-
-    for _ in range(2000):
-        with pytest.raises(TimeoutError):
-            line.session.connect(in_vain)
+    line.patience(2000)
     slow = line.open()
     line.after(11.9)
 
