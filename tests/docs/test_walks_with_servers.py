@@ -63,6 +63,8 @@ def machine() -> dict[str, str]:
     return {
         "/etc/pyspider-zk.secret": "secret-of-all",
         "python docs/": f"python {ROOT}/docs/",
+        "~/pyspider-zk": str(ROOT),
+        "http.server 8000 --bind crawl1": f"http.server {any_free()} --bind 127.0.0.1",
         "0.0.0.0": "127.0.0.1",  # noqa: S104
         "config.json webui": f"config.json webui --port {any_free()}",
     }
