@@ -53,11 +53,19 @@ class Dispatch:
         finally:
             self.is_collecting = False
             collected, self._collected = self._collected, []
-            self._waiting.extendleft(self._unsent(collected))
+            unsent = self._unsent(collected)
+            if unsent:
+                self._waiting.extendleft(unsent)
+                self._waiting_keys = None
 
     def add(self, task: Task) -> None:
-        """Send a task with the others of the block; raises what it cannot be encoded for."""
-        self._collected.append((task, self._out_queue().packed(task)))
+        """Send a task with the others of the block; raises what it cannot be encoded for.
+
+        One that waits already had its time-out end meanwhile: it is sent once, as it is now.
+        """
+        packed = self._out_queue().packed(task)
+        self.withdraw(*_key(task))
+        self._collected.append((task, packed))
 
     def withdraw(
         self, project: str, taskid: str, schedule: Mapping[str, Any] | None = None

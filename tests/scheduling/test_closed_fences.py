@@ -151,30 +151,6 @@ def member(world: World, task: Task, owner: SoleOwner) -> FailingMember:
     return world.member(FailingMember, owner)
 
 
-def test_a_known_link_stays_in_its_queue_if_the_fence_shuts_after_it_is_read(
-    world: World,
-    scheduler: SlotScheduler,
-    owner: SoleOwner,
-    task: Task,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    world.new(task("p"))
-    read = scheduler.intake.read
-
-    def read_and_lose(*args: Any, **kwargs: Any) -> None:
-        read(*args, **kwargs)
-        owner.lose_lease()
-
-    monkeypatch.setattr(scheduler.intake, "read", read_and_lose)
-
-    scheduler.applier.apply()
-    assert world.queues.slot_queues.lengths()[QueueKind.NEWTASK] == 1
-
-    owner.renew_lease()
-    scheduler.applier.finish()
-    assert world.queues.slot_queues.lengths()[QueueKind.NEWTASK] == 0
-
-
 def test_a_slot_behind_a_shut_fence_keeps_no_other_from_its_commit(
     world: World, task: Task, owner: SoleOwner, monkeypatch: pytest.MonkeyPatch
 ) -> None:

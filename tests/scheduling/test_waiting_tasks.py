@@ -80,3 +80,21 @@ def test_the_time_out_of_a_task_that_waited_begins_when_it_is_sent(
     clock.now += 2
     scheduler.run_once()
     assert [each["taskid"] for each in world.dispatched()] == ["t"]
+
+
+def test_a_task_whose_time_out_ends_while_it_waits_waits_once(
+    world: World, scheduler: SlotScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as after a move, if the next owner's clock is ahead; another member takes the room."""
+    clock = Clock(time.time())
+    monkeypatch.setattr(time, "time", clock)
+    monkeypatch.setattr(scheduler.fenced.out_queue, "full", lambda: False)
+    clock.now += scheduler.fenced.projects["p"].task_queue.processing_timeout + 1
+
+    scheduler.run_once()
+
+    assert [each["taskid"] for each in scheduler.fenced.send_buffer].count("t") == 1
+    world.dispatched()
+    world.fetcher.maxsize = 0
+    scheduler.run_once()
+    assert [each["taskid"] for each in world.dispatched()].count("t") == 1
