@@ -30,7 +30,7 @@ class Fence:
 
     def is_open(self, project: str) -> bool:
         """Return whether this member may act on a project at this moment."""
-        return self.epoch(project) > 0
+        return self.is_slot_open(self.slot(project))
 
     def epoch(self, project: str) -> int:
         """Return the epoch at which this member may act on a project now; 0: it may not."""

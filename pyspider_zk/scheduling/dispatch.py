@@ -70,10 +70,10 @@ class Dispatch:
     def withdraw(
         self, project: str, taskid: str, schedule: Mapping[str, Any] | None = None
     ) -> None:
-        """Drop a task that waits, because its answer is here.
+        """Drop a task that waits, because its answer is here, or it is sent anew.
 
-        The queue had taken it though it said no, as when a link breaks, or a former owner had sent
-        it. What waits is indexed once per round, if anything waits.
+        It is answered if the queue had taken it though it said no, as when a link breaks, or if a
+        former owner had sent it. What waits is indexed once per round, if anything waits.
 
         Args:
             schedule: of the task that was answered, if known. One with another schedule still has

@@ -1,15 +1,14 @@
 """Duplicates: requests that change nothing, of which a crawl consists for the most part."""
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from pyspider.scheduler.scheduler import Project
 
-from pyspider_zk.projects.rows import is_number
 from pyspider_zk.queues.tasks import usable_schedule
 from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
-from pyspider_zk.scheduling.task_rules import RequestTerms, ScheduleTerms, restarts
+from pyspider_zk.scheduling.task_rules import RequestTerms, ScheduleTerms
 
 LONG_ROUND = 60.0
 """Seconds; the packs of a round are applied sooner than this after its first request."""
@@ -63,7 +62,7 @@ class Duplicates:
         if taskid in project.task_queue:
             return self._stays_pending(project, taskid, asked)
         crawled = self._taskdb.ended_at(project.name, taskid)
-        return crawled is not None and self._may_rest(asked, crawled)
+        return crawled is not None and not self._scheduler.runs_again(asked, crawled)
 
     def _deciding(self, name: str) -> Project | None:
         """Return an active project of whose requests no subclass decides, else None."""
@@ -74,14 +73,7 @@ class Duplicates:
         """Return whether a task that is pending could rest if it ended in this round."""
         if not self._ends_usually and project.task_queue.is_processing(taskid):
             return False
-        return self._may_rest(asked, time.time() - LONG_ROUND)
-
-    def _may_rest(
-        self, asked: RequestTerms, crawled: float, former: Callable[[], Mapping[str, Any]] = dict
-    ) -> bool:
-        """Return whether a task may rest; if its former ``itag`` is unknown, it has another one."""
-        age = self._scheduler.default_schedule["age"]
-        return not restarts(asked, crawled, former, age, time.time())
+        return not self._scheduler.runs_again(asked, time.time() - LONG_ROUND)
 
     def _is_told_by_rows(self, project: Project, taskid: Any, asked: RequestTerms) -> bool:
         """Return whether a request changes nothing, as rows tell of what is not in memory."""
@@ -94,10 +86,9 @@ class Duplicates:
         row = self._taskdb.row_ahead(project, taskid)
         if row is None or row.get("status") not in self._taskdb.ENDED:
             return False
-        crawled: Any = row.get("lastcrawltime")
-        return self._may_rest(
+        return not self._scheduler.runs_again(
             asked,
-            crawled if is_number(crawled) else 0,
+            row.get("lastcrawltime"),
             lambda: usable_schedule((self._taskdb.decoded(row) or {}).get("schedule")),
         )
 

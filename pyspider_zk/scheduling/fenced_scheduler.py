@@ -36,7 +36,13 @@ from pyspider_zk.scheduling.task_counts import (
     TaskCounts,
 )
 from pyspider_zk.scheduling.task_heap import HeapEntry, TaskHeap
-from pyspider_zk.scheduling.task_rules import ScheduleTerms, recrawl_delay, restarts, retry_delay
+from pyspider_zk.scheduling.task_rules import (
+    RequestTerms,
+    ScheduleTerms,
+    recrawl_delay,
+    restarts,
+    retry_delay,
+)
 from pyspider_zk.scheduling.window import WindowSize
 from pyspider_zk.tasks.database import task_database
 from pyspider_zk.zookeeper.clock import boottime
@@ -285,17 +291,21 @@ class FencedScheduler(Scheduler):
             logger.info("postpone modify task %(project)s:%(taskid)s %(url)s", task)
             self._postpone_request.append(task)
             return None
-        if not self._restarts(schedule, old_task.get("lastcrawltime"), former):
+        asked, crawled = ScheduleTerms.of(schedule), old_task.get("lastcrawltime")
+        if not self.runs_again(asked, crawled, lambda: former):
             logger.debug("ignore newtask %(project)s:%(taskid)s %(url)s", task)
             return None
         return self._cancel(task) if schedule.get("cancel") else self._restart(task, old_task)
 
-    def _restarts(
-        self, schedule: Mapping[str, Any], crawled: Any, former: Mapping[str, Any]
+    def runs_again(
+        self, asked: RequestTerms, crawled: Any, former: Callable[[], Mapping[str, Any]] = dict
     ) -> bool:
-        asked, age = ScheduleTerms.of(schedule), self.default_schedule["age"]
+        """Return whether a request lets a task that has a row run again; see ``restarts``.
+
+        Without ``former`` the task's ``itag`` is not known, and counts as another one.
+        """
         crawled = crawled if is_number(crawled) else 0
-        return restarts(asked, crawled, lambda: former, age, time.time())
+        return restarts(asked, crawled, former, self.default_schedule["age"], time.time())
 
     def _cancel(self, task: dict[str, Any]) -> dict[str, Any]:
         logger.info("cancel task %(project)s:%(taskid)s %(url)s", task)
