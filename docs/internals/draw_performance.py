@@ -56,6 +56,7 @@ def tables(report: Mapping[str, Any]) -> dict[str, str]:
         "takeover": _takeover(figures),
         "start_up": _start_up(figures),
         "idle": _idle(figures),
+        "endurance": _endurance(figures),
         "operations": _operations(figures),
         "parts": _parts(figures),
         "rest": _rest(figures),
@@ -190,6 +191,20 @@ def _idle(figures: Mapping[str, Any]) -> str:
     ]
     head = ("scheduler", "CPU share", "Redis commands/s", "ZooKeeper packets/s", "peak, MiB")
     return _table(head, rows)
+
+
+def _endurance(figures: Mapping[str, Any]) -> str:
+    rows: Rows = [
+        (
+            f"{each['until_s']:,.0f}",
+            each["per_s"],
+            each["cpu_s"] * 1000,
+            _percent(each["share"]),
+            each["resident_bytes"] / 2**20,
+        )
+        for each in figures.get("endurance", {}).get("parts", ())
+    ]
+    return _table(("until, s", "per s", "CPU ms each", "CPU share", "memory, MiB"), rows)
 
 
 def _operations(figures: Mapping[str, Any]) -> str:

@@ -40,7 +40,7 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="some minutes instead of an hour")
+    parser.add_argument("--quick", action="store_true", help="some minutes instead of two hours")
     parser.add_argument("--only", action="append", choices=SCENARIOS, help="may be repeated")
     parser.add_argument("--database", action="append", help="of those that are there; default: all")
     parser.add_argument("--output", type=Path, default=ROOT / "build/bench.json")

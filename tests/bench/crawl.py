@@ -1,6 +1,7 @@
 """A crawl without fetchers and processors, which gives schedulers as much as they can take."""
 
 import os
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -34,7 +35,6 @@ class BenchCrawl:
         self._crew = crew
         self._links = links
         self._taskdb = connect_database(crew.place.databases["taskdb"])
-        self._total = 0
         self._begun: set[str] = set()
         self.answered = 0
 
@@ -50,13 +50,39 @@ class BenchCrawl:
             TimeoutError: they are not within some minutes.
         """
         self._links.left += pages
-        self._total += pages
+        self._publish(max(len(self._links.projects), pages // FIRST))
+        self._await_all()
+
+    def sow(self, count: int) -> None:
+        """Publish so many new pages; from now on each page has new links, until ``finish``."""
+        self._links.left = sys.maxsize
+        self._publish(count)
+
+    def run_for(self, seconds: float) -> None:
+        """Answer for so long."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            if not self.step():
+                self._crew.check()
+                time.sleep(PAUSE)  # Redis is asked
+
+    def finish(self) -> None:
+        """Tell of no more pages, and answer until the database says that all are done.
+
+        Raises:
+            TimeoutError: they are not within some minutes.
+        """
+        self._links.left = 0
+        self._await_all()
+
+    def _publish(self, count: int) -> None:
         projects = self._links.projects
-        first = max(len(projects), pages // FIRST)
-        tasks = [self._links.new(projects[number % len(projects)]) for number in range(first)]
-        for begin in range(0, first, AT_ONCE):
+        tasks = [self._links.new(projects[number % len(projects)]) for number in range(count)]
+        for begin in range(0, count, AT_ONCE):
             self._crew.feed.answer([FeedPage([task]) for task in tasks[begin : begin + AT_ONCE]])
-        self.run_until(lambda: self.answered >= self._total)
+
+    def _await_all(self) -> None:
+        self.run_until(lambda: self._links.left <= 0 and self.answered >= self._links.told)
         self.run_until(self._all_stored, LOOK)
 
     def step(self) -> list[Task]:
@@ -77,14 +103,14 @@ class BenchCrawl:
             if not self.step():
                 time.sleep(pause)  # Redis and the database are asked
             if time.monotonic() > until:
-                done = f"{self.answered} of {self._total} pages in {PATIENCE:g} s"
+                done = f"{self.answered} of {self._links.told} pages in {PATIENCE:g} s"
                 raise TimeoutError(f"{done}\n{self._crew.last_words()}")
 
     def _all_stored(self) -> bool:
         """Return whether all pages have rows that say so; a row that is missing counts, too."""
         self._taskdb._list_project()
         found = (self._done(project) for project in self._links.projects)
-        return self._crew.feed.unapplied() == 0 and sum(found) >= self._total
+        return self._crew.feed.unapplied() == 0 and sum(found) >= self._links.told
 
     def _done(self, project: str) -> int:
         count = self._taskdb.status_count(project)

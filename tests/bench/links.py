@@ -30,6 +30,11 @@ class Links:
         self._count, self._new = count, count - old
         self._random = random.Random(seed)  # noqa: S311 - no secret
 
+    @property
+    def told(self) -> int:
+        """How many pages were told of."""
+        return sum(self._told.values())
+
     def new(self, project: str) -> Task:
         """Return a task of a page that nobody was told of."""
         self._told[project] += 1

@@ -17,6 +17,7 @@ class Size:
         stopped: projects of which only some run, while nothing is to do.
         crowd: projects of the batches and pages.
         accepted: projects of a batch that is only accepted.
+        endurance: seconds that one scheduler is kept at its full rate.
         databases: at most so many are used for what is not the full cycle.
     """
 
@@ -29,6 +30,7 @@ class Size:
     stopped: int = 10_000
     crowd: int = 1000
     accepted: int = 10_000
+    endurance: float = 3600.0
     databases: int = 10
 
 
@@ -41,6 +43,7 @@ QUICK = Size(
     pending=(100_000,),
     moving=100_000,
     crowd=100,
+    endurance=24.0,
     databases=1,
 )
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tests.bench.usage import parse_peak, parse_ticks, usage_of
+from tests.bench.usage import parse_memory, parse_ticks, usage_of
 
 
 def test_a_name_with_blanks_and_parentheses_moves_no_field() -> None:
@@ -12,13 +12,15 @@ def test_a_name_with_blanks_and_parentheses_moves_no_field() -> None:
     assert parse_ticks(f"7 (a) b (c) S {fields}") == 14 + 15
 
 
-def test_the_peak_is_in_bytes() -> None:
-    assert parse_peak("Name:\tx\nVmHWM:\t  2048 kB\nVmRSS:\t 1 kB\n") == 2048 * 1024
+def test_memory_is_in_bytes() -> None:
+    status = "Name:\tx\nVmHWM:\t  2048 kB\nVmRSS:\t 1 kB\n"
+    assert parse_memory(status, "VmHWM") == 2048 * 1024
+    assert parse_memory(status, "VmRSS") == 1024
 
 
-def test_a_process_that_ended_has_no_peak() -> None:
+def test_a_process_that_ended_has_no_memory() -> None:
     with pytest.raises(ValueError, match="ended"):
-        parse_peak("Name:\tx\nState:\tZ (zombie)\n")
+        parse_memory("Name:\tx\nState:\tZ (zombie)\n", "VmHWM")
 
 
 def test_this_process_has_used_something() -> None:

@@ -8,6 +8,7 @@ from tests.bench.scenarios import (
     accept,
     decide,
     duplicates,
+    endurance,
     full_cycle,
     idle,
     link_latency,
@@ -34,4 +35,5 @@ SCENARIOS: dict[str, Callable[[Bench], Mapping[str, Any]]] = {
     "slot_queues": slot_queues.scenario,
     "decide": decide.scenario,
     "profile": profile.scenario,
+    "endurance": endurance.scenario,
 }
