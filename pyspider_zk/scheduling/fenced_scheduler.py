@@ -311,12 +311,14 @@ class FencedScheduler(Scheduler):
         logger.info("cancel task %(project)s:%(taskid)s %(url)s", task)
         task["status"] = self.taskdb.BAD
         self.update_task(task)
+        self.dispatch.withdraw(task["project"], task["taskid"])
         self.projects[task["project"]].task_queue.delete(task["taskid"])
         return task
 
     def _restart(self, task: dict[str, Any], old_task: Mapping[str, Any]) -> dict[str, Any]:
         task["status"] = self.taskdb.ACTIVE
         self.update_task(task)
+        self.dispatch.withdraw(task["project"], task["taskid"])
         self.put_task(task)
         if old_task["status"] != self.taskdb.ACTIVE:
             self.counts.count(task["project"], self._RESTARTS.get(old_task["status"], RESTARTED))
@@ -434,19 +436,9 @@ class FencedScheduler(Scheduler):
     def _on_sent(self, task: Mapping[str, Any]) -> None:
         """Note that a task had waited and is sent: a tick must not be sent by the next owner."""
         self.attention.unsaved.add(task["project"])
-        self._restart_time_out(task)
-
-    def _restart_time_out(self, task: Mapping[str, Any]) -> None:
-        """Let the time-out of a task that had waited begin when it is sent."""
         project = self.projects.get(task["project"])
-        if project is None or not project.task_queue.is_processing(task["taskid"]):
-            return
-        tasks = project.task_queue
-        item = tasks.processing[task["taskid"]]
-        tasks.done(item.taskid)
-        until = time.time() + tasks.processing_timeout
-        tasks.processing.put(InQueueTask(task["taskid"], item.priority, until))
-        tasks.doubt([task["taskid"]])
+        if project is not None:
+            project.task_queue.sent(task["taskid"])
 
     def send_by_hand(self, task: dict[str, Any]) -> None:
         """Dispatch a task at once, without the fence; if the queue is full, in a later round.

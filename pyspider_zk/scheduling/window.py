@@ -150,6 +150,20 @@ class Window(TaskQueue):
         self._rows.setdefault(taskid)
         self._on_change()
 
+    def sent(self, taskid: str) -> None:
+        """Let the time-out of a task begin now that had waited for the fetchers since it was got.
+
+        If it ended meanwhile, the task is due again, and in flight once more.
+        """
+        with self.mutex:
+            task = self.processing.pop(taskid) or self.priority_queue.pop(taskid)
+            if task is None:
+                return
+            until = time.time() + self.processing_timeout
+            self.processing.add(taskid, task.priority, until, task.number)
+        self._rows.setdefault(taskid)
+        self._on_change()
+
     def done(self, taskid: str) -> bool:
         """End a task in flight; return whether it was."""
         with self.mutex:

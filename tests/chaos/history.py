@@ -27,7 +27,6 @@ class Effect:
         end: when it was done; its start, if the process was killed before.
         outcome: done, refused (by the fence), failed, or unknown: killed before the end.
         status: of an insert or update: the state that the task's row was given.
-        selected: of a dispatch: when it was decided on; it may have waited for fence or queue.
         by_hand: asked for over XML-RPC, not by the scheduling loop.
     """
 
@@ -43,7 +42,6 @@ class Effect:
     tick: int | None = None
     url: str = ""
     status: int | None = None
-    selected: float | None = None
     by_hand: bool = False
 
     @property
@@ -184,11 +182,7 @@ def effects_of(member: str, lines: Iterable[Mapping[str, Any]]) -> Iterator[Effe
             about = {key: line[key] for key in ("slot", "epoch", "project", "task", "tick")}
             times = {"start": line["t"], "end": end["t"]}
             more = {"status": line.get("status"), "by_hand": line.get("by_hand", False)}
-            more |= {
-                "selected": line.get("selected"),
-                "url": line["url"] or "",
-                "outcome": end["outcome"],
-            }
+            more |= {"url": line["url"] or "", "outcome": end["outcome"]}
             yield Effect(member, line["e"], **about, **times, **more)
 
 

@@ -37,7 +37,6 @@ class ChaosScheduler(ClusterScheduler):
         self._numbers = itertools.count()
         self._asked_at: dict[str, float] = {}
         self._loop_thread = 0
-        self._selected_at: dict[tuple[str, str], float] = {}  # of what was not sent yet
         self._watches = _HandoverWatch(self), _ProjectSetWatch(self)
         self.out_queue: Any = _OutQueue(self.out_queue, self._sending)
         self.taskdb._bulk = _Bulk(self.taskdb._bulk, self._effect, self.history.name)
@@ -68,18 +67,9 @@ class ChaosScheduler(ClusterScheduler):
             "processing": len(tasks.processing.queue_dict),
         }
 
-    def send_task(self, task: dict[str, Any], force: bool = True) -> None:
-        self._selected_at.setdefault((task["project"], task["taskid"]), boottime())
-        super().send_task(task, force)
-
     def _may_send(self, project: str) -> bool:
         self._asked_at[project] = boottime()
         return super()._may_send(project)
-
-    def forget_selected(self, slots: Mapping[int, int]) -> None:
-        """Forget what was selected of slots and not sent: the next owner selects anew."""
-        for key in [key for key in self._selected_at if self.fence.slot(key[0]) in slots]:
-            del self._selected_at[key]
 
     def _sending(self, task: dict[str, Any]) -> Any:
         """Return a dispatch, which began when the fence was asked about its project, if it was."""
@@ -92,9 +82,7 @@ class ChaosScheduler(ClusterScheduler):
         number = next(self._numbers)
         slot = self.fence.slot(task["project"])
         about = {"project": task["project"], "task": task["taskid"], "url": task.get("url")}
-        if kind == "send":
-            about["selected"] = self._selected_at.pop((task["project"], task["taskid"]), since)
-        else:
+        if kind != "send":
             about["status"] = task.get("status")
         if threading.get_ident() != self._loop_thread:
             about["by_hand"] = True
@@ -133,11 +121,13 @@ class _HandoverWatch:
     def follow(self, ownership: Ownership) -> None:
         held = set(self._scheduler.fence.held)
         asked = {pair for pair in ownership.view.releasing.items() if pair[0] not in held}
+        could = {pair for pair in asked if ownership.open(*pair)}
         self._follow(ownership)
         for slot, epoch in asked - self._told - self._left:
-            self._told.add((slot, epoch))
-            is_open = ownership.open(slot, epoch)
+            # A lease that began anew in the meantime may have come too late for that.
+            is_open = (slot, epoch) in could and ownership.open(slot, epoch)
             self._scheduler.history.note("skip", slot=slot, epoch=epoch, open=is_open)
+            self._told |= {(slot, epoch)} if is_open else set()
 
     def give_up(self, slots: Mapping[int, int], *, planned: bool) -> None:
         slots = dict(slots)
@@ -151,7 +141,6 @@ class _HandoverWatch:
         self._uncommitted = []
         self._give_up(slots, planned=planned)
         if slots:
-            self._scheduler.forget_selected(slots)
             self._scheduler.history.note("gave_up", slots=slots, uncommitted=self._uncommitted)
 
     def finished(self, slots: Mapping[int, int]) -> dict[int, int]:

@@ -98,3 +98,48 @@ def test_a_task_whose_time_out_ends_while_it_waits_waits_once(
     world.fetcher.maxsize = 0
     scheduler.run_once()
     assert [each["taskid"] for each in world.dispatched()].count("t") == 1
+
+
+def test_a_task_that_was_due_again_while_it_waited_is_in_flight_once_it_is_sent(
+    world: World, scheduler: SlotScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its time-out ended, and its project's rate did not let it be selected again yet."""
+    clock = Clock(time.time())
+    monkeypatch.setattr(time, "time", clock)
+    monkeypatch.setattr(scheduler.fenced.out_queue, "full", lambda: False)
+    tasks = scheduler.fenced.projects["p"].task_queue
+    clock.now += tasks.processing_timeout + 1
+    with monkeypatch.context() as no_tokens:
+        no_tokens.setattr(tasks.bucket, "get", lambda: 0)
+        scheduler.run_once()
+        assert "t" in tasks.priority_queue
+        world.dispatched()
+        world.fetcher.maxsize = 0
+        scheduler.run_once()
+    assert [each["taskid"] for each in world.dispatched()] == ["t"]
+
+    scheduler.run_once()
+    assert "t" not in [each["taskid"] for each in world.dispatched()]
+    world.finish(PAGE)
+    scheduler.run_once()
+    assert world.statuses("p")["t"] == 2
+
+
+def test_a_task_that_is_restarted_while_it_waits_is_sent_as_it_is_now(
+    world: World, scheduler: SlotScheduler, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What waits is the former request; it is not to count as the new one."""
+    clock = Clock(time.time())
+    monkeypatch.setattr(time, "time", clock)
+    tasks = scheduler.fenced.projects["p"].task_queue
+    clock.now += tasks.processing_timeout + 1
+    tasks.check_update()
+    world.new(task("p", "t", force_update=True, itag="new"))
+    scheduler.run_once()
+    world.dispatched()
+    world.fetcher.maxsize = 0
+    scheduler.run_once()
+    scheduler.run_once()
+
+    sent = [each for each in world.dispatched() if each["taskid"] == "t"]
+    assert [each["schedule"].get("itag") for each in sent] == ["new"]

@@ -76,11 +76,9 @@ def repeats(history: History) -> list[Repeat]:
     Once an owner has stored that a page is done, nothing explains another dispatch: not a death,
     not a Redis. But a write of that page into which a stop of its process fell, and which may
     have come after all others.
-    Before, four things do. The slot went to another owner without a clean handoff, for a fault.
+    Before, three things do. The slot went to another owner without a clean handoff, for a fault.
     Redis restarted while the page was with fetcher or processor. A clock jumped, of a member
-    that owned the slot since the page was selected: that is how the time-out is told. The page
-    had waited so long for its dispatch that the time-out was over by then; pyspider counts it
-    from the selection.
+    that owned the slot meanwhile: that is how the time-out is told.
     """
     judge = _Judge(history)
     sends: dict[Key, list[Effect]] = defaultdict(list)
@@ -114,14 +112,12 @@ class _Judge:
         return any(write.start <= second.start for write in self._paused.get(key, ()))
 
     def _explained(self, first: Effect, second: Effect) -> bool:
-        selected = first.start if first.selected is None else first.selected
         since, until = first.start, second.start
         return (
             first.outcome != "done"  # whether it went out is not known
-            or since - selected >= PROCESSING_TIMEOUT
             or self._moves.broken(first.slot, since, until)
             or any(meets(hit, since, until, 1.0) for hit in self._hits if _is_redis(hit.kind))
-            or self._clock_jumped(first.slot, selected, until)
+            or self._clock_jumped(first.slot, since, until)
         )
 
     def _clock_jumped(self, slot: int, since: float, until: float) -> bool:
