@@ -70,7 +70,7 @@ class Dispatch:
     def withdraw(
         self, project: str, taskid: str, schedule: Mapping[str, Any] | None = None
     ) -> None:
-        """Drop a task that waits, because its answer is here, or it is sent anew.
+        """Drop a task that waits: its answer is here, it is sent anew, or another request counts.
 
         It is answered if the queue had taken it though it said no, as when a link breaks, or if a
         former owner had sent it. What waits is indexed once per round, if anything waits.

@@ -295,6 +295,7 @@ class FencedScheduler(Scheduler):
         if not self.runs_again(asked, crawled, lambda: former):
             logger.debug("ignore newtask %(project)s:%(taskid)s %(url)s", task)
             return None
+        self.dispatch.withdraw(task["project"], task["taskid"])  # what waits is as it was before
         return self._cancel(task) if schedule.get("cancel") else self._restart(task, old_task)
 
     def runs_again(
@@ -311,14 +312,12 @@ class FencedScheduler(Scheduler):
         logger.info("cancel task %(project)s:%(taskid)s %(url)s", task)
         task["status"] = self.taskdb.BAD
         self.update_task(task)
-        self.dispatch.withdraw(task["project"], task["taskid"])
         self.projects[task["project"]].task_queue.delete(task["taskid"])
         return task
 
     def _restart(self, task: dict[str, Any], old_task: Mapping[str, Any]) -> dict[str, Any]:
         task["status"] = self.taskdb.ACTIVE
         self.update_task(task)
-        self.dispatch.withdraw(task["project"], task["taskid"])
         self.put_task(task)
         if old_task["status"] != self.taskdb.ACTIVE:
             self.counts.count(task["project"], self._RESTARTS.get(old_task["status"], RESTARTED))
@@ -434,8 +433,8 @@ class FencedScheduler(Scheduler):
         return self.fence.is_open(project) or not self.fence.holds(project)
 
     def _on_sent(self, task: Mapping[str, Any]) -> None:
-        """Note that a task had waited and is sent: a tick must not be sent by the next owner."""
-        self.attention.unsaved.add(task["project"])
+        """Note that a task had waited and is sent: its time-out begins now."""
+        self.attention.unsaved.add(task["project"])  # the next owner must not send a tick again
         project = self.projects.get(task["project"])
         if project is not None:
             project.task_queue.sent(task["taskid"])

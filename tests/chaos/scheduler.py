@@ -127,7 +127,8 @@ class _HandoverWatch:
             # A lease that began anew in the meantime may have come too late for that.
             is_open = (slot, epoch) in could and ownership.open(slot, epoch)
             self._scheduler.history.note("skip", slot=slot, epoch=epoch, open=is_open)
-            self._told |= {(slot, epoch)} if is_open else set()
+            if is_open:
+                self._told.add((slot, epoch))
 
     def give_up(self, slots: Mapping[int, int], *, planned: bool) -> None:
         slots = dict(slots)

@@ -27,6 +27,20 @@ def scheduler(world: World, task: Task) -> SlotScheduler:
     return scheduler
 
 
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The clock by which time-outs end."""
+    clock = Clock(time.time())
+    monkeypatch.setattr(time, "time", clock)
+    return clock
+
+
+@pytest.fixture
+def late(scheduler: SlotScheduler, clock: Clock) -> None:
+    """The time-out of what waits ends."""
+    clock.now += scheduler.fenced.projects["p"].task_queue.processing_timeout + 1
+
+
 def test_a_task_whose_answer_is_here_is_not_sent_again(
     world: World, scheduler: SlotScheduler
 ) -> None:
@@ -65,10 +79,8 @@ def test_an_answer_that_nobody_waits_for_withdraws_nothing(
 
 
 def test_the_time_out_of_a_task_that_waited_begins_when_it_is_sent(
-    world: World, scheduler: SlotScheduler, monkeypatch: pytest.MonkeyPatch
+    world: World, scheduler: SlotScheduler, clock: Clock
 ) -> None:
-    clock = Clock(time.time())
-    monkeypatch.setattr(time, "time", clock)
     time_out = scheduler.fenced.projects["p"].task_queue.processing_timeout
     clock.now += time_out / 2
     world.fetcher.maxsize = 0
@@ -82,15 +94,12 @@ def test_the_time_out_of_a_task_that_waited_begins_when_it_is_sent(
     assert [each["taskid"] for each in world.dispatched()] == ["t"]
 
 
+@pytest.mark.usefixtures("late")
 def test_a_task_whose_time_out_ends_while_it_waits_waits_once(
     world: World, scheduler: SlotScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Such as after a move, if the next owner's clock is ahead; another member takes the room."""
-    clock = Clock(time.time())
-    monkeypatch.setattr(time, "time", clock)
     monkeypatch.setattr(scheduler.fenced.out_queue, "full", lambda: False)
-    clock.now += scheduler.fenced.projects["p"].task_queue.processing_timeout + 1
-
     scheduler.run_once()
 
     assert [each["taskid"] for each in scheduler.fenced.send_buffer].count("t") == 1
@@ -100,15 +109,13 @@ def test_a_task_whose_time_out_ends_while_it_waits_waits_once(
     assert [each["taskid"] for each in world.dispatched()].count("t") == 1
 
 
+@pytest.mark.usefixtures("late")
 def test_a_task_that_was_due_again_while_it_waited_is_in_flight_once_it_is_sent(
     world: World, scheduler: SlotScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its time-out ended, and its project's rate did not let it be selected again yet."""
-    clock = Clock(time.time())
-    monkeypatch.setattr(time, "time", clock)
     monkeypatch.setattr(scheduler.fenced.out_queue, "full", lambda: False)
     tasks = scheduler.fenced.projects["p"].task_queue
-    clock.now += tasks.processing_timeout + 1
     with monkeypatch.context() as no_tokens:
         no_tokens.setattr(tasks.bucket, "get", lambda: 0)
         scheduler.run_once()
@@ -125,15 +132,12 @@ def test_a_task_that_was_due_again_while_it_waited_is_in_flight_once_it_is_sent(
     assert world.statuses("p")["t"] == 2
 
 
+@pytest.mark.usefixtures("late")
 def test_a_task_that_is_restarted_while_it_waits_is_sent_as_it_is_now(
-    world: World, scheduler: SlotScheduler, task: Task, monkeypatch: pytest.MonkeyPatch
+    world: World, scheduler: SlotScheduler, task: Task
 ) -> None:
     """What waits is the former request; it is not to count as the new one."""
-    clock = Clock(time.time())
-    monkeypatch.setattr(time, "time", clock)
-    tasks = scheduler.fenced.projects["p"].task_queue
-    clock.now += tasks.processing_timeout + 1
-    tasks.check_update()
+    scheduler.fenced.projects["p"].task_queue.check_update()
     world.new(task("p", "t", force_update=True, itag="new"))
     scheduler.run_once()
     world.dispatched()
