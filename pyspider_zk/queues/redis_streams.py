@@ -80,6 +80,7 @@ return lengths
 #       (tag to read after, slot) per stream
 # A message that is larger than it may be is cut and rejected here: it is not even sent. Small ones
 # are fetched by several, after a large one the next alone, so that few large ones are in memory.
+# It returns a flat list of tags and bodies per stream: a list per message takes as long again.
 _READ = """
 local room, most = tonumber(ARGV[2]), tonumber(ARGV[3])
 local found, rejected = {}, 0
@@ -116,7 +117,8 @@ for i = 2, #KEYS do
         if not done.err then redis.call('XDEL', KEYS[i], tag) end
         rejected = rejected + 1
       else
-        entries[#entries + 1] = {tag, body(entry[2])}
+        entries[#entries + 1] = tag
+        entries[#entries + 1] = body(entry[2])
         room, left = room - bytes, left - 1
       end
     end
@@ -406,7 +408,7 @@ class RedisSlotQueues:
             log.warning("rejected %d messages of %s: they are too large", rejected, kind.value)
             self._dead_letters.trim()
         return {
-            slot: [(tag.decode(), body) for tag, body in entries]
+            slot: [(tag.decode(), body) for tag, body in _pairs(entries)]
             for slot, entries in zip(after, batches, strict=True)
             if entries
         }
@@ -428,6 +430,10 @@ def _types(queues: Iterable[SlotQueue]) -> dict[str, str]:
         SLOT_WAKE_UPS: "stream",
         **{slot_queue(*queue): "stream" for queue in queues},
     }
+
+
+def _pairs(flat: Sequence[bytes]) -> Iterable[tuple[bytes, bytes]]:
+    return zip(flat[::2], flat[1::2], strict=True)
 
 
 def _published(tag: bytes) -> float:

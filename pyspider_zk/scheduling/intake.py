@@ -218,13 +218,24 @@ class Intake:
             for place, its in zip(places, aside, strict=True):
                 place[:0] = its
 
-    def settle(self, refused: Mapping[TaskKey, Exception] | None = None) -> None:
-        """Acknowledge what was applied and committed, and park messages that must wait.
+    def fail(self, refused: Mapping[TaskKey, Exception]) -> None:
+        """Let messages fail whose rows were refused; only those tasks of them are tried again.
 
         Args:
-            refused: tasks whose rows the database refused; their messages have failed.
+            refused: the tasks whose rows the database refused at the end of this round.
         """
-        self._fail(refused or {})
+        if refused:
+            done, self._done = self._done, []
+            for entry in done:
+                if not self._has_failed(entry, refused):
+                    self._done.append(entry)
+                elif entry.parked is None:
+                    self._waiting[entry.delivery.kind].append(entry)
+        for entry in [*self._waiting[QueueKind.NEWTASK], *self._released]:
+            self._has_failed(entry, refused)
+
+    def settle(self) -> None:
+        """Acknowledge what was applied and committed, and park messages that must wait."""
         done, self._done = self._done, []
         useless = [entry for entry in done if entry.reason]
         for entry in useless:
@@ -249,18 +260,6 @@ class Intake:
                 self._waiting[entry.delivery.kind].append(entry)
         self._leave_out([entry for entry in useless if self._reject(entry, entry.reason)])
         self._released = []
-
-    def _fail(self, refused: Mapping[TaskKey, Exception]) -> None:
-        """Let messages fail whose rows were refused; only those tasks of them are tried again."""
-        if refused:
-            done, self._done = self._done, []
-            for entry in done:
-                if not self._has_failed(entry, refused):
-                    self._done.append(entry)
-                elif entry.parked is None:
-                    self._waiting[entry.delivery.kind].append(entry)
-        for entry in [*self._waiting[QueueKind.NEWTASK], *self._released]:
-            self._has_failed(entry, refused)
 
     def _has_failed(self, entry: InFlightMessage, refused: Mapping[TaskKey, Exception]) -> bool:
         """Return whether a task of a message is to be tried again, because its row was refused."""

@@ -18,7 +18,7 @@ from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.ownership import Coordinate, Ownership
 from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.cluster.tree import Tree
-from pyspider_zk.components.garbage import collected_rarely
+from pyspider_zk.components.garbage import GarbageCollection
 from pyspider_zk.components.identity import is_out_of_reach, member_record
 from pyspider_zk.components.monitoring import Monitoring, monitored
 from pyspider_zk.components.signals import on_signals
@@ -139,6 +139,7 @@ class ClusterScheduler(FencedScheduler):
         self._back_off = BackOff(logger, "scheduling waits")
         self.out_queue = ResilientQueue(self.out_queue, self._back_off)
         self._round_times = RoundTimes()
+        self._garbage = GarbageCollection()
         self._data = current_data_path()
         measures = SchedulerMeasures(self.slot_scheduler, self._round_times)
         self._monitoring = Monitoring(
@@ -159,7 +160,7 @@ class ClusterScheduler(FencedScheduler):
             with (
                 on_signals({signal.SIGTERM: self.end, signal.SIGINT: self.quit}),
                 task_log.flushed_late(),
-                collected_rarely(),
+                self._garbage,
                 monitored(self.settings, self._monitoring, self._data),
             ):
                 self.fence.ownership = self._join()
@@ -355,6 +356,7 @@ class ClusterScheduler(FencedScheduler):
         while not self._quit and not self._drained():
             try:
                 self._round(self._whole_round if self._wait_for_round() else self._take_arrivals)
+                self._garbage.collect_if_due()
             except (FenceClosed, BadMessage) as error:
                 logger.info("round stopped: %s", error)
             except Unavailable:

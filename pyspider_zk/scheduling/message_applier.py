@@ -75,9 +75,10 @@ class MessageApplier:
         self._unknown: set[str] = set()
         self._clear: dict[str, Project] = {}
         self._undecided: set[TaskKey] = set()
+        self._closed: set[int] = set()  # the slots whose fence was closed before the last commit
 
     def apply(self, *, due: Collection[SlotQueue] | None = None, is_extra: bool = False) -> None:
-        """Apply messages, in this order.
+        """Apply messages and commit what they wrote; they are to be acknowledged afterwards.
 
         pyspider applies status packs, then what was put off, then new tasks. Here new tasks come
         first, so that a follow-up is stored before the task that found it counts as done; but those
@@ -99,7 +100,7 @@ class MessageApplier:
         self._read_ahead(limit)
         with self._counting_known(), self._counts.collecting():
             self._apply_read(limit, is_extra)
-        self.finish()
+        self._write()
 
     @contextmanager
     def _counting_known(self) -> Iterator[None]:
@@ -124,18 +125,31 @@ class MessageApplier:
         self._intake.run(QueueKind.STATUS, self._apply_status)
         self._apply_postponed()
 
+    def acknowledge(self) -> None:
+        """Acknowledge the messages whose effects are committed.
+
+        Those of a slot whose fence was closed before the commit stay as they are, also if they
+        wrote nothing.
+        """
+        with self._intake.setting_aside(self._closed):
+            self._intake.settle()
+
     def finish(self) -> None:
         """Commit what the messages wrote, then acknowledge them.
-
-        Those of a slot behind a closed fence stay as they are, also if they wrote nothing.
 
         Raises:
             ClusterError: the task database is away, or the fence is closed; call it again.
         """
-        closed = {slot for slot in self._intake.unsettled if not self._fence.is_slot_open(slot)}
+        self._write()
+        self.acknowledge()
+
+    def _write(self) -> None:
+        self._closed = {
+            slot for slot in self._intake.unsettled if not self._fence.is_slot_open(slot)
+        }
         refused = self.commit()
-        with self._intake.setting_aside(closed):
-            self._intake.settle(refused)
+        with self._intake.setting_aside(self._closed):
+            self._intake.fail(refused)
 
     def commit(self) -> Mapping[TaskKey, Exception]:
         """Write the rows of all tasks, with signs of life; see ``FencedScheduler.commit``."""

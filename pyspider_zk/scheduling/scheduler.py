@@ -151,7 +151,10 @@ class SlotScheduler:
         self.heartbeat.beat()
         if self._is_open():
             self.applier.apply(due=self._due(), is_extra=True)
-            self.selection.select(self.applier.touched)
+            try:
+                self.selection.select(self.applier.touched)
+            finally:
+                self.applier.acknowledge()  # what is sent waits for nothing that can come later
             self.may_find_more = self.intake.has_found or self.intake.has_backlog
 
     def _is_open(self) -> bool:
@@ -164,10 +167,13 @@ class SlotScheduler:
     def _work(self, due: Collection[SlotQueue] | None) -> None:
         """Do what only the owner of slots may do."""
         self.applier.apply(due=due)
-        self.is_busy = self._tasks.work(self.project_set.isolating)
-        self.script_calls.send_ticks()
-        self.script_calls.repeat_info_requests()
-        self.selection.select()
+        try:
+            self.is_busy = self._tasks.work(self.project_set.isolating)
+            self.script_calls.send_ticks()
+            self.script_calls.repeat_info_requests()
+            self.selection.select()
+        finally:
+            self.applier.acknowledge()
         self.may_find_more = self.intake.has_found or self.intake.has_backlog
         self.is_busy |= self.local_jobs.work(self.heartbeat.beat)
         self.deletion.delete_due()

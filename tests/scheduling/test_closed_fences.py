@@ -167,6 +167,7 @@ def test_a_slot_behind_a_shut_fence_keeps_no_other_from_its_commit(
     )
 
     scheduler.applier.apply()
+    scheduler.applier.acknowledge()
 
     assert scheduler.applier.unfinished() == {closed}
     assert world.statuses("q").keys() == {"t", "second"}

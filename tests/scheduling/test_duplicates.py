@@ -252,4 +252,5 @@ def test_a_duplicate_waits_behind_what_is_parked(world: World, task: Task) -> No
     scheduler.quarantine.put("p", ValueError("broken"))
     world.new(task("p"))
     scheduler.applier.apply()
+    scheduler.applier.acknowledge()
     assert scheduler.intake.is_behind("p")

@@ -275,5 +275,6 @@ def _apply_and_die(scheduler: SlotScheduler, monkeypatch: pytest.MonkeyPatch) ->
     """Apply what there is; die before any of it is acknowledged."""
     with monkeypatch.context() as patched:
         patched.setattr("pyspider_zk.queues.redis_streams._tidy", die)
+        scheduler.applier.apply()
         with pytest.raises(Killed):
-            scheduler.applier.apply()
+            scheduler.applier.acknowledge()
