@@ -1,7 +1,7 @@
 """A scheduler hears of messages for its slots at once, and reads its queues only when need be."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -133,6 +133,26 @@ def test_a_new_task_is_sent_between_two_rounds(
 
 def away(*_: Any) -> None:
     raise DatabaseAway("taskdb is away")
+
+
+def test_a_task_is_sent_before_its_message_is_acknowledged(
+    world: World, task: MakeTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduler = crawling(world)
+    scheduler.run_once()
+    put_packed, unread = scheduler.fenced.out_queue.put_packed, []
+
+    def look(packed: list[Any]) -> int:
+        unread.append(world.queues.slot_queues.lengths()[QueueKind.NEWTASK])
+        return cast(int, put_packed(packed))
+
+    monkeypatch.setattr(scheduler.fenced.out_queue, "put_packed", look)
+    world.new(task("p"))
+    scheduler.take_arrivals()
+
+    assert unread[-1] == 1
+    assert [each["taskid"] for each in world.dispatched()][-1] == "t"
+    assert world.queues.slot_queues.lengths()[QueueKind.NEWTASK] == 0
 
 
 def test_what_is_committed_is_acknowledged_though_it_cannot_be_sent(
