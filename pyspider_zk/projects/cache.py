@@ -11,12 +11,12 @@ from pyspider_zk.outage import Outage
 
 logger = logging.getLogger(__name__)
 
-FRESH = 1.0
+FRESH = 0.5
 """Seconds for which an answer serves."""
 
 
 class ProjectCache:
-    """Asks the project database, once per project and second at most.
+    """Asks the project database, twice per project and second at most.
 
     Only what is known to be gone is skipped: every project exists while the database does not
     answer, or never had a single project. Then it is another one than the schedulers have.

@@ -27,10 +27,11 @@ from pyspider_zk.scheduling.project_set import ProjectSet
 
 logger = logging.getLogger("scheduler")
 
-SETTLE = 3.0
+SETTLE = 2.5
 """Seconds until the tables of deleted projects are dropped a second time.
 
-Longer than result workers and processors assume that a project exists; see ``projects/cache.py``.
+Two seconds longer than result workers and processors assume that a project exists, see
+``projects/cache.py``: what they began to write before may wait for a lock.
 """
 
 ON_START = "on_start"
