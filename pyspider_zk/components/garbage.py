@@ -2,52 +2,45 @@
 
 import gc
 import time
-from collections.abc import Callable
-from types import TracebackType
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 RARELY = (200_000, 10, 50)
 """Python's thresholds are (700, 10, 10), so it would collect hundreds of times in a round. A full
-round makes up to 150,000 objects that Python counts, all in use until it ends."""
+round makes some 150,000 objects that Python counts, all in use until it ends."""
 
 INTERVAL = 300.0
 """Seconds between two collections of all generations."""
 
 
-class GarbageCollection:
-    """Garbage collection between two rounds, while a ``with`` block runs; afterwards as before.
+@contextmanager
+def collected_between_rounds(
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[Callable[[], None]]:
+    """Collect garbage between two rounds while the block runs, and never what is there now.
 
     Nearly everything that a round makes is freed by counting references, so a collection in its
-    middle finds all of it in use. What is there when the block begins is never looked at.
-
-    Threads: one.
+    middle finds all of it in use.
 
     Args:
         clock: in seconds.
+
+    Yields:
+        A function to be called after each round, in one thread; it collects if it is time.
     """
+    usual = gc.get_threshold()
+    due = clock() + INTERVAL
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._due = float("inf")
-        self._usual = gc.get_threshold()
-
-    def __enter__(self) -> "GarbageCollection":
-        self._usual = gc.get_threshold()
-        self._due = self._clock() + INTERVAL
-        gc.freeze()
-        gc.set_threshold(*RARELY)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        gc.set_threshold(*self._usual)
-        gc.unfreeze()
-
-    def collect_if_due(self) -> None:
-        """Collect what has gathered since the last time; for the end of a round."""
-        if self._clock() >= self._due:
-            self._due = self._clock() + INTERVAL
+    def collect_if_due() -> None:
+        nonlocal due
+        if clock() >= due:
+            due = clock() + INTERVAL
             gc.collect()
+
+    gc.freeze()
+    gc.set_threshold(*RARELY)
+    try:
+        yield collect_if_due
+    finally:
+        gc.set_threshold(*usual)
+        gc.unfreeze()

@@ -408,9 +408,9 @@ class RedisSlotQueues:
             log.warning("rejected %d messages of %s: they are too large", rejected, kind.value)
             self._dead_letters.trim()
         return {
-            slot: [(tag.decode(), body) for tag, body in _pairs(entries)]
-            for slot, entries in zip(after, batches, strict=True)
-            if entries
+            slot: [(tag.decode(), body) for tag, body in zip(flat[::2], flat[1::2], strict=True)]
+            for slot, flat in zip(after, batches, strict=True)
+            if flat
         }
 
     def _measure(self, queues: Collection[SlotQueue]) -> dict[SlotQueue, int]:
@@ -430,10 +430,6 @@ def _types(queues: Iterable[SlotQueue]) -> dict[str, str]:
         SLOT_WAKE_UPS: "stream",
         **{slot_queue(*queue): "stream" for queue in queues},
     }
-
-
-def _pairs(flat: Sequence[bytes]) -> Iterable[tuple[bytes, bytes]]:
-    return zip(flat[::2], flat[1::2], strict=True)
 
 
 def _published(tag: bytes) -> float:

@@ -90,7 +90,7 @@ class Intake:
 
     @property
     def unsettled(self) -> set[int]:
-        """The slots of messages that were applied, but not settled because of an error."""
+        """The slots of messages that were applied and are not settled yet."""
         return {entry.delivery.slot for entry in [*self._done, *self._released]}
 
     @property

@@ -18,7 +18,7 @@ from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.ownership import Coordinate, Ownership
 from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.cluster.tree import Tree
-from pyspider_zk.components.garbage import GarbageCollection
+from pyspider_zk.components.garbage import collected_between_rounds
 from pyspider_zk.components.identity import is_out_of_reach, member_record
 from pyspider_zk.components.monitoring import Monitoring, monitored
 from pyspider_zk.components.signals import on_signals
@@ -139,7 +139,6 @@ class ClusterScheduler(FencedScheduler):
         self._back_off = BackOff(logger, "scheduling waits")
         self.out_queue = ResilientQueue(self.out_queue, self._back_off)
         self._round_times = RoundTimes()
-        self._garbage = GarbageCollection()
         self._data = current_data_path()
         measures = SchedulerMeasures(self.slot_scheduler, self._round_times)
         self._monitoring = Monitoring(
@@ -160,11 +159,11 @@ class ClusterScheduler(FencedScheduler):
             with (
                 on_signals({signal.SIGTERM: self.end, signal.SIGINT: self.quit}),
                 task_log.flushed_late(),
-                self._garbage,
+                collected_between_rounds() as collect_if_due,
                 monitored(self.settings, self._monitoring, self._data),
             ):
                 self.fence.ownership = self._join()
-                self._loop()
+                self._loop(collect_if_due)
                 orderly = True
         finally:
             self._leave(orderly)
@@ -346,7 +345,7 @@ class ClusterScheduler(FencedScheduler):
             if self._census_queues is not None:
                 self._census_queues.close()
 
-    def _loop(self) -> None:
+    def _loop(self, after_round: Callable[[], None]) -> None:
         """Run round after round; no error in a round ends this process.
 
         pyspider gives up after some failed rounds. Here the next owner of the slots would meet the
@@ -356,7 +355,7 @@ class ClusterScheduler(FencedScheduler):
         while not self._quit and not self._drained():
             try:
                 self._round(self._whole_round if self._wait_for_round() else self._take_arrivals)
-                self._garbage.collect_if_due()
+                after_round()
             except (FenceClosed, BadMessage) as error:
                 logger.info("round stopped: %s", error)
             except Unavailable:

@@ -154,7 +154,7 @@ class SlotScheduler:
             try:
                 self.selection.select(self.applier.touched)
             finally:
-                self.applier.acknowledge()  # what is sent waits for nothing that can come later
+                self.applier.acknowledge()  # after sending: no task waits for this
             self.may_find_more = self.intake.has_found or self.intake.has_backlog
 
     def _is_open(self) -> bool:

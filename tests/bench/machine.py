@@ -37,8 +37,8 @@ def load() -> float:
 
 def _python() -> str:
     """Return the version and who built it: profile-guided builds are faster."""
-    its_own = "the system's" if sys.base_prefix == "/usr" else "not the system's"
-    return f"{platform.python_version()} ({its_own})"
+    build = "the system's" if sys.base_prefix == "/usr" else "not the system's"
+    return f"{platform.python_version()} ({build})"
 
 
 def _processor() -> str:

@@ -5,7 +5,7 @@ import weakref
 
 import pytest
 
-from pyspider_zk.components.garbage import INTERVAL, RARELY, GarbageCollection
+from pyspider_zk.components.garbage import INTERVAL, RARELY, collected_between_rounds
 
 
 class Cycle:
@@ -16,14 +16,14 @@ class Cycle:
 
 
 def test_what_is_there_is_never_looked_at_again() -> None:
-    with GarbageCollection():
+    with collected_between_rounds():
         assert gc.get_threshold() == RARELY
         assert gc.get_freeze_count() > 0
 
 
 def test_afterwards_everything_is_as_before() -> None:
     before = gc.get_threshold()
-    with pytest.raises(RuntimeError), GarbageCollection():
+    with pytest.raises(RuntimeError), collected_between_rounds():
         raise RuntimeError
     assert gc.get_threshold() == before
     assert gc.get_freeze_count() == 0
@@ -31,11 +31,11 @@ def test_afterwards_everything_is_as_before() -> None:
 
 def test_garbage_is_collected_once_per_interval() -> None:
     now = [0.0]
-    with GarbageCollection(lambda: now[0]) as garbage:
+    with collected_between_rounds(lambda: now[0]) as collect_if_due:
         for _ in range(2):
             dead = weakref.ref(Cycle())
-            garbage.collect_if_due()
+            collect_if_due()
             assert dead() is not None
             now[0] += INTERVAL
-            garbage.collect_if_due()
+            collect_if_due()
             assert dead() is None
