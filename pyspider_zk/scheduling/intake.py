@@ -7,13 +7,13 @@ queue it would block others, and in the end what it waits for.
 """
 
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from pyspider_zk.errors import BadMessage, FenceClosed, Unavailable
-from pyspider_zk.queues.api import SlotQueues, published
+from pyspider_zk.queues.api import Delivery, SlotQueues, published
 from pyspider_zk.queues.names import QueueKind, SlotQueue
 from pyspider_zk.queues.tasks import TaskKey
 from pyspider_zk.scheduling.entry import InFlightMessage
@@ -53,7 +53,7 @@ class Intake:
         pauses: see ``PAUSES``.
 
     Attributes:
-        has_found: whether the last read found something; there may be more.
+        read_of: how many tasks of each slot the last read found; there may be more.
     """
 
     def __init__(
@@ -62,7 +62,8 @@ class Intake:
         parking: Parking,
         pauses: Sequence[int] = PAUSES,
     ) -> None:
-        self.has_found = self._was_full = False
+        self.read_of: Counter[int] = Counter()
+        self._was_full = False
         self._queues = queues
         self._parking = parking
         self._pauses = pauses
@@ -124,7 +125,8 @@ class Intake:
         self._parking.look()
         self._released = []
         self._is_counting = not is_extra
-        self.has_found = self._was_full = False
+        self.read_of.clear()
+        self._was_full = False
         if self._must_read:
             due = None
         elif due is not None and not due:
@@ -137,9 +139,10 @@ class Intake:
             due = None if found else due  # the new tasks that came before packs may be anywhere
             self._waiting[kind] += map(InFlightMessage, found)
             self._may_be_unread = len(found) >= room
-            self.has_found |= bool(found)
+            for delivery in found:
+                self.read_of[delivery.slot] += _tasks_in(delivery)
             self._was_full |= len(found) >= room
-        self._must_read = self.has_found or not all(rooms.values())
+        self._must_read = bool(self.read_of) or not all(rooms.values())
 
     def run(self, kind: QueueKind, apply: Apply) -> int:
         """Apply the messages of a kind that were read; return how many are applied.
@@ -383,6 +386,11 @@ class Intake:
         gone = set(map(id, entries))
         for kind, waiting in self._waiting.items():
             self._waiting[kind] = [entry for entry in waiting if id(entry) not in gone]
+
+
+def _tasks_in(delivery: Delivery) -> int:
+    """Return how many tasks a message has; one of which not all is usual is rare."""
+    return len(delivery.usual.tasks) if delivery.usual else 1
 
 
 def _is_early(entry: InFlightMessage, marks: Mapping[int, int]) -> bool:

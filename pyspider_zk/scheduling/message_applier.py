@@ -27,6 +27,7 @@ from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
 from pyspider_zk.scheduling.heartbeat import Heartbeat
 from pyspider_zk.scheduling.intake import Intake
 from pyspider_zk.scheduling.project_set import ProjectSet
+from pyspider_zk.scheduling.round_size import RoundSize
 
 logger = logging.getLogger("scheduler")
 
@@ -60,6 +61,7 @@ class MessageApplier:
         projects: ProjectSet,
         intake: Intake,
         heartbeat: Heartbeat,
+        round_size: RoundSize,
     ) -> None:
         self._scheduler = scheduler
         self._duplicates = Duplicates(scheduler)
@@ -68,6 +70,7 @@ class MessageApplier:
         self._projects = projects
         self._intake = intake
         self._heartbeat = heartbeat
+        self._round_size = round_size
         self.touched: set[str] = set()
         self.known = 0
         self._requests = 0  # of this round
@@ -95,8 +98,9 @@ class MessageApplier:
         self._clear.clear()
         self._undecided.clear()
         self.touched.clear()
-        limit = self._scheduler.LOOP_LIMIT
+        limit = self._round_size.limit
         self._intake.read(limit, due=due, is_extra=is_extra)
+        self._round_size.note(self._intake.read_of)
         self._read_ahead(limit)
         with self._counting_known(), self._counts.collecting():
             self._apply_read(limit, is_extra)

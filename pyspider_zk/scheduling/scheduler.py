@@ -23,6 +23,7 @@ from pyspider_zk.scheduling.parking import Parking
 from pyspider_zk.scheduling.project_rows import ProjectRows
 from pyspider_zk.scheduling.project_set import ProjectSet
 from pyspider_zk.scheduling.quarantine import Quarantine
+from pyspider_zk.scheduling.round_size import RoundSize
 from pyspider_zk.scheduling.script_calls import ScriptCalls
 from pyspider_zk.scheduling.task_selection import TaskSelection
 
@@ -85,9 +86,12 @@ class SlotScheduler:
         self._tasks = ActiveTasks(fenced, beat)
         self.project_set = ProjectSet(fenced, self.rows, self._tasks, self.cron, beat)
         self.intake = Intake(queues.slot_queues, Parking(queues.parking_lot))
-        self.applier = MessageApplier(fenced, self.project_set, self.intake, self.heartbeat)
+        round_size = RoundSize(lambda: fenced.LOOP_LIMIT)
+        self.applier = MessageApplier(
+            fenced, self.project_set, self.intake, self.heartbeat, round_size
+        )
         self.script_calls = ScriptCalls(fenced, self.project_set, self.cron)
-        self.selection = TaskSelection(fenced, self.project_set)
+        self.selection = TaskSelection(fenced, self.project_set, round_size)
         self.deletion = Deletion(fenced, self.project_set)
         self.handover = Handover(
             fenced.fence,
@@ -155,7 +159,7 @@ class SlotScheduler:
                 self.selection.select(self.applier.touched)
             finally:
                 self.applier.acknowledge()  # after sending: no task waits for this
-            self.may_find_more = self.intake.has_found or self.intake.has_backlog
+            self.may_find_more = bool(self.intake.read_of) or self.intake.has_backlog
 
     def _is_open(self) -> bool:
         """Return whether there are slots to work for and the fence is open; count its closures."""
@@ -174,7 +178,7 @@ class SlotScheduler:
             self.selection.select()
         finally:
             self.applier.acknowledge()
-        self.may_find_more = self.intake.has_found or self.intake.has_backlog
+        self.may_find_more = bool(self.intake.read_of) or self.intake.has_backlog
         self.is_busy |= self.local_jobs.work(self.heartbeat.beat)
         self.deletion.delete_due()
 

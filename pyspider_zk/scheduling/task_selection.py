@@ -14,6 +14,7 @@ from pyspider_zk.scheduling.agenda import Agenda
 from pyspider_zk.scheduling.fair_share import FairShare
 from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
 from pyspider_zk.scheduling.project_set import ProjectSet
+from pyspider_zk.scheduling.round_size import RoundSize
 
 logger = logging.getLogger("scheduler")
 
@@ -42,9 +43,12 @@ class TaskSelection:
     Threads: the scheduler loop only.
     """
 
-    def __init__(self, scheduler: FencedScheduler, projects: ProjectSet) -> None:
+    def __init__(
+        self, scheduler: FencedScheduler, projects: ProjectSet, round_size: RoundSize
+    ) -> None:
         self._scheduler = scheduler
         self._projects = projects
+        self._round_size = round_size
         self._fair_share = FairShare()
         self._selected: dict[str, list[str]] = {}
 
@@ -65,7 +69,7 @@ class TaskSelection:
         for name in self._agenda.take(time.time(), only):
             with self._projects.isolating(name):
                 self._look_at(name)
-        self._fair_share.serve(self._scheduler.LOOP_LIMIT, self._quantum, self._take, only)
+        self._fair_share.serve(self._round_size.limit, self._quantum, self._take, only)
         with self._scheduler.dispatch.collecting():
             self._send_selected()
 

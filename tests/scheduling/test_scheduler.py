@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -10,9 +11,11 @@ from pyspider.database.sqlite.taskdb import TaskDB
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.scheduling import round_size
 from pyspider_zk.scheduling.answers import LocalAnswers
 from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
 from pyspider_zk.scheduling.intake import PAUSES
+from pyspider_zk.scheduling.round_size import SHORT
 from pyspider_zk.testing import SoleOwner
 from tests.support.world import SLOTS, World, crawling
 
@@ -421,6 +424,34 @@ def test_a_round_takes_its_share_of_tasks_however_many_a_message_holds(
 
     assert counts == [10, 20, 25]
     assert world.queues.slot_queues.lengths()[QueueKind.NEWTASK] == 0
+
+
+def test_rounds_are_short_while_a_small_project_is_beside_a_large_one(
+    world: World, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large, small = next(
+        (one, other)
+        for one, other in combinations("abcdefgh", 2)
+        if slot_of(one, SLOTS) != slot_of(other, SLOTS)
+    )
+    for name in (large, small):
+        world.project(name)
+        world.script_is_known(name)
+    monkeypatch.setattr(round_size, "HOLD", 0.0)  # so the first rounds are not short
+    scheduler = world.scheduler()
+    scheduler.run_once()
+    monkeypatch.setattr(round_size, "HOLD", 60.0)
+
+    rows, sent = [], []
+    for number in range(3):
+        world.new(*(task(large, f"t{number}-{n}") for n in range(900)), task(small, f"t{number}"))
+        scheduler.run_once()
+        rows.append(len(world.statuses(large)))
+        sent.append(len(world.dispatched()))
+
+    assert rows == [900, 900 + SHORT - 1, 900 + 2 * (SHORT - 1)]
+    assert sent == [SHORT, SHORT, SHORT]
+    assert len(world.statuses(small)) == 3
 
 
 def _rounds(world: World, schedulers: list[Any]) -> list[dict[str, Any]]:

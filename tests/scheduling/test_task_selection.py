@@ -44,17 +44,17 @@ def test_of_more_busy_projects_than_a_round_serves_none_is_left_out(world: World
 def test_a_project_that_was_cut_short_goes_on_with_its_turn(world: World) -> None:
     names = [f"p{n:02}" for n in range(12)]
     tasks = {**dict.fromkeys(names, 120), names[0]: 1}
-    scheduler = busy(world, tasks, limit=500)  # turns of five: eleven have nine, one more has one
+    scheduler = busy(world, tasks, limit=200)  # turns of two: eleven have nine, one more has half
     scheduler.run_once()
     first = counted(world)
-    assert sorted(first.values()) == [1, *[45] * 10, 49]
-    (cut_short,) = (name for name in names if first[name] == 49)
+    assert sorted(first.values()) == [1, *[18] * 10, 19]
+    (cut_short,) = (name for name in names if first[name] == 19)
 
     scheduler.run_once()
     second = counted(world)
 
-    assert second[cut_short] == 46
-    assert sorted(second.values()) == [45] * 9 + [46, 49]
+    assert second[cut_short] == 19
+    assert sorted(second.values()) == [18] * 9 + [19, 19]
 
 
 def test_a_project_that_is_alone_uses_the_whole_round(world: World) -> None:
