@@ -101,13 +101,19 @@ def keys(client: "redis.Redis[bytes]") -> Iterator[tuple[str, object]]:
     for key in sorted(client.scan_iter()):
         if key.startswith(SAVED):
             continue
-        kind = client.type(key)
+        if (kind := client.type(key)) == b"none":  # it just went
+            continue
         yield key.decode(errors="replace"), (kind, _digest(repr(readers[kind](key)).encode()))
 
 
 def _groups(client: "redis.Redis[bytes]", key: bytes) -> list[tuple[object, object]]:
     """Return what the groups of a stream have read; not who looks, for all look all the time."""
-    return [(each["name"], each["pending"]) for each in client.xinfo_groups(key)]
+    try:
+        return [(each["name"], each["pending"]) for each in client.xinfo_groups(key)]
+    except redis.ResponseError:
+        if client.exists(key):
+            raise
+        return []  # it just went
 
 
 def _digest(data: bytes) -> str:

@@ -1,0 +1,43 @@
+"""A state is looked at while the cluster starts, when what it consists of comes and goes."""
+
+from contextlib import closing
+
+import pytest
+import redis
+
+from tests.attack.state import keys
+
+pytestmark = pytest.mark.redis
+
+
+@pytest.mark.parametrize("kind", ["string", "stream"])
+def test_a_key_that_goes_while_the_keys_are_looked_at_is_left_out(
+    redis_url: str, kind: str
+) -> None:
+    with closing(redis.Redis.from_url(redis_url)) as client:
+        for name in ("a", "b"):
+            if kind == "string":
+                client.set(name, "value")
+            else:
+                client.xadd(name, {"field": "value"})
+        looking = keys(client)
+
+        name, _ = next(looking)
+        assert name == "a"
+        client.delete("b")
+
+        assert list(looking) == []
+
+
+def test_a_stream_that_goes_once_its_kind_is_known_is_as_an_empty_one(redis_url: str) -> None:
+    with closing(redis.Redis.from_url(redis_url)) as client:
+        client.xadd("a", {"field": "value"})
+        kind_of = client.type
+
+        def kind_and_gone(key: bytes) -> bytes:
+            kind: bytes = kind_of(key)
+            client.delete(key)
+            return kind
+
+        client.type = kind_and_gone  # type: ignore[method-assign]
+        assert [name for name, _ in keys(client)] == ["a"]
