@@ -10,7 +10,7 @@ from pyspider_zk.cluster.coordinator import Coordinator
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.records import Assignment, Cluster, Load, Member, Slot
 from pyspider_zk.config import Settings
-from pyspider_zk.errors import ClusterError
+from pyspider_zk.errors import ClusterError, Unavailable
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.clock import boottime
 from pyspider_zk.zookeeper.connection import Connection
@@ -208,7 +208,10 @@ class Crew:
         eventually(lambda: self._is_shared_by(schedulers), f"sharing by {len(schedulers)}")
 
     def _is_shared_by(self, schedulers: Iterable[BareScheduler]) -> bool:
-        table = self.table()
+        try:
+            table = self.table()
+        except Unavailable:  # the reader too has to find a ZooKeeper that was away
+            return False
         counts = [len(one.open) for one in schedulers]
         is_still = all(row.next is None for row in table)
         return is_still and sum(counts) == len(table) and max(counts) - min(counts) <= 2
