@@ -168,13 +168,21 @@ def _start_up(figures: Mapping[str, Any]) -> str:
             f"{int(count):,} pending",
             name,
             each["first_dispatch_s"],
+            each["last_first_dispatch_s"],
             each["longest_wait_of_others_s"],
             each["peak_bytes"] / 2**20,
         )
         for count, contenders in _mapping(figures, "start_up")
         for name, each in contenders.items()
     ]
-    head = ("", "scheduler", "first dispatch, s", "longest wait of others, s", "peak, MiB")
+    head = (
+        "",
+        "scheduler",
+        "first dispatch, s",
+        "all projects served, s",
+        "longest wait of others, s",
+        "peak, MiB",
+    )
     return _table(head, rows)
 
 
