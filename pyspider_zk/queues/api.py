@@ -14,7 +14,7 @@ method with I/O raises `Unavailable` when the message queue does not answer, and
 a client library.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -58,28 +58,25 @@ class Delivery(NamedTuple):
         kind: the queue it came from.
         slot: the slot it came from.
         tag: its name within that queue; opaque.
-        content: what was published, or the `UsualMessage` of it.
+        content: what was published, unless it is usual.
+        usual: the message if all of it is usual: what decides about a task, without decoding it.
     """
 
     kind: QueueKind
     slot: int
     tag: str
     content: Any
-
-    @property
-    def usual(self) -> UsualMessage | None:
-        """The message if all of it is usual: what decides about a task, without decoding it."""
-        return self.content if isinstance(self.content, UsualMessage) else None
+    usual: UsualMessage | None = None
 
     @property
     def body(self) -> Any:
-        """What was published; a usual message is decoded when this is first asked for."""
-        return self.content.body if isinstance(self.content, UsualMessage) else self.content
+        """What was published; usual new tasks are decoded when this is first asked for."""
+        return self.content if self.usual is None else self.usual.body
 
     @property
-    def projects(self) -> Collection[str]:
+    def projects(self) -> Set[str]:
         """The projects of its tasks if all of it is usual, else none."""
-        return self.content.projects if isinstance(self.content, UsualMessage) else ()
+        return frozenset() if self.usual is None else self.usual.projects
 
 
 @dataclass(frozen=True)

@@ -56,8 +56,8 @@ def decode_message(raw: bytes) -> Any:
     return body
 
 
-def decode_delivered(kind: QueueKind, raw: bytes) -> UsualMessage | Any:
-    """Return the published message, not decoded any further if it is usual.
+def decode_delivered(kind: QueueKind, raw: bytes) -> tuple[Any, UsualMessage | None]:
+    """Return what was published, or None and the message if all of it is usual.
 
     Raises:
         BadMessage: as `decode_message`.
@@ -65,9 +65,9 @@ def decode_delivered(kind: QueueKind, raw: bytes) -> UsualMessage | Any:
     _check_size(raw)
     usual = usual_message(kind, raw)
     if usual is None:
-        return decode_message(raw)
+        return decode_message(raw), None
     _check_count(usual.tasks)
-    return usual
+    return None, usual
 
 
 def _check_size(raw: bytes) -> None:

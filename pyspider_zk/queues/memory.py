@@ -28,7 +28,7 @@ from pyspider_zk.queues.api import (
 from pyspider_zk.queues.backpressure import Backpressure, Wait
 from pyspider_zk.queues.codec import decode, decode_record, encode, encode_record
 from pyspider_zk.queues.names import QueueKind, SlotQueue, slot_queue
-from pyspider_zk.queues.offsets import Offsets, gather, unpack
+from pyspider_zk.queues.offsets import Offsets, gather, tags_of, unpack
 from pyspider_zk.queues.parking_names import in_order
 from pyspider_zk.queues.routing import RoutedMessage, route
 
@@ -163,7 +163,7 @@ class MemorySlotQueues:
             turn = self._positions.turn(kind, ready, limit)
             found = gather(lambda after, count: self._fetch(kind, after, count), turn, limit)
             deliveries = unpack(kind, found, self.reject)
-            self._positions.delivered(deliveries)
+            self._positions.delivered(tags_of(deliveries))
         return deliveries
 
     def unread(self, kind: QueueKind, slots: Iterable[int]) -> Mapping[int, str]:
@@ -177,7 +177,7 @@ class MemorySlotQueues:
         with self._broker.lock:
             for delivery in deliveries:
                 self._pop(delivery)
-        self._positions.acknowledged(deliveries)
+        self._positions.acknowledged(tags_of(deliveries))
 
     def reject(self, delivery: Delivery, reason: str) -> None:
         """See `SlotQueues.reject`."""
@@ -185,7 +185,7 @@ class MemorySlotQueues:
             raw = self._pop(delivery)
             if raw is not None:
                 self._broker.reject(delivery.kind, delivery.slot, reason, raw)
-        self._positions.acknowledged([delivery])
+        self._positions.acknowledged(tags_of([delivery]))
         name = slot_queue(delivery.kind, delivery.slot)
         log.warning("message %s of %s is a dead letter: %s", delivery.tag, name, brief(reason))
 

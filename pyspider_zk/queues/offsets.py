@@ -67,19 +67,17 @@ class Offsets:
         self._looked[kind] = chosen[-1] if start + count < len(self._order) else -1
         return chosen
 
-    def delivered(self, deliveries: Iterable[Delivery]) -> None:
+    def delivered(self, tags: Mapping[SlotQueue, Sequence[str]]) -> None:
         """Remember messages, in order, as read and not acknowledged."""
-        for delivery in deliveries:
-            queue = (delivery.kind, delivery.slot)
-            self._open.setdefault(queue, set()).add(delivery.tag)
-            self._read_to[queue] = delivery.tag
+        for queue, own in tags.items():
+            self._open.setdefault(queue, set()).update(own)
+            self._read_to[queue] = own[-1]
 
-    def acknowledged(self, deliveries: Iterable[Delivery]) -> None:
+    def acknowledged(self, tags: Mapping[SlotQueue, Sequence[str]]) -> None:
         """Forget messages that are gone from their queues."""
-        for delivery in deliveries:
-            queue = (delivery.kind, delivery.slot)
+        for queue, own in tags.items():
             unfinished = self._open.get(queue, set())
-            unfinished.discard(delivery.tag)
+            unfinished.difference_update(own)
             if not unfinished:
                 self._open.pop(queue, None)
                 self._read_to.pop(queue, None)
@@ -88,6 +86,17 @@ class Offsets:
         for queue in [(kind, slot) for slot in slots for kind in QueueKind]:
             self._read_to.pop(queue, None)
             self._open.pop(queue, None)
+
+
+def tags_of(deliveries: Iterable[Delivery]) -> dict[SlotQueue, list[str]]:
+    """Return the tags of messages by queue, in order."""
+    tags: dict[SlotQueue, list[str]] = {}
+    for kind, slot, tag, *_ in deliveries:
+        own = tags.get((kind, slot))
+        if own is None:
+            own = tags[kind, slot] = []
+        own.append(tag)
+    return tags
 
 
 def unpack(
@@ -101,7 +110,7 @@ def unpack(
     deliveries = []
     for slot, tag, raw in found:
         try:
-            deliveries.append(Delivery(kind, slot, tag, decode_delivered(kind, raw)))
+            deliveries.append(Delivery(kind, slot, tag, *decode_delivered(kind, raw)))
         except BadMessage as error:
             with suppress(Unavailable):
                 reject(Delivery(kind, slot, tag, None), str(error))

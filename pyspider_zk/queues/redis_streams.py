@@ -29,7 +29,7 @@ from pyspider_zk.queues.api import DeadLetter, Delivery, Message, SlotBacklog
 from pyspider_zk.queues.backpressure import Backpressure, Wait
 from pyspider_zk.queues.codec import encode
 from pyspider_zk.queues.names import QueueKind, SlotQueue, slot_queue
-from pyspider_zk.queues.offsets import Offsets, gather, unpack
+from pyspider_zk.queues.offsets import Offsets, gather, tags_of, unpack
 from pyspider_zk.queues.redis_dead_letters import RedisDeadLetters
 from pyspider_zk.queues.redis_foreign_keys import ForeignKeys
 from pyspider_zk.queues.redis_link import (
@@ -244,7 +244,7 @@ class RedisSlotQueues:
 
         found = gather(fetch, turn, limit)
         deliveries = unpack(kind, found, self.reject)
-        self._positions.delivered(deliveries)
+        self._positions.delivered(tags_of(deliveries))
         return deliveries
 
     def unread(self, kind: QueueKind, slots: Iterable[int]) -> Mapping[int, str]:
@@ -264,9 +264,7 @@ class RedisSlotQueues:
         self._owed += deliveries
         if not self._owed:
             return
-        tags: dict[SlotQueue, list[str]] = {}
-        for delivery in self._owed:
-            tags.setdefault((delivery.kind, delivery.slot), []).append(delivery.tag)
+        tags = tags_of(self._owed)
 
         def delete(client: redis.Redis) -> None:
             pipe: Any = client.pipeline(transaction=False)
@@ -276,7 +274,7 @@ class RedisSlotQueues:
             pipe.execute()
 
         self._foreign_keys.run(lambda: _types(tags), delete)
-        self._positions.acknowledged(self._owed)
+        self._positions.acknowledged(tags)
         self._owed = []
 
     def reject(self, delivery: Delivery, reason: str) -> None:
@@ -293,7 +291,7 @@ class RedisSlotQueues:
 
         self._foreign_keys.run(lambda: {DEAD_LETTERS: "stream", **_types([(kind, slot)])}, move)
         self._dead_letters.trim()
-        self._positions.acknowledged([delivery])
+        self._positions.acknowledged({(kind, slot): [delivery.tag]})
         log.warning(
             "message %s of %s is a dead letter: %s", delivery.tag, slot_queue(kind, slot), reason
         )

@@ -47,6 +47,8 @@ NESTING = frozenset((dict, list, tuple))
 
 _KNOWN = frozenset((*COLUMNS, *DISPATCHED))
 _NUMBER_COLUMNS = ("status", "lastcrawltime", "updatetime")
+_COMPARED = frozenset(NUMBERS)
+_NUMERIC = (int, float)
 _PLAIN = frozenset((str, bool, float, type(None)))
 _PLAIN_LEVELS = 8
 _ON_GET_INFO = "_on_get_info"
@@ -233,7 +235,7 @@ def usable_schedule(schedule: object) -> dict[str, Any]:
     return {
         key: value
         for key, value in schedule.items()
-        if key not in NUMBERS or isinstance(value, int | float)
+        if key not in _COMPARED or isinstance(value, _NUMERIC)
     }
 
 

@@ -4,9 +4,8 @@ Nearly all messages are usual: known keys, numbers of 64 bits, parts of few leve
 nothing is known here; those checks decide. Pure.
 """
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from functools import lru_cache
-from operator import attrgetter
 from typing import Annotated, Any
 
 import msgspec
@@ -14,7 +13,12 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from pyspider_zk.projects.names import PROJECT_NAME_LIMIT, is_project_name
 from pyspider_zk.queues.names import QueueKind
-from pyspider_zk.queues.tasks import NUMBER_LIMIT, TASKID_LIMIT, URL_LIMIT
+from pyspider_zk.queues.tasks import (
+    NUMBER_LIMIT,
+    NUMBERS,
+    TASKID_LIMIT,
+    URL_LIMIT,
+)
 
 _Whole = Annotated[int, Meta(ge=-NUMBER_LIMIT, le=NUMBER_LIMIT - 1)]
 _Real = Annotated[float, Meta(ge=-float(NUMBER_LIMIT), le=float(NUMBER_LIMIT))]  # so no NaN
@@ -55,60 +59,54 @@ class UsualTask(Struct, forbid_unknown_fields=True, gc=False):
     process: _Part | UnsetType = UNSET
 
 
-class _Report(Struct, forbid_unknown_fields=True, gc=False):
-    """What a fetcher or a processor of pyspider's reports of one try."""
+class _Pack(Struct, forbid_unknown_fields=True, gc=False):
+    """What a usual status pack says. Its parts are mappings, for nearly all packs are stored."""
 
-    ok: _Plain
-    time: _Whole | _Real
-    redirect_url: _Plain = None
-    error: _Plain = None
-    status_code: _Plain = None
-    encoding: _Plain = None
-    headers: dict[str, _Plain] = {}
-    content: _Plain = None
-    follows: _Plain = None
-    result: _Plain = None
-    logs: _Plain = None
-    exception: _Plain = None
+    taskid: Annotated[str, Meta(min_length=1, max_length=TASKID_LIMIT)]
+    project: Annotated[str, Meta(max_length=PROJECT_NAME_LIMIT)]
+    url: Annotated[str, Meta(min_length=1, max_length=URL_LIMIT)]
+    track: dict[str, _Plain | dict[str, _Plain | dict[str, _Plain]]]
+    schedule: dict[str, _Plain] | UnsetType = UNSET
+    fetch: _Part | UnsetType = UNSET
+    process: _Part | UnsetType = UNSET
 
-
-class _Track(Struct, forbid_unknown_fields=True, gc=False):
-    fetch: _Report
-    process: _Report
-    save: _Plain | _Part = None
-
-
-class _Pack(UsualTask, kw_only=True, gc=False):
-    track: _Track
-
-
-_PROJECT = attrgetter("project")
 
 _decode = msgspec.msgpack.Decoder().decode
 _split = msgspec.msgpack.Decoder(list[Raw]).decode
-_RECOGNIZERS = {
-    QueueKind.NEWTASK: msgspec.msgpack.Decoder(list[UsualTask] | UsualTask).decode,
-    QueueKind.STATUS: msgspec.msgpack.Decoder(_Pack).decode,
-}
+_tasks_of = msgspec.msgpack.Decoder(list[UsualTask] | UsualTask).decode
+_pack_of = msgspec.msgpack.Decoder(_Pack).decode
+
+_NUMBER_TYPES = frozenset((int, float))
 
 
 class UsualMessage:
-    """A message of which all is usual. It is decoded as far as it is asked for.
+    """A message of which all is usual. New tasks are decoded as far as they are asked for.
 
     Each of its tasks passes `check_task`, and a status pack `check_pack` as well. Threads: one.
 
     Attributes:
-        tasks: its tasks, at least one; or the one status pack.
-        projects: of these tasks.
+        tasks: its new tasks; none if it is a status pack.
+        projects: of all that it has, at least one.
     """
 
-    def __init__(self, raw: bytes, found: UsualTask | Sequence[UsualTask]) -> None:
+    __slots__ = ("_body", "_is_list", "_parts", "_raw", "projects", "tasks")
+
+    def __init__(
+        self, raw: bytes, tasks: Sequence[UsualTask], projects: Set[str], *, is_list: bool
+    ) -> None:
         self._raw = raw
-        self._is_list = not isinstance(found, UsualTask)
+        self._is_list = is_list
         self._body: Any = None
         self._parts: Sequence[bytes | Raw] = ()
-        self.tasks: Sequence[UsualTask] = [found] if isinstance(found, UsualTask) else found
-        self.projects: Set[str] = set(map(_PROJECT, self.tasks))
+        self.tasks = tasks
+        self.projects = projects
+
+    @classmethod
+    def of_pack(cls, raw: bytes, pack: Mapping[str, Any]) -> "UsualMessage":
+        """Return the message of a status pack, which is decoded."""
+        message = cls(raw, (), {pack["project"]}, is_list=False)
+        message._body = pack
+        return message
 
     @property
     def body(self) -> Any:
@@ -132,16 +130,64 @@ class UsualMessage:
 def usual_message(kind: QueueKind, raw: bytes) -> UsualMessage | None:
     """Return a message of these bytes if all of it is usual."""
     try:
-        message = UsualMessage(raw, _RECOGNIZERS[kind](raw))
-    except (ValueError, RecursionError):
+        return _usual_tasks(raw) if kind is QueueKind.NEWTASK else _usual_pack(raw)
+    except (ValueError, RecursionError):  # msgspec's are ValueErrors
         return None
-    is_usual = message.tasks and all(map(_is_named, message.projects)) and _is_storable(message)
-    return message if is_usual else None
 
 
-def _is_storable(message: UsualMessage) -> bool:
-    for task in message.tasks:  # noqa: SIM110 - a loop is quicker than `all`
+def _usual_tasks(raw: bytes) -> UsualMessage | None:
+    found = _tasks_of(raw)
+    is_list = type(found) is list
+    tasks: Sequence[UsualTask] = found if is_list else [found]
+    projects = set()
+    for task in tasks:
         if "\0" in task.taskid or "\0" in task.url:
+            return None
+        projects.add(task.project)
+    is_usual = projects and all(map(_is_named, projects))
+    return UsualMessage(raw, tasks, projects, is_list=is_list) if is_usual else None
+
+
+def _usual_pack(raw: bytes) -> UsualMessage | None:
+    pack = _pack_of(raw)
+    is_usual = (
+        _is_named(pack.project)
+        and "\0" not in pack.taskid
+        and "\0" not in pack.url
+        and _is_report(pack.track)
+        and (pack.schedule is UNSET or _is_comparable(pack.schedule))
+    )
+    return UsualMessage.of_pack(raw, _body_of(pack)) if is_usual else None
+
+
+def _body_of(pack: _Pack) -> dict[str, Any]:
+    """Return what was published; only the order of its keys may be another."""
+    body = {"taskid": pack.taskid, "project": pack.project, "url": pack.url, "track": pack.track}
+    if pack.schedule is not UNSET:
+        body["schedule"] = pack.schedule
+    if pack.fetch is not UNSET:
+        body["fetch"] = pack.fetch
+    if pack.process is not UNSET:
+        body["process"] = pack.process
+    return body
+
+
+def _is_report(track: Mapping[str, Any]) -> bool:
+    """Return whether fetcher and processor report of a try as pyspider's do."""
+    fetch, process = track.get("fetch"), track.get("process")
+    return (
+        type(fetch) is dict
+        and type(process) is dict
+        and "ok" in process
+        and type(fetch.get("time")) in _NUMBER_TYPES
+        and type(process.get("time")) in _NUMBER_TYPES
+    )
+
+
+def _is_comparable(schedule: Mapping[str, Any]) -> bool:
+    """Return whether a schedule has no texts where pyspider compares numbers."""
+    for key in NUMBERS:  # noqa: SIM110 - a loop is quicker than `all`
+        if type(schedule.get(key)) is str:
             return False
     return True
 

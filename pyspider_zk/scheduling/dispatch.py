@@ -64,7 +64,8 @@ class Dispatch:
         One that waits already had its time-out end meanwhile: it is sent once, as it is now.
         """
         packed = self._out_queue().packed(task)
-        self.withdraw(*_key(task))
+        if self._waiting:
+            self.withdraw(*_key(task))
         self._collected.append((task, packed))
 
     def withdraw(

@@ -1,13 +1,12 @@
 """Message in flight, from when it is read until it is applied, parked or a dead letter."""
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from pyspider_zk.queues.api import Delivery, Parked, published
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class InFlightMessage:
     """A message, and which part of it is still to do.
 
@@ -35,7 +34,7 @@ class InFlightMessage:
     failures: int = 0
     pause: int = 0
 
-    @cached_property
+    @property
     def published(self) -> int:
         """When it was published; see ``queues.api.published``."""
         return published(self.delivery.tag)

@@ -89,10 +89,14 @@ class GroupCommit:
                 logger.error("tasks of project %s cannot be read: %r", project, error)
                 continue
             for taskid in wanted:
-                row = rows.get(taskid, UNREAD)
-                self._note_end((project, taskid), row or UNREAD)
+                key, row = (project, taskid), rows.get(taskid, UNREAD)
+                if row is UNREAD:
+                    self._ended.forget(key)
+                    self._rows[key] = None
+                    continue
+                self._note_end(key, row or UNREAD)
                 if row is not None:
-                    self._rows[project, taskid] = None if row is UNREAD else row
+                    self._rows[key] = row
 
     def read_many(
         self, project: str, taskids: Collection[Any], fields: Sequence[str]
@@ -205,18 +209,19 @@ class GroupCommit:
     def insert(self, project: str, taskid: Any, obj: Mapping[str, Any]) -> None:
         """Add a row with the next commit; raises what cannot be stored of it."""
         key, is_again = (project, taskid), self.has_written(project, taskid)
-        self._write(TaskWrite(project, taskid, self._bulk.encoded(obj), is_new=True))
+        encoded = self._bulk.encoded(obj)
+        self._write(TaskWrite(project, taskid, encoded, is_new=True))
         self._ended.forget(key)
         if is_again:
             self._recent.forget(key)
         else:
-            self._recent.note(key, obj)
+            self._recent.note(key, encoded)
 
     def update(
         self, project: str, taskid: Any, obj: Mapping[str, Any] | None = None, **columns: Any
     ) -> None:
         """Change columns of a row with the next commit; raises what cannot be stored of them."""
-        encoded = self._bulk.encoded({**(obj or {}), **columns})
+        encoded = self._bulk.encoded({**(obj or {}), **columns} if columns else obj or {})
         self._write(TaskWrite(project, taskid, encoded, is_new=False))
         self._recent.forget((project, taskid))
         self._note_end((project, taskid), encoded)
@@ -242,8 +247,9 @@ class GroupCommit:
 
         The first one for a task counts: it knows the state before all of the round's writes.
         """
-        if self.has_written(project, taskid):
-            self._undo.setdefault((project, taskid), undo)
+        key = (project, taskid)
+        if key in self._writes:
+            self._undo.setdefault(key, undo)
 
     def drop(self, project: str) -> None:
         """Drop a project's rows at once, as pyspider does; see ``drop_all``."""

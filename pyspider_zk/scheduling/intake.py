@@ -162,7 +162,8 @@ class Intake:
         try:
             while entries:
                 entry = entries[0]
-                finished = not _is_early(entry, marks) and self._try(entry, apply)
+                is_early = marks and _is_early(entry, marks)
+                finished = not is_early and self._try(entry, apply)
                 entries.popleft()
                 is_done = entry.reason or (finished and not entry.must_wait)
                 (done if is_done else waiting).append(entry)
@@ -390,7 +391,7 @@ class Intake:
 
 def _tasks_in(delivery: Delivery) -> int:
     """Return how many tasks a message has; one of which not all is usual is rare."""
-    return len(delivery.usual.tasks) if delivery.usual else 1
+    return len(delivery.usual.tasks) or 1 if delivery.usual else 1
 
 
 def _is_early(entry: InFlightMessage, marks: Mapping[int, int]) -> bool:

@@ -171,7 +171,7 @@ class MessageApplier:
         """
         wanted: dict[str, set[Any]] = {}
         for entry in self._intake.untried(QueueKind.NEWTASK):
-            left_out = self._unpack(entry)
+            left_out = self._unpack(entry) if entry.rest is None else 0
             for task in entry.rest or ():
                 self._undecided.add((task["project"], task["taskid"]))
                 if self._needs_row(task):
@@ -188,14 +188,16 @@ class MessageApplier:
         if not self._scheduler.inherited:
             return
         for entry in self._intake.untried(QueueKind.STATUS):
-            for pack in entry.delivery.usual.tasks if entry.delivery.usual else ():
-                project = self._scheduler.projects.get(pack.project)
-                if (
-                    project is not None
-                    and pack.project in self._scheduler.inherited
-                    and not project.task_queue.is_processing(pack.taskid)
-                ):
-                    yield pack.project, pack.taskid
+            if entry.delivery.usual is None:
+                continue
+            name, taskid = entry.delivery.body["project"], entry.delivery.body["taskid"]
+            project = self._scheduler.projects.get(name)
+            if (
+                project is not None
+                and name in self._scheduler.inherited
+                and not project.task_queue.is_processing(taskid)
+            ):
+                yield name, taskid
 
     def _needs_row(self, task: Mapping[str, Any]) -> bool:
         project = self._scheduler.projects.get(task["project"])
@@ -212,6 +214,9 @@ class MessageApplier:
         if not self._is_usual(entry):
             self._check(entry, pack)
             check_pack(pack)
+        elif pack["project"] in self._clear:
+            self._apply_pack(self._clear[pack["project"]], pack, entry)
+            return True
         try:
             waits = self._must_wait(entry, pack["project"])
             project = None if waits else self._running_project(pack)
@@ -221,16 +226,16 @@ class MessageApplier:
             entry.held = {} if entry.parked else {pack["project"]: pack}
             return entry.parked is None
         if project is not None:
-            self._apply_pack(project, pack, entry.delivery.slot)
-            entry.applied.append(pack)
+            self._apply_pack(project, pack, entry)
         return True
 
-    def _apply_pack(self, project: Project, pack: dict[str, Any], slot: int) -> None:
+    def _apply_pack(self, project: Project, pack: dict[str, Any], entry: InFlightMessage) -> None:
         if pack["taskid"] == "_on_get_info":
             self._learn(project, (pack.get("track") or {}).get("save"))
         else:
             self._scheduler.on_task_status(own_task(pack))
-            self._heartbeat.slot_meter.count(slot)
+            self._heartbeat.slot_meter.count(entry.delivery.slot)
+        entry.applied.append(pack)
 
     def _learn(self, project: Project, sent: object) -> None:
         """Apply the settings that a script sent, except those that pyspider would fail on."""
@@ -289,7 +294,8 @@ class MessageApplier:
         """
         if self._tasks_left <= 0 and entry.rest != []:
             return False
-        self._unpack(entry)
+        if entry.rest is None:
+            self._unpack(entry)
         if not self._hold_back(entry):
             return False
         failure = self._apply_share(entry)
@@ -300,13 +306,11 @@ class MessageApplier:
         return not entry.rest
 
     def _unpack(self, entry: InFlightMessage) -> int:
-        """Sort out the tasks of a message, unless that was done before.
+        """Sort out the tasks of a message that was not tried yet.
 
         Returns:
             How many were left out, because they surely change nothing.
         """
-        if entry.rest is not None:
-            return 0
         usual = entry.delivery.usual if self._is_usual(entry) else None
         if usual is None:
             entry.rest, entry.fault = sort_out(_tasks_of(entry), partial(self._check, entry))
@@ -341,6 +345,8 @@ class MessageApplier:
         """Set apart the tasks whose projects must wait; return whether the others may go on."""
         rest = entry.rest or []
         projects = entry.delivery.projects or {task["project"] for task in rest}
+        if projects <= self._clear.keys():
+            return True
         waiting = {project for project in projects if self._must_wait(entry, project)}
         if not waiting:
             return True

@@ -3,55 +3,53 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pyspider_zk.queues.tasks import PARTS, TaskKey, is_plain
+from pyspider_zk.queues.tasks import PARTS, TaskKey
+from pyspider_zk.tasks.documents import from_json
 
 MOST = 5000
 """Rows that are remembered: a few megabytes."""
 
-_NEW = frozenset(("taskid", "project", "url", "status", *PARTS)) - {"track"}
+_NEW = frozenset(("url", "status", *PARTS)) - {"track"}
 
 
 class RecentRows:
     """Rows that this process has inserted, to be sent without reading them again.
 
-    Most tasks of a crawl are sent soon after they were stored. What is remembered is exactly what
-    the database would give: a task of texts, small numbers and flat parts is the same after it was
-    JSON. The oldest are forgotten first.
+    Most tasks of a crawl are sent soon after they were stored. What is remembered is what was
+    stored, so what is read from it is what the database would give. The oldest are forgotten first.
 
     Threads: one.
     """
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
-        self._tasks: dict[TaskKey, Mapping[str, Any]] = {}
+        self._rows: dict[TaskKey, Mapping[str, Any]] = {}
 
-    def note(self, key: TaskKey, task: Mapping[str, Any]) -> None:
-        """Remember a task whose row is inserted."""
-        if len(self._tasks) >= self._most:
-            del self._tasks[next(iter(self._tasks))]
-        self._tasks[key] = {**task}
+    def note(self, key: TaskKey, columns: Mapping[str, Any]) -> None:
+        """Remember a row that is inserted, as it is encoded; it must not be changed afterwards."""
+        if len(self._rows) >= self._most:
+            del self._rows[next(iter(self._rows))]
+        self._rows[key] = columns
 
     def forget(self, key: TaskKey) -> None:
         """Forget a row, because it is written again, or was not written."""
-        self._tasks.pop(key, None)
+        self._rows.pop(key, None)
 
     def discard(self, is_meant: Callable[[str], bool]) -> None:
         """Forget the rows of the projects that are meant."""
-        for key in [key for key in self._tasks if is_meant(key[0])]:
-            del self._tasks[key]
+        for key in [key for key in self._rows if is_meant(key[0])]:
+            del self._rows[key]
 
     def take(self, key: TaskKey, fields: Sequence[str]) -> dict[str, Any] | None:
         """Return these columns of a row and forget it; None if they must be read."""
-        task = self._tasks.pop(key, None)
-        if task is None or not task.keys() <= _NEW or type(key[1]) is not str:
+        stored = self._rows.pop(key, None)
+        if stored is None or not stored.keys() <= _NEW or type(key[1]) is not str:
             return None
-        row: dict[str, Any] = {**dict.fromkeys(fields), **task}
+        row = {**dict.fromkeys(fields), "taskid": key[1], "project": key[0], **stored}
         if len(row) > len(fields):  # it would have to be cut
             return None
         for name in PARTS:
             if name in row:
                 part = row[name]
-                if part and not is_plain(part):
-                    return None
-                row[name] = {**part} if part else {}
+                row[name] = (from_json(part) if isinstance(part, str | bytes) else part) or {}
         return row

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pyspider_zk.queues.api import Delivery
 from pyspider_zk.queues.names import QueueKind
-from pyspider_zk.queues.offsets import OLDEST, Offsets, gather
+from pyspider_zk.queues.offsets import OLDEST, Offsets, gather, tags_of
 
 NEW = QueueKind.NEWTASK
 
@@ -72,11 +72,11 @@ def test_a_slot_is_read_from_its_oldest_message_when_all_is_acknowledged() -> No
     positions = Offsets()
     positions.take([1])
     deliveries = [Delivery(NEW, 1, tag, None) for tag in ("5", "6")]
-    positions.delivered(deliveries)
+    positions.delivered(tags_of(deliveries))
     assert positions.turn(NEW, [1], 9) == {1: "6"}
-    positions.acknowledged(deliveries[:1])
+    positions.acknowledged(tags_of(deliveries[:1]))
     assert positions.turn(NEW, [1], 9) == {1: "6"}
-    positions.acknowledged(deliveries[1:])
+    positions.acknowledged(tags_of(deliveries[1:]))
     assert positions.turn(NEW, [1], 9) == {1: OLDEST}
 
 

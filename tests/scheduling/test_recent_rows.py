@@ -115,24 +115,29 @@ def test_a_number_is_another_id_in_some_databases(rows: ObservedRows) -> None:
     assert rows.read == [7]
 
 
+STORED = {"url": "data:,a", "status": 1}
+
+
 def test_the_oldest_are_forgotten_first() -> None:
     recent = RecentRows(most=2)
     for taskid in "abc":
-        recent.note(("p", taskid), TASK)
+        recent.note(("p", taskid), STORED)
     found = map(partial(recent.take, fields=FIELDS), [("p", each) for each in "abc"])
     assert [row and row["status"] for row in found] == [None, 1, 1]
 
 
 def test_whoever_asks_for_less_reads_it() -> None:
     recent = RecentRows()
-    recent.note(("p", "a"), TASK)
+    recent.note(("p", "a"), STORED)
     assert recent.take(("p", "a"), ["status"]) is None
 
 
-def test_who_changes_what_is_sent_changes_nothing_else() -> None:
-    recent, task = RecentRows(), {**TASK, "fetch": {"save": 1}}
-    recent.note(("p", "a"), task)
-    sent = recent.take(("p", "a"), FIELDS)
+def test_who_changes_a_task_changes_nothing_that_is_sent(rows: ObservedRows) -> None:
+    task = {**TASK, "fetch": {"save": 1}}
+    rows.tasks.insert("p", "a", task)
+    task["fetch"]["save"] = 2
+    rows.commit()
+    sent = rows.to_send()
     assert sent is not None
-    sent["fetch"]["save"] = 2
-    assert task["fetch"] == {"save": 1}
+    assert sent["fetch"] == {"save": 1}
+    assert rows.read == []
