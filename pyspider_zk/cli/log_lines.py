@@ -10,6 +10,7 @@ LIMIT = 10_000
 
 # Control characters, separators of lines, marks that change the direction of text, half characters.
 _UNSAFE = re.compile("[\0-\x08\x0a-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_PLAIN = re.compile("[ -~]*")
 _INDENT = "    "
 _tracebacks = logging.Formatter()
 
@@ -26,8 +27,8 @@ class Escape:
         return True
 
     def leaves(self, message: str) -> bool:
-        """Return whether a message surely stays as it is; pyspider's ``DirectLines`` asks."""
-        return len(message) <= LIMIT and message.isprintable()
+        """Return whether a message, and each part of it, surely stays; ``DirectLines`` asks."""
+        return len(message) <= LIMIT and _PLAIN.fullmatch(message) is not None
 
 
 def keep_lines_apart() -> None:

@@ -3,7 +3,6 @@
 import io
 import logging
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -19,35 +18,6 @@ from pyspider.libs.delayed_flush import DelayedFlush, can_wait
 from tests.support.processes import PROGRAM, ROOT
 from tests.support.waiting import eventually
 
-LINE = "x" * 99 + "\n"
-
-
-class Writes(io.FileIO):
-    """A file that remembers each write."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, "w")
-        self.seen: list[bytes] = []
-
-    def write(self, data: Any) -> int | None:
-        self.seen.append(bytes(data))
-        return super().write(data)
-
-
-@pytest.fixture
-def raw(tmp_path: Path) -> Iterator[Writes]:
-    with Writes(tmp_path / "log") as raw:
-        yield raw
-
-
-@pytest.fixture(params=["buffered", "unbuffered"])
-def handler(request: pytest.FixtureRequest, raw: Writes) -> Any:
-    """Give a handler of a stream like sys.stderr, also as `python -u` makes it."""
-    if request.param == "unbuffered":
-        return logging.StreamHandler(io.TextIOWrapper(raw, "utf-8", None, "\n", True, True))
-    stream = io.TextIOWrapper(io.BufferedWriter(raw), "utf-8", line_buffering=True)
-    return logging.StreamHandler(stream)
-
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,51 +25,63 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delayed_flush, "DELAY", threading.TIMEOUT_MAX)
 
 
-@pytest.mark.usefixtures("patient")
-def test_many_lines_are_one_write_of_whole_lines(handler: Any, raw: Writes) -> None:
-    with DelayedFlush(handler) as stream:
-        for _ in range(1000):
-            assert stream.write(LINE)
-    assert b"".join(raw.seen).decode() == LINE * 1000
-    assert len(raw.seen) == -(-1000 // (select.PIPE_BUF // 100))
-    assert max(map(len, raw.seen)) <= select.PIPE_BUF
-    assert all(each.endswith(b"\n") for each in raw.seen)
+class Waiting:
+    """What waits, for a flush that moves it."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.waiting: list[int] = []
+        self.flushed: list[int] = []
+        self.delay = DelayedFlush(self.flush, self.waiting.clear, self.lock)
+
+    def flush(self) -> None:
+        with self.lock:
+            self.flushed += self.waiting
+            self.waiting.clear()
+
+    def add(self, number: int) -> None:
+        self.waiting.append(number)
+        self.delay.call_soon()
+
+
+def test_nothing_waits_for_the_next() -> None:
+    kept = Waiting()
+    with kept.delay:
+        for number in range(3):
+            kept.add(number)
+            eventually(lambda number=number: kept.flushed == list(range(number + 1)))
 
 
 @pytest.mark.usefixtures("patient")
-def test_a_long_line_is_written_as_it_is(handler: Any, raw: Writes) -> None:
-    long = "y" * 3 * select.PIPE_BUF + "\n"
-    with DelayedFlush(handler) as stream:
-        for line in (LINE, long, LINE):
-            stream.write(line)
-    assert b"".join(raw.seen).decode() == LINE + long + LINE
-    assert LINE.encode() in raw.seen
-
-
-def test_a_line_does_not_wait_for_the_next(handler: Any, raw: Writes) -> None:
-    with DelayedFlush(handler) as stream:
-        for number in range(1, 4):
-            stream.write(LINE)
-            eventually(lambda number=number: len(raw.seen) == number)
+def test_the_end_flushes_and_closes() -> None:
+    kept = Waiting()
+    assert not kept.delay.is_open
+    with kept.delay:
+        assert kept.delay.is_open
+        kept.add(1)
+    assert kept.flushed == [1]
+    assert not kept.delay.is_open
 
 
 @pytest.mark.usefixtures("patient")
-def test_what_others_write_comes_after_it(handler: Any, raw: Writes) -> None:
-    with DelayedFlush(handler) as stream:
-        stream.write(LINE)
-        handler.handle(logging.makeLogRecord({"msg": "a warning"}))
-        assert b"".join(raw.seen).decode() == LINE + "a warning\n"
-
-
-@pytest.mark.usefixtures("patient")
-def test_afterwards_the_stream_is_as_it_was(handler: Any, raw: Writes) -> None:
-    before = (handler.stream.line_buffering, handler.stream.write_through)
-    with DelayedFlush(handler) as stream:
-        assert not handler.stream.line_buffering
-    assert (handler.stream.line_buffering, handler.stream.write_through) == before
-    assert not stream.write(LINE)
-    handler.stream.write("at once\n")
-    assert raw.seen == [b"at once\n"]
+def test_a_fork_flushes_first_and_nothing_waits_in_the_new_process() -> None:
+    kept = Waiting()
+    late: list[int] = [2]  # as by another thread, after the flush; hooks are called in turn
+    os.register_at_fork(before=lambda: kept.waiting.extend(late))
+    with kept.delay:
+        kept.add(1)
+        child = os.fork()
+        if not child:
+            is_as_it_should = kept.flushed == [1] and not kept.waiting and not kept.delay.is_open
+            os._exit(0 if is_as_it_should else 1)
+        late.clear()
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert kept.waiting == [2]
+        assert kept.delay.is_open
+        thread = threading.Thread(target=kept.flush)  # it can take the lock
+        thread.start()
+        thread.join()
+    assert kept.flushed == [1, 2]
 
 
 class Announced(threading.Event):
@@ -131,28 +113,25 @@ class Overtaken(threading.Event):
         return found
 
 
-def test_an_end_after_the_last_look_is_noticed(handler: Any, raw: Writes) -> None:
-    stream = DelayedFlush(handler)
-    stream._some_wait = Announced()
-    stream._ends = ends = Overtaken(stream._some_wait)
-    with stream:
-        stream.write(LINE)
+def test_an_end_after_the_last_look_is_noticed() -> None:
+    kept = Waiting()
+    kept.delay._some_wait = Announced()
+    kept.delay.call_soon = kept.delay._some_wait.set
+    kept.delay._ends = ends = Overtaken(kept.delay._some_wait)
+    with kept.delay:
+        kept.add(1)
         ends.looked.wait()
-    assert b"".join(raw.seen).decode() == LINE
-
-
-@pytest.mark.usefixtures("patient")
-def test_a_full_disk_is_told_by_the_next_line(capsys: pytest.CaptureFixture[str]) -> None:
-    with Path("/dev/full").open("w", encoding="utf-8") as full:
-        handler = logging.StreamHandler(full)
-        with DelayedFlush(handler) as stream:
-            stream.write(LINE)
-            handler.handle(logging.makeLogRecord({"msg": "a warning"}))
-            assert "No space left on device" in capsys.readouterr().err
-            os.dup2(os.open(os.devnull, os.O_WRONLY), full.fileno())  # or closing it fails
+    assert kept.flushed == [1]
 
 
 # -- who may wait ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def handler(tmp_path: Path) -> Iterator[Any]:
+    """Give a handler of a plain stream."""
+    with (tmp_path / "log").open("w", encoding="utf-8") as stream:
+        yield logging.StreamHandler(stream)
 
 
 def _closed(handler: Any) -> Any:
@@ -233,7 +212,7 @@ ENDS = {
     "exit": "sys.exit(3)",
     "SIGTERM": "os.kill(os.getpid(), signal.SIGTERM); ended.wait()",
     "a thread's exception": "thread = threading.Thread(target=raise_it); thread.start();"
-    " thread.join(); tell(100); os._exit(4)",
+    " thread.join()",
     "an error": "logger.error('an error'); os.kill(os.getpid(), signal.SIGKILL)",
     "a warning of others": "logging.getLogger('fetcher').warning('a warning');"
     " os.kill(os.getpid(), signal.SIGKILL)",
@@ -264,8 +243,12 @@ def test_nothing_is_lost_doubled_or_late(
     lines = ended(tmp_path, what, *options)
     told = [line.rpartition(" p:t ")[2] for line in lines if " p:t " in line]
     assert told == [*map(str, range(100)), *(["child"] if what == "fork()" else [])]
-    others = [each for each, line in enumerate(lines) if "a traceback" in line or " an " in line]
+    others = [
+        each for each, line in enumerate(lines) if " a warning" in line or " an error" in line
+    ]
     assert all(" p:t 99" in "".join(lines[:each]) for each in others)
+    assert bool(others) is ("error" in what or "warning" in what)
+    assert ("RuntimeError: a traceback" in "\n".join(lines)) is ("raise_it" in what)
 
 
 def test_a_kill_loses_what_was_not_flushed(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pyspider.libs.direct_lines import DirectLines, direct_lines, makes_usual_records
+from pyspider.libs.direct_lines import DirectLines, again, direct_lines, makes_usual_records
 
 
 class TaskLog:
@@ -29,11 +29,11 @@ class TaskLog:
     def flushed_late(self) -> Iterator[None]:
         """Let lines reach the log some milliseconds later, many together, while the block runs.
 
-        Their order among all lines that the process writes is kept. Nothing changes with a logging
+        Their order among all lines of the logger's handler is kept. Nothing changes with a logging
         config of which ``DirectLines`` does not know what it does, or where SIGTERM ends the
         process on the spot: set its handler first.
         """
-        with direct_lines(self._logger) as self._direct:
+        with direct_lines(self._logger, self._first) as self._direct:
             try:
                 yield
             finally:
@@ -47,15 +47,16 @@ class TaskLog:
         """
         if not self._logger.isEnabledFor(logging.INFO):
             return
-        first = self._first.get(line)
-        if first is not None and self._direct is not None and self._direct.write(first, task):
+        direct = self._direct
+        if direct is not None and direct.write(line, task):
             return
         if not makes_usual_records(self._logger):  # each may be another
             self._logger.info(line, task, stacklevel=2)
             return
+        first = self._first.get(line)
         if first is None or _maker(first) != _here():
             first = self._first[line] = self._made(line)
-        self._logger.handle(_again(first, task, time.time()))
+        self._logger.handle(again(first, line, task, time.time()))
 
     def _made(self, line: str) -> logging.LogRecord:
         place = self._logger.findCaller(stacklevel=3)
@@ -72,14 +73,3 @@ def _maker(record: logging.LogRecord) -> tuple[int | None, int | None, str | Non
 def _here() -> tuple[int, int, str]:
     """Return what a logger would find out; ids of threads that ended are given to others."""
     return os.getpid(), threading.get_ident(), threading.current_thread().name
-
-
-def _again(first: logging.LogRecord, task: Mapping[str, Any], now: float) -> logging.LogRecord:
-    """Return a record like the first of its kind."""
-    record = logging.LogRecord.__new__(logging.LogRecord)
-    record.__dict__.update(first.__dict__)
-    record.args = task  # type: ignore[assignment]  # as a logger does with a mapping
-    record.created = now
-    record.msecs = int(now % 1 * 1000) + 0.0
-    record.relativeCreated = first.relativeCreated + (now - first.created) * 1000
-    return record
