@@ -3,7 +3,7 @@
 import logging
 import os
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 from itertools import accumulate
 from threading import Lock
@@ -127,15 +127,18 @@ class RedisList:
         """
         with self._lock:
             pushes = self._present_caller().pushes
-            keys = _keys(messages)
-            numbers = pushes.numbers_of(keys)
+            numbers = pushes.numbers_of(messages)
             spare = pushes.spare(len(messages))
-            pairs = [each for pair in zip(numbers, messages, strict=True) for each in pair]
-            pushed, length = self._call(
-                _PUSH, name, KEPT, LATEST, limit, len(spare), *spare, *pairs
-            )
-            pushes.answered(dict(zip(keys[:pushed], numbers, strict=False)))
-            pushes.refused(keys[pushed:])
+            pairs: list[bytes | int] = [0] * (2 * len(messages))
+            pairs[::2], pairs[1::2] = numbers, messages
+            try:
+                pushed, length = self._call(
+                    _PUSH, name, KEPT, LATEST, limit, len(spare), *spare, *pairs
+                )
+                pushes.answered(numbers[:pushed])
+            except BaseException:  # also of a signal: Redis may have received them
+                pushes.unanswered(messages, numbers)
+                raise
         return int(pushed), int(length)
 
     def lpop(self, name: str) -> bytes | None:
@@ -191,41 +194,46 @@ class _Caller:
 
 
 class _Pushes:
-    """Numbers of the messages that a process puts; a repeated one keeps its number."""
+    """Numbers of the messages that a process puts; a repeated one keeps its number.
+
+    Only messages of a call without a reply can be repeated. They are recognized by their digests;
+    as long as every call is answered, none is computed.
+    """
 
     def __init__(self) -> None:
         self._last = 0
-        self._before = 0  # the last number before the last call
         self._open: dict[bytes, int] = {}
         self._answered: deque[int] = deque()
 
-    def numbers_of(self, keys: Iterable[bytes]) -> list[int]:
+    def numbers_of(self, messages: Sequence[bytes]) -> Sequence[int]:
         """Return the numbers of the messages of a call."""
-        self._before = self._last
-        return [self._number_of(key) for key in keys]
+        if self._open:
+            return [self._open.get(key) or self._next() for key in _keys(messages)]
+        before = self._last
+        self._last += len(messages)
+        return range(before + 1, self._last + 1)
 
-    def _number_of(self, key: bytes) -> int:
-        if key not in self._open:
-            self._last += 1
-            self._open[key] = self._last
+    def _next(self) -> int:
+        self._last += 1
+        return self._last
+
+    def answered(self, numbers: Sequence[int]) -> None:
+        """Record that messages were put.
+
+        The others of their call found no room. One that an earlier call gave its number keeps it:
+        Redis may have received it.
+        """
+        self._answered.extend(numbers)
+        if self._open:
+            put = set(numbers)
+            self._open = {key: each for key, each in self._open.items() if each not in put}
+
+    def unanswered(self, messages: Sequence[bytes], numbers: Sequence[int]) -> None:
+        """Record that a call got no reply."""
+        for key, number in zip(_keys(messages), numbers, strict=True):
+            self._open.setdefault(key, number)
             if len(self._open) > MOST:
                 del self._open[next(iter(self._open))]
-        return self._open[key]
-
-    def answered(self, numbers: Mapping[bytes, int]) -> None:
-        """Record that messages were put."""
-        for key, number in numbers.items():
-            self._open.pop(key, None)
-            self._answered.append(number)
-
-    def refused(self, keys: Iterable[bytes]) -> None:
-        """Record that there was no room for messages of the last call.
-
-        One that an earlier call gave its number keeps it: Redis may have received it.
-        """
-        for key in keys:
-            if self._open.get(key, 0) > self._before:
-                del self._open[key]
 
     def spare(self, most: int) -> list[int]:
         """Return numbers that Redis need not remember, one more than so many at most.
@@ -249,8 +257,11 @@ def _keys(messages: Sequence[bytes]) -> list[bytes]:
 
 def first_call(messages: Sequence[bytes]) -> Sequence[bytes]:
     """Return the first messages, as many as one call may have; at least one, if there is any."""
-    sizes = accumulate(map(len, messages[:BATCH]))
-    return messages[: max(1, sum(size <= CALL for size in sizes))]
+    first = messages[:BATCH]
+    if sum(map(len, first)) <= CALL:
+        return first
+    sizes = accumulate(map(len, first))
+    return first[: max(1, sum(size <= CALL for size in sizes))]
 
 
 def check_size(raw: bytes) -> None:
