@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.queues import caps
+from pyspider_zk.queues.codec import pack
 from pyspider_zk.queues.redis_foreign_keys import ForeignKeys
 from pyspider_zk.queues.redis_link import wake_ups_key
 from pyspider_zk.queues.redis_wake_ups import LATEST, RedisWakeUps
@@ -47,20 +48,20 @@ return raw
 # Others may come between a push and its repetition, so each is remembered until it was answered.
 # Pushes messages until the list is as long as it may be; those that it has already count as pushed.
 # KEYS: list, caller, wake-ups   ARGV: seconds to remember the caller, wake-ups that are kept, the
-# longest that the list may be (0: no limit), how many numbers to forget, those numbers, then number
-# and message of each
+# longest that the list may be (0: no limit), the messages' numbers and those to forget, each as a
+# list in msgpack, for an argument costs the caller more than a number; then the messages
 _PUSH = """
 redis.call('HLEN', KEYS[2])
 redis.call('XLEN', KEYS[3])
 local length = redis.call('LLEN', KEYS[1])
-local was_empty, limit, first = length == 0, tonumber(ARGV[3]), 5 + tonumber(ARGV[4])
-local numbers, fresh, remembered, pushed = {}, {}, {}, 0
-for i = first, #ARGV, 2 do numbers[#numbers + 1] = ARGV[i] end
+local was_empty, limit = length == 0, tonumber(ARGV[3])
+local numbers, spare = cmsgpack.unpack(ARGV[4]), cmsgpack.unpack(ARGV[5])
+local fresh, remembered, pushed = {}, {}, 0
 local known = redis.call('HMGET', KEYS[2], unpack(numbers))
 for i, number in ipairs(numbers) do
   if not known[i] then
     if limit > 0 and length + #fresh >= limit then break end
-    fresh[#fresh + 1] = ARGV[first + 2 * i - 1]
+    fresh[#fresh + 1] = ARGV[5 + i]
     remembered[2 * #fresh - 1], remembered[2 * #fresh] = number, ''
   end
   pushed = pushed + 1
@@ -69,7 +70,7 @@ if #fresh > 0 then
   length = redis.call('RPUSH', KEYS[1], unpack(fresh))
   redis.call('HSET', KEYS[2], unpack(remembered))
 end
-for i = 5, first - 1 do redis.call('HDEL', KEYS[2], ARGV[i]) end
+if #spare > 0 then redis.call('HDEL', KEYS[2], unpack(spare)) end
 redis.call('EXPIRE', KEYS[2], ARGV[1])
 if was_empty and length > 0 then
   redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[2], '*', 'pushed', 1)
@@ -128,13 +129,9 @@ class RedisList:
         with self._lock:
             pushes = self._present_caller().pushes
             numbers = pushes.numbers_of(messages)
-            spare = pushes.spare(len(messages))
-            pairs: list[bytes | int] = [0] * (2 * len(messages))
-            pairs[::2], pairs[1::2] = numbers, messages
+            both = pack(list(numbers)), pack(pushes.spare(len(messages)))
             try:
-                pushed, length = self._call(
-                    _PUSH, name, KEPT, LATEST, limit, len(spare), *spare, *pairs
-                )
+                pushed, length = self._call(_PUSH, name, KEPT, LATEST, limit, *both, *messages)
                 pushes.answered(numbers[:pushed])
             except BaseException:  # also of a signal: Redis may have received them
                 pushes.unanswered(messages, numbers)

@@ -3,7 +3,7 @@
 import multiprocessing
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from enum import Enum
 from typing import Any, TypeVar
@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.local.services import RedisServer
 from pyspider_zk.queues import redis_link, redis_list
+from pyspider_zk.queues.codec import pack
 from pyspider_zk.queues.redis_foreign_keys import ForeignKeys, Types
 from pyspider_zk.queues.redis_link import RedisLink, wake_ups_key
 from pyspider_zk.queues.redis_list import _POP, _PUSH, BATCH, KEPT, LATE, MOST, RedisList
@@ -94,6 +95,12 @@ def caller_of(client: redis.Redis) -> str:
     return key
 
 
+def push_late(client: redis.Redis, numbers: Iterable[int], messages: Sequence[bytes]) -> None:
+    """Let a call arrive that has been on its way for long."""
+    keys = NAME, caller_of(client), wake_ups_key(NAME)
+    client.eval(_PUSH, 3, *keys, KEPT, 1, 0, pack(list(numbers)), pack([]), *messages)
+
+
 def test_a_message_whose_delivery_was_lost_comes_with_the_next_call(
     make: Make, relay: Relay, client: redis.Redis
 ) -> None:
@@ -158,7 +165,7 @@ def test_a_call_that_arrives_late_puts_nothing(make: Make, client: redis.Redis) 
     ours.rpush(NAME, b"one")
     ours.rpush(NAME, b"two")
 
-    client.eval(_PUSH, 3, NAME, caller_of(client), wake_ups_key(NAME), KEPT, 1, 0, 0, 1, b"one")
+    push_late(client, [1], [b"one"])
 
     assert client.lrange(NAME, 0, -1) == [b"one", b"two"]
 
@@ -170,9 +177,8 @@ def test_a_large_call_that_arrives_after_another_one_puts_nothing(
     first, second = ([f"{name}{n}".encode() for n in range(BATCH)] for name in "ab")
     ours.push(NAME, first)
     ours.push(NAME, second)
-    late = [each for pair in enumerate(first, 1) for each in pair]
 
-    client.eval(_PUSH, 3, NAME, caller_of(client), wake_ups_key(NAME), KEPT, 1, 0, 0, *late)
+    push_late(client, range(1, BATCH + 1), first)
 
     assert client.lrange(NAME, 0, -1) == [*first, *second]
 
