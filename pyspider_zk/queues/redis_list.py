@@ -3,7 +3,7 @@
 import logging
 import os
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 from itertools import accumulate
 from threading import Lock
@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.queues import caps
+from pyspider_zk.queues.codec import pack
 from pyspider_zk.queues.redis_foreign_keys import ForeignKeys
 from pyspider_zk.queues.redis_link import wake_ups_key
 from pyspider_zk.queues.redis_wake_ups import LATEST, RedisWakeUps
@@ -47,20 +48,20 @@ return raw
 # Others may come between a push and its repetition, so each is remembered until it was answered.
 # Pushes messages until the list is as long as it may be; those that it has already count as pushed.
 # KEYS: list, caller, wake-ups   ARGV: seconds to remember the caller, wake-ups that are kept, the
-# longest that the list may be (0: no limit), how many numbers to forget, those numbers, then number
-# and message of each
+# longest that the list may be (0: no limit), the messages' numbers and those to forget, each as a
+# list in msgpack, for an argument costs the caller more than a number; then the messages
 _PUSH = """
 redis.call('HLEN', KEYS[2])
 redis.call('XLEN', KEYS[3])
 local length = redis.call('LLEN', KEYS[1])
-local was_empty, limit, first = length == 0, tonumber(ARGV[3]), 5 + tonumber(ARGV[4])
-local numbers, fresh, remembered, pushed = {}, {}, {}, 0
-for i = first, #ARGV, 2 do numbers[#numbers + 1] = ARGV[i] end
+local was_empty, limit = length == 0, tonumber(ARGV[3])
+local numbers, spare = cmsgpack.unpack(ARGV[4]), cmsgpack.unpack(ARGV[5])
+local fresh, remembered, pushed = {}, {}, 0
 local known = redis.call('HMGET', KEYS[2], unpack(numbers))
 for i, number in ipairs(numbers) do
   if not known[i] then
     if limit > 0 and length + #fresh >= limit then break end
-    fresh[#fresh + 1] = ARGV[first + 2 * i - 1]
+    fresh[#fresh + 1] = ARGV[5 + i]
     remembered[2 * #fresh - 1], remembered[2 * #fresh] = number, ''
   end
   pushed = pushed + 1
@@ -69,7 +70,7 @@ if #fresh > 0 then
   length = redis.call('RPUSH', KEYS[1], unpack(fresh))
   redis.call('HSET', KEYS[2], unpack(remembered))
 end
-for i = 5, first - 1 do redis.call('HDEL', KEYS[2], ARGV[i]) end
+if #spare > 0 then redis.call('HDEL', KEYS[2], unpack(spare)) end
 redis.call('EXPIRE', KEYS[2], ARGV[1])
 if was_empty and length > 0 then
   redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[2], '*', 'pushed', 1)
@@ -127,15 +128,14 @@ class RedisList:
         """
         with self._lock:
             pushes = self._present_caller().pushes
-            keys = _keys(messages)
-            numbers = pushes.numbers_of(keys)
-            spare = pushes.spare(len(messages))
-            pairs = [each for pair in zip(numbers, messages, strict=True) for each in pair]
-            pushed, length = self._call(
-                _PUSH, name, KEPT, LATEST, limit, len(spare), *spare, *pairs
-            )
-            pushes.answered(dict(zip(keys[:pushed], numbers, strict=False)))
-            pushes.refused(keys[pushed:])
+            numbers = pushes.numbers_of(messages)
+            both = pack(list(numbers)), pack(pushes.spare(len(messages)))
+            try:
+                pushed, length = self._call(_PUSH, name, KEPT, LATEST, limit, *both, *messages)
+                pushes.answered(numbers[:pushed])
+            except BaseException:  # also of a signal: Redis may have received them
+                pushes.unanswered(messages, numbers)
+                raise
         return int(pushed), int(length)
 
     def lpop(self, name: str) -> bytes | None:
@@ -191,41 +191,46 @@ class _Caller:
 
 
 class _Pushes:
-    """Numbers of the messages that a process puts; a repeated one keeps its number."""
+    """Numbers of the messages that a process puts; a repeated one keeps its number.
+
+    Only messages of a call without a reply can be repeated. They are recognized by their digests;
+    as long as every call is answered, none is computed.
+    """
 
     def __init__(self) -> None:
         self._last = 0
-        self._before = 0  # the last number before the last call
         self._open: dict[bytes, int] = {}
         self._answered: deque[int] = deque()
 
-    def numbers_of(self, keys: Iterable[bytes]) -> list[int]:
+    def numbers_of(self, messages: Sequence[bytes]) -> Sequence[int]:
         """Return the numbers of the messages of a call."""
-        self._before = self._last
-        return [self._number_of(key) for key in keys]
+        if self._open:
+            return [self._open.get(key) or self._next() for key in _keys(messages)]
+        before = self._last
+        self._last += len(messages)
+        return range(before + 1, self._last + 1)
 
-    def _number_of(self, key: bytes) -> int:
-        if key not in self._open:
-            self._last += 1
-            self._open[key] = self._last
+    def _next(self) -> int:
+        self._last += 1
+        return self._last
+
+    def answered(self, numbers: Sequence[int]) -> None:
+        """Record that messages were put.
+
+        The others of their call found no room. One that an earlier call gave its number keeps it:
+        Redis may have received it.
+        """
+        self._answered.extend(numbers)
+        if self._open:
+            put = set(numbers)
+            self._open = {key: each for key, each in self._open.items() if each not in put}
+
+    def unanswered(self, messages: Sequence[bytes], numbers: Sequence[int]) -> None:
+        """Record that a call got no reply."""
+        for key, number in zip(_keys(messages), numbers, strict=True):
+            self._open.setdefault(key, number)
             if len(self._open) > MOST:
                 del self._open[next(iter(self._open))]
-        return self._open[key]
-
-    def answered(self, numbers: Mapping[bytes, int]) -> None:
-        """Record that messages were put."""
-        for key, number in numbers.items():
-            self._open.pop(key, None)
-            self._answered.append(number)
-
-    def refused(self, keys: Iterable[bytes]) -> None:
-        """Record that there was no room for messages of the last call.
-
-        One that an earlier call gave its number keeps it: Redis may have received it.
-        """
-        for key in keys:
-            if self._open.get(key, 0) > self._before:
-                del self._open[key]
 
     def spare(self, most: int) -> list[int]:
         """Return numbers that Redis need not remember, one more than so many at most.
@@ -249,8 +254,11 @@ def _keys(messages: Sequence[bytes]) -> list[bytes]:
 
 def first_call(messages: Sequence[bytes]) -> Sequence[bytes]:
     """Return the first messages, as many as one call may have; at least one, if there is any."""
-    sizes = accumulate(map(len, messages[:BATCH]))
-    return messages[: max(1, sum(size <= CALL for size in sizes))]
+    first = messages[:BATCH]
+    if sum(map(len, first)) <= CALL:
+        return first
+    sizes = accumulate(map(len, first))
+    return first[: max(1, sum(size <= CALL for size in sizes))]
 
 
 def check_size(raw: bytes) -> None:

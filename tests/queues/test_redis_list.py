@@ -2,18 +2,24 @@
 
 import multiprocessing
 import threading
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from enum import Enum
+from typing import Any, TypeVar
 
 import pytest
 import redis
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.local.services import RedisServer
-from pyspider_zk.queues import redis_link
-from pyspider_zk.queues.redis_foreign_keys import ForeignKeys
+from pyspider_zk.queues import redis_link, redis_list
+from pyspider_zk.queues.codec import pack
+from pyspider_zk.queues.redis_foreign_keys import ForeignKeys, Types
 from pyspider_zk.queues.redis_link import RedisLink, wake_ups_key
-from pyspider_zk.queues.redis_list import _POP, _PUSH, BATCH, KEPT, LATE, RedisList
+from pyspider_zk.queues.redis_list import _POP, _PUSH, BATCH, KEPT, LATE, MOST, RedisList
 from tests.support.relay import Relay
 
 pytestmark = pytest.mark.redis
@@ -22,6 +28,7 @@ NAME = "fetcher2processor"
 SOON = 0.2  # seconds that an answer is waited for
 
 Make = Callable[[], RedisList]
+Answer = TypeVar("Answer")
 
 
 @pytest.fixture
@@ -52,9 +59,46 @@ def make(redis_url: str, relay: Relay, monkeypatch: pytest.MonkeyPatch) -> Itera
         link.close()
 
 
+class Fate(Enum):
+    """What becomes of a call."""
+
+    ANSWERED = "Redis does it and its reply arrives"
+    LOST = "Redis does it and its reply is lost"
+    UNSENT = "it does not reach Redis"
+
+
+class FatefulKeys(ForeignKeys):
+    """The way to a real Redis, of which the next call has a fate."""
+
+    fate = Fate.ANSWERED
+    error: BaseException = Unavailable("no reply")
+
+    def run(self, types: Types, work: Callable[[redis.Redis], Answer]) -> Answer:
+        fate, self.fate = self.fate, Fate.ANSWERED
+        if fate is Fate.UNSENT:
+            raise self.error
+        answer = super().run(types, work)
+        if fate is Fate.LOST:
+            raise self.error
+        return answer
+
+
+@pytest.fixture
+def fateful(redis_url: str) -> Iterator[FatefulKeys]:
+    link = RedisLink(redis_url)
+    yield FatefulKeys(link)
+    link.close()
+
+
 def caller_of(client: redis.Redis) -> str:
     (key,) = {key.decode() for key in client.scan_iter(f"{NAME}:*")} - {wake_ups_key(NAME)}
     return key
+
+
+def push_late(client: redis.Redis, numbers: Iterable[int], messages: Sequence[bytes]) -> None:
+    """Let a call arrive that has been on its way for long."""
+    keys = NAME, caller_of(client), wake_ups_key(NAME)
+    client.eval(_PUSH, 3, *keys, KEPT, 1, 0, pack(list(numbers)), pack([]), *messages)
 
 
 def test_a_message_whose_delivery_was_lost_comes_with_the_next_call(
@@ -121,7 +165,7 @@ def test_a_call_that_arrives_late_puts_nothing(make: Make, client: redis.Redis) 
     ours.rpush(NAME, b"one")
     ours.rpush(NAME, b"two")
 
-    client.eval(_PUSH, 3, NAME, caller_of(client), wake_ups_key(NAME), KEPT, 1, 0, 0, 1, b"one")
+    push_late(client, [1], [b"one"])
 
     assert client.lrange(NAME, 0, -1) == [b"one", b"two"]
 
@@ -133,9 +177,8 @@ def test_a_large_call_that_arrives_after_another_one_puts_nothing(
     first, second = ([f"{name}{n}".encode() for n in range(BATCH)] for name in "ab")
     ours.push(NAME, first)
     ours.push(NAME, second)
-    late = [each for pair in enumerate(first, 1) for each in pair]
 
-    client.eval(_PUSH, 3, NAME, caller_of(client), wake_ups_key(NAME), KEPT, 1, 0, 0, *late)
+    push_late(client, range(1, BATCH + 1), first)
 
     assert client.lrange(NAME, 0, -1) == [*first, *second]
 
@@ -184,6 +227,103 @@ def test_messages_that_redis_may_have_are_put_once_though_it_was_full_meanwhile(
     ours.push(NAME, [b"older", b"one", b"two"])
 
     assert client.lrange(NAME, 0, -1) == [b"zero", b"one", b"two", b"older"]
+
+
+CALLS = st.lists(
+    st.tuples(
+        st.lists(st.sampled_from([b"a", b"b", b"c", b"d", b"e"]), min_size=1, unique=True),
+        st.integers(0, 8),
+        st.sampled_from(Fate),
+    ),
+    max_size=12,
+)
+
+
+@given(CALLS)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_each_message_is_put_as_often_as_its_call_was_answered(
+    fateful: FatefulKeys,
+    client: redis.Redis,
+    calls: Sequence[tuple[Sequence[bytes], int, Fate]],
+) -> None:
+    client.flushdb()
+    ours = RedisList(fateful)
+    answered: Counter[bytes] = Counter()
+    unanswered: set[bytes] = set()
+
+    for messages, limit, fate in calls:
+        fateful.fate = fate
+        try:
+            pushed, _ = ours.push(NAME, messages, limit)
+        except Unavailable:
+            unanswered.update(messages)
+            continue
+        answered.update(messages[:pushed])
+        unanswered.difference_update(messages[:pushed])
+    for each in unanswered:
+        ours.rpush(NAME, each)
+        answered[each] += 1
+
+    assert Counter(client.lrange(NAME, 0, -1)) == answered
+
+
+def test_a_call_that_a_signal_interrupts_may_come_again(
+    fateful: FatefulKeys, client: redis.Redis
+) -> None:
+    ours = RedisList(fateful)
+    fateful.fate, fateful.error = Fate.LOST, KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        ours.push(NAME, [b"one", b"two"])
+
+    ours.push(NAME, [b"one", b"two"])
+
+    assert client.lrange(NAME, 0, -1) == [b"one", b"two"]
+
+
+def test_messages_are_digested_only_if_a_call_got_no_reply(
+    fateful: FatefulKeys, client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digested: list[bytes] = []
+
+    def digest(raw: bytes, digest_size: int) -> Any:
+        digested.append(raw)
+        return blake2b(raw, digest_size=digest_size)
+
+    blake2b = redis_list.blake2b
+    monkeypatch.setattr(redis_list, "blake2b", digest)
+    ours = RedisList(fateful)
+    ours.push(NAME, [b"one", b"two", b"three"], 2)
+    ours.push(NAME, [b"three"], 2)
+    ours.rpush(NAME, b"three")
+    assert digested == []
+
+    fateful.fate = Fate.LOST
+    with pytest.raises(Unavailable):
+        ours.push(NAME, [b"four", b"five"])
+    ours.push(NAME, [b"five", b"four"])
+    assert sorted(set(digested)) == [b"five", b"four"]
+
+    digested.clear()
+    ours.push(NAME, [b"four", b"five"])
+    assert digested == []
+    assert client.llen(NAME) == 7
+
+
+def test_so_many_messages_of_calls_without_a_reply_are_recognized(
+    fateful: FatefulKeys, client: redis.Redis
+) -> None:
+    ours = RedisList(fateful)
+    messages = [b"%d" % number for number in range(MOST + BATCH)]
+    calls = [messages[first : first + BATCH] for first in range(0, len(messages), BATCH)]
+    for each in calls:
+        fateful.fate = Fate.LOST
+        with suppress(Unavailable):
+            ours.push(NAME, each)
+
+    for each in reversed(calls):
+        ours.push(NAME, each)
+
+    assert client.lrange(NAME, 0, -1) == [*messages, *calls[0]]
 
 
 def test_redis_remembers_so_many_messages_of_a_process_and_no_more(
