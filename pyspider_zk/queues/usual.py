@@ -102,9 +102,9 @@ class UsualMessage:
         self.projects = projects
 
     @classmethod
-    def of_pack(cls, raw: bytes, pack: Mapping[str, Any]) -> "UsualMessage":
+    def of_pack(cls, pack: Mapping[str, Any]) -> "UsualMessage":
         """Return the message of a status pack, which is decoded."""
-        message = cls(raw, (), {pack["project"]}, is_list=False)
+        message = cls(b"", (), {pack["project"]}, is_list=False)
         message._body = pack
         return message
 
@@ -157,7 +157,7 @@ def _usual_pack(raw: bytes) -> UsualMessage | None:
         and _is_report(pack.track)
         and (pack.schedule is UNSET or _is_comparable(pack.schedule))
     )
-    return UsualMessage.of_pack(raw, _body_of(pack)) if is_usual else None
+    return UsualMessage.of_pack(_body_of(pack)) if is_usual else None
 
 
 def _body_of(pack: _Pack) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspider.libs.direct_lines import DirectLines
 from pyspider.scheduler.scheduler import logger
 
 from pyspider_zk.config import Settings
@@ -19,11 +20,12 @@ def test_its_lines_about_tasks_are_flushed_together_while_it_runs(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream = io.TextIOWrapper((tmp_path / "log").open("wb"), line_buffering=True)
-    monkeypatch.setattr(logger, "handlers", [logging.StreamHandler(stream)])
+    handler = logging.StreamHandler(stream)
+    monkeypatch.setattr(logger, "handlers", [handler])
     seen = []
 
     def refuse(*_: object) -> Any:
-        seen.append(stream.line_buffering)
+        seen.extend(map(type, handler.filters))
         raise ClusterError("refused")
 
     databases = {f"{kind}db": world.database(kind) for kind in ("task", "project", "result")}
@@ -42,6 +44,6 @@ def test_its_lines_about_tasks_are_flushed_together_while_it_runs(
         scheduler.run()  # on the main thread, where signals are handled
     server.join()
 
-    assert seen == [False]
-    assert stream.line_buffering
+    assert seen == [DirectLines]
+    assert handler.filters == []
     stream.close()
