@@ -391,7 +391,8 @@ class Intake:
 
 def _tasks_in(delivery: Delivery) -> int:
     """Return how many tasks a message has; one of which not all is usual is rare."""
-    return len(delivery.usual.tasks) or 1 if delivery.usual else 1
+    usual = delivery.usual
+    return len(usual.tasks) if usual is not None and usual.tasks else 1
 
 
 def _is_early(entry: InFlightMessage, marks: Mapping[int, int]) -> bool:

@@ -25,7 +25,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delayed_flush, "DELAY", threading.TIMEOUT_MAX)
 
 
-class Waiting:
+class WaitingLines:
     """What waits, for a flush that moves it."""
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class Waiting:
 
 
 def test_nothing_waits_for_the_next() -> None:
-    kept = Waiting()
+    kept = WaitingLines()
     with kept.delay:
         for number in range(3):
             kept.add(number)
@@ -54,7 +54,7 @@ def test_nothing_waits_for_the_next() -> None:
 
 @pytest.mark.usefixtures("patient")
 def test_the_end_flushes_and_closes() -> None:
-    kept = Waiting()
+    kept = WaitingLines()
     assert not kept.delay.is_open
     with kept.delay:
         assert kept.delay.is_open
@@ -65,7 +65,7 @@ def test_the_end_flushes_and_closes() -> None:
 
 @pytest.mark.usefixtures("patient")
 def test_a_fork_flushes_first_and_nothing_waits_in_the_new_process() -> None:
-    kept = Waiting()
+    kept = WaitingLines()
     late: list[int] = [2]  # as by another thread, after the flush; hooks are called in turn
     os.register_at_fork(before=lambda: kept.waiting.extend(late))
     with kept.delay:
@@ -114,7 +114,7 @@ class Overtaken(threading.Event):
 
 
 def test_an_end_after_the_last_look_is_noticed() -> None:
-    kept = Waiting()
+    kept = WaitingLines()
     kept.delay._some_wait = Announced()
     kept.delay.call_soon = kept.delay._some_wait.set
     kept.delay._ends = ends = Overtaken(kept.delay._some_wait)
