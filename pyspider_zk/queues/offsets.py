@@ -92,10 +92,7 @@ def tags_of(deliveries: Iterable[Delivery]) -> dict[SlotQueue, list[str]]:
     """Return the tags of messages by queue, in order."""
     tags: dict[SlotQueue, list[str]] = {}
     for kind, slot, tag, *_ in deliveries:
-        own = tags.get((kind, slot))
-        if own is None:
-            own = tags[kind, slot] = []
-        own.append(tag)
+        tags.setdefault((kind, slot), []).append(tag)
     return tags
 
 

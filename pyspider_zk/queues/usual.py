@@ -13,18 +13,16 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from pyspider_zk.projects.names import PROJECT_NAME_LIMIT, is_project_name
 from pyspider_zk.queues.names import QueueKind
-from pyspider_zk.queues.tasks import (
-    NUMBER_LIMIT,
-    NUMBERS,
-    TASKID_LIMIT,
-    URL_LIMIT,
-)
+from pyspider_zk.queues.tasks import NUMBER_LIMIT, NUMBERS, TASKID_LIMIT, URL_LIMIT
 
 _Whole = Annotated[int, Meta(ge=-NUMBER_LIMIT, le=NUMBER_LIMIT - 1)]
 _Real = Annotated[float, Meta(ge=-float(NUMBER_LIMIT), le=float(NUMBER_LIMIT))]  # so no NaN
 _Number = _Whole | _Real | None
 _Plain = str | bool | _Whole | _Real | None
 _Part = dict[str, _Plain | dict[str, _Plain]]
+_TaskId = Annotated[str, Meta(min_length=1, max_length=TASKID_LIMIT)]
+_ProjectName = Annotated[str, Meta(max_length=PROJECT_NAME_LIMIT)]
+_Url = Annotated[str, Meta(min_length=1, max_length=URL_LIMIT)]
 
 
 class UsualSchedule(Struct, forbid_unknown_fields=True, frozen=True, gc=False):
@@ -51,9 +49,9 @@ class UsualTask(Struct, forbid_unknown_fields=True, gc=False):
     is stored or sent on comes from `UsualMessage.decoded`.
     """
 
-    taskid: Annotated[str, Meta(min_length=1, max_length=TASKID_LIMIT)]
-    project: Annotated[str, Meta(max_length=PROJECT_NAME_LIMIT)]
-    url: Annotated[str, Meta(min_length=1, max_length=URL_LIMIT)]
+    taskid: _TaskId
+    project: _ProjectName
+    url: _Url
     schedule: UsualSchedule = _NO_SCHEDULE
     fetch: _Part | UnsetType = UNSET
     process: _Part | UnsetType = UNSET
@@ -62,10 +60,10 @@ class UsualTask(Struct, forbid_unknown_fields=True, gc=False):
 class _Pack(Struct, forbid_unknown_fields=True, gc=False):
     """What a usual status pack says. Its parts are mappings, for nearly all packs are stored."""
 
-    taskid: Annotated[str, Meta(min_length=1, max_length=TASKID_LIMIT)]
-    project: Annotated[str, Meta(max_length=PROJECT_NAME_LIMIT)]
-    url: Annotated[str, Meta(min_length=1, max_length=URL_LIMIT)]
-    track: dict[str, _Plain | dict[str, _Plain | dict[str, _Plain]]]
+    taskid: _TaskId
+    project: _ProjectName
+    url: _Url
+    track: dict[str, _Plain | _Part]
     schedule: dict[str, _Plain] | UnsetType = UNSET
     fetch: _Part | UnsetType = UNSET
     process: _Part | UnsetType = UNSET

@@ -64,8 +64,7 @@ class Dispatch:
         One that waits already had its time-out end meanwhile: it is sent once, as it is now.
         """
         packed = self._out_queue().packed(task)
-        if self._waiting:
-            self.withdraw(*_key(task))
+        self.withdraw(*_key(task))
         self._collected.append((task, packed))
 
     def withdraw(

@@ -90,13 +90,9 @@ class GroupCommit:
                 continue
             for taskid in wanted:
                 key, row = (project, taskid), rows.get(taskid, UNREAD)
-                if row is UNREAD:
-                    self._ended.forget(key)
-                    self._rows[key] = None
-                    continue
                 self._note_end(key, row or UNREAD)
                 if row is not None:
-                    self._rows[key] = row
+                    self._rows[key] = None if row is UNREAD else row
 
     def read_many(
         self, project: str, taskids: Collection[Any], fields: Sequence[str]
@@ -221,7 +217,7 @@ class GroupCommit:
         self, project: str, taskid: Any, obj: Mapping[str, Any] | None = None, **columns: Any
     ) -> None:
         """Change columns of a row with the next commit; raises what cannot be stored of them."""
-        encoded = self._bulk.encoded({**(obj or {}), **columns} if columns else obj or {})
+        encoded = self._bulk.encoded({**(obj or {}), **columns})
         self._write(TaskWrite(project, taskid, encoded, is_new=False))
         self._recent.forget((project, taskid))
         self._note_end((project, taskid), encoded)

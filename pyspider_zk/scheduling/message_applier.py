@@ -171,7 +171,7 @@ class MessageApplier:
         """
         wanted: dict[str, set[Any]] = {}
         for entry in self._intake.untried(QueueKind.NEWTASK):
-            left_out = self._unpack(entry) if entry.rest is None else 0
+            left_out = self._unpack(entry)
             for task in entry.rest or ():
                 self._undecided.add((task["project"], task["taskid"]))
                 if self._needs_row(task):
@@ -214,9 +214,6 @@ class MessageApplier:
         if not self._is_usual(entry):
             self._check(entry, pack)
             check_pack(pack)
-        elif pack["project"] in self._clear:
-            self._apply_pack(self._clear[pack["project"]], pack, entry)
-            return True
         try:
             waits = self._must_wait(entry, pack["project"])
             project = None if waits else self._running_project(pack)
@@ -226,16 +223,16 @@ class MessageApplier:
             entry.held = {} if entry.parked else {pack["project"]: pack}
             return entry.parked is None
         if project is not None:
-            self._apply_pack(project, pack, entry)
+            self._apply_pack(project, pack, entry.delivery.slot)
+            entry.applied.append(pack)
         return True
 
-    def _apply_pack(self, project: Project, pack: dict[str, Any], entry: InFlightMessage) -> None:
+    def _apply_pack(self, project: Project, pack: dict[str, Any], slot: int) -> None:
         if pack["taskid"] == "_on_get_info":
             self._learn(project, (pack.get("track") or {}).get("save"))
         else:
             self._scheduler.on_task_status(own_task(pack))
-            self._heartbeat.slot_meter.count(entry.delivery.slot)
-        entry.applied.append(pack)
+            self._heartbeat.slot_meter.count(slot)
 
     def _learn(self, project: Project, sent: object) -> None:
         """Apply the settings that a script sent, except those that pyspider would fail on."""
@@ -294,8 +291,7 @@ class MessageApplier:
         """
         if self._tasks_left <= 0 and entry.rest != []:
             return False
-        if entry.rest is None:
-            self._unpack(entry)
+        self._unpack(entry)
         if not self._hold_back(entry):
             return False
         failure = self._apply_share(entry)
@@ -306,11 +302,13 @@ class MessageApplier:
         return not entry.rest
 
     def _unpack(self, entry: InFlightMessage) -> int:
-        """Sort out the tasks of a message that was not tried yet.
+        """Sort out the tasks of a message, unless that was done before.
 
         Returns:
             How many were left out, because they surely change nothing.
         """
+        if entry.rest is not None:
+            return 0
         usual = entry.delivery.usual if self._is_usual(entry) else None
         if usual is None:
             entry.rest, entry.fault = sort_out(_tasks_of(entry), partial(self._check, entry))
