@@ -71,14 +71,14 @@ class Intake:
         self._released: list[InFlightMessage] = []
         self._done: list[InFlightMessage] = []
         self._may_be_unread = False
-        self._must_read = True
+        self._again: set[SlotQueue] | None = None
         self._is_counting = True
 
     def take(self, slots: Collection[int]) -> None:
         """Read these slots from now on, beginning with what a former owner left."""
         self._parking.take(slots)
         self._queues.take(slots)
-        self._must_read = True
+        self._again = None
 
     def drop(self, slots: Collection[int]) -> None:
         """Stop reading these slots; messages without acknowledgement are left to the next owner."""
@@ -127,22 +127,36 @@ class Intake:
         self._is_counting = not is_extra
         self.read_of.clear()
         self._was_full = False
-        if self._must_read:
-            due = None
-        elif due is not None and not due:
+        asked = self._asked(due)
+        if asked is not None and not asked:
             return
-        self._must_read = True  # also if this fails
+        self._again = None  # if this fails
         rooms = {kind: self._room(kind, limit) for kind in (QueueKind.STATUS, QueueKind.NEWTASK)}
         for kind, room in rooms.items():
-            ready = None if due is None else {slot for its, slot in due if its is kind}
+            ready = None if asked is None else {slot for its, slot in asked if its is kind}
             found = self._queues.read(kind, room, ready)
-            due = None if found else due  # the new tasks that came before packs may be anywhere
+            if asked is not None:  # a pack's links came before it
+                asked |= {(QueueKind.NEWTASK, delivery.slot) for delivery in found}
             self._waiting[kind] += map(InFlightMessage, found)
             self._may_be_unread = len(found) >= room
             for delivery in found:
                 self.read_of[delivery.slot] += _tasks_in(delivery)
             self._was_full |= len(found) >= room
-        self._must_read = bool(self.read_of) or not all(rooms.values())
+        is_more_likely = self.read_of or not all(rooms.values())
+        self._again = asked if is_more_likely else set()
+
+    def _asked(self, due: Collection[SlotQueue] | None) -> set[SlotQueue] | None:
+        """Return the queues to read now; None: all.
+
+        Nobody is woken by a message for a queue that is not empty. So what was read is read again
+        until nothing is found, and with it the queues of which something waits here.
+        """
+        if due is None or self._again is None:
+            return None
+        asked = self._again.union(due)
+        if asked:
+            asked |= {(kind, e.delivery.slot) for kind, own in self._waiting.items() for e in own}
+        return asked
 
     def run(self, kind: QueueKind, apply: Apply) -> int:
         """Apply the messages of a kind that were read; return how many are applied.

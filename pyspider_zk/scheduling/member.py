@@ -134,6 +134,7 @@ class ClusterScheduler(FencedScheduler):
         self._census: Census | None = None
         self._webhook = _webhook(self.settings)
         self._round_due = float("-inf")
+        self._rested = 0.0  # seconds before the current round
         self._drain_until: float | None = None
         self._returns_within = 0.0
         self._back_off = BackOff(logger, "scheduling waits")
@@ -373,8 +374,10 @@ class ClusterScheduler(FencedScheduler):
     def _wait_for_round(self) -> bool:
         """Wait until there is something to do; return whether it is time for a whole round."""
         slots = self.slot_scheduler
+        began = time.monotonic()
         if not slots.is_busy and not slots.may_find_more:
-            self._wake.wait(max(0.0, self._round_due - time.monotonic()))
+            self._wake.wait(max(0.0, self._round_due - began))
+        self._rested = time.monotonic() - began
         self._wake.clear()
         is_due = time.monotonic() >= self._round_due
         return is_due or slots.is_busy or self._is_urgent.is_set()
@@ -388,15 +391,17 @@ class ClusterScheduler(FencedScheduler):
             self._round_due = time.monotonic() + self.LOOP_INTERVAL
 
     def _take_arrivals(self) -> None:
-        """Do a round for new messages only; without a backlog then pause as long.
+        """Do a round for new messages only; without a backlog then pause, if it did not before.
 
-        Meanwhile messages gather: a round costs less per message the more there are.
+        Before or after it, the loop rests as long as the round takes. Meanwhile messages gather: a
+        round costs less per message the more there are.
         """
         began = time.monotonic()
         with self._round_times.arrivals():
             self.slot_scheduler.take_arrivals()
         if not self.slot_scheduler.intake.has_backlog:
-            time.sleep(min(time.monotonic() - began, self.LOOP_INTERVAL))
+            taken = min(time.monotonic() - began, self.LOOP_INTERVAL)
+            time.sleep(max(0.0, taken - self._rested))
 
     def _round(self, work: Callable[[], None]) -> None:
         away: DatabaseAway | None = None

@@ -8,7 +8,7 @@ import pytest
 from pyspider_zk.errors import BadMessage, FenceClosed, Unavailable
 from pyspider_zk.queues.api import Delivery, Message, Queues, SlotQueues
 from pyspider_zk.queues.memory import MemoryBroker, MemorySlotQueues
-from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.queues.names import QueueKind, SlotQueue
 from pyspider_zk.scheduling.entry import InFlightMessage
 from pyspider_zk.scheduling.intake import PAUSES, Apply, Intake
 from pyspider_zk.scheduling.parking import Parking
@@ -65,10 +65,14 @@ def intake_of(queues: Queues, pauses: tuple[int, ...] = (0, 0)) -> Intake:
 
 
 def round_of(
-    intake: Intake, apply: Apply, limit: int = LIMIT, kind: QueueKind = QueueKind.STATUS
+    intake: Intake,
+    apply: Apply,
+    limit: int = LIMIT,
+    kind: QueueKind = QueueKind.STATUS,
+    due: Collection[SlotQueue] | None = None,
 ) -> int:
     """Read, run and settle; return how many messages are done."""
-    intake.read(limit)
+    intake.read(limit, due=due)
     done = intake.run_parked(lambda _: True, dict.fromkeys(QueueKind, apply))
     done += intake.run(kind, apply)
     intake.settle()
@@ -120,7 +124,9 @@ def test_who_was_woken_looks_into_nothing_else(queues: Queues) -> None:
     assert queues_asked.asked == [(QueueKind.STATUS, set()), (QueueKind.NEWTASK, {0})]
 
 
-def test_with_a_pack_all_new_tasks_are_read(queues: Queues, send: Callable[..., None]) -> None:
+def test_with_a_pack_the_new_tasks_of_its_slot_are_read(
+    queues: Queues, send: Callable[..., None]
+) -> None:
     """Those that were published before it wake nobody if their queue was not empty."""
     intake = intake_of(queues)
     queues_asked = asked_by(intake)
@@ -128,20 +134,53 @@ def test_with_a_pack_all_new_tasks_are_read(queues: Queues, send: Callable[..., 
 
     intake.read(LIMIT, due={(QueueKind.STATUS, 0)})
 
-    assert queues_asked.asked == [(QueueKind.STATUS, {0}), (QueueKind.NEWTASK, None)]
+    assert queues_asked.asked == [(QueueKind.STATUS, {0}), (QueueKind.NEWTASK, {0})]
 
 
-def test_after_something_was_found_all_is_read(queues: Queues, send: Callable[..., None]) -> None:
+def test_what_was_read_is_read_again_until_nothing_is_found(
+    queues: Queues, table: TaskTable, send: Callable[..., None]
+) -> None:
     """For a queue that is not empty wakes nobody."""
     intake = intake_of(queues)
     queues_asked = asked_by(intake)
     send("a")
-    intake.read(LIMIT, due={(QueueKind.STATUS, 0)})
+    round_of(intake, table.apply, due={(QueueKind.STATUS, 0)})
+    queues_asked.asked.clear()
+
+    for _ in range(2):
+        round_of(intake, table.apply, due=())
+
+    assert queues_asked.asked == [(QueueKind.STATUS, {0}), (QueueKind.NEWTASK, {0})]
+
+
+def test_after_something_was_found_somewhere_all_is_read(
+    queues: Queues, send: Callable[..., None]
+) -> None:
+    intake = intake_of(queues)
+    queues_asked = asked_by(intake)
+    send("a")
+    intake.read(LIMIT)
     queues_asked.asked.clear()
 
     intake.read(LIMIT, due=())
 
     assert queues_asked.asked == [(QueueKind.STATUS, None), (QueueKind.NEWTASK, None)]
+
+
+def test_queues_of_which_something_waits_are_read_with_those_that_woke(
+    queues: Queues, send: Callable[..., None]
+) -> None:
+    """They are not empty, so their publishers wake nobody."""
+    intake = intake_of(queues)
+    queues_asked = asked_by(intake)
+    send("a")
+    intake.read(LIMIT, due={(QueueKind.STATUS, 0)})
+    intake.read(LIMIT, due=())  # nothing more; what was read still waits
+    queues_asked.asked.clear()
+
+    intake.read(LIMIT, due={(QueueKind.STATUS, 1)})
+
+    assert queues_asked.asked == [(QueueKind.STATUS, {0, 1}), (QueueKind.NEWTASK, set())]
 
 
 def test_a_backlog_is_as_much_as_a_round_may_read(
