@@ -15,7 +15,7 @@ from pyspider_zk.scheduling.unloaded import Scan
 from pyspider_zk.scheduling.window import Window
 from pyspider_zk.tasks.pages import ActiveRow
 
-PAGE = 2000
+PAGE = 1000
 """How many rows are read at a time."""
 
 SHARE = 0.02
