@@ -26,7 +26,7 @@ from pyspider_zk.rpc.tls import NoTls, accepted
 
 logger = logging.getLogger(__name__)
 
-POLL = 0.1  # seconds until a stop is noticed
+POLL = 0.25  # seconds until a stop is noticed
 BODY_LIMIT = 16 * 2**20  # bytes of a call, also when decompressed
 LARGE = 2**20  # bytes; only a few larger calls are read and parsed at the same time
 LARGE_AT_ONCE = 4

@@ -34,10 +34,12 @@ class RetryQueue:
     def __init__(self, act: Callable[[str], object]) -> None:
         self._act = act
         self._items: dict[str, _Item] = {}
+        self._next = float("inf")  # no project is due earlier
 
     def put(self, project: str, due: float) -> None:
         """Add a project; one that is already in the queue starts again."""
         self._items[project] = _Item(due)
+        self._next = min(self._next, due)
 
     def drop(self, project: str) -> None:
         """Remove a project, if it is in the queue."""
@@ -48,8 +50,8 @@ class RetryQueue:
         return list(self._items)
 
     def is_due(self, now: float) -> bool:
-        """Return whether any project is due."""
-        return any(item.due <= now for item in self._items.values())
+        """Return whether any project may be due; False is certain."""
+        return self._next <= now
 
     def work(self, now: float) -> None:
         """Check the projects that are due; one that fails is left to a later call.
@@ -58,10 +60,14 @@ class RetryQueue:
             ClusterError: from ``act``; it is no failure of the project, which stays due.
         """
         due = [(item.due, name) for name, item in self._items.items() if item.due <= now]
-        for _, name in sorted(due):
-            item = self._items.get(name)
-            if item is not None:
-                self._try(name, item, now)
+        try:
+            for _, name in sorted(due):
+                item = self._items.get(name)
+                if item is not None:
+                    self._try(name, item, now)
+        finally:
+            times = (item.due for item in self._items.values())
+            self._next = min(times, default=float("inf"))
 
     def _try(self, name: str, item: _Item, now: float) -> None:
         try:
