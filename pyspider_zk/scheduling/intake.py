@@ -95,6 +95,12 @@ class Intake:
         return {entry.delivery.slot for entry in [*self._done, *self._released]}
 
     @property
+    def is_empty(self) -> bool:
+        """Whether no message is here, neither to be applied nor to be settled."""
+        places = (self._done, self._released, *self._waiting.values())
+        return self._parking.is_empty and not any(places)
+
+    @property
     def has_backlog(self) -> bool:
         """Whether a round left something to do: in the queues probably, or beyond its share."""
         return self._was_full or any(entry.rest != [] for entry in self.untried(QueueKind.NEWTASK))

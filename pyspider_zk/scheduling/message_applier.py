@@ -101,6 +101,9 @@ class MessageApplier:
         limit = self._round_size.limit
         self._intake.read(limit, due=due, is_extra=is_extra)
         self._round_size.note(self._intake.read_of)
+        if self._intake.is_empty and not self._scheduler.postponed:
+            self._closed = set()
+            return
         self._read_ahead(limit)
         with self._counting_known(), self._counts.collecting():
             self._apply_read(limit, is_extra)

@@ -64,6 +64,11 @@ class Parking:
         for parked in [each for each in self._known() if each.slot in slots]:
             self._forget(parked)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is parked."""
+        return not (self._messages or self._tasks)
+
     def look(self) -> None:
         """Read the lot again, if it is time."""
         self._settle_debts()
