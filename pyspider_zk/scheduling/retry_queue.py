@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.pauses import pause_after
+from pyspider_zk.scheduling.agenda import Agenda
 
 logger = logging.getLogger("scheduler")
 
@@ -34,16 +35,17 @@ class RetryQueue:
     def __init__(self, act: Callable[[str], object]) -> None:
         self._act = act
         self._items: dict[str, _Item] = {}
-        self._next = float("inf")  # no project is due earlier
+        self._agenda = Agenda()
 
     def put(self, project: str, due: float) -> None:
         """Add a project; one that is already in the queue starts again."""
         self._items[project] = _Item(due)
-        self._next = min(self._next, due)
+        self._agenda.at(project, due)
 
     def drop(self, project: str) -> None:
         """Remove a project, if it is in the queue."""
         self._items.pop(project, None)
+        self._agenda.drop(project)
 
     def names(self) -> list[str]:
         """Return the projects in the queue."""
@@ -51,7 +53,7 @@ class RetryQueue:
 
     def is_due(self, now: float) -> bool:
         """Return whether any project may be due; False is certain."""
-        return self._next <= now
+        return self._agenda.is_due(now)
 
     def work(self, now: float) -> None:
         """Check the projects that are due; one that fails is left to a later call.
@@ -59,15 +61,16 @@ class RetryQueue:
         Raises:
             ClusterError: from ``act``; it is no failure of the project, which stays due.
         """
-        due = [(item.due, name) for name, item in self._items.items() if item.due <= now]
+        due = self._agenda.take(now)
         try:
-            for _, name in sorted(due):
+            for name in due:
                 item = self._items.get(name)
                 if item is not None:
                     self._try(name, item, now)
         finally:
-            times = (item.due for item in self._items.values())
-            self._next = min(times, default=float("inf"))
+            for name in due:
+                if name in self._items:
+                    self._agenda.at(name, self._items[name].due)
 
     def _try(self, name: str, item: _Item, now: float) -> None:
         try:

@@ -1,6 +1,7 @@
 """Messages are applied, then acknowledged; what fails waits its turn."""
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -107,80 +108,81 @@ class AskedQueues:
         return self._queues.read(kind, limit, ready)
 
 
-def asked_by(intake: Intake) -> AskedQueues:
-    """Let an intake that has read everything say which queues it looks into."""
+@dataclass
+class Looking:
+    """An intake that has read everything, and which queues it looks into from now on."""
+
+    intake: Intake
+    queues: AskedQueues
+
+    def asked(self, due: Collection[SlotQueue] | None) -> list[tuple[Any, Any]]:
+        """Read, and return which queues were looked into for that."""
+        self.queues.asked.clear()
+        self.intake.read(LIMIT, due=due)
+        return self.queues.asked
+
+
+@pytest.fixture
+def looking(queues: Queues) -> Looking:
+    intake = intake_of(queues)
     intake.read(LIMIT)
     intake._queues = AskedQueues(intake._queues)  # type: ignore[assignment]
-    return intake._queues  # type: ignore[return-value]
+    return Looking(intake, intake._queues)  # type: ignore[arg-type]
 
 
-def test_who_was_woken_looks_into_nothing_else(queues: Queues) -> None:
-    intake = intake_of(queues)
-    queues_asked = asked_by(intake)
-    intake.read(LIMIT, due=())
-    assert queues_asked.asked == []
+def test_who_was_woken_looks_into_nothing_else(looking: Looking) -> None:
+    assert looking.asked(due=()) == []
 
-    intake.read(LIMIT, due={(QueueKind.NEWTASK, 0)})
-    assert queues_asked.asked == [(QueueKind.STATUS, set()), (QueueKind.NEWTASK, {0})]
+    assert looking.asked(due={(QueueKind.NEWTASK, 0)}) == [
+        (QueueKind.STATUS, set()),
+        (QueueKind.NEWTASK, {0}),
+    ]
 
 
 def test_with_a_pack_the_new_tasks_of_its_slot_are_read(
-    queues: Queues, send: Callable[..., None]
+    looking: Looking, send: Callable[..., None]
 ) -> None:
     """Those that were published before it wake nobody if their queue was not empty."""
-    intake = intake_of(queues)
-    queues_asked = asked_by(intake)
     send("a")
 
-    intake.read(LIMIT, due={(QueueKind.STATUS, 0)})
-
-    assert queues_asked.asked == [(QueueKind.STATUS, {0}), (QueueKind.NEWTASK, {0})]
+    assert looking.asked(due={(QueueKind.STATUS, 0)}) == [
+        (QueueKind.STATUS, {0}),
+        (QueueKind.NEWTASK, {0}),
+    ]
 
 
 def test_what_was_read_is_read_again_until_nothing_is_found(
-    queues: Queues, table: TaskTable, send: Callable[..., None]
+    looking: Looking, table: TaskTable, send: Callable[..., None]
 ) -> None:
     """For a queue that is not empty wakes nobody."""
-    intake = intake_of(queues)
-    queues_asked = asked_by(intake)
     send("a")
-    round_of(intake, table.apply, due={(QueueKind.STATUS, 0)})
-    queues_asked.asked.clear()
+    round_of(looking.intake, table.apply, due={(QueueKind.STATUS, 0)})
 
-    for _ in range(2):
-        round_of(intake, table.apply, due=())
-
-    assert queues_asked.asked == [(QueueKind.STATUS, {0}), (QueueKind.NEWTASK, {0})]
+    assert looking.asked(due=()) == [(QueueKind.STATUS, {0}), (QueueKind.NEWTASK, {0})]
+    assert looking.asked(due=()) == []
 
 
 def test_after_something_was_found_somewhere_all_is_read(
-    queues: Queues, send: Callable[..., None]
+    looking: Looking, send: Callable[..., None]
 ) -> None:
-    intake = intake_of(queues)
-    queues_asked = asked_by(intake)
     send("a")
-    intake.read(LIMIT)
-    queues_asked.asked.clear()
+    looking.intake.read(LIMIT)
 
-    intake.read(LIMIT, due=())
-
-    assert queues_asked.asked == [(QueueKind.STATUS, None), (QueueKind.NEWTASK, None)]
+    assert looking.asked(due=()) == [(QueueKind.STATUS, None), (QueueKind.NEWTASK, None)]
 
 
 def test_queues_of_which_something_waits_are_read_with_those_that_woke(
-    queues: Queues, send: Callable[..., None]
+    looking: Looking, send: Callable[..., None]
 ) -> None:
     """They are not empty, so their publishers wake nobody."""
-    intake = intake_of(queues)
-    queues_asked = asked_by(intake)
     send("a")
-    intake.read(LIMIT, due={(QueueKind.STATUS, 0)})
-    intake.read(LIMIT, due=())  # nothing more; what was read still waits
-    queues_asked.asked.clear()
+    looking.intake.read(LIMIT, due={(QueueKind.STATUS, 0)})
+    looking.intake.read(LIMIT, due=())  # nothing more; what was read still waits
 
-    intake.read(LIMIT, due={(QueueKind.STATUS, 1)})
-
-    assert queues_asked.asked == [(QueueKind.STATUS, {0, 1}), (QueueKind.NEWTASK, set())]
+    assert looking.asked(due={(QueueKind.STATUS, 1)}) == [
+        (QueueKind.STATUS, {0, 1}),
+        (QueueKind.NEWTASK, set()),
+    ]
 
 
 def test_a_backlog_is_as_much_as_a_round_may_read(
