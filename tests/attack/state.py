@@ -19,6 +19,9 @@ State = Mapping[str, object]
 RENEWED = "/leases/"
 """Below it every member renews its lease each second: version and data change all the time."""
 
+WEIGHED = "/slot-rates"
+"""The leader writes it anew every five minutes, also if nothing changed."""
+
 SAVED = b"slot_record:"
 """What such keys hold their members save anew every minute, with the time."""
 
@@ -76,14 +79,18 @@ def rows(databases: Mapping[str, str]) -> Iterator[tuple[str, object]]:
 
 
 def znodes(client: KazooClient, path: str) -> Iterator[tuple[str, object]]:
-    """Yield a znode and all below it; of a lease only whose it is."""
+    """Yield a znode and all below it; what is written at rest without what a write changes."""
     try:
         data, stat = client.get(path)
         acl = client.get_acls(path)[0]
         below = client.get_children(path)
     except NoNodeError:  # it just went
         return
-    yield path, acl if RENEWED in path else (_digest(data), stat.version, acl)
+    if RENEWED in path:
+        yield path, acl
+    else:
+        version = None if path.endswith(WEIGHED) else stat.version
+        yield path, (_digest(data), version, acl)
     for name in sorted(below):
         yield from znodes(client, f"{path}/{name}")
 
