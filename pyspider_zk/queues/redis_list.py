@@ -27,7 +27,8 @@ MOST = 5 * BATCH  # messages of a process that Redis may have received without a
 
 # A call that comes again, since its reply was lost, has the number that it had, and is done once.
 
-# Each pop has the next number. An older one than the last has nobody left who waits for it.
+# Each pop has the next number, also one that finds nothing. An older one than the last has nobody
+# left who waits for it, and takes nothing.
 # KEYS: list, caller   ARGV: number of the call, seconds to remember the caller, bytes of a message
 _POP = """
 local last = tonumber(redis.call('HGET', KEYS[2], 'popped') or 0) or 0
@@ -35,14 +36,15 @@ local call = tonumber(ARGV[1])
 if last == call then return redis.call('HGET', KEYS[2], 'raw') end
 if last > call then return false end
 local raw = redis.call('LPOP', KEYS[1])
-if raw and #raw > tonumber(ARGV[3]) then return #raw end
-if raw then
-  redis.call('HSET', KEYS[2], 'popped', ARGV[1], 'raw', raw)
-  redis.call('EXPIRE', KEYS[2], ARGV[2])
-elseif last > 0 then
+local is_too_large = raw and #raw > tonumber(ARGV[3])
+redis.call('HSET', KEYS[2], 'popped', ARGV[1])
+if raw and not is_too_large then
+  redis.call('HSET', KEYS[2], 'raw', raw)
+else
   redis.call('HDEL', KEYS[2], 'raw')
 end
-return raw
+redis.call('EXPIRE', KEYS[2], ARGV[2])
+return is_too_large and #raw or raw
 """
 
 # Others may come between a push and its repetition, so each is remembered until it was answered.
