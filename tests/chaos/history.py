@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tests.chaos.commits import Commit
-from tests.chaos.recorder import read_lines
+from tests.chaos.recorder import PROCESSING_TIMEOUT, read_lines
 
 EFFECTS = frozenset({"insert", "update", "send"})
 INFINITY = float("inf")
@@ -134,6 +134,7 @@ class History:
 
     Attributes:
         remarks: other events of the harness, such as a scheduler that ended by itself.
+        time_out: seconds after which its schedulers sent again what nothing came back of.
         final: what stood in the databases at the end, and the run's times.
         commits: of the task database, in order.
     """
@@ -144,6 +145,7 @@ class History:
     requests: list[Request] = field(default_factory=list)
     skips: list[Skip] = field(default_factory=list)
     remarks: list[Mapping[str, Any]] = field(default_factory=list)
+    time_out: float = PROCESSING_TIMEOUT
     final: Mapping[str, Any] = field(default_factory=dict)
     commits: list[Commit] = field(default_factory=list)
 
@@ -167,6 +169,7 @@ def load(folder: Path) -> History:
         [Request(x["t"], x["project"], x["path"]) for x in read_lines(folder / "requests.jsonl")],
         skips,
         [line for line in faults if line["e"] not in ("fault", "healed")],
+        final["times"]["time_out"],
         final,
         [Commit(*line) for line in read_lines(folder / "commits.jsonl")],
     )

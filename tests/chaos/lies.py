@@ -16,7 +16,6 @@ from tests.chaos.checks.faults import HITS_ALL
 from tests.chaos.checks.pages import ACTIVE, FAILED, SUCCESS
 from tests.chaos.commits import Commit
 from tests.chaos.history import INFINITY, Effect, History, Request, SlotTenure
-from tests.chaos.recorder import PROCESSING_TIMEOUT
 
 QUIET = 10.0
 """Seconds without a fault that concerns it before a place that must be undisturbed."""
@@ -173,7 +172,7 @@ def _later(history: History) -> Iterator[Effect]:
     """Whoever owns the slot by then sends a page again after the time-out, though it is done."""
     owners, stored = _Owners(history), _stored(history)
     for effect in _sends(history).values():
-        again = effect.start + PROCESSING_TIMEOUT + _SOON
+        again = effect.start + history.time_out + _SOON
         write, owner = stored.get((effect.project, effect.task)), owners.at(effect.slot, again)
         if write is not None and write.end < again and owner is not None:
             yield _by(effect, owner, again)
@@ -183,7 +182,7 @@ def _rescues(history: History) -> Iterator[tuple[Effect, Effect]]:
     """A status pack is lost, and the page is sent again after the time-out."""
     stored = _stored(history)
     for again in _later(history):
-        first = again.start - PROCESSING_TIMEOUT - _SOON
+        first = again.start - history.time_out - _SOON
         members = {tenure.member for tenure in history.tenures if tenure.slot == again.slot}
         if _quiet(history, members, first, again.start):
             yield stored[again.project, again.task], again
@@ -450,8 +449,8 @@ def _with_code(history: History, number: int) -> History:
 LIES: Mapping[str, Lie] = {
     "sent again after a planned move": Lie("duplicates_planned", _after_moves, _with_effect),
     "sent again while under way": Lie("duplicates_planned", _after_moves_under_way, _with_effect),
-    "sent again after 20 s": Lie("duplicates_planned", _later, _with_effect),
-    "rescued after 20 s": Lie("rescued", _rescues, _tell_rescue),
+    "sent again after the time-out": Lie("duplicates_planned", _later, _with_effect),
+    "rescued after the time-out": Lie("rescued", _rescues, _tell_rescue),
     "started twice": Lie("jobs_twice", _starts, _with_effect),
     "tick missing": Lie("missed_ticks", _due, _without_tick),
     "page of a tick missing": Lie("lost", _tick_pages, _without_page),

@@ -9,8 +9,11 @@ import time
 from pathlib import Path
 from typing import Any, Self
 
-PROCESSING_TIMEOUT = 20.0
-"""Seconds after which a scheduler of a run sends again what nothing came back of."""
+PROCESSING_TIMEOUT = 60.0
+"""Seconds after which a scheduler of a run sends again what nothing came back of.
+
+The slowest page takes four of them on an idle machine, and 15 beside two other suites on two cores.
+"""
 
 
 def boottime() -> float:

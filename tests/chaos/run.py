@@ -131,7 +131,7 @@ class _Crawl:
 
     def go(self, faults: Sequence[PlannedFault]) -> None:
         """Crawl while the faults happen, then let the crawl finish, and save what there is."""
-        times = {"started": time.time(), "began": boottime()}
+        times = {"started": time.time(), "began": boottime(), "time_out": PROCESSING_TIMEOUT}
         every = [*self._projects, *failing()]
         _start(every, self._site, self._cluster.network, self._databases)
         self._prepare_batches()

@@ -29,6 +29,7 @@ from tests.chaos.history import (
     skips_of,
     tenures_of,
 )
+from tests.chaos.recorder import PROCESSING_TIMEOUT
 
 PROJECT = {"name": "p", "graph": "g", "every": 2}
 PAGE = "http://site/g/0"
@@ -340,8 +341,9 @@ def test_but_a_late_write_of_a_process_that_was_stopped_may_have_undone_it() -> 
 
 
 def test_what_was_not_heard_of_until_the_time_out_was_rescued() -> None:
-    sends = [send("a", 1, 4), send("a", 1, 24.1)]
-    history = twice(effects=sends, tenures=[tenure("a", 1, 0)], requests=fetched(24.5))
+    again = 4 + PROCESSING_TIMEOUT + 0.1
+    sends = [send("a", 1, 4), send("a", 1, again)]
+    history = twice(effects=sends, tenures=[tenure("a", 1, 0)], requests=fetched(again + 0.4))
 
     assert repeats.rescued(history) == ["p /g/0"]
     assert repeats.duplicates_planned(history) == []

@@ -16,7 +16,7 @@ from tests.chaos.lies import LIES, Lie, told
 
 RECORDED = Path(__file__).parent / "recorded"
 RUNS = ("calm", "mixed")
-NEEDS_QUIET = {"sent again while under way", "rescued after 20 s"}
+NEEDS_QUIET = {"sent again while under way", "rescued after the time-out"}
 """What a fault might explain; so many of them leave no place where none does."""
 
 PLACES = 33

@@ -10,7 +10,6 @@ from tests.chaos.checks.moves import SlotMoves
 from tests.chaos.checks.owners import without_paused
 from tests.chaos.checks.pages import FAILED, SUCCESS
 from tests.chaos.history import INFINITY, Effect, History, SlotTenure
-from tests.chaos.recorder import PROCESSING_TIMEOUT
 
 HELD_UP = 1.0
 """Seconds that a busy machine may let pass between reading the clock and noting what was done."""
@@ -91,6 +90,7 @@ class _Judge:
     """Knows what happened to slots, their owners and each page."""
 
     def __init__(self, history: History) -> None:
+        self._time_out = history.time_out
         self._hits = history.hits
         self._moves = SlotMoves(history)
         self._tenures: dict[int, list[SlotTenure]] = defaultdict(list)
@@ -105,7 +105,7 @@ class _Judge:
         for first, second in pairwise(sent):
             done = self._done.get(key, INFINITY) <= second.start
             if not (self._rewritten(key, second) if done else self._explained(first, second)):
-                waited = second.start - first.start >= PROCESSING_TIMEOUT
+                waited = second.start - first.start >= self._time_out
                 yield Repeat(first, second, rescued=waited and not done)
 
     def _rewritten(self, key: Key, second: Effect) -> bool:
