@@ -33,6 +33,7 @@ EDITS = (
         "\n\nclass SplitTableMixin",
         "        local = self.__dict__.setdefault('_local', threading.local())\n"
         "        if getattr(local, 'pid', None) != os.getpid():\n"
+        "            local.file, local.opened = self._file(), object()\n"
         "            local.conn = self._connect()\n"
         "            local.pid = os.getpid()\n"
         "            local.patience, local.has_journal = None, False\n"
@@ -74,11 +75,28 @@ EDITS = (
         "    def reconnect(self):\n"
         "        # the next statement of this thread opens the file that is at the path then\n"
         "        if self.path != ':memory:':\n"
-        "            self.__dict__.setdefault('_local', threading.local()).pid = None\n",
+        "            self.__dict__.setdefault('_local', threading.local()).pid = None\n"
+        "\n"
+        "    def file_version(self):\n"
+        "        # another one if anybody has changed the file, or put another in its place\n"
+        "        local = self.__dict__.setdefault('_local', threading.local())\n"
+        "        if self._file() != getattr(local, 'file', None):\n"
+        "            self.reconnect()\n"
+        "        conn = self.dbcur.connection\n"
+        "        (of_others,), = conn.execute('PRAGMA data_version')\n"
+        "        return local.opened, of_others, conn.total_changes\n"
+        "\n"
+        "    def _file(self):\n"
+        "        try:\n"
+        "            file = os.stat(self.path)\n"
+        "        except OSError:  # it is not there yet, or no more\n"
+        "            return None\n"
+        "        return file.st_dev, file.st_ino\n",
         "two threads raced for the one connection; each process and thread now has its own, which"
-        " can be opened anew and then makes no new file in place of one that was moved away; the"
-        " journal stays between transactions, which is as durable and costs a fraction; Python kept"
-        " 128 statements parsed, and each project has a table and statements of its own",
+        " can be opened anew and then makes no new file in place of one that was moved away, and"
+        " tells whether it was changed; the journal stays between transactions, which is as durable"
+        " and costs a fraction; Python kept 128 statements parsed, and each project has a table and"
+        " statements of its own",
     ),
     Edit(
         "pyspider/database/sqlite/sqlitebase.py",

@@ -39,6 +39,7 @@ class ProjectRows:
         self._beat = beat
         self._is_soon = False
         self._due = float("-inf")  # on the clock that nobody sets
+        self._version: object = None  # of what the last read found, if that is known
 
     def look_soon(self) -> None:
         """Read the rows again in the next round."""
@@ -55,7 +56,7 @@ class ProjectRows:
         self._is_soon = False  # before reading, so that no later call is lost
         began = time.monotonic()
         try:
-            changes = self.index.refresh(self._rows())
+            changes = self._read()
         except DatabaseAway:
             self._is_soon = True
             raise
@@ -68,15 +69,20 @@ class ProjectRows:
         self._due = now + max(self._scheduler.UPDATE_PROJECT_INTERVAL, pause)
         return changes
 
-    def _rows(self) -> Iterator[dict[str, Any]]:
-        """Yield the short columns of all projects, with signs of life in between.
-
-        Reconnects first: an sqlite file that replaced the former one would never be seen.
-        """
+    def _read(self) -> Changes:
+        """Return what changed, without reading the rows if nobody has changed any."""
         projectdb = self._scheduler.projectdb
-        if hasattr(projectdb, "reconnect"):
-            projectdb.reconnect()
-        for count, row in enumerate(projectdb.get_all(fields=FIELDS)):
+        # Asked before they are read, so that a change meanwhile is seen by the next read.
+        version = projectdb.file_version() if hasattr(projectdb, "file_version") else None
+        if version is not None and version == self._version:
+            return NO_CHANGES
+        changes = self.index.refresh(self._rows())
+        self._version = version
+        return changes
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        """Yield the short columns of all projects, with signs of life in between."""
+        for count, row in enumerate(self._scheduler.projectdb.get_all(fields=FIELDS)):
             if count % ROWS_PER_BEAT == 0:
                 self._beat()
             yield row

@@ -1,8 +1,11 @@
 """What pyspider's sqlite files are written with."""
 
+import itertools
+import shutil
 import sqlite3
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -101,3 +104,48 @@ def test_what_a_process_had_written_that_was_killed_is_undone(file: Path) -> Non
     assert after.get_task("p", "1") is None
     after.insert("p", "after", {"url": "u"})
     assert pragma(after, "integrity_check") == "ok"
+
+
+def test_the_version_of_a_file_changes_with_whoever_changes_it(file: Path) -> None:
+    taskdb = opened(file)
+    taskdb.insert("p", "t", {"url": "u"})
+    other = opened(file)
+    versions = [taskdb.file_version(), taskdb.file_version()]
+    assert versions[0] == versions[1]
+
+    for change in (taskdb.update, other.update):
+        change("p", "t", {"url": "v"})
+        versions.append(taskdb.file_version())
+    moved = file.with_name("moved.db")
+    file.rename(moved)
+    with pytest.raises(sqlite3.OperationalError, match="unable to open"):
+        taskdb.file_version()
+    shutil.copy(moved, file)
+    versions += [taskdb.file_version(), taskdb.file_version()]
+
+    assert versions[-2] == versions[-1]
+    assert all(a != b for a, b in itertools.combinations(versions[1:-1], 2))
+    assert taskdb.get_task("p", "t")["url"] == "v"
+
+
+def test_a_file_that_was_replaced_at_once_has_another_version_and_is_read(file: Path) -> None:
+    taskdb, new = opened(file), opened(file.with_name("new.db"))
+    for database, url in ((taskdb, "old"), (new, "new")):
+        database.insert("p", "t", {"url": url})
+    before = taskdb.file_version()
+
+    file.with_name("new.db").replace(file)
+
+    assert taskdb.file_version() != before
+    assert taskdb.get_task("p", "t")["url"] == "new"
+
+
+def test_each_thread_has_versions_of_its_own(file: Path) -> None:
+    taskdb = opened(file)
+    taskdb.insert("p", "t", {"url": "u"})
+    before = taskdb.file_version()
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(taskdb.update, "p", "t", {"url": "v"}).result()
+
+    assert taskdb.file_version() != before
