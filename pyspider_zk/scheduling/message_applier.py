@@ -138,6 +138,8 @@ class MessageApplier:
         Those of a slot whose fence was closed before the commit stay as they are, also if they
         wrote nothing.
         """
+        if self._intake.is_empty:
+            return
         with self._intake.setting_aside(self._closed):
             self._intake.settle()
 
