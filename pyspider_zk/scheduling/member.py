@@ -3,7 +3,6 @@
 import logging
 import os
 import signal
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -61,6 +60,7 @@ from pyspider_zk.scheduling.census_measures import CensusMeasures
 from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
 from pyspider_zk.scheduling.measures import SchedulerMeasures, lease_left
 from pyspider_zk.scheduling.operation_answers import operation_functions
+from pyspider_zk.scheduling.round_pace import RoundPace
 from pyspider_zk.scheduling.round_times import RoundTimes
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 
@@ -100,9 +100,8 @@ class ClusterScheduler(FencedScheduler):
         queues = queues or current_queues(self.settings)
         cluster = self.settings.root
         super().__init__(*args, slots=self.settings.slots, cluster=cluster, **kwargs)
-        self._wake = threading.Event()
-        self._is_urgent = threading.Event()
-        self._arrivals = Arrivals(queues.wake_ups, self.fence, self._wake.set)
+        self._pace = RoundPace(lambda: self.LOOP_INTERVAL)
+        self._arrivals = Arrivals(queues.wake_ups, self.fence, self._pace.wake)
         self.slot_scheduler = SlotScheduler(
             self,
             self.settings.slots,
@@ -133,8 +132,6 @@ class ClusterScheduler(FencedScheduler):
         self._runner: JobRunner | None = None
         self._census: Census | None = None
         self._webhook = _webhook(self.settings)
-        self._round_due = float("-inf")
-        self._rested = 0.0  # seconds before the current round
         self._drain_until: float | None = None
         self._returns_within = 0.0
         self._back_off = BackOff(logger, "scheduling waits")
@@ -187,7 +184,7 @@ class ClusterScheduler(FencedScheduler):
     def quit(self) -> None:
         """End after the present round; all slots are free at once."""
         self._quit = True
-        self._hurry()
+        self._pace.hurry()
 
     def end(self) -> None:
         """End for a restart if the cluster gives time for one, else drain; a second call hurries.
@@ -202,7 +199,7 @@ class ClusterScheduler(FencedScheduler):
         self._returns_within = ownership.restart_delay
         logger.info("ending: the slots wait %g s for a restart", self._returns_within)
         self._drain_until = time.monotonic() + self.settings.drain
-        self._hurry()
+        self._pace.hurry()
 
     def drain(self) -> None:
         """Move all slots to other members, then end; a second call ends at once."""
@@ -279,7 +276,7 @@ class ClusterScheduler(FencedScheduler):
             self.slot_scheduler.local_jobs,
             self.fence,
             partial(_claimant, ownership),
-            self._hurry,
+            self._pace.hurry,
             self._finalizer.wake,
         )
         self._runner.start()
@@ -355,7 +352,7 @@ class ClusterScheduler(FencedScheduler):
         """
         while not self._quit and not self._drained():
             try:
-                self._round(self._whole_round if self._wait_for_round() else self._take_arrivals)
+                self._round(self._whole_round if self._await_round() else self._take_arrivals)
                 after_round()
             except (FenceClosed, BadMessage) as error:
                 logger.info("round stopped: %s", error)
@@ -366,42 +363,22 @@ class ClusterScheduler(FencedScheduler):
             except Exception as error:
                 self._log_failure(error)
 
-    def _hurry(self) -> None:
-        """Request a whole round at once. Threads: any."""
-        self._is_urgent.set()
-        self._wake.set()
-
-    def _wait_for_round(self) -> bool:
+    def _await_round(self) -> bool:
         """Wait until there is something to do; return whether it is time for a whole round."""
         slots = self.slot_scheduler
-        began = time.monotonic()
-        if not slots.is_busy and not slots.may_find_more:
-            self._wake.wait(max(0.0, self._round_due - began))
-        self._rested = time.monotonic() - began
-        self._wake.clear()
-        is_due = time.monotonic() >= self._round_due
-        return is_due or slots.is_busy or self._is_urgent.is_set()
+        return self._pace.await_round(is_busy=slots.is_busy, may_find_more=slots.may_find_more)
 
     def _whole_round(self) -> None:
-        self._is_urgent.clear()
-        try:
-            with self._round_times.whole():
-                self.run_once()
-        finally:
-            self._round_due = time.monotonic() + self.LOOP_INTERVAL
+        with self._pace.whole_round(), self._round_times.whole():
+            self.run_once()
 
     def _take_arrivals(self) -> None:
-        """Do a round for new messages only; without a backlog then pause, if it did not before.
-
-        Before or after it, the loop rests as long as the round takes. Meanwhile messages gather: a
-        round costs less per message the more there are.
-        """
-        began = time.monotonic()
-        with self._round_times.arrivals():
+        """Do a round for new messages only."""
+        with (
+            self._pace.small_round(lambda: self.slot_scheduler.intake.has_backlog),
+            self._round_times.arrivals(),
+        ):
             self.slot_scheduler.take_arrivals()
-        if not self.slot_scheduler.intake.has_backlog:
-            taken = min(time.monotonic() - began, self.LOOP_INTERVAL)
-            time.sleep(max(0.0, taken - self._rested))
 
     def _round(self, work: Callable[[], None]) -> None:
         away: DatabaseAway | None = None
@@ -421,7 +398,7 @@ class ClusterScheduler(FencedScheduler):
         self._round_times.failures += 1
         if self._exceptions <= self.EXCEPTION_LIMIT or self._exceptions % LOGGED_EACH == 0:
             logger.error("round failed, %d in a row", self._exceptions, exc_info=error)
-        self._wake.wait(FAILED_PAUSE)
+        self._pace.pause(FAILED_PAUSE)
 
     def _parts(self) -> dict[str, bool]:
         """Return whether each part works that scheduling needs, as far as is known."""
