@@ -27,9 +27,11 @@ MOST = 5 * BATCH  # messages of a process that Redis may have received without a
 
 # A call that comes again, since its reply was lost, has the number that it had, and is done once.
 
-# Each pop has the next number, also one that finds nothing. An older one than the last has nobody
-# left who waits for it, and takes nothing.
-# KEYS: list, caller   ARGV: number of the call, seconds to remember the caller, bytes of a message
+# Each pop has the next number. An older one than the last has nobody left who waits for it, and
+# takes nothing. One that finds nothing is remembered if its call came before and may arrive yet;
+# otherwise each look into an empty list would be written to Redis's disk.
+# KEYS: list, caller   ARGV: number of the call, seconds to remember the caller, bytes of a message,
+# whether the call comes again (1, 0)
 _POP = """
 local last = tonumber(redis.call('HGET', KEYS[2], 'popped') or 0) or 0
 local call = tonumber(ARGV[1])
@@ -37,13 +39,15 @@ if last == call then return redis.call('HGET', KEYS[2], 'raw') end
 if last > call then return false end
 local raw = redis.call('LPOP', KEYS[1])
 local is_too_large = raw and #raw > tonumber(ARGV[3])
-redis.call('HSET', KEYS[2], 'popped', ARGV[1])
+if raw or ARGV[4] == '1' then
+  redis.call('HSET', KEYS[2], 'popped', ARGV[1])
+  redis.call('EXPIRE', KEYS[2], ARGV[2])
+end
 if raw and not is_too_large then
   redis.call('HSET', KEYS[2], 'raw', raw)
 else
   redis.call('HDEL', KEYS[2], 'raw')
 end
-redis.call('EXPIRE', KEYS[2], ARGV[2])
 return is_too_large and #raw or raw
 """
 
@@ -149,7 +153,9 @@ class RedisList:
         while True:
             with self._lock:
                 caller = self._present_caller()
-                raw = self._call(_POP, name, caller.pops, KEPT, caps.PAGE)
+                is_again, caller.is_pop_open = caller.is_pop_open, True
+                raw = self._call(_POP, name, caller.pops, KEPT, caps.PAGE, int(is_again))
+                caller.is_pop_open = False
                 caller.pops += 1
             if not isinstance(raw, int):
                 return raw  # type: ignore[no-any-return]
@@ -189,6 +195,7 @@ class _Caller:
         self.pid = os.getpid()
         self.name = uuid4().hex[:12]
         self.pops = 1
+        self.is_pop_open = False  # whether the last one got no reply
         self.pushes = _Pushes()
 
 

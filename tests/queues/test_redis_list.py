@@ -102,7 +102,7 @@ def push_late(client: redis.Redis, numbers: Iterable[int], messages: Sequence[by
 
 
 def pop_late(client: redis.Redis, number: int) -> Any:
-    return client.eval(_POP, 2, NAME, caller_of(client), number, KEPT, caps.PAGE)
+    return client.eval(_POP, 2, NAME, caller_of(client), number, KEPT, caps.PAGE, 0)
 
 
 def test_a_message_whose_delivery_was_lost_comes_with_the_next_call(
@@ -353,18 +353,36 @@ def test_a_call_that_arrives_late_takes_nothing(make: Make, client: redis.Redis)
 
 @pytest.mark.parametrize("found", [[], [b"too large"]])
 def test_a_call_takes_nothing_if_its_repetition_was_answered_though_that_found_nothing(
-    make: Make, client: redis.Redis, monkeypatch: pytest.MonkeyPatch, found: Sequence[bytes]
+    fateful: FatefulKeys,
+    client: redis.Redis,
+    monkeypatch: pytest.MonkeyPatch,
+    found: Sequence[bytes],
 ) -> None:
     """Both are in Redis's sockets after it hung, and it reads one or the other first."""
     monkeypatch.setattr(caps, "PAGE", len(b"one"))
-    ours = make()
+    ours = RedisList(fateful)
     if found:
         client.rpush(NAME, *found)
+    fateful.fate = Fate.UNSENT
+    with pytest.raises(Unavailable):
+        ours.lpop(NAME)
     assert ours.lpop(NAME) is None
     client.rpush(NAME, b"one")
 
     assert pop_late(client, 1) is None
     assert ours.lpop(NAME) == b"one"
+
+
+def test_a_look_into_an_empty_list_is_no_write(make: Make, client: redis.Redis) -> None:
+    ours = make()
+    client.rpush(NAME, b"one")
+    ours.lpop(NAME)
+    ours.lpop(NAME)
+    before = client.info("persistence")["rdb_changes_since_last_save"]
+
+    assert [ours.lpop(NAME), make().lpop(NAME)] == [None, None]
+
+    assert client.info("persistence")["rdb_changes_since_last_save"] == before
 
 
 def test_redis_keeps_no_message_of_an_idle_process(make: Make, client: redis.Redis) -> None:
