@@ -5,6 +5,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from subprocess import Popen
@@ -23,6 +24,9 @@ from pyspider_zk.local.ports import any_free, is_free
 from pyspider_zk.zookeeper.connection import Connection
 from tests.support.processes import PROGRAM, process
 from tests.support.rpc_url import rpc_url
+
+HUNG = 30.0
+"""Seconds for which a test that looks on lets ZooKeeper hang, as on a busy machine."""
 
 SCRIPT = """
 from pyspider.libs.base_handler import BaseHandler
@@ -88,7 +92,8 @@ class Crawl:
         self._queue_url = queue_url
         self._eventually = eventually
         self._stack = ExitStack()
-        self.directory = Directory(settings)
+        looking = replace(settings, session=HUNG)
+        self.directory = Directory(looking, Connection(looking, HUNG))
         self.projects: list[str] = []
 
     def __enter__(self) -> "Crawl":
