@@ -7,6 +7,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,10 @@ def main() -> int:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     scenarios = {name: SCENARIOS[name] for name in asked.only or SCENARIOS}
-    with opened(QUICK if asked.quick else FULL, asked.database) as bench:
+    size = QUICK if asked.quick else FULL
+    if asked.endurance is not None:
+        size = replace(size, endurance=asked.endurance)
+    with opened(size, asked.database) as bench:
         _say(*(f"left out: {name}: {why}" for name, why in bench.left_out.items()))
         report = {"machine": machine(), "quick": asked.quick, "left_out": bench.left_out}
         report |= {"figures": {}, "ratio_means": MEANING}
@@ -43,6 +47,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="some minutes instead of two hours")
     parser.add_argument("--only", action="append", choices=SCENARIOS, help="may be repeated")
     parser.add_argument("--database", action="append", help="of those that are there; default: all")
+    parser.add_argument("--endurance", type=float, help="seconds at full rate instead of an hour")
     parser.add_argument("--output", type=Path, default=ROOT / "build/bench.json")
     return parser.parse_args()
 

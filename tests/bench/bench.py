@@ -13,7 +13,7 @@ import redis
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.local.services import RedisServer, ZooKeeperServer
-from tests.bench.databases import Fresh, Urls, in_memory, postgresql, sqlite, why_not
+from tests.bench.databases import OTHERS, Fresh, Urls, in_memory, postgresql, sqlite, why_not
 from tests.bench.postgresql import PostgreSQLServer
 from tests.bench.size import Size
 from tests.support.processes import ROOT
@@ -79,13 +79,17 @@ class Bench:
         return sorted(self.databases, key=lambda name: name != MEMORY_NAME)[: self.size.databases]
 
     def place(self, database: str) -> BenchPlace:
-        """Return a place of its own; empties Redis."""
+        """Return a place of its own; empties Redis.
+
+        Args:
+            database: one of the bench's, or of ``OTHERS``.
+        """
         name = f"run-{next(self._numbers)}"
         folder = self.folder / name
         folder.mkdir()
         with redis.Redis.from_url(self.redis.url) as client:
             client.flushall()
-        urls = self.databases[database](folder)
+        urls = {**OTHERS, **self.databases}[database](folder)
         return BenchPlace(folder, self.redis.url, f"{self.zookeeper.address}/{name}", urls)
 
 

@@ -24,13 +24,13 @@ class Contender:
 
     Attributes:
         name: in figures.
-        module: the program.
+        program: its module, behind the one that runs it, if any.
         options: of its command ``scheduler``.
         clustered: whether there may be several.
     """
 
     name: str
-    module: str
+    program: tuple[str, ...]
     options: tuple[str, ...] = ()
     clustered: bool = False
 
@@ -50,7 +50,8 @@ class Contender:
         logging = ["--logging-config", str(QUIET)] if quiet else []
         # Without a limit nobody waits for whoever answers, so that the scheduler is what limits.
         shared = ["--queue-maxsize", "0", "--data-path", str(place.folder)]
-        return [sys.executable, *prefix, self.module, *zookeeper, *logging, *shared, *command]
+        program = (*prefix, *self.program)
+        return [sys.executable, *program, *zookeeper, *logging, *shared, *command]
 
     def scheduler(self, place: BenchPlace, *, quiet: bool, prefix: Sequence[str]) -> list[str]:
         """Return the command line of a scheduler."""
@@ -59,15 +60,17 @@ class Contender:
         return self.line(place, *command, quiet=quiet, prefix=prefix)
 
 
-def _stock(name: str, scheduler: str) -> Contender:
+def _pyspiders(name: str, scheduler: str, *runner: str) -> Contender:
     options = ("--scheduler-cls", f"pyspider.scheduler.{scheduler}")
-    return Contender(name, "pyspider.run", options)
+    return Contender(name, (*runner, "pyspider.run"), options)
 
 
-STOCK = _stock("pyspider Scheduler", "Scheduler")
-THREADED = _stock("pyspider ThreadBaseScheduler", "ThreadBaseScheduler")
-OURS = Contender("pyspider-zk", "pyspider_zk.cli.main", clustered=True)
-ALL = {contender.name: contender for contender in (STOCK, THREADED, OURS)}
+AS_PUBLISHED = "tests.bench.as_published"
+STOCK = _pyspiders("pyspider Scheduler", "Scheduler", AS_PUBLISHED)
+THREADED = _pyspiders("pyspider ThreadBaseScheduler", "ThreadBaseScheduler", AS_PUBLISHED)
+PATCHED = _pyspiders("pyspider Scheduler, patched", "Scheduler")
+OURS = Contender("pyspider-zk", ("pyspider_zk.cli.main",), clustered=True)
+ALL = {contender.name: contender for contender in (STOCK, THREADED, PATCHED, OURS)}
 
 
 @dataclass

@@ -6,6 +6,7 @@ from typing import Any
 
 from pyspider.database import connect_database
 
+from pyspider_zk.local.databases import prepare
 from pyspider_zk.local.plan import sqlite_url
 
 KINDS = ("taskdb", "projectdb", "resultdb")
@@ -18,6 +19,17 @@ Fresh = Callable[[Path], Urls]
 def sqlite(folder: Path) -> Urls:
     """Return three files in the folder."""
     return {kind: sqlite_url(kind, folder / f"{kind}.db") for kind in KINDS}
+
+
+def with_log(folder: Path) -> Urls:
+    """Return three files with a write-ahead log, as ``pyspider-zk up`` makes them."""
+    prepare(folder / f"{kind}.db" for kind in KINDS)
+    return sqlite(folder)
+
+
+WITH_LOG = "sqlite with a write-ahead log"
+OTHERS: Mapping[str, Fresh] = {WITH_LOG: with_log}
+"""Databases that only some scenarios ask for, by name."""
 
 
 def in_memory(memory: Path) -> Fresh:

@@ -8,12 +8,14 @@ from tests.bench.size import MAIN
 
 MEANING = (
     "How many times as good pyspider-zk is as the other: above 1 it is better, below 1 worse."
-    " Compared with pyspider is the faster one of its two schedulers, with 10 projects unless the"
+    " Compared with pyspider is the faster one of its two schedulers, as published; where the name"
+    " ends with _patched, its Scheduler with this project's patches. With 10 projects, unless the"
     " name says otherwise. two_schedulers and four_schedulers: cycles/s over those of one."
 )
 OURS = "pyspider-zk"
 STOCK = "pyspider Scheduler"
 THREADED = "pyspider ThreadBaseScheduler"
+PATCHED = "pyspider Scheduler, patched"
 DATABASES = {"sqlite": "sqlite", "sqlite in memory": "memory", "postgresql": "postgresql"}
 """Which word stands for a database in the name of a ratio."""
 
@@ -36,6 +38,9 @@ def _cycles(figures: Mapping[str, Any], database: str, word: str) -> dict[str, f
         end = word if count == str(MAIN) else f"{word}_{count}"
         found[f"full_cycle_{end}"] = ratio(get(each, OURS, "per_s"), _best(each, "per_s"))
         found[f"cpu_per_cycle_{end}"] = ratio(_least(each, "cpu_s"), get(each, OURS, "cpu_s"))
+        own, patched = get(each, OURS) or {}, get(each, PATCHED) or {}
+        found[f"full_cycle_{end}_patched"] = ratio(own.get("per_s"), patched.get("per_s"))
+        found[f"cpu_per_cycle_{end}_patched"] = ratio(patched.get("cpu_s"), own.get("cpu_s"))
     for logging in ("on", "off"):
         each = get(figures, "duplicates", database, f"logging {logging}")
         end = word if logging == "on" else f"{word}_quiet"

@@ -22,9 +22,9 @@ class Size:
     """
 
     runs: int = 5
-    seconds: float = 15.0
+    seconds: float = 3.0
     projects: tuple[int, ...] = (1, 10, 100)
-    samples: int = 300
+    samples: int = 60
     pending: tuple[int, ...] = (1_000_000, 5_000_000)
     moving: int = 100_000
     stopped: int = 10_000

@@ -1,18 +1,21 @@
 """What is compared with what."""
 
-from tests.bench.ratios import OURS, STOCK, THREADED, ratios
+from tests.bench.ratios import OURS, PATCHED, STOCK, THREADED, ratios
 
 
 def test_a_full_cycle_is_compared_with_the_faster_of_pyspiders_schedulers() -> None:
     each = {
         STOCK: {"per_s": 100.0, "cpu_s": 0.004},
         THREADED: {"per_s": 50.0, "cpu_s": 0.002},
+        PATCHED: {"per_s": 150.0, "cpu_s": 0.0015},
         OURS: {"per_s": 300.0, "cpu_s": 0.001},
     }
     found = ratios({"full_cycle": {"sqlite": {"10": each, "100": each}}})
     assert found["full_cycle_sqlite"] == 3.0
     assert found["full_cycle_sqlite_100"] == 3.0
     assert found["cpu_per_cycle_sqlite"] == 2.0
+    assert found["full_cycle_sqlite_100_patched"] == 2.0
+    assert found["cpu_per_cycle_sqlite_patched"] == 1.5
 
 
 def test_of_what_is_to_be_small_the_other_one_is_divided_by_ours() -> None:

@@ -2,21 +2,19 @@
 
 import time
 from contextlib import ExitStack
-from functools import partial
 from typing import Any
 
 from pyspider_zk.local.child import Child
 from tests.bench.ballast import KNOWN, PROJECT, Ballast
 from tests.bench.bench import Bench, BenchPlace
 from tests.bench.chains import Chain
-from tests.bench.contenders import ALL, OURS, STOCK, BenchCrew, Contender, running
+from tests.bench.contenders import ALL, BenchCrew, Contender, running
 from tests.bench.databases import add_projects
 from tests.bench.feeds import FeedPage
 from tests.bench.figures import latency
 from tests.bench.links import Links
-from tests.bench.scenarios.new_task_latency import LOADS
+from tests.bench.scenarios.new_task_latency import by_case
 from tests.bench.stored_tasks import done, store
-from tests.bench.turns import in_turn
 from tests.bench.usage import usage_of
 
 CHAIN = "chain"
@@ -33,15 +31,12 @@ LOOK = 0.01  # seconds between two portions of ballast
 
 
 def scenario(bench: Bench) -> dict[str, Any]:
-    """Return waiting times in seconds by load and contender, with the first of the databases."""
-    return {
-        load: in_turn(bench.size.runs, (STOCK.name, OURS.name), partial(_measured, bench, share))
-        for load, share in LOADS.items()
-    }
+    """Return waiting times in seconds by case and contender."""
+    return by_case(bench, _measured)
 
 
-def _measured(bench: Bench, share: float, name: str) -> dict[str, Any]:
-    place, contender = bench.place(next(iter(bench.databases))), ALL[name]
+def _measured(bench: Bench, database: str, share: float, name: str) -> dict[str, Any]:
+    place, contender = bench.place(database), ALL[name]
     links = Links([CHAIN, PROJECT], 0)
     with Chain() as chain, ExitStack() as held:
         add_projects(place.databases, links.projects, script=chain.script)

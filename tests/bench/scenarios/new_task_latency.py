@@ -2,6 +2,7 @@
 
 import random
 import time
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -9,7 +10,7 @@ from tests.bench.ballast import KNOWN, PROJECT, Ballast
 from tests.bench.bench import Bench
 from tests.bench.contenders import ALL, OURS, STOCK, BenchCrew, running
 from tests.bench.crawl import BenchCrawl
-from tests.bench.databases import add_projects
+from tests.bench.databases import WITH_LOG, add_projects
 from tests.bench.feeds import FeedPage
 from tests.bench.figures import latency
 from tests.bench.links import Links, is_script_call, pack_of
@@ -17,7 +18,7 @@ from tests.bench.stored_tasks import done, store
 from tests.bench.turns import in_turn
 from tests.bench.usage import usage_of
 
-LOADS = {"idle": 0.0, "half load": 0.5}
+LOADS = {"idle": 0.0, "half load": 0.5}  # of what a scheduler can do
 LOOK = 0.005  # seconds between two portions of ballast
 PATIENCE = 60.0  # seconds
 APART = 0.2  # seconds between two samples at most; they meet a round anywhere
@@ -25,15 +26,29 @@ ASKER = "asker"
 
 
 def scenario(bench: Bench) -> dict[str, Any]:
-    """Return waiting times in seconds by load and contender, with the first of the databases."""
+    """Return waiting times in seconds by case and contender."""
+    return by_case(bench, _measured)
+
+
+def by_case(
+    bench: Bench, measured: Callable[[Bench, str, float, str], Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return medians by case and contender: the first of the databases, then as ``up`` makes it.
+
+    Args:
+        measured: takes the database's name, the share of load, and the contender's name.
+    """
+    first = next(iter(bench.databases))
+    cases = {load: (first, share) for load, share in LOADS.items()}
+    cases["idle, write-ahead log"] = (WITH_LOG, 0.0)
     return {
-        load: in_turn(bench.size.runs, (STOCK.name, OURS.name), partial(_measured, bench, share))
-        for load, share in LOADS.items()
+        case: in_turn(bench.size.runs, (STOCK.name, OURS.name), partial(measured, bench, *about))
+        for case, about in cases.items()
     }
 
 
-def _measured(bench: Bench, share: float, contender: str) -> dict[str, Any]:
-    place = bench.place(next(iter(bench.databases)))
+def _measured(bench: Bench, database: str, share: float, contender: str) -> dict[str, Any]:
+    place = bench.place(database)
     links = Links([ASKER, PROJECT], 0)
     add_projects(place.databases, links.projects)
     store(place.databases, PROJECT, done(links, PROJECT, KNOWN))
