@@ -37,6 +37,9 @@ CLUSTER_CLASSES = {
     "result-worker": ("result_cls", "pyspider_zk.hooks.ClusterResultWorker"),
     "webui": ("webui_instance", "pyspider_zk.webui.app"),
 }
+LOOP_LIMIT = 2000
+"""Messages and tasks of a large round; each then costs an eighth less than with pyspider's 1000."""
+
 ALONE = ("one", "bench")  # they run on classes of their own, in a cluster of none
 
 _PACKAGE = "pyspider_zk"
@@ -138,6 +141,10 @@ def is_of_cluster(part: object) -> bool:
 
 
 def _adopt_option(command: str, param: click.Parameter) -> click.Parameter:
+    if param.name == "loop_limit":
+        limited = copy.copy(param)
+        limited.default = LOOP_LIMIT
+        return limited
     option, ours = CLUSTER_CLASSES[command]
     if param.name != option:
         return param

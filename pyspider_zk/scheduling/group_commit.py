@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
 from typing import Any, TypeVar
 
@@ -80,19 +80,31 @@ class GroupCommit:
         """Read the rows, by project, that will be needed before the next commit."""
         self._rows.clear()
         fields = [name for name in fields if name not in IDS] or fields
-        for project, wanted in taskids.items():
-            try:
-                rows = self._ask_for(self._bulk.get_stored, project, wanted, fields)
-            except ClusterError:
-                raise
-            except Exception as error:  # whoever needs one of them finds out again
-                logger.error("tasks of project %s cannot be read: %r", project, error)
-                continue
-            for taskid in wanted:
-                key, row = (project, taskid), rows.get(taskid, UNREAD)
-                self._note_end(key, row or UNREAD)
-                if row is not None:
-                    self._rows[key] = None if row is UNREAD else row
+        with self.reading(taskids):
+            for project, wanted in taskids.items():
+                self._read_ahead(project, wanted, fields)
+
+    def _read_ahead(self, project: str, wanted: Collection[Any], fields: Sequence[str]) -> None:
+        try:
+            rows = self._ask_for(self._bulk.get_stored, project, wanted, fields)
+        except ClusterError:
+            raise
+        except Exception as error:  # whoever needs one of them finds out again
+            logger.error("tasks of project %s cannot be read: %r", project, error)
+            return
+        for taskid in wanted:
+            key, row = (project, taskid), rows.get(taskid, UNREAD)
+            self._note_end(key, row or UNREAD)
+            if row is not None:
+                self._rows[key] = None if row is UNREAD else row
+
+    @contextmanager
+    def reading(self, projects: Collection[str]) -> Iterator[None]:
+        """Context manager in whose block rows of these projects are read, and none is written."""
+        with ExitStack() as held:
+            if len(projects) > 1:
+                self._database.ask(partial(held.enter_context, self._bulk.reading()))
+            yield
 
     def read_many(
         self, project: str, taskids: Collection[Any], fields: Sequence[str]

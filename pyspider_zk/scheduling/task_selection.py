@@ -160,11 +160,12 @@ class TaskSelection:
         """
         unsent, self._selected = self._selected, {}
         try:
-            for project in list(unsent):
-                rows = self._rows_to_send(project, unsent[project])
-                if self._scheduler.fence.is_open(project):
-                    del unsent[project]
-                    self._send_rows(project, rows)
+            with self._scheduler.taskdb.reading(list(unsent)):
+                for project in list(unsent):
+                    rows = self._rows_to_send(project, unsent[project])
+                    if self._scheduler.fence.is_open(project):
+                        del unsent[project]
+                        self._send_rows(project, rows)
         finally:
             for project, taskids in unsent.items():
                 self._put_back(project, taskids)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from functools import partial
 from typing import Any
 
@@ -61,6 +61,10 @@ class SharedTasks:
     def encoded(self, columns: Mapping[str, Any]) -> dict[str, Any]:
         """Return columns as they are stored; see ``TaskDatabase``."""
         return encode(columns, ENCODERS[self._dialect])
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Context manager that does nothing; see ``TaskDatabase``."""
+        return nullcontext()
 
     def get_many(
         self, project: str, taskids: Collection[str], fields: Sequence[str]

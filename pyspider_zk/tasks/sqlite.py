@@ -2,8 +2,8 @@
 
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from functools import partial
 from typing import Any
 
@@ -47,6 +47,17 @@ class SqliteTasks:
     def encoded(self, columns: Mapping[str, Any]) -> dict[str, Any]:
         """Return columns as they are stored; see ``TaskDatabase``."""
         return encode(columns, ENCODERS)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Context manager for reads of this thread; see ``TaskDatabase``."""
+        with closing(self._taskdb.dbcur) as cursor:
+            cursor.execute("BEGIN")
+            try:
+                yield
+            finally:
+                if cursor.connection.in_transaction:
+                    cursor.execute("COMMIT")
 
     def get_many(
         self, project: str, taskids: Collection[str], fields: Sequence[str]

@@ -50,8 +50,14 @@ def test_components_run_the_cluster_s_classes_by_default(
     assert path in text
 
 
+def test_a_cluster_s_rounds_are_twice_as_large_by_default() -> None:
+    options = {param.name: param for param in cli.commands["scheduler"].params}
+    assert options["loop_limit"].default == 2000
+
+
 def test_pyspider_s_own_commands_stay_as_they_are() -> None:
     options = {param.name: param for param in stock.scheduler.params}
+    assert options["loop_limit"].default == 1000
     assert options["scheduler_cls"].default == "pyspider.scheduler.ThreadBaseScheduler"
     assert stock.scheduler.context_class is click.Context
 

@@ -78,6 +78,10 @@ def test_a_journal_that_a_large_transaction_made_is_cut(
     assert 0 < journal_of(file).stat().st_size <= 10_000
 
 
+def test_a_connection_keeps_more_of_the_file_than_by_default(file: Path) -> None:
+    assert pragma(opened(file), "cache_size") == -16 * 1024  # KiB
+
+
 def test_a_file_with_a_write_ahead_log_keeps_it(file: Path) -> None:
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("PRAGMA journal_mode=WAL")

@@ -130,6 +130,19 @@ def test_what_is_changed_after_it_was_written_is_not_stored(
     assert stored.get_task("p", "a")["schedule"] == {"priority": 3}
 
 
+def test_rows_of_many_projects_are_read_under_one_lock(tasks: GroupCommit, stored: Any) -> None:
+    for project in ("p", "q"):
+        stored.insert(project, "a", {**row("a"), "project": project})
+    said: list[str] = []
+    tasks.dbcur.connection.set_trace_callback(said.append)
+
+    tasks.read_ahead({"p": ["a"], "q": ["a"]}, FIELDS)
+    assert [each for each in said if not each.startswith("SELECT")] == ["BEGIN", "COMMIT"]
+    said.clear()
+    tasks.read_ahead({"p": ["a"]}, FIELDS)
+    assert [each for each in said if not each.startswith("SELECT")] == []
+
+
 def test_rows_that_were_read_ahead_are_read_once(
     tasks: GroupCommit, monkeypatch: pytest.MonkeyPatch
 ) -> None:

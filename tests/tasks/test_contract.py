@@ -123,6 +123,16 @@ def test_many_rows_are_those_that_pyspider_gets_one_by_one(ours: Opened, fields:
     assert {each: ours.bulk.readable(row) for each, row in stored.items()} == expected
 
 
+def test_a_block_of_reads_changes_nothing_of_what_is_read(ours: Opened) -> None:
+    ours.write(*(ours.new(project, "t1", NEW) for project in ("p1", "p2")))
+    one_by_one = [ours.bulk.get_many(each, ["t1"], FIELDS) for each in ("p1", "p2", "nobody")]
+    with ours.bulk.reading():
+        together = [ours.bulk.get_many(each, ["t1"], FIELDS) for each in ("p1", "p2", "nobody")]
+    assert together == one_by_one
+    ours.write(ours.changed("p1", "t1", DONE))
+    assert ours.bulk.get_many("p1", ["t1"], ["status"]) == {"t1": {"status": DONE["status"]}}
+
+
 def test_no_table_and_no_ids_are_no_rows(ours: Opened) -> None:
     assert ours.bulk.get_many("nobody", ["t1"], FIELDS) == {}
     ours.write(ours.new("p1", "t1", NEW))

@@ -1,11 +1,27 @@
 """What is of sqlite's task database alone."""
 
+import sqlite3
 from pathlib import Path
+from typing import Any
 
+import pytest
 from pyspider.database import connect_database
 
 from pyspider_zk.tasks.sqlite import SqliteTasks, padded
 from pyspider_zk.tasks.writes import MOST_ROWS
+
+
+@pytest.fixture
+def taskdb(tmp_path: Path) -> Any:
+    return connect_database(f"sqlite+taskdb:///{tmp_path}/task.db")
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Any:
+    """Give the same file to somebody who waits for no lock."""
+    other = connect_database(f"sqlite+taskdb:///{tmp_path}/task.db")
+    other.patience = 0
+    return other
 
 
 def test_reads_of_any_number_of_rows_are_few_statements() -> None:
@@ -18,8 +34,7 @@ def test_reads_of_any_number_of_rows_are_few_statements() -> None:
     assert lengths == {1, 2, 4, 8, 16, 32, 64, 128, 256, 512}
 
 
-def test_what_pads_a_read_is_no_id(tmp_path: Path) -> None:
-    taskdb = connect_database(f"sqlite+taskdb:///{tmp_path}/task.db")
+def test_what_pads_a_read_is_no_id(taskdb: Any) -> None:
     for taskid in ("a", "b", "c"):
         taskdb.insert("p", taskid, {"url": f"url of {taskid}"})
     taskdb._execute("INSERT INTO `taskdb_p` (taskid, url) VALUES (NULL, 'nobody')")
@@ -27,3 +42,37 @@ def test_what_pads_a_read_is_no_id(tmp_path: Path) -> None:
     found = SqliteTasks(taskdb).get_many("p", ["a", "b", "c", "d", "e"], ["url"])
 
     assert found == {taskid: {"url": f"url of {taskid}"} for taskid in ("a", "b", "c")}
+
+
+def test_nobody_writes_between_the_reads_of_one_block(taskdb: Any, other: Any) -> None:
+    for project in ("p", "q"):
+        taskdb.insert(project, "t", {"url": "before"})
+    other._list_project()
+    tasks = SqliteTasks(taskdb)
+
+    with tasks.reading():
+        assert tasks.get_many("p", ["t"], ["url"]) == {"t": {"url": "before"}}
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            other.update("q", "t", {"url": "after"})
+        assert tasks.get_many("q", ["t"], ["url"]) == {"t": {"url": "before"}}
+
+    other.update("q", "t", {"url": "after"})
+    assert tasks.get_many("q", ["t"], ["url"]) == {"t": {"url": "after"}}
+
+
+def _fail_in_a_block(tasks: SqliteTasks) -> None:
+    with tasks.reading():
+        tasks.get_many("p", ["t"], ["url"])
+        raise RuntimeError
+
+
+def test_a_block_of_reads_that_fails_locks_nothing_afterwards(taskdb: Any, other: Any) -> None:
+    taskdb.insert("p", "t", {"url": "before"})
+    other._list_project()
+    tasks = SqliteTasks(taskdb)
+
+    with pytest.raises(RuntimeError):
+        _fail_in_a_block(tasks)
+
+    other.update("p", "t", {"url": "after"})
+    assert tasks.get_many("p", ["t"], ["url"]) == {"t": {"url": "after"}}
