@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-RARELY = (200_000, 10, 50)
+RARELY = (400_000, 10, 50)
 """Python's thresholds are (700, 10, 10), so it would collect hundreds of times in a round. A full
-round makes some 150,000 objects that Python counts, all in use until it ends."""
+round makes some 300,000 objects that Python counts, all in use until it ends."""
 
 INTERVAL = 300.0
 """Seconds between two collections of all generations."""
