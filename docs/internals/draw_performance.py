@@ -66,15 +66,25 @@ def tables(report: Mapping[str, Any]) -> dict[str, str]:
 def _machine(report: Mapping[str, Any]) -> str:
     machine = report["machine"]
     loads = [each["machine_load"]["before"] for each in report["figures"].values()]
-    kind = "the quick form" if report["quick"] else "the full form"
     out = "".join(f" Left out: {name}: {why}." for name, why in report["left_out"].items())
     return (
         f"{machine['processor']}, {machine['processors']} processors, {machine['memory_gib']} GiB;"
         f" {machine['system']}; Python {machine['python']}, sqlite {machine['sqlite']},"
-        f" {machine['redis_server'].partition(' sha')[0]}; commit {machine['commit']},"
-        f" {machine['time']}, {kind}. Before each scenario between {min(loads):.1f} and"
+        f" {machine['redis_server'].partition(' sha')[0]}. {_runs(report['figures'])} Before each scenario between {min(loads):.1f} and"
         f" {max(loads):.1f} processes wanted a processor (load over a minute, with those of the"
         f" scenario before).{out}"
+    )
+
+
+def _runs(figures: Mapping[str, Any]) -> str:
+    """Return which scenarios are of which run."""
+    found: dict[tuple[str, str, bool], list[str]] = {}
+    for name, each in figures.items():
+        run = each["run"]
+        found.setdefault((run["commit"], run["time"], run["quick"]), []).append(name)
+    return " ".join(
+        f"Commit {commit}, {time}, the {'quick' if quick else 'full'} form: {', '.join(names)}."
+        for (commit, time, quick), names in found.items()
     )
 
 
@@ -260,7 +270,7 @@ def _rest(figures: Mapping[str, Any]) -> str:
 def _mapping(figures: Mapping[str, Any], name: str) -> list[tuple[str, Any]]:
     """Return a scenario's figures without what is said about them; none if it failed."""
     found = figures.get(name, {})
-    about = ("taken_s", "machine_load", "compared", "failed")
+    about = ("taken_s", "machine_load", "run", "compared", "failed")
     return [(key, each) for key, each in found.items() if key not in about]
 
 

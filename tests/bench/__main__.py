@@ -31,10 +31,11 @@ def main() -> int:
         size = replace(size, endurance=asked.endurance)
     with opened(size, asked.database) as bench:
         _say(*(f"left out: {name}: {why}" for name, why in bench.left_out.items()))
-        report = {"machine": machine(), "quick": asked.quick, "left_out": bench.left_out}
-        report |= {"figures": {}, "ratio_means": MEANING}
+        report = {"machine": machine(), "left_out": bench.left_out, "ratio_means": MEANING}
+        report["figures"] = _former(asked.output) if asked.add else {}
+        of = {name: report["machine"][name] for name in ("commit", "time")} | {"quick": asked.quick}
         for name, scenario in scenarios.items():
-            report["figures"][name] = _run(name, scenario, bench)
+            report["figures"][name] = {**_run(name, scenario, bench), "run": of}
             report["ratio"] = ratios(report["figures"])
             _write(asked.output, report)
     _say(*(f"{name:<40}{value}" for name, value in report["ratio"].items() if value is not None))
@@ -48,8 +49,15 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--only", action="append", choices=SCENARIOS, help="may be repeated")
     parser.add_argument("--database", action="append", help="of those that are there; default: all")
     parser.add_argument("--endurance", type=float, help="seconds at full rate instead of an hour")
+    parser.add_argument("--add", action="store_true", help="keep other scenarios of the output")
     parser.add_argument("--output", type=Path, default=ROOT / "build/bench.json")
     return parser.parse_args()
+
+
+def _former(output: Path) -> dict[str, Any]:
+    """Return the figures of a file, each with the run that it is of."""
+    figures: dict[str, Any] = json.loads(output.read_text(encoding="utf-8"))["figures"]
+    return figures
 
 
 def _run(name: str, scenario: Callable[[Bench], Mapping[str, Any]], bench: Bench) -> dict[str, Any]:

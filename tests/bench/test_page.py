@@ -26,5 +26,6 @@ def test_the_page_and_its_pictures_are_of_the_figures_beside_it() -> None:
 def test_a_scenario_that_failed_leaves_its_table_empty() -> None:
     report = json.loads((FOLDER / "performance.json").read_text(encoding="utf-8"))
     about = {"failed": "TimeoutError", "taken_s": 1.0, "machine_load": {"before": 1.0}}
+    about["run"] = {"commit": "c0ffee", "time": "today", "quick": True}
     failed = {**report, "figures": dict.fromkeys(report["figures"], about)}
     assert set(SCRIPT["tables"](failed)) == set(SCRIPT["tables"](report))
