@@ -33,7 +33,7 @@ help:
 	@echo "make fuzz     mutated input to five interfaces of a running cluster (SECONDS=60 SEED=1"
 	@echo "              WHAT=xmlrpc,http,webdav,queues,records)"
 	@echo "make soak     the searches that take minutes"
-	@echo "make bench    what a scheduler achieves and costs, beside pyspider's and Scrapy's: two hours"
+	@echo "make bench    what a scheduler achieves and costs, beside pyspider's and Scrapy's: 2.5 hours"
 	@echo "              (QUICK=1: some minutes; ONLY=full_cycle; figures in build/bench.json)"
 	@echo "make docs   build the documentation as a site, in build/site"
 	@echo "make pictures  take the documentation's screenshots of the operations page"

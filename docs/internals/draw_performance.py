@@ -70,9 +70,9 @@ def _machine(report: Mapping[str, Any]) -> str:
     return (
         f"{machine['processor']}, {machine['processors']} processors, {machine['memory_gib']} GiB;"
         f" {machine['system']}; Python {machine['python']}, sqlite {machine['sqlite']},"
-        f" {machine['redis_server'].partition(' sha')[0]}. {_runs(report['figures'])} Before each scenario between {min(loads):.1f} and"
-        f" {max(loads):.1f} processes wanted a processor (load over a minute, with those of the"
-        f" scenario before).{out}"
+        f" {machine['redis_server'].partition(' sha')[0]}. {_runs(report['figures'])} Before"
+        f" each scenario between {min(loads):.1f} and {max(loads):.1f} processes wanted a processor"
+        f" (load over a minute, with those of the scenario before).{out}"
     )
 
 

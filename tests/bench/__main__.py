@@ -45,7 +45,7 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="some minutes instead of two hours")
+    parser.add_argument("--quick", action="store_true", help="some minutes instead of hours")
     parser.add_argument("--only", action="append", choices=SCENARIOS, help="may be repeated")
     parser.add_argument("--database", action="append", help="of those that are there; default: all")
     parser.add_argument("--endurance", type=float, help="seconds at full rate instead of an hour")
