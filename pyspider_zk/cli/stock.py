@@ -141,16 +141,14 @@ def is_of_cluster(part: object) -> bool:
 
 
 def _adopt_option(command: str, param: click.Parameter) -> click.Parameter:
-    if param.name == "loop_limit":
-        limited = copy.copy(param)
-        limited.default = LOOP_LIMIT
-        return limited
     option, ours = CLUSTER_CLASSES[command]
-    if param.name != option:
+    defaults = {option: ours, "loop_limit": LOOP_LIMIT}
+    if param.name not in defaults:
         return param
     adopted_option = copy.copy(param)
-    adopted_option.default = ours
-    adopted_option.callback = _load
+    adopted_option.default = defaults[param.name]
+    if param.name == option:
+        adopted_option.callback = _load
     if isinstance(adopted_option, click.Option):
         adopted_option.show_default = True
     return adopted_option

@@ -51,13 +51,8 @@ class SqliteTasks:
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Context manager for reads of this thread; see ``TaskDatabase``."""
-        with closing(self._taskdb.dbcur) as cursor:
-            cursor.execute("BEGIN")
-            try:
-                yield
-            finally:
-                if cursor.connection.in_transaction:
-                    cursor.execute("COMMIT")
+        with transaction(self._taskdb, "DEFERRED"):
+            yield
 
     def get_many(
         self, project: str, taskids: Collection[str], fields: Sequence[str]

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 MODULE = """
-import logging, sys
+import sys
 from pyspider.database.sqlite.taskdb import TaskDB
 from pyspider.libs.task_log import TaskLog
 from pyspider.scheduler import scheduler
