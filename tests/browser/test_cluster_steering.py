@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from pyspider_zk.projects.slots import slot_of
 from tests.browser.cluster_page import check_accessibility, confirm, dialog, open_page
@@ -298,6 +298,29 @@ def test_settings_are_changed_and_what_cannot_be_is_told_at_the_field(
     expect(page.locator("#settings-told")).to_contain_text("Saved.")
     assert [each for each in watch.wrong if "422" not in each] == []
     watch.wrong.clear()
+
+
+def test_a_response_from_before_a_saving_does_not_undo_it_in_the_form(
+    page: Page, cluster: BrowsedCluster
+) -> None:
+    open_page(page, "steering")
+    lease = page.get_by_label("Lease", exact=True)
+    overview, held = "**/api/v1/overview", list[Route]()
+    before = cluster.ask("overview")
+    page.route(overview, lambda route: route.continue_() if held else held.append(route))
+    with page.expect_request(overview):
+        pass  # which the page sends every two seconds
+    lease.fill("3")
+    press(page, "Save")
+    expect(page.locator("#settings-told")).to_contain_text("Saved.")
+    with page.expect_response("**/api/v1/assignment/rebalance") as response:
+        held[0].fulfill(json=before)
+    response.value.finished()
+    lease.fill("")
+    press(page, "Save")
+    expect(page.get_by_role("button", name="Save")).to_be_disabled()
+    expect(page.locator("#settings-told")).to_contain_text("Saved.")
+    assert cluster.ask("settings")["lease"] is None
 
 
 def test_what_slots_weigh_is_chosen(page: Page, cluster: BrowsedCluster) -> None:

@@ -1,4 +1,5 @@
 // The form of the cluster-wide settings. What somebody types stays while the page is updated.
+// It fires "saved": a response that was asked for before is out of date then.
 
 import { post } from "./api.js";
 import { byId, say } from "./dom.js";
@@ -54,6 +55,7 @@ async function send() {
     showSettings(settings);
     blame({});
     say(told, "Saved. All schedulers take it over within moments.");
+    form.dispatchEvent(new Event("saved"));
   } catch (error) {
     blame(error.fields ?? {});
     const known = fields.some((field) => error.fields?.[field.name]);

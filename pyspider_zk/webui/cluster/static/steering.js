@@ -15,6 +15,7 @@ let rebalancing = false; // as this page has seen it
 const leaving = new Map(); // the members that were told to give up their slots, by number
 
 const page = live(async () => ({ ...(await ask("/overview")), rebalance: await ask("/assignment/rebalance") }), show);
+byId("settings").addEventListener("saved", page.refresh);
 
 // --- members ---
 
