@@ -16,7 +16,9 @@ a client library.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
+
+from msgspec import Struct
 
 from pyspider_zk.queues.names import QueueKind, SlotQueue
 from pyspider_zk.queues.usual import UsualMessage
@@ -51,7 +53,7 @@ class SlotBacklog:
     age: float
 
 
-class Delivery(NamedTuple):
+class Delivery(Struct, frozen=True):
     """A message that was read and is not acknowledged yet.
 
     Attributes:

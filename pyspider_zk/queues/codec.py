@@ -62,11 +62,9 @@ def decode_delivered(kind: QueueKind, raw: bytes) -> tuple[Any, UsualMessage | N
     Raises:
         BadMessage: as `decode_message`.
     """
-    _check_size(raw)
-    usual = usual_message(kind, raw)
-    if usual is None:
+    usual = usual_message(kind, raw) if len(raw) <= caps.MESSAGE else None
+    if usual is None or len(usual.tasks) > caps.TASKS:
         return decode_message(raw), None
-    _check_count(usual.tasks)
     return None, usual
 
 

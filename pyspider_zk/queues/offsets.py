@@ -91,8 +91,8 @@ class Offsets:
 def tags_of(deliveries: Iterable[Delivery]) -> dict[SlotQueue, list[str]]:
     """Return the tags of messages by queue, in order."""
     tags: dict[SlotQueue, list[str]] = {}
-    for kind, slot, tag, *_ in deliveries:
-        tags.setdefault((kind, slot), []).append(tag)
+    for each in deliveries:
+        tags.setdefault((each.kind, each.slot), []).append(each.tag)
     return tags
 
 

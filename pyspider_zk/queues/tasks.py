@@ -47,7 +47,6 @@ NESTING = frozenset((dict, list, tuple))
 
 _KNOWN = frozenset((*COLUMNS, *DISPATCHED))
 _NUMBER_COLUMNS = ("status", "lastcrawltime", "updatetime")
-_COMPARED = frozenset(NUMBERS)
 _NUMERIC = (int, float)
 _PLAIN = frozenset((str, bool, float, type(None)))
 _PLAIN_LEVELS = 8
@@ -232,11 +231,11 @@ def usable_schedule(schedule: object) -> dict[str, Any]:
     """Return the comparable parts of a schedule; the others get pyspider's defaults."""
     if not isinstance(schedule, dict):
         return {}
-    return {
-        key: value
-        for key, value in schedule.items()
-        if key not in _COMPARED or isinstance(value, _NUMERIC)
-    }
+    usable = {**schedule}
+    for key in NUMBERS:
+        if key in usable and not isinstance(usable[key], _NUMERIC):
+            del usable[key]
+    return usable
 
 
 def usable_info(info: object) -> tuple[dict[str, Any], list[str]]:

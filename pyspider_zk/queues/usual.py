@@ -77,7 +77,7 @@ _pack_of = msgspec.msgpack.Decoder(_Pack).decode
 _NUMBER_TYPES = frozenset((int, float))
 
 
-class UsualMessage:
+class UsualMessage(Struct):
     """A message of which all is usual. New tasks are decoded as far as they are asked for.
 
     Each of its tasks passes `check_task`, and a status pack `check_pack` as well. Threads: one.
@@ -87,24 +87,12 @@ class UsualMessage:
         projects: of all that it has, at least one.
     """
 
-    __slots__ = ("_body", "_is_list", "_parts", "_raw", "projects", "tasks")
-
-    def __init__(
-        self, raw: bytes, tasks: Sequence[UsualTask], projects: Set[str], *, is_list: bool
-    ) -> None:
-        self._raw = raw
-        self._is_list = is_list
-        self._body: Any = None
-        self._parts: Sequence[bytes | Raw] = ()
-        self.tasks = tasks
-        self.projects = projects
-
-    @classmethod
-    def of_pack(cls, pack: Mapping[str, Any]) -> "UsualMessage":
-        """Return the message of a status pack, which is decoded."""
-        message = cls(b"", (), {pack["project"]}, is_list=False)
-        message._body = pack
-        return message
+    tasks: Sequence[UsualTask]
+    projects: Set[str]
+    _raw: bytes
+    _is_list: bool = False
+    _body: Any = None
+    _parts: Sequence[bytes | Raw] = ()
 
     @property
     def body(self) -> Any:
@@ -143,7 +131,7 @@ def _usual_tasks(raw: bytes) -> UsualMessage | None:
             return None
         projects.add(task.project)
     is_usual = projects and all(map(_is_named, projects))
-    return UsualMessage(raw, tasks, projects, is_list=is_list) if is_usual else None
+    return UsualMessage(tasks, projects, raw, is_list) if is_usual else None
 
 
 def _usual_pack(raw: bytes) -> UsualMessage | None:
@@ -155,7 +143,7 @@ def _usual_pack(raw: bytes) -> UsualMessage | None:
         and _is_report(pack.track)
         and (pack.schedule is UNSET or _is_comparable(pack.schedule))
     )
-    return UsualMessage.of_pack(_body_of(pack)) if is_usual else None
+    return UsualMessage((), {pack.project}, b"", _body=_body_of(pack)) if is_usual else None
 
 
 def _body_of(pack: _Pack) -> dict[str, Any]:

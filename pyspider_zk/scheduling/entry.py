@@ -1,13 +1,13 @@
 """Message in flight, from when it is read until it is applied, parked or a dead letter."""
 
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct
 
 from pyspider_zk.queues.api import Delivery, Parked, published
 
 
-@dataclass(eq=False, slots=True)
-class InFlightMessage:
+class InFlightMessage(Struct, eq=False):
     """A message, and which part of it is still to do.
 
     Attributes:
@@ -26,9 +26,9 @@ class InFlightMessage:
     delivery: Delivery
     parked: Parked | None = None
     rest: list[Any] | None = None
-    put_off: list[Any] = field(default_factory=list)
-    held: dict[str, Any] = field(default_factory=dict)
-    applied: list[Any] = field(default_factory=list)
+    put_off: list[Any] = []
+    held: dict[str, Any] = {}
+    applied: list[Any] = []
     fault: str = ""
     reason: str = ""
     failures: int = 0

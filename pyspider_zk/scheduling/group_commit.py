@@ -93,10 +93,13 @@ class GroupCommit:
             logger.error("tasks of project %s cannot be read: %r", project, error)
             return
         for taskid in wanted:
-            key, row = (project, taskid), rows.get(taskid, UNREAD)
-            self._note_end(key, row or UNREAD)
-            if row is not None:
-                self._rows[key] = None if row is UNREAD else row
+            key, row = (project, taskid), rows.get(taskid)
+            if row is not None or taskid not in rows:  # it was read, or there is none
+                self._rows[key] = row
+            if row is None:
+                self._ended.forget(key)
+            else:
+                self._note_end(key, row)
 
     @contextmanager
     def reading(self, projects: Collection[str]) -> Iterator[None]:
@@ -216,8 +219,8 @@ class GroupCommit:
 
     def insert(self, project: str, taskid: Any, obj: Mapping[str, Any]) -> None:
         """Add a row with the next commit; raises what cannot be stored of it."""
-        key, is_again = (project, taskid), self.has_written(project, taskid)
-        encoded = self._bulk.encoded(obj)
+        key = (project, taskid)
+        is_again, encoded = key in self._writes, self._bulk.encoded(obj)
         self._write(TaskWrite(project, taskid, encoded, is_new=True))
         self._ended.forget(key)
         if is_again:
@@ -229,7 +232,7 @@ class GroupCommit:
         self, project: str, taskid: Any, obj: Mapping[str, Any] | None = None, **columns: Any
     ) -> None:
         """Change columns of a row with the next commit; raises what cannot be stored of them."""
-        encoded = self._bulk.encoded({**(obj or {}), **columns})
+        encoded = self._bulk.encoded({**(obj or {}), **columns} if columns else obj or {})
         self._write(TaskWrite(project, taskid, encoded, is_new=False))
         self._recent.forget((project, taskid))
         self._note_end((project, taskid), encoded)

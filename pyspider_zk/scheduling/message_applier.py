@@ -193,15 +193,11 @@ class MessageApplier:
         if not self._scheduler.inherited:
             return
         for entry in self._intake.untried(QueueKind.STATUS):
-            if entry.delivery.usual is None:
+            if entry.delivery.projects.isdisjoint(self._scheduler.inherited):
                 continue
             name, taskid = entry.delivery.body["project"], entry.delivery.body["taskid"]
             project = self._scheduler.projects.get(name)
-            if (
-                project is not None
-                and name in self._scheduler.inherited
-                and not project.task_queue.is_processing(taskid)
-            ):
+            if project is not None and not project.task_queue.is_processing(taskid):
                 yield name, taskid
 
     def _needs_row(self, task: Mapping[str, Any]) -> bool:

@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.queues.api import Delivery, Parked, ParkingLot, ParkingMove
 from pyspider_zk.queues.parking_names import in_order
@@ -158,7 +160,7 @@ class Parking:
         """Load the body of an entry; forget an entry that is no longer parked."""
         parked = entry.parked
         if parked in bodies:
-            entry.delivery = entry.delivery._replace(content=bodies[parked])
+            entry.delivery = replace(entry.delivery, content=bodies[parked])
         elif parked is not None and entry.delivery.body is None:
             self._forget(parked)
             return False

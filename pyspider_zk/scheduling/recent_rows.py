@@ -45,11 +45,19 @@ class RecentRows:
         stored = self._rows.pop(key, None)
         if stored is None or not stored.keys() <= _NEW or type(key[1]) is not str:
             return None
-        row = {**dict.fromkeys(fields), "taskid": key[1], "project": key[0], **stored}
+        row: dict[str, Any] = dict.fromkeys(fields)
+        row["project"], row["taskid"] = key
+        row.update(stored)
         if len(row) > len(fields):  # it would have to be cut
             return None
         for name in PARTS:
             if name in row:
-                part = row[name]
-                row[name] = (from_json(part) if isinstance(part, str | bytes) else part) or {}
+                row[name] = _document(row[name])
         return row
+
+
+def _document(stored: Any) -> Any:
+    """Return a document as it is read; most that are empty are seen without reading."""
+    if stored is None or stored == "{}":
+        return {}
+    return (from_json(stored) if isinstance(stored, str | bytes) else stored) or {}

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from functools import partial
 from typing import Any
 
+from msgspec.structs import replace
 from pyspider.database.sqlalchemy.rows import loaded
 from pyspider.database.sqlalchemy.tables import KEY, MYSQL, check_name, chosen
 from sqlalchemy import (
@@ -266,7 +267,7 @@ def _limit_idleness(connection: Connection) -> None:
 
 def _with_text(write: TaskWrite) -> TaskWrite:
     """Return a write whose task id is text; a script may take a number for it."""
-    return write if isinstance(write.taskid, str) else write._replace(taskid=str(write.taskid))
+    return write if isinstance(write.taskid, str) else replace(write, taskid=str(write.taskid))
 
 
 def _alike(

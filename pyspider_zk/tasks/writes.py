@@ -2,7 +2,10 @@
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 T = TypeVar("T")
 
@@ -16,7 +19,7 @@ MOST_BYTES = 2**19
 ``max_allowed_packet``), also when half of it must be escaped."""
 
 
-class TaskWrite(NamedTuple):
+class TaskWrite(Struct, frozen=True):
     """One change of one task's row.
 
     Attributes:
@@ -62,14 +65,15 @@ def grouped(
     for write in writes:
         key = write.project, compared(write.taskid)
         into = inserts if write.is_new or key in inserts else updates
-        into[key] = merged(into[key], write) if key in into else write
+        former = into.get(key)
+        into[key] = write if former is None else merged(former, write)
     yield from _groups(updates.values(), False, now)
     yield from _groups(inserts.values(), True, now)
 
 
 def merged(first: TaskWrite, second: TaskWrite) -> TaskWrite:
     """Return the write of one task that does what an insert or two updates do together."""
-    return first._replace(columns={**first.columns, **second.columns})
+    return replace(first, columns={**first.columns, **second.columns})
 
 
 def _groups(writes: Iterable[TaskWrite], is_new: bool, now: float) -> Iterator[RowGroup]:
