@@ -77,7 +77,7 @@ _pack_of = msgspec.msgpack.Decoder(_Pack).decode
 _NUMBER_TYPES = frozenset((int, float))
 
 
-class UsualMessage(Struct):
+class UsualMessage(Struct, eq=False):
     """A message of which all is usual. New tasks are decoded as far as they are asked for.
 
     Each of its tasks passes `check_task`, and a status pack `check_pack` as well. Threads: one.
