@@ -18,7 +18,6 @@ PAUSE = 0.002  # seconds, if nothing was sent
 LOOK = 0.02  # seconds between two looks into the database
 PATIENCE = 180.0  # seconds until pages must be done
 TRIAL = 200  # pages of the first attempt
-GROWTH = 4  # times as many has the next at least, if it was over too soon
 MARGIN = 1.2  # times as many as the time would have sufficed for
 FIRST = 5  # one page of so many is there at the beginning, the others are found
 SATURATED = 0.9
@@ -140,7 +139,7 @@ def measure(crawl: BenchCrawl, pids: list[int], seconds: float) -> dict[str, Any
         crawl.complete(pages)
         taken, cpu, load = time.monotonic() - begin, usage_of(pids).cpu - before.cpu, _own() - own
         found = cycles(pages, taken, cpu) | {"load_share": load / taken}
-        pages = max(GROWTH * pages, round(MARGIN * seconds * found["per_s"]))
+        pages = round(MARGIN * seconds * found["per_s"])
     return found
 
 
