@@ -52,7 +52,8 @@ class TaskDatabase(Protocol):
         """Context manager in whose block this thread reads, and does not write.
 
         In sqlite the file is locked, and its journal looked at, once for all reads of the block; so
-        it should be short. Elsewhere it does nothing.
+        it should be short. Of a server's connections one is taken for them all. Elsewhere it does
+        nothing.
         """
         ...
 

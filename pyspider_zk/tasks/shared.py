@@ -2,8 +2,9 @@
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
+from threading import local
 from typing import Any
 
 from msgspec.structs import replace
@@ -13,6 +14,7 @@ from sqlalchemy import (
     BigInteger,
     Column,
     Connection,
+    CursorResult,
     Executable,
     Integer,
     MetaData,
@@ -28,6 +30,7 @@ from pyspider_zk.tasks.dialects import IDLE_LIMITS, SEALERS, WRITERS, sealed
 from pyspider_zk.tasks.documents import with_documents
 from pyspider_zk.tasks.pages import NO_ROWS, ActivePage, active_page_of, count_states
 from pyspider_zk.tasks.seals import TABLE, UNSEALED, Seals, SealsUnreadable
+from pyspider_zk.tasks.sql import postgresql_select
 from pyspider_zk.tasks.writes import TaskWrite, grouped, pieces, projects_to_make
 
 ENCODERS = {
@@ -58,14 +61,20 @@ class SharedTasks:
         self._dialect: str = taskdb._connections.dialect
         self._level = "SERIALIZABLE" if self._dialect == "sqlite" else "READ COMMITTED"
         self._is_stale = False
+        self._held = local()  # connection: of the reads of a thread
 
     def encoded(self, columns: Mapping[str, Any]) -> dict[str, Any]:
         """Return columns as they are stored; see ``TaskDatabase``."""
         return encode(columns, ENCODERS[self._dialect])
 
-    def reading(self) -> AbstractContextManager[None]:
-        """Context manager that does nothing; see ``TaskDatabase``."""
-        return nullcontext()
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Context manager that keeps a connection for the block's reads; see ``TaskDatabase``."""
+        with self._connections.engine.connect() as self._held.connection:
+            try:
+                yield
+            finally:
+                self._held.connection = None
 
     def get_many(
         self, project: str, taskids: Collection[str], fields: Sequence[str]
@@ -88,7 +97,7 @@ class SharedTasks:
         if project not in self._known([project]):
             return {}
         keys = {taskid: str(taskid) for taskid in taskids}
-        ask = partial(self._rows, self._tables.find(project), fields)
+        ask = partial(self._rows, project, fields)
         rows: dict[str, dict[str, Any]] = {}
         for some in pieces(list(dict.fromkeys(keys.values()))):
             rows.update(ask(some))
@@ -96,10 +105,31 @@ class SharedTasks:
             rows.update(_alike(set(keys.values()) - rows.keys(), set(map(_folded, rows)), ask))
         return {taskid: rows[key] for taskid, key in keys.items() if key in rows}
 
-    def _rows(self, tasks: Any, fields: Sequence[str], taskids: Sequence[str]) -> Iterator[Found]:
-        query = select(*chosen(tasks, fields), tasks.c.taskid.label(ID))
-        for row in self._connections.rows(query.where(tasks.c.taskid.in_(taskids))):
-            yield row.pop(ID), row
+    def _rows(self, project: str, fields: Sequence[str], taskids: Sequence[str]) -> Iterator[Found]:
+        tasks = self._tables.find(project)
+        columns = chosen(tasks, fields)
+        names = [column.name for column in columns]
+        if self._dialect == "postgresql":  # SQLAlchemy takes longer to write a query than to ask it
+            quoted = list(map(self._quoted, ["taskid", *names]))
+            query = postgresql_select(self._quoted(project), quoted)
+            rows = self._read(lambda it: it.exec_driver_sql(query, (list(taskids),)))
+        else:
+            chosen_rows = select(tasks.c.taskid.label(ID), *columns)
+            rows = self._read(lambda it: it.execute(chosen_rows.where(tasks.c.taskid.in_(taskids))))
+        for taskid, *values in rows:
+            yield taskid, dict(zip(names, values, strict=True))
+
+    def _read(self, ask: Callable[[Connection], CursorResult[Any]]) -> list[Any]:
+        """Return the rows of a query, by the connection that is held, unless that has failed."""
+        held = getattr(self._held, "connection", None)
+        if held is None:
+            with self._connections.engine.connect() as connection:
+                return list(ask(connection))
+        try:
+            return list(ask(held))
+        except BaseException:
+            self._held.connection = None
+            raise
 
     def active_page(self, project: str, after: Any, limit: int) -> ActivePage:
         """Return ACTIVE rows in the order of their task ids; see ``TaskDatabase``."""

@@ -56,6 +56,15 @@ def postgresql_type(name: str) -> str:
     return POSTGRESQL_TYPES.get(name, "bytea")
 
 
+def postgresql_select(table: str, columns: Sequence[str]) -> str:
+    """Return a query for rows by their ids, of which it takes an array."""
+    key = columns[0]
+    return (
+        f"SELECT {', '.join(columns)} FROM {table}"  # noqa: S608 - no values
+        f" WHERE {key} = ANY (%s::{postgresql_type('taskid')}[])"
+    )
+
+
 def postgresql_upsert(table: str, columns: Sequence[str], types: Sequence[str]) -> str:
     """Return an insert of arrays that overwrites the columns of rows that are there."""
     sets = ", ".join(f"{name} = excluded.{name}" for name in columns[1:])

@@ -2,13 +2,14 @@
 
 import sqlite3
 import threading
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from functools import partial
 from typing import Any
 
 import pytest
 from pyspider.database import connect_database
+from sqlalchemy import Engine, event
 from sqlalchemy.exc import DataError, SQLAlchemyError
 
 from pyspider_zk.databases.breaker import Breaker
@@ -33,6 +34,20 @@ class Closed(Exception):
 
 def close() -> None:
     raise Closed
+
+
+@contextmanager
+def listening(engine: Engine, name: str, told: Callable[[object], object]) -> Iterator[None]:
+    """Tell of an engine's events while the block runs."""
+
+    def listen(connection: object, *_: object) -> None:
+        told(connection)
+
+    event.listen(engine, name, listen)
+    try:
+        yield
+    finally:
+        event.remove(engine, name, listen)
 
 
 # --- rows ---------------------------------------------------------------------------------------
@@ -444,6 +459,35 @@ def test_a_connection_that_is_lost_is_replaced_by_the_next_call(on_server: TaskB
     assert ours.bulk.get_many("p1", ["t1"], ["status"]) == {"t1": {"status": 2}}
     ours.write(ours.changed("p1", "t1", NEW))
     assert seen_by(ours, ["p1"]) == [{1: 1}]
+
+
+def test_a_block_of_reads_goes_on_after_it_has_lost_its_connection(on_server: TaskBackend) -> None:
+    server, ours = on_server.server, on_server.ours
+    assert server
+    ours.write(*(ours.new(project, "t1", NEW) for project in ("p1", "p2")))
+
+    with ours.bulk.reading():
+        server.end_connections()
+        with pytest.raises(SQLAlchemyError):
+            ours.bulk.get_many("p1", ["t1"], ["status"])
+        found = [ours.bulk.get_many(each, ["t1"], ["status"]) for each in ("p1", "p2")]
+
+    assert found == [{"t1": {"status": 1}}] * 2
+
+
+def test_a_block_of_reads_takes_one_connection(on_server: TaskBackend) -> None:
+    ours = on_server.ours
+    ours.write(*(ours.new(project, "t1", NEW) for project in ("p1", "p2")))
+    taken: list[object] = []
+
+    with listening(ours.taskdb._connections.engine, "checkout", taken.append):
+        with ours.bulk.reading():
+            for project in ("p1", "p2"):
+                ours.bulk.get_many(project, ["t1"], FIELDS)
+            in_block = len(taken)
+        ours.bulk.get_many("p1", ["t1"], FIELDS)
+
+    assert (in_block, len(taken)) == (1, 2)
 
 
 def test_what_before_commit_raises_comes_first_when_the_server_is_gone(
