@@ -42,9 +42,6 @@ ENCODERS = {
 Found = tuple[str, dict[str, Any]]
 """A task id, and its row as it is stored."""
 
-ID = "taskid "
-"""The name of the task id that a query adds to what is asked for."""
-
 
 class SharedTasks:
     """Tasks in the tables of pyspider's backend on SQLAlchemy.
@@ -114,8 +111,8 @@ class SharedTasks:
             query = postgresql_select(self._quoted(project), quoted)
             rows = self._read(lambda it: it.exec_driver_sql(query, (list(taskids),)))
         else:
-            chosen_rows = select(tasks.c.taskid.label(ID), *columns)
-            rows = self._read(lambda it: it.execute(chosen_rows.where(tasks.c.taskid.in_(taskids))))
+            key = tasks.c.taskid
+            rows = self._all(select(key, *columns).where(key.in_(taskids)))
         for taskid, *values in rows:
             yield taskid, dict(zip(names, values, strict=True))
 
@@ -163,8 +160,7 @@ class SharedTasks:
         return self._tables.find(project) if project in self._known([project]) else None
 
     def _all(self, query: Executable) -> list[Any]:
-        with self._connections.engine.connect() as connection:
-            return list(connection.execute(query))
+        return self._read(lambda it: it.execute(query))
 
     def write_many(
         self,

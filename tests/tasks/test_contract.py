@@ -37,17 +37,18 @@ def close() -> None:
 
 
 @contextmanager
-def listening(engine: Engine, name: str, told: Callable[[object], object]) -> Iterator[None]:
-    """Tell of an engine's events while the block runs."""
+def taken_from(engine: Engine) -> Iterator[list[object]]:
+    """Give the connections that are taken from an engine's pool while the block runs."""
+    taken: list[object] = []
 
-    def listen(connection: object, *_: object) -> None:
-        told(connection)
+    def note(connection: object, *_: object) -> None:
+        taken.append(connection)
 
-    event.listen(engine, name, listen)
+    event.listen(engine, "checkout", note)
     try:
-        yield
+        yield taken
     finally:
-        event.remove(engine, name, listen)
+        event.remove(engine, "checkout", note)
 
 
 # --- rows ---------------------------------------------------------------------------------------
@@ -478,9 +479,8 @@ def test_a_block_of_reads_goes_on_after_it_has_lost_its_connection(on_server: Ta
 def test_a_block_of_reads_takes_one_connection(on_server: TaskBackend) -> None:
     ours = on_server.ours
     ours.write(*(ours.new(project, "t1", NEW) for project in ("p1", "p2")))
-    taken: list[object] = []
 
-    with listening(ours.taskdb._connections.engine, "checkout", taken.append):
+    with taken_from(ours.taskdb._connections.engine) as taken:
         with ours.bulk.reading():
             for project in ("p1", "p2"):
                 ours.bulk.get_many(project, ["t1"], FIELDS)
