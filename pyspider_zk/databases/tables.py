@@ -87,10 +87,16 @@ class Tables:
 
     def may_have(self, project: str) -> bool:
         """Return whether a project may have a table; False is certain."""
+        return bool(self.which_may_have([project]))
+
+    def which_may_have(self, projects: Collection[str]) -> Collection[str]:
+        """Return those of the projects that may have a table; the others have none."""
         look = getattr(self._database, "_list_project", None)
-        if look is None or project in self._database.projects:
-            return True
-        if self._is_old:
+        if look is None:
+            return projects
+        known: Collection[str] = self._database.projects
+        if self._is_old and not all(project in known for project in projects):
             look()
             self._is_old = False
-        return project in self._database.projects
+            known = self._database.projects
+        return [project for project in projects if project in known]

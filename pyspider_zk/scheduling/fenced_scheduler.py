@@ -181,7 +181,7 @@ class FencedScheduler(Scheduler):
 
     def read_ahead(self, taskids: Mapping[str, Collection[Any]]) -> None:
         """Read the rows with which requests are compared, by project, for the next commit."""
-        known = {project: ids for project, ids in taskids.items() if self.tables.may_have(project)}
+        known = {project: taskids[project] for project in self.tables.which_may_have(taskids)}
         self.taskdb.read_ahead(known, [*self.merge_task_fields, "updatetime"])
 
     def commit(self, beat: Callable[[], None] = lambda: None) -> Mapping[TaskKey, Exception]:

@@ -18,6 +18,7 @@ from pyspider_zk.tasks.sql import (
     mysql_lock,
     mysql_update,
     mysql_upsert,
+    postgresql_array,
     postgresql_type,
     postgresql_update,
     postgresql_upsert,
@@ -40,7 +41,7 @@ def _write_postgresql(connection: Connection, quoted: Quoted, group: RowGroup) -
     names, types = list(map(quoted, group.names)), list(map(postgresql_type, group.names))
     statement = postgresql_upsert if group.is_new else postgresql_update
     for rows in statements(group.rows):
-        arrays = tuple(map(list, zip(*rows, strict=True)))
+        arrays = tuple(map(postgresql_array, zip(*rows, strict=True)))
         connection.exec_driver_sql(statement(quoted(group.project), names, types), arrays)
 
 

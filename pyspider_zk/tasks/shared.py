@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from functools import partial
+from functools import lru_cache, partial
 from threading import local
 from typing import Any
 
@@ -30,7 +30,7 @@ from pyspider_zk.tasks.dialects import IDLE_LIMITS, SEALERS, WRITERS, sealed
 from pyspider_zk.tasks.documents import with_documents
 from pyspider_zk.tasks.pages import NO_ROWS, ActivePage, active_page_of, count_states
 from pyspider_zk.tasks.seals import TABLE, UNSEALED, Seals, SealsUnreadable
-from pyspider_zk.tasks.sql import postgresql_select
+from pyspider_zk.tasks.sql import postgresql_array, postgresql_select
 from pyspider_zk.tasks.writes import TaskWrite, grouped, pieces, projects_to_make
 
 ENCODERS = {
@@ -38,6 +38,9 @@ ENCODERS = {
     "mysql": typed(whole_bits=32, id_length=255, nul=True, endless=False),
     "sqlite": typed(whole_bits=64, id_length=None, nul=True, endless=True),
 }
+
+NAMES = 4096
+"""Tables and columns whose names are kept quoted."""
 
 Found = tuple[str, dict[str, Any]]
 """A task id, and its row as it is stored."""
@@ -58,6 +61,7 @@ class SharedTasks:
         self._dialect: str = taskdb._connections.dialect
         self._level = "SERIALIZABLE" if self._dialect == "sqlite" else "READ COMMITTED"
         self._is_stale = False
+        self._quoted = lru_cache(NAMES)(self._quote)
         self._held = local()  # connection: of the reads of a thread
 
     def encoded(self, columns: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,16 +107,15 @@ class SharedTasks:
         return {taskid: rows[key] for taskid, key in keys.items() if key in rows}
 
     def _rows(self, project: str, fields: Sequence[str], taskids: Sequence[str]) -> Iterator[Found]:
-        tasks = self._tables.find(project)
-        columns = chosen(tasks, fields)
-        names = [column.name for column in columns]
+        names = fields or list(self._tables._columns)
         if self._dialect == "postgresql":  # SQLAlchemy takes longer to write a query than to ask it
             quoted = list(map(self._quoted, ["taskid", *names]))
             query = postgresql_select(self._quoted(project), quoted)
-            rows = self._read(lambda it: it.exec_driver_sql(query, (list(taskids),)))
+            rows = self._read(lambda it: it.exec_driver_sql(query, (postgresql_array(taskids),)))
         else:
+            tasks = self._tables.find(project)
             key = tasks.c.taskid
-            rows = self._all(select(key, *columns).where(key.in_(taskids)))
+            rows = self._all(select(key, *chosen(tasks, names)).where(key.in_(taskids)))
         for taskid, *values in rows:
             yield taskid, dict(zip(names, values, strict=True))
 
@@ -219,7 +222,7 @@ class SharedTasks:
             raise SealsUnreadable(f"{TABLE}: {error}") from error
         seals.check(found)
 
-    def _quoted(self, name: str) -> str:
+    def _quote(self, name: str) -> str:
         return str(self._connections.engine.dialect.identifier_preparer.quote_identifier(name))
 
     def _compared(self, taskid: str) -> str:

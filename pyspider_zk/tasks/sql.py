@@ -2,9 +2,13 @@
 
 Tables and columns are given quoted, the task id's column first. Each statement takes rows in this
 order of columns; PostgreSQL's takes an array per column instead.
+
+A round writes a statement for each of its projects, with the same few sets of columns. So what
+follows from the columns alone is kept.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 POSTGRESQL_TYPES = {
     "taskid": "varchar",
@@ -35,25 +39,66 @@ def _sqlite_page(table: str) -> str:
     return f"FROM {table} WHERE status = ? AND rowid > ? ORDER BY rowid LIMIT ?"
 
 
+def sqlite_select(table: str, columns: Sequence[str], count: int) -> str:
+    """Return a query for so many rows by their ids: the ids, then the columns; if none, all."""
+    chosen, where = _sqlite_selected(tuple(columns), count)
+    return f"SELECT {chosen} FROM {table} WHERE {where}"  # noqa: S608 - no values
+
+
+@lru_cache
+def _sqlite_selected(columns: tuple[str, ...], count: int) -> tuple[str, str]:
+    key, *others = columns
+    marks = ", ".join("?" * count)
+    return f"{key}, {', '.join(others) or '*'}", f"{key} IN ({marks})"
+
+
 def sqlite_upsert(table: str, columns: Sequence[str]) -> str:
     """Return an insert that overwrites the columns of rows that are there."""
+    return f"INSERT INTO {table} {_sqlite_upserted(tuple(columns))}"
+
+
+@lru_cache
+def _sqlite_upserted(columns: tuple[str, ...]) -> str:
     marks = ", ".join("?" * len(columns))
+    return f"({', '.join(columns)}) VALUES ({marks}) {_overwritten(columns)}"
+
+
+def _overwritten(columns: tuple[str, ...]) -> str:
     sets = ", ".join(f"{name} = excluded.{name}" for name in columns[1:])
-    return (
-        f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608 - no values
-        f" ON CONFLICT ({columns[0]}) DO UPDATE SET {sets}"
-    )
+    return f"ON CONFLICT ({columns[0]}) DO UPDATE SET {sets}"
 
 
 def sqlite_update(table: str, columns: Sequence[str]) -> str:
     """Return an update of rows that are there."""
+    return f"UPDATE {table} SET {_sqlite_updated(tuple(columns))}"  # noqa: S608 - no values
+
+
+@lru_cache
+def _sqlite_updated(columns: tuple[str, ...]) -> str:
     sets = ", ".join(f"{name} = ?{number}" for number, name in enumerate(columns[1:], 2))
-    return f"UPDATE {table} SET {sets} WHERE {columns[0]} = ?1"  # noqa: S608 - no values
+    return f"{sets} WHERE {columns[0]} = ?1"
 
 
 def postgresql_type(name: str) -> str:
     """Return the type of a column's array."""
     return POSTGRESQL_TYPES.get(name, "bytea")
+
+
+def postgresql_array(values: Iterable[str | bytes | float | None]) -> str:
+    """Return the text of an array, by the rules of PostgreSQL's manual on arrays.
+
+    psycopg looks at each value several times, in Python, to find the type that is known here.
+    """
+    return f"{{{','.join(map(_element, values))}}}"
+
+
+def _element(value: str | bytes | float | None) -> str:
+    if isinstance(value, bytes):
+        return f'"\\\\x{value.hex()}"'
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    return "NULL" if value is None else str(value)
 
 
 def postgresql_select(table: str, columns: Sequence[str]) -> str:
@@ -67,19 +112,26 @@ def postgresql_select(table: str, columns: Sequence[str]) -> str:
 
 def postgresql_upsert(table: str, columns: Sequence[str], types: Sequence[str]) -> str:
     """Return an insert of arrays that overwrites the columns of rows that are there."""
-    sets = ", ".join(f"{name} = excluded.{name}" for name in columns[1:])
-    return (
-        f"INSERT INTO {table} ({', '.join(columns)})"  # noqa: S608 - no values
-        f" SELECT * FROM {_arrays(types)} ON CONFLICT ({columns[0]}) DO UPDATE SET {sets}"
-    )
+    return f"INSERT INTO {table} {_postgresql_upserted(tuple(columns), tuple(types))}"
+
+
+@lru_cache
+def _postgresql_upserted(columns: tuple[str, ...], types: tuple[str, ...]) -> str:
+    rows = f"SELECT * FROM {_arrays(types)}"  # noqa: S608 - no values
+    return f"({', '.join(columns)}) {rows} {_overwritten(columns)}"
 
 
 def postgresql_update(table: str, columns: Sequence[str], types: Sequence[str]) -> str:
     """Return an update, from arrays, of rows that are there."""
+    set_from = _postgresql_updated(tuple(columns), tuple(types))
+    return f"UPDATE {table} AS old SET {set_from}"  # noqa: S608 - no values
+
+
+@lru_cache
+def _postgresql_updated(columns: tuple[str, ...], types: tuple[str, ...]) -> str:
     sets = ", ".join(f"{name} = new.{name}" for name in columns[1:])
     return (
-        f"UPDATE {table} AS old SET {sets}"  # noqa: S608 - no values
-        f" FROM {_arrays(types)} AS new ({', '.join(columns)})"
+        f"{sets} FROM {_arrays(types)} AS new ({', '.join(columns)})"
         f" WHERE old.{columns[0]} = new.{columns[0]}"
     )
 

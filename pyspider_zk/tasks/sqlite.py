@@ -4,8 +4,10 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
+
+from pyspider.database.basedb import BaseDB
 
 from pyspider_zk.databases.active_rows import UNREADABLE
 from pyspider_zk.databases.sqlite import quoted_table, transaction
@@ -20,7 +22,13 @@ from pyspider_zk.tasks.seals import (
     select_seals,
     sqlite_seal,
 )
-from pyspider_zk.tasks.sql import sqlite_active, sqlite_count, sqlite_update, sqlite_upsert
+from pyspider_zk.tasks.sql import (
+    sqlite_active,
+    sqlite_count,
+    sqlite_select,
+    sqlite_update,
+    sqlite_upsert,
+)
 from pyspider_zk.tasks.writes import TaskWrite, grouped, pieces, projects_to_make
 
 ENCODERS = untyped()
@@ -78,7 +86,8 @@ class SqliteTasks:
         with closing(self._taskdb.dbcur) as cursor:
             for some in pieces(list(taskids)):
                 ids = padded(some)
-                cursor.execute(self._query(project, fields, len(ids)), ids)
+                table = quoted_table(self._taskdb, project)
+                cursor.execute(sqlite_select(table, _quoted(("taskid", *fields)), len(ids)), ids)
                 names = [column[0] for column in cursor.description[1:]]
                 for taskid, *values in cursor:
                     found[taskid] = dict(zip(names, values, strict=True))
@@ -128,9 +137,8 @@ class SqliteTasks:
                 self._taskdb._create_project(project)  # by the connection of this thread
             for group in grouped(writes, time.time(), lambda taskid: taskid):
                 table = quoted_table(self._taskdb, group.project)
-                names = [self._taskdb.escape(name) for name in group.names]
-                statement = (sqlite_upsert if group.is_new else sqlite_update)(table, names)
-                cursor.executemany(statement, group.rows)
+                statement = sqlite_upsert if group.is_new else sqlite_update
+                cursor.executemany(statement(table, _quoted(group.names)), group.rows)
             before_commit()
         known.update(to_make)
         self._is_stale = False
@@ -191,14 +199,10 @@ class SqliteTasks:
         known: set[str] = self._taskdb.projects
         return known
 
-    def _query(self, project: str, fields: Sequence[str], count: int) -> str:
-        key = self._taskdb.escape("taskid")
-        columns = ", ".join(map(self._taskdb.escape, fields)) if fields else "*"
-        marks = ", ".join("?" * count)
-        return (
-            f"SELECT {key}, {columns} FROM {quoted_table(self._taskdb, project)}"  # noqa: S608 - no values
-            f" WHERE {key} IN ({marks})"
-        )
+
+@lru_cache
+def _quoted(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(BaseDB.escape, names))
 
 
 def padded(taskids: Sequence[str]) -> Sequence[str | None]:

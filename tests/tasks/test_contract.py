@@ -25,6 +25,7 @@ from tests.tasks.conftest import Opened, TaskBackend
 NEW = {name: value for name, value in TASK.items() if name != "track"}
 DONE = {"url": "http://example.org/é", "status": 2, "track": {"save": "é"}, "lastcrawltime": 5}
 ODD = ["", " ", "%s", "%(a)s", "VALUES (%s)", "a'b", 'a"b', "a\\", "a`b", ":x", "?", "{}", "[1]"]
+ODD += ["NULL", "a,b", "\\x41", '\\"', "a\nb"]
 FIELDS = ["taskid", "status", "schedule", "track"]
 
 
