@@ -16,20 +16,21 @@ from typing import Any
 
 from pyspider.scheduler import Scheduler
 
-from pyspider_zk.hooks import ClusterScheduler
+from pyspider_zk.scheduling.scheduler import SlotScheduler
 
 
 def profile_rounds(file: str) -> None:
     """Profile all rounds from now on, and write that to the file when the process ends."""
     profiler = cProfile.Profile(time.thread_time)
-    for scheduler in (Scheduler, ClusterScheduler):
-        scheduler.run_once = _profiled(profiler, scheduler.run_once)
+    Scheduler.run_once = _profiled(profiler, Scheduler.run_once)
+    for each in ("run_once", "take_arrivals"):  # whole rounds, and small ones
+        setattr(SlotScheduler, each, _profiled(profiler, getattr(SlotScheduler, each)))
     atexit.register(profiler.dump_stats, file)
 
 
-def _profiled(profiler: cProfile.Profile, run_once: Callable[[Any], None]) -> Callable[[Any], None]:
+def _profiled(profiler: cProfile.Profile, a_round: Callable[[Any], None]) -> Callable[[Any], None]:
     def once(scheduler: Any) -> None:
-        profiler.runcall(run_once, scheduler)
+        profiler.runcall(a_round, scheduler)
 
     return once
 
