@@ -15,7 +15,13 @@ from urllib.parse import urlsplit
 
 from pyspider_zk.cluster_secret import check_cluster_secret, read_cluster_secret
 from pyspider_zk.errors import ConfigError
-from pyspider_zk.limits import DEFAULT_SLOTS, LONGEST_LEASE, MOST_SLOTS
+from pyspider_zk.limits import (
+    DEFAULT_SLOTS,
+    LONGEST_LEASE,
+    LONGEST_WAIT,
+    MOST_SLOTS,
+    REFUSED_IN_PATHS,
+)
 from pyspider_zk.listening import is_loopback
 from pyspider_zk.secret_files import read_secret
 
@@ -36,9 +42,10 @@ _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+)(:(?P<port>\d{1,5}))?")
 _HOST_NAME = re.compile(r"[0-9a-f:]+|[\w.-]+")
 _ORIGIN = re.compile(r"https?://(\[[0-9a-fA-F:.]+\]|[\w.-]+)(:\d{1,5})?")
 _WEBHOOK = re.compile(rf"{_ORIGIN.pattern}(/[!-~]*)?", re.ASCII)
-_READER = re.compile(r"digest:[^:,\s]+:[A-Za-z0-9+/]{27}=|sasl:[^:@/,\s]+")
-_LISTENING = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+):(?P<port>\d{1,5})")
-_ROOT = re.compile(r"(/(?!\.{1,2}(/|$))[^/\s]+)+")
+_LONE = "\ud800-\udfff"  # bytes of the environment that are not UTF-8; nothing could record them
+_READER = re.compile(rf"digest:[^:,\s{_LONE}]+:[A-Za-z0-9+/]{{27}}=|sasl:[^:@/,\s{_LONE}]+")
+_LISTENING = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+):\d{1,5}")
+_ROOT = re.compile(rf"(/(?!\.{{1,2}}(/|$))[^/\s{REFUSED_IN_PATHS}]+)+")
 
 
 @dataclass(frozen=True)
@@ -58,13 +65,13 @@ class Settings:
         lease: seconds that a renewal lasts, at least three renewals, at most 600; schedulers may
             have different values. A dead scheduler's projects pause for a little longer than that.
         hang: seconds that a scheduler's loop may stand still, for example while it loads a large
-            project, before its projects go to others; at least a lease.
+            project, before its projects go to others; at least a lease, at most a day.
         budget: seconds that a single write or send may take; scheduling stops that long before the
             lease ends. Less than half a lease.
-        session: seconds of ZooKeeper session to request; the server may grant another value, which
-            is then used, and a warning reports it.
+        session: seconds of ZooKeeper session to request, at most a day; the server may grant
+            another value, which is then used, and a warning reports it.
         drain: seconds that a scheduler waits, after SIGTERM, for its slots to move, and a fetcher
-            for the pages that it is fetching.
+            for the pages that it is fetching; at most a day.
         name: a scheduler's identity, which keeps its number; without one it is host and port if the
             XML-RPC port is given, else the scheduler gets the lowest free number.
         await_members: how many schedulers a new cluster waits for before it assigns the slots for
@@ -111,7 +118,7 @@ class Settings:
         metrics: ``HOST:PORT`` at which a process serves metrics and health; port 0 is a free one,
             without a host and port there are none.
         metrics_token: what opens the metrics, needed at other addresses than loopback; best in a
-            file, 16 to 1000 characters.
+            file, 16 to 1000 characters of ASCII.
         alert_webhook: URL that the leader posts changes of alerts to; best in a file, as a secret
             may be in it.
         log_format: of log lines: ``pyspider``, or ``json`` for an object per line.
@@ -191,6 +198,8 @@ def settings_from(
 
 _Given = dict[str, tuple[object, str]]  # setting -> value and the place it came from
 _NAMES = tuple(each.name for each in fields(Settings))
+SECRETS = tuple(each.name for each in fields(Settings) if not each.repr)
+"""The settings whose values are secret, or may hold one: whatever is not to be shown."""
 _TYPES: Mapping[str, Callable[[object], object]] = {
     "slots": lambda value: _whole(value),
     "renewal": lambda value: _seconds(value),
@@ -199,15 +208,19 @@ _TYPES: Mapping[str, Callable[[object], object]] = {
     "budget": lambda value: _seconds(value),
     "session": lambda value: _seconds(value),
     "drain": lambda value: _seconds(value),
+    "name": lambda value: _utf8(value),
     "await_members": lambda value: _whole(value),
+    "advertise": lambda value: _utf8(value),
     "trusted_origins": lambda value: _origins(value),
     "trusted_hosts": lambda value: _hosts(value),
     "login_to_change": lambda value: _yes_or_no(value),
+    "viewer_username": lambda value: _utf8(value),
     "viewer_password": lambda value: _secret(value),
+    "username": lambda value: _utf8(value),
     "password": lambda value: _secret(value),
     "readers": lambda value: _readers(value),
     "tls": lambda value: _yes_or_no(value),
-    "metrics_token": lambda value: _cluster_secret(value),
+    "metrics_token": lambda value: _token(value),
     "alert_webhook": lambda value: _webhook(value),
     "secret": lambda value: _cluster_secret(value),
     "xmlrpc_names": lambda value: _host_names(value),
@@ -215,8 +228,7 @@ _TYPES: Mapping[str, Callable[[object], object]] = {
     "allow_quit": lambda value: _yes_or_no(value),
     "insecure": lambda value: _yes_or_no(value),
 }
-_IN_FILES = ("password", "viewer_password", "metrics_token", "alert_webhook")
-_FILES = {f"{name}_file": name for name in _IN_FILES}
+_FILES = {f"{name}_file": name for name in SECRETS if f"{name}_file" not in _NAMES}
 _KNOWN = (*_NAMES, *_FILES)
 
 
@@ -297,10 +309,18 @@ def _text(value: object) -> str:
     return value.strip()
 
 
+def _utf8(value: object) -> str:
+    """Take a text that others must be able to read; the path of a file may be any bytes."""
+    text = _text(value)
+    if re.search(f"[{_LONE}]", text):
+        raise ValueError(f"must be text in UTF-8, not {value!r:.80}")
+    return text
+
+
 def _secret(value: object) -> str:
     """Take a text as it is, and say nothing of what it is instead."""
-    if not isinstance(value, str):
-        raise ValueError("must be text")
+    if not isinstance(value, str) or re.search(f"[{_LONE}]", value):
+        raise ValueError("must be text in UTF-8")
     return value
 
 
@@ -310,10 +330,21 @@ def _cluster_secret(value: object) -> str:
     return check_cluster_secret(secret) if secret else ""
 
 
+def _token(value: object) -> str:
+    """Take a secret that can be sent in a header, or none; it is not repeated."""
+    token = _cluster_secret(value)
+    if not token.isascii() or token != token.strip():
+        raise ValueError(
+            "must be ASCII without a space at either end, because scrapers send it in a header:"
+            " make one with `openssl rand -hex 32`"
+        )
+    return token
+
+
 def _webhook(value: object) -> str:
     """Take a URL that can be one, or none; it is not repeated."""
     url = _secret(value)
-    if url and not _WEBHOOK.fullmatch(url):
+    if url and not (_WEBHOOK.fullmatch(url) and _is_url(url)):
         raise ValueError("must be a URL such as https://alerts.example.org/hook, without a login")
     return url
 
@@ -420,6 +451,16 @@ def _both(first: str, second: str, more: str = "") -> _Rule:
     return _rule(f"{first} {second}", holds, f"{first} and {second}: give both or none{more}")
 
 
+def _at_most(name: str, limit: float) -> _Rule:
+    """Return the rule that a time is no longer than a limit."""
+
+    def holds(settings: Settings) -> bool:
+        return bool(getattr(settings, name) <= limit)
+
+    fault = f"{name}: {{0.{name}:g}} s must be no more than {limit:g} seconds"
+    return _rule(name, holds, fault)
+
+
 _TIMES = (
     _rule("renewal", lambda its: its.renewal > 0, "renewal: must be more than 0 seconds"),
     _rule(
@@ -428,11 +469,10 @@ _TIMES = (
         lambda its: its.lease >= 3 * its.renewal,
         "lease: {0.lease:g} s must be at least three renewals of {0.renewal:g} s",
     ),
-    _rule(
-        "lease",
-        lambda its: its.lease <= LONGEST_LEASE,
-        f"lease: {{0.lease:g}} s must be no more than {LONGEST_LEASE:g} seconds",
-    ),
+    _at_most("lease", LONGEST_LEASE),
+    _at_most("hang", LONGEST_WAIT),
+    _at_most("session", LONGEST_WAIT),
+    _at_most("drain", LONGEST_WAIT),
     _rule(
         "hang lease",
         lambda its: its.hang >= its.lease,
@@ -482,7 +522,7 @@ _RULES = (
         "root",
         lambda its: bool(_ROOT.fullmatch(its.root)) and len(its.root) <= LONGEST_ROOT,
         "root: {0.root!r:.300} must be a path such as /pyspider-zk, of at most"
-        f" {LONGEST_ROOT} characters",
+        f" {LONGEST_ROOT} characters that ZooKeeper allows, without spaces",
     ),
     _rule(
         "slots",
@@ -534,10 +574,21 @@ def _is_readable_on_the_way(url: str) -> bool:
 
 
 def _is_listening(text: str) -> bool:
-    found = _LISTENING.fullmatch(text)
-    return found is not None and int(found["port"]) < 65536
+    return _LISTENING.fullmatch(text) is not None and _is_url(f"//{text}")
 
 
 def _is_address(text: str) -> bool:
     found = _HOST.fullmatch(text)
-    return found is not None and 0 < int(found["port"] or 2181) < 65536
+    return found is not None and int(found["port"] or 2181) > 0 and _is_url(f"//{text}")
+
+
+def _is_url(text: str) -> bool:
+    """Return whether a text that looks like a URL is one.
+
+    What stands in brackets may be no address, and a port may be above 65535.
+    """
+    try:
+        _ = urlsplit(text).port
+    except ValueError:
+        return False
+    return True

@@ -6,6 +6,7 @@ from ipaddress import IPv6Address, ip_address
 from pyspider_zk.errors import ConfigError
 
 LOOPBACK = "127.0.0.1"
+HIGHEST_PORT = 65535
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,18 @@ class Listener:
     opens: str
     guard: str
     insist: str = "--insecure"
+
+
+def check_port(option: str, port: int) -> None:
+    """Check that a port can be listened on; 0 is any free one.
+
+    Systems disagree on a higher one: it is an error here, and there what is left of it in 16 bits.
+
+    Raises:
+        ConfigError: it cannot.
+    """
+    if port not in range(HIGHEST_PORT + 1):
+        raise ConfigError([f"{option}: {port!r} must be a port from 0 to {HIGHEST_PORT}"])
 
 
 def is_loopback(host: str) -> bool:

@@ -16,6 +16,7 @@ from pyspider_zk.scheduling.regrouping import regrouped
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.errors import BadVersionError
 from pyspider_zk.zookeeper.steps import Write
+from pyspider_zk.zookeeper.strays import delete_below
 
 
 class Reslotter:
@@ -129,6 +130,7 @@ class Reslotter:
 
     def _open(self, plan: Reslotting, table: Assignment, version: int, table_version: int) -> None:
         """Write the new table, and let processes join; nothing is known of the new slots."""
+        delete_below(self._connection, [self._tree.slot_rates])
         self._connection.delete(self._tree.slot_rates)
         vacant = Assignment.vacant(plan.after, max(plan.epoch, _highest(table)))
         protocol = Meta.decode(self._connection.get(self._tree.meta)[0]).reopens

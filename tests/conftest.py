@@ -175,3 +175,13 @@ def _start(server: Server) -> None:
     """Start the server; without its program the test skips."""
     with skip_without_needed():
         server.start()
+
+
+@pytest.fixture
+def as_nobody() -> Iterator[None]:
+    """Be a user to whom permissions mean something; tmp_path is closed to them."""
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(65534)
+    yield
+    os.seteuid(before)

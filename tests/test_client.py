@@ -116,7 +116,12 @@ def test_a_plan_that_holds_no_more_is_not_carried_out(client: Client, cluster: L
 
 @pytest.mark.parametrize(
     ("asked", "culprit"),
-    [({"names": ["nobody"]}, "nobody"), ({}, "no projects"), ({"patern": "x"}, "patern")],
+    [
+        ({"names": ["nobody"]}, "nobody"),
+        ({}, "no projects"),
+        ({"patern": "x"}, "patern"),
+        ({"pattern": "\ud800"}, "pattern"),
+    ],
 )
 def test_a_wrong_request_is_refused_by_name(client: Client, asked: Any, culprit: str) -> None:
     with pytest.raises(BadRequest, match=culprit):

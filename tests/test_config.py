@@ -2,7 +2,7 @@
 
 import pytest
 
-from pyspider_zk.config import Settings, settings_from
+from pyspider_zk.config import SECRETS, Settings, settings_from
 from pyspider_zk.errors import ConfigError
 from pyspider_zk.zookeeper.session_times import Times
 
@@ -91,6 +91,7 @@ def test_the_hang_limit_is_at_least_a_lease_unless_told_otherwise():
         ("hosts", 5),
         ("hosts", "zk:0"),
         ("hosts", "zk:99999"),
+        ("hosts", "[1:2]:2181"),
         ("hosts", "zk1:2181,,zk2:2181"),
         ("hosts", None),
         ("root", "/"),
@@ -98,6 +99,24 @@ def test_the_hang_limit_is_at_least_a_lease_unless_told_otherwise():
         ("root", "/" + "a" * 255),
         ("root", "/a/../b"),
         ("root", "a"),
+        ("root", "/a\x01"),
+        ("root", "/a\x9f"),
+        ("root", "/a\udcff"),
+        ("root", "/a\ue000"),
+        ("root", "/a\U0001f600"),
+        ("name", "a\udcff"),
+        ("advertise", "a\udcff"),
+        ("username", "a\udcff"),
+        ("viewer_username", "a\udcff"),
+        ("password", "a\udcff"),
+        ("viewer_password", "a\udcff"),
+        ("readers", "sasl:a\udcff"),
+        ("hang", 86401),
+        ("hang", "9" * 400),
+        ("session", 86401),
+        ("session", "9" * 400),
+        ("drain", 86401),
+        ("drain", "9" * 400),
         ("slots", 0),
         ("slots", 16385),
         ("slots", 1.5),
@@ -130,6 +149,19 @@ def test_a_value_that_cannot_work_is_told_by_name(setting, value):
     (fault,) = faults({setting: value})
 
     assert setting in fault
+
+
+def test_a_time_may_be_a_day():
+    day = {"hang": 86400, "session": 86400, "drain": 86400}
+    settings = settings_from(day)
+
+    assert {name: getattr(settings, name) for name in day} == day
+
+
+def test_a_file_may_have_any_name():
+    settings = settings_from(environ={"PYSPIDER_ZK_USERS": "/etc/caf\udce9"})
+
+    assert settings.users == "/etc/caf\udce9"
 
 
 def test_origins_may_be_a_list_or_a_text_with_commas():
@@ -266,7 +298,7 @@ def test_metrics_may_be_served_on_any_host_and_port(metrics):
 
 @pytest.mark.parametrize(
     "metrics",
-    ["9464", ":9464", "localhost", "h:65536", "h:1/metrics", "http://h:1", "u@h:1", "::1:9"],
+    ["9", ":9464", "localhost", "h:65536", "[1:2]:1", "h:1/me", "http://h:1", "u@h:1", "::1:9"],
 )
 def test_where_metrics_cannot_be_served_is_told(metrics):
     (fault,) = faults({"metrics": metrics})
@@ -284,6 +316,21 @@ def test_a_token_of_metrics_may_stand_in_a_file_and_is_not_shown(tmp_path):
     (fault,) = faults({"metrics": "h:1", "metrics_token": "too short"})
     assert "16" in fault
     assert "too short" not in fault
+
+
+@pytest.mark.parametrize(
+    "token", ["a token with an ä in it", "a token with a snowman \u2603", " a token of the tests "]
+)
+def test_a_token_of_metrics_that_no_header_carries_is_refused(token):
+    (fault,) = faults({"metrics": "h:1", "metrics_token": token})
+    assert "metrics_token: must be ASCII" in fault
+    assert token.strip() not in fault
+
+
+def test_whatever_is_a_secret_may_stand_in_a_file(tmp_path):
+    for name in SECRETS:
+        with pytest.raises(ConfigError, match="cannot be read"):
+            settings_from({f"{name}_file": str(tmp_path / "none")})
 
 
 def test_a_token_without_metrics_is_a_fault():
@@ -310,6 +357,9 @@ def test_alerts_may_be_posted_to_any_url_that_others_cannot_read(url):
         "https://h/s3cr3t here",
         "https://h/s3cr3t\r\nX: y",
         "http://alerts.example.org/s3cr3t",
+        "https://[1:2]/s3cr3t",
+        "https://[::1/s3cr3t",
+        "https://h:65536/s3cr3t",
     ],
 )
 def test_a_url_that_alerts_cannot_be_posted_to_is_not_repeated(url):

@@ -23,3 +23,15 @@ def test_it_is_told_once_and_its_end_once(caplog: pytest.LogCaptureFixture) -> N
         "it is back",
         "it is away: again",
     ]
+
+
+def test_a_fault_that_nobody_foresaw_is_told_once_as_an_error_with_its_traceback(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    fault = Outage(logging.getLogger("test"), "it fails: %r", "it works", is_fault=True)
+    for _ in range(3):
+        fault.failed(ValueError("x"))
+    (told,) = caplog.records
+    assert told.levelno == logging.ERROR
+    assert told.exc_info
+    assert isinstance(told.exc_info[1], ValueError)

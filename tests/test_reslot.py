@@ -140,6 +140,17 @@ def test_there_and_back_again(bench: StoppedCluster) -> None:
     assert received(bench, BEFORE) == ALL
 
 
+def test_what_stands_below_the_rates_of_the_old_slots_is_deleted_with_them(
+    bench: StoppedCluster,
+) -> None:
+    bench.connection.create(f"{bench.tree.slot_rates}/note", b"junk")
+
+    bench.change(7)
+
+    assert bench.meta() == Meta(7)
+    assert bench.connection.find(bench.tree.slot_rates) is None
+
+
 STEPS = [
     "begin",
     "move_messages",
@@ -348,6 +359,19 @@ def test_a_message_that_nobody_can_read_is_a_dead_letter(bench: StoppedCluster) 
     with closing(bench.queues(7)) as queues:
         assert queues.slot_queues.dead() == 1
     assert {key for key in received(bench, 7) if key[0] == "newtask_queue"} <= ALL.keys()
+
+
+@pytest.mark.parametrize("key", ["parked:2", "parked:ready", f"parked:{slot_of(PROJECTS[0], 7)}"])
+def test_what_is_parked_moves_whatever_is_in_its_place(bench: StoppedCluster, key: str) -> None:
+    fill(bench)
+    leave_more(bench)
+    with redis.Redis.from_url(bench.url) as client:
+        client.delete(key)
+        client.set(key, "neither hash nor set")
+
+    bench.change(7)
+
+    check_more(bench, 7)
 
 
 def test_a_state_of_somebody_else_is_told(bench: StoppedCluster) -> None:

@@ -136,7 +136,7 @@ def restoring_steps(backup: Backup, tree: Tree) -> Iterator[list[Step]]:
     later are numbered by how many came before.
     """
     for path, data in backup.znodes.items():
-        if path not in (META, ASSIGNMENT) and not _is_numbered(path):
+        if path.partition("/")[0] not in (META, ASSIGNMENT) and not _is_numbered(path):
             yield [Create(f"{tree.root}/{path}", data)]
     yield from _job_steps(backup, JobTree(tree.jobs))
     yield from _event_steps(backup, tree)
@@ -189,11 +189,15 @@ def _sequence(path: str) -> int:
 
 
 def left_out(backup: Backup) -> list[str]:
-    """Return the paths of jobs and events that nobody can read; they are not restored."""
+    """Return the paths that nobody can read, of jobs and events; they are not restored.
+
+    Nor is what somebody put below the two znodes that are written last.
+    """
     readable = {str(name) for name, _ in _jobs(backup)}
     jobs = (path for path in backup.znodes if _is_job(path))
     events = (path for path in backup.znodes if path.startswith(f"{EVENTS}/"))
     return [
         *(path for path in jobs if path.rpartition("/")[2] not in readable),
         *(path for path in events if not _is_event(path)),
+        *(path for path in backup.znodes if path.startswith((f"{META}/", f"{ASSIGNMENT}/"))),
     ]

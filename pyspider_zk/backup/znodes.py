@@ -19,9 +19,9 @@ from pyspider_zk.jobs.transactions import together
 from pyspider_zk.zookeeper.connection import Connection, Details
 from pyspider_zk.zookeeper.errors import NodeExistsError, NoNodeError, NotEmptyError
 from pyspider_zk.zookeeper.steps import Create, Delete, Step, Write
+from pyspider_zk.zookeeper.strays import AT_ONCE, children_of, delete_below
 
 TRIES = 10
-AT_ONCE = 500  # znodes of which one request each is under way
 
 
 def read_cluster(
@@ -76,6 +76,7 @@ def write_cluster(
         Unavailable: ZooKeeper does not answer; run it again, with ``replace``.
     """
     tree = Tree(root)
+    moves = list(restoring_steps(backup, tree))  # before anything is cleared
     if not replace and connection.children(root):
         raise Conflict(
             f"there is a cluster at {root} already: stop its processes and say --replace, or"
@@ -88,7 +89,7 @@ def write_cluster(
     epoch = max(sealed, known, highest_epoch(table), int(clock()))
     try:
         _clear(connection, tree)
-        _write(connection, restoring_steps(backup, tree))
+        _write(connection, moves)
         _open(connection, tree, backup, epoch, version)
     except (NodeExistsError, NoNodeError, NotEmptyError) as error:
         raise Conflict(f"somebody else writes to {root}: stop that, and try again") from error
@@ -115,6 +116,7 @@ def _clear(connection: Connection, tree: Tree) -> None:
     The lowest come first, but before all the assignment: without one, it is clear that the rest
     is incomplete.
     """
+    delete_below(connection, [tree.assignment])
     connection.delete(tree.assignment)
     kept = {tree.meta, *(f"{tree.root}/{name}" for name in OTHERS)}
     paths = sorted(_walk(connection, tree.root, lambda path: path not in kept), reverse=True)
@@ -140,18 +142,9 @@ def _walk(
     found: dict[str, Details] = {}
     level = [root]
     while level:
-        level = [path for path in _below(connection, level) if is_wanted(path)]
+        level = [path for path in children_of(connection, level) if is_wanted(path)]
         found.update(_details(connection, level))
     return found
-
-
-def _below(connection: Connection, parents: list[str]) -> list[str]:
-    paths: list[str] = []
-    for start in range(0, len(parents), AT_ONCE):
-        some = parents[start : start + AT_ONCE]
-        names = connection.look([], [(path, None) for path in some]).names
-        paths += [f"{path}/{name}" for path, its in zip(some, names, strict=True) for name in its]
-    return paths
 
 
 def _details(connection: Connection, paths: list[str]) -> dict[str, Details]:

@@ -1,6 +1,5 @@
 """The commands ``backup`` and ``restore``: what a cluster keeps in ZooKeeper, in a file."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,9 @@ from pyspider_zk.backup.content import Backup, check_backup, left_out
 from pyspider_zk.backup.file import read_backup, write_backup
 from pyspider_zk.backup.znodes import read_cluster, write_cluster
 from pyspider_zk.cli.target import sealed_in, target, with_global_options
+from pyspider_zk.cli.times import moment
 from pyspider_zk.config import Settings
+from pyspider_zk.terminal import say
 from pyspider_zk.zookeeper.connection import Connection
 
 _FILE = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
@@ -35,7 +36,7 @@ def backup(options: dict[str, Any], file: Path) -> None:
         connection.stop()
     check_backup(found)
     write_backup(file, found)
-    click.echo(f"{_told(found)} are in {file}")
+    say(f"{_told(found)} are in {file}")
 
 
 @with_global_options(
@@ -62,13 +63,12 @@ def restore(options: dict[str, Any], file: Path, replace: bool) -> None:
     finally:
         connection.stop()
     for path in left_out(found):
-        click.echo(f"Warning: {path} is left out: nobody can read it", err=True)
-    click.echo(f"{_told(found)} are restored at {settings.root}; epochs go on above {epoch}")
+        say(f"Warning: {path} is left out: nobody can read it", err=True)
+    say(f"{_told(found)} are restored at {settings.root}; epochs go on above {epoch}")
 
 
 def _told(found: Backup) -> str:
-    when = datetime.fromtimestamp(found.created, UTC).astimezone().isoformat(" ", "seconds")
-    return f"{len(found.znodes)} znodes of {found.root}, as they were at {when},"
+    return f"{len(found.znodes)} znodes of {found.root}, as they were at {moment(found.created)},"
 
 
 def _connected(settings: Settings) -> Connection:

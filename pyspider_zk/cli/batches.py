@@ -5,17 +5,17 @@ import os
 import sys
 import time
 from dataclasses import asdict
-from datetime import timedelta
 from typing import Any
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
-from rich.text import Text
 
 from pyspider_zk.cli.target import target, with_global_options
+from pyspider_zk.cli.times import age
 from pyspider_zk.client import BatchStatus, Client
+from pyspider_zk.terminal import cell, escaped, say
 
 WHERE = {
     "zookeeper_option": "the cluster's ZooKeeper",
@@ -96,11 +96,11 @@ def show_batch(batch: BatchStatus, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(asdict(batch)))
         return
-    click.echo(sentence(batch))
+    say(sentence(batch))
     for project, reason in list(batch.errors.items())[:FAILURES_SHOWN]:
-        click.echo(f"  {project}: {reason}", err=True)
+        say(f"  {project}: {reason}", err=True)
     if batch.failed > FAILURES_SHOWN:
-        click.echo(f"  ... and {batch.failed - FAILURES_SHOWN} more", err=True)
+        say(f"  ... and {batch.failed - FAILURES_SHOWN} more", err=True)
 
 
 def exit_by(batch: BatchStatus) -> None:
@@ -135,7 +135,7 @@ def follow_batch(
     if quiet or not sys.stderr.isatty():
         return client.wait(batch.id, timeout)
     with _bar() as progress:
-        task = progress.add_task(batch.operation, total=batch.total, failed="")
+        task = progress.add_task(escaped(batch.operation), total=batch.total, failed="")
         for batch in client.follow(batch.id, timeout):  # noqa: B020 - the same one, later
             failed = f"[red]{batch.failed} failed" if batch.failed else ""
             progress.update(task, completed=batch.done + batch.failed, failed=failed)
@@ -144,7 +144,7 @@ def follow_batch(
 
 def _bar() -> Progress:
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
@@ -161,7 +161,7 @@ def _table(batches: list[BatchStatus]) -> Table:
     now = time.time()
     for batch in batches:
         numbers = (batch.total, batch.done, batch.failed)
-        age = timedelta(seconds=max(0, int(now - batch.created)))
-        cells = (batch.id, batch.operation, batch.state, *numbers, batch.user, age)
-        table.add_row(*(Text(str(cell)) for cell in cells), style=_STYLES.get(batch.state))
+        asked = (batch.user, age(batch.created, now))
+        cells = (batch.id, batch.operation, batch.state, *numbers, *asked)
+        table.add_row(*map(cell, cells), style=_STYLES.get(batch.state))
     return table

@@ -102,4 +102,7 @@ def _value_fault(name: str, option: click.Option, value: object, ctx: click.Cont
         option.type_cast_value(ctx, value)
     except click.UsageError as error:
         return f"{name}: {error.message}"
+    except (TypeError, ValueError, OverflowError, AttributeError):
+        # click's types take texts from a command line; JSON has lists, objects and infinity, too
+        return f"{name}: {value!r:.80} is not a valid {option.type.name}"
     return None

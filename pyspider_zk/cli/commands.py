@@ -1,7 +1,9 @@
 """The cluster's own commands: status, up, scale, demo, and those of other modules."""
 
 import json
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -38,15 +40,17 @@ from pyspider_zk.cli.upgrade import upgrade
 from pyspider_zk.cli.users import user
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.scale import ScaleNode
+from pyspider_zk.components.signals import on_signals
 from pyspider_zk.config import SASL, Settings
 from pyspider_zk.errors import ConfigError, Unavailable
+from pyspider_zk.listening import HIGHEST_PORT
 from pyspider_zk.local.plan import ProcessPlan
 
 REFRESH = 1.0  # seconds between two updates of --watch
 POLL = 0.3  # seconds between two checks of scale
 
 _DATABASES = ("taskdb", "projectdb", "resultdb")
-_PORT = click.IntRange(1, 65535)
+_PORT = click.IntRange(1, HIGHEST_PORT)
 
 
 @with_global_options(
@@ -166,22 +170,22 @@ def _picture(overview: Overview) -> RenderableType:
 
 
 def _watch(observer: Observer, show: Callable[[Overview], None] | None) -> None:
-    """Show the cluster again and again: one after the other, or (None) in place."""
-    try:
-        if show is None:
-            _watch_in_place(observer)
-        while show is not None:
-            show(observer.read())
-            time.sleep(REFRESH)
-    except KeyboardInterrupt:
-        return
+    """Show the cluster every second until Ctrl-C: one after the other, or (None) in place."""
+    ends = threading.Event()
+    # kazoo mistakes an interruption in the middle of a request for a lost session.
+    with on_signals({signal.SIGINT: ends.set}):
+        if show is not None:
+            _repeat(lambda: show(observer.read()), ends)
+            return
+        with Live(auto_refresh=False) as live:
+            view = _View(observer)
+            _repeat(lambda: live.update(view.table(), refresh=True), ends)
 
 
-def _watch_in_place(observer: Observer) -> None:
-    with Live(auto_refresh=False) as live:
-        while True:
-            live.update(_View(observer).table(), refresh=True)
-            time.sleep(REFRESH)
+def _repeat(step: Callable[[], None], ends: threading.Event) -> None:
+    step()
+    while not ends.wait(REFRESH):
+        step()
 
 
 class _View:

@@ -4,19 +4,19 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime
 from typing import Any
 
 import click
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from pyspider_zk.cli.target import find_target, with_global_options
+from pyspider_zk.cli.times import moment
 from pyspider_zk.errors import ClusterError, ConfigError
 from pyspider_zk.queues.api import DeadLetter, SlotQueues
 from pyspider_zk.queues.connect import connect
 from pyspider_zk.queues.dead_letters import letter_dict, readable, where
+from pyspider_zk.terminal import cell, say
 
 _ANY_SLOTS = 1  # dead letters do not depend on the number of slots
 _PREVIEW = 300  # characters of a message in the table
@@ -91,7 +91,7 @@ def _apply(
     with _slot_queues(options) as queues:
         chosen = list(tags) or [each.tag for each in reversed(queues.dead_letters(queues.dead()))]
         count = act(queues, chosen)
-    click.echo(f"{count} dead letter{'' if count == 1 else 's'} {done}")
+    say(f"{count} dead letter{'' if count == 1 else 's'} {done}")
     missing = len(set(tags)) - count
     if missing > 0:
         raise ClusterError(f"{missing} of these tags {'is' if missing == 1 else 'are'} not there")
@@ -127,10 +127,6 @@ def _table(letters: list[DeadLetter], total: int) -> Table | str:
     table.columns[0].no_wrap = True
     for letter in letters:
         message = f"{readable(letter.body)!s:.{_PREVIEW}}"
-        cells = (letter.tag, _when(letter), where(letter), letter.reason, message)
-        table.add_row(*map(Text, cells))
+        cells = (letter.tag, moment(letter.time), where(letter), letter.reason, message)
+        table.add_row(*map(cell, cells))
     return table
-
-
-def _when(letter: DeadLetter) -> str:
-    return datetime.fromtimestamp(letter.time, UTC).astimezone().isoformat(" ", "seconds")

@@ -4,15 +4,16 @@ import json
 import signal
 import threading
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import Any
 
 import click
 
 from pyspider_zk.cli.batches import WHERE, client_of
 from pyspider_zk.cli.target import with_global_options
+from pyspider_zk.cli.times import moment
 from pyspider_zk.client import POLL, Logged
 from pyspider_zk.components.signals import on_signals
+from pyspider_zk.terminal import say
 
 
 @with_global_options(**WHERE)
@@ -31,10 +32,17 @@ def events(
     with client_of(options) as client, on_signals({signal.SIGINT: ends.set}):
         while True:
             for logged in client.events(after, limit):
-                click.echo(_as_json(logged) if as_json else _line(logged))
+                _print(logged, as_json)
                 after = logged.sequence
             if not follow or ends.wait(POLL):
                 return
+
+
+def _print(logged: Logged, as_json: bool) -> None:
+    if as_json:
+        click.echo(_as_json(logged))
+    else:
+        say(_line(logged))
 
 
 def _as_json(logged: Logged) -> str:
@@ -43,6 +51,5 @@ def _as_json(logged: Logged) -> str:
 
 def _line(logged: Logged) -> str:
     event = logged.event
-    when = datetime.fromtimestamp(event.at, UTC).astimezone().isoformat(" ", "seconds")
     who = f" ({event.who})" if event.who and event.who not in event.text else ""
-    return f"{logged.sequence:>6}  {when}  {event.kind:<7}  {event.text}{who}"
+    return f"{logged.sequence:>6}  {moment(event.at)}  {event.kind:<7}  {event.text}{who}"

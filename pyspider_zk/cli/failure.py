@@ -7,6 +7,7 @@ from typing import IO, Any
 import click
 
 from pyspider_zk.errors import ClusterError, ConfigError
+from pyspider_zk.terminal import escaped_lines
 
 # Up to the last @ of the word, because a password may hold one.
 _PASSWORD = re.compile(r"(\w://[^\s:/@]*):\S+@")
@@ -29,15 +30,19 @@ class Failure(click.ClickException):
 
     def __init__(self, error: ClusterError, where: str = "", debug: bool = False) -> None:
         message = _message(error)
-        super().__init__(masked(f"{where}: {message}" if where else message))
+        super().__init__(escaped_lines(masked(f"{where}: {message}" if where else message)))
         self.exit_code = error.exit_code  # type: ignore[misc]  # click reads it from the instance
-        self.trace = masked("".join(traceback.format_exception(error))) if debug else ""
+        self.trace = _trace(error) if debug else ""
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Print the message to stderr."""
         if self.trace:
             click.echo(self.trace, file=file, err=file is None)
         super().show(file)
+
+
+def _trace(error: ClusterError) -> str:
+    return escaped_lines(masked("".join(traceback.format_exception(error))))
 
 
 def _message(error: ClusterError) -> str:

@@ -4,6 +4,7 @@ import copy
 import json
 import logging
 import os
+import sys
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from typing import Any
@@ -22,6 +23,7 @@ from pyspider_zk.config import JSON, SECTION, settings_from
 from pyspider_zk.databases.urls import faults as database_faults
 from pyspider_zk.errors import ClusterError, ConfigError
 from pyspider_zk.queues.connect import connect
+from pyspider_zk.terminal import say
 
 FINDINGS = f"{__name__}.findings"
 CONFIG_FILE = f"{__name__}.config_file"
@@ -136,9 +138,8 @@ def _read_config(ctx: click.Context, param: click.Parameter, value: Any) -> dict
     findings = inspect_config(config, value.name, ctx)
     ctx.meta[FINDINGS], ctx.meta[CONFIG_FILE] = findings, value.name
     # Sections go by the commands' names; a faulty value is reported with all the others.
-    by_command = {key.replace("_", "-"): section for key, section in config.items()}
-    top_level = {key: value for key, value in config.items() if key not in findings.bad}
-    ctx.default_map = by_command | top_level
+    good = {key: value for key, value in config.items() if key not in findings.bad}
+    ctx.default_map = {key.replace("_", "-"): value for key, value in good.items()} | good
     return config
 
 
@@ -151,6 +152,13 @@ def _parsed(ctx: click.Context, param: click.Parameter, file: Any) -> Any:
         raise Failure(ConfigError([f"{place}: {error.msg}"])) from error
     except UnicodeDecodeError as error:
         raise Failure(ConfigError([f"{file.name}: is no text in UTF-8"])) from error
+    except RecursionError as error:
+        deep = "is nested too deeply; options stand in it, and in the sections of the commands"
+        raise Failure(ConfigError([f"{file.name}: {deep}"])) from error
+    except ValueError as error:  # of int()
+        most = sys.get_int_max_str_digits()
+        long = f"holds a whole number of more than {most} digits; none may be that large"
+        raise Failure(ConfigError([f"{file.name}: {long}"])) from error
 
 
 def _group(ctx: click.Context) -> ClusterGroup:
@@ -188,7 +196,7 @@ def _report(ctx: click.Context, params: Mapping[str, Any]) -> None:
     """
     findings: Findings = ctx.meta.get(FINDINGS, Findings())
     for warning in findings.warnings:
-        click.echo(f"Warning: {warning}", err=True)
+        say(f"Warning: {warning}", err=True)
     if ctx.invoked_subcommand == DOCTOR:
         return  # it tells them among its findings, and examines the rest
     faults = [*findings.faults, *_settings_faults(params)]

@@ -5,11 +5,11 @@ import re
 from dataclasses import dataclass
 from itertools import chain
 
+from pyspider_zk.terminal import escaped
+
 LIMIT = 10_000
 """Characters of a message; of a longer one the log has the beginning."""
 
-# Control characters, separators of lines, marks that change the direction of text, half characters.
-_UNSAFE = re.compile("[\0-\x08\x0a-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _PLAIN = re.compile("[ -~]*")
 _INDENT = "    "
 _tracebacks = logging.Formatter()
@@ -21,7 +21,7 @@ class Escape:
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Escape a record's message, and indent its traceback."""
-        record.msg, record.args = _shortened(_escaped(_message(record))), None
+        record.msg, record.args = _shortened(escaped(_message(record))), None
         if record.exc_info:
             record.exc_text = _indented(_tracebacks.formatException(record.exc_info))
         return True
@@ -62,13 +62,9 @@ def _message(record: logging.LogRecord) -> str:
         return f"{record.msg!r} % {record.args!r}: {error!r}"
 
 
-def _escaped(text: str) -> str:
-    return _UNSAFE.sub(lambda found: repr(found[0])[1:-1], text)
-
-
 def _shortened(text: str) -> str:
     return text if len(text) <= LIMIT else f"{text[:LIMIT]}... ({len(text)} characters)"
 
 
 def _indented(traceback: str) -> str:
-    return "\n".join(_INDENT + _escaped(line) for line in traceback.split("\n"))
+    return "\n".join(_INDENT + escaped(line) for line in traceback.split("\n"))

@@ -21,6 +21,7 @@ from pyspider_zk.cli.target import with_global_options
 from pyspider_zk.client import Client, Plan, SelectionOptions
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.projects.rows import STATUSES
+from pyspider_zk.terminal import say
 
 _OPTIONS = [
     click.option("--dry-run", is_flag=True, help="only show what would be done"),
@@ -160,7 +161,7 @@ def _submit(
     batch = client.submit(operation, arguments, user=user(), **chosen, **given)
     if how["wait"]:
         if not how["as_json"]:
-            click.echo(f"batch {batch.id}: {operation} {counted(batch.total)}", err=True)
+            say(f"batch {batch.id}: {operation} {counted(batch.total)}", err=True)
         batch = follow_batch(client, batch, how["timeout"], quiet=how["as_json"])
     show_batch(batch, how["as_json"])
     exit_by(batch)
@@ -171,9 +172,9 @@ def _show_plan(plan: Plan, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(asdict(plan)))
     else:
-        click.echo(f"{plan.operation} {_named(plan)}")
+        say(f"{plan.operation} {_named(plan)}")
         for fault in plan.faults:
-            click.echo(f"  {fault}", err=True)
+            say(f"  {fault}", err=True)
     if plan.faults:
         raise SystemExit(1)
 
@@ -186,7 +187,7 @@ def _confirm_deletion(plan: Plan) -> None:
     """
     if plan.count == 0:
         return  # it will be refused with the reason
-    click.echo(f"delete {_named(plan)}, with all tasks and results", err=True)
+    say(f"delete {_named(plan)}, with all tasks and results", err=True)
     what, expected = ("their number", str(plan.count))
     if plan.count == 1:
         what, expected = ("its name", plan.names[0])

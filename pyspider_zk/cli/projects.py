@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 from rich.table import Table
-from rich.text import Text
 
 from pyspider_zk.cli.batches import WHERE, client_of, console
 from pyspider_zk.cli.selecting import filter_of, filters
 from pyspider_zk.cli.target import with_global_options
 from pyspider_zk.client import Project
 from pyspider_zk.jobs.project_list import SORTS
+from pyspider_zk.terminal import cell, say
 
 _COLUMNS = ("name", "group", "status", "rate", "burst", "slot", "owner")
 _NUMBERS = ("rate", "burst", "slot", "owner")
@@ -66,7 +66,7 @@ def route(options: dict[str, Any], project: str, as_json: bool) -> None:
         return
     owner = "nobody just now" if found.owner is None else f"member {found.owner} at {found.address}"
     after = "" if found.next is None else f", then member {found.next}"
-    click.echo(f"{project}: slot {found.slot}, {found.phase} by {owner}{after}")
+    say(f"{project}: slot {found.slot}, {found.phase} by {owner}{after}")
 
 
 def _table(found: list[Project], total: int) -> Table:
@@ -75,11 +75,11 @@ def _table(found: list[Project], total: int) -> Table:
     for name in _COLUMNS:
         table.add_column(name, justify="right" if name in _NUMBERS else "left", no_wrap=True)
     for project in found:
-        table.add_row(*(Text(_cell(getattr(project, name))) for name in _COLUMNS))
+        table.add_row(*(cell(_shown(getattr(project, name))) for name in _COLUMNS))
     return table
 
 
-def _cell(value: object) -> str:
+def _shown(value: object) -> str:
     if value is None:
         return "-"
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 
 from rich.columns import Columns
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -11,9 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from pyspider_zk.cli.overview import DEAD_LETTERS
+from pyspider_zk.cli.times import age
 from pyspider_zk.cluster.alerts import Observation, Severity, alerts
 from pyspider_zk.cluster.records import Cluster, Component, Member
 from pyspider_zk.groups.ids import MemberId
+from pyspider_zk.terminal import cell
 
 WIDE = 110  # columns of a terminal that shows everything
 
@@ -39,7 +40,7 @@ class _ClusterTables:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         wide = options.max_width >= WIDE
-        yield Text(headline(self.cluster), style="bold")
+        yield cell(headline(self.cluster), "bold")
         yield from _protocol(self.cluster)
         yield _members(self.cluster, self.now, wide)
         yield from _alerts(self.cluster)
@@ -65,17 +66,17 @@ def _protocol(cluster: Cluster) -> Iterator[Text]:
     """Yield what is left to do of an upgrade."""
     in_use, following = cluster.meta.protocol, cluster.next_protocol
     if cluster.can_be_raised:
-        yield Text(f"protocol {in_use}, and all speak a higher one: `pyspider-zk upgrade`")
+        yield cell(f"protocol {in_use}, and all speak a higher one: `pyspider-zk upgrade`")
     elif following > in_use:
         old = cluster.held_back_by()
         more = f" and {len(old) - 1} more" if len(old) > 1 else ""
-        yield Text(f"protocol {in_use}, and {following} waits for {old[0]}{more}")
+        yield cell(f"protocol {in_use}, and {following} waits for {old[0]}{more}")
 
 
 def _alerts(cluster: Cluster) -> Iterator[Text]:
     for alert in alerts(Observation(cluster)):
         serious = alert.severity is Severity.SERIOUS
-        yield Text(alert.text, style="bold red" if serious else "yellow")
+        yield cell(alert.text, "bold red" if serious else "yellow")
 
 
 def _members(cluster: Cluster, now: float, wide: bool) -> Table:
@@ -86,11 +87,11 @@ def _members(cluster: Cluster, now: float, wide: bool) -> Table:
     counts = cluster.slot_counts()
     for member, record in sorted(cluster.members.items()):
         load = cluster.load(member)
-        state, up = _state(cluster, member, record), _age(record.started, now)
+        state, up = _state(cluster, member, record), age(record.started, now)
         row = (member.number, state, counts[member], load.projects, load.pending)
         origin = (record.host, member.incarnation[:_SHORT], record.version) if wide else ()
-        cells = map(str, (*row, record.address, record.pid, up, *origin))
-        table.add_row(*cells, style="yellow" if record.draining else None)
+        cells = (*row, record.address, record.pid, up, *origin)
+        table.add_row(*map(cell, cells), style="yellow" if record.draining else None)
     return table
 
 
@@ -107,8 +108,9 @@ def _components(cluster: Cluster, now: float, wide: bool) -> Table:
     for kind, found in sorted(cluster.components.items()):
         for record in _by_age(found.values()):
             origin = (record.host, record.version) if wide else ()
-            up = _age(record.started, now)
-            table.add_row(kind.value, record.address, str(record.pid), up, *origin)
+            up = age(record.started, now)
+            cells = (kind.value, record.address, record.pid, up, *origin)
+            table.add_row(*map(cell, cells))
     return table
 
 
@@ -116,7 +118,7 @@ def _queues(queues: Mapping[str, int]) -> Table:
     table = _table("queue", "messages", right=("messages",))
     for name, length in queues.items():
         style = "red" if name == DEAD_LETTERS and length else None
-        table.add_row(name, f"{length:,}", style=style)
+        table.add_row(cell(name), f"{length:,}", style=style)
     return table
 
 
@@ -129,10 +131,6 @@ def _table(*names: str, right: Iterable[str]) -> Table:
 
 def _by_age(components: Iterable[Component]) -> list[Component]:
     return sorted(components, key=lambda component: (component.started, component.pid))
-
-
-def _age(started: float, now: float) -> str:
-    return str(timedelta(seconds=max(0, int(now - started))))
 
 
 def _counted(number: int, what: str) -> str:

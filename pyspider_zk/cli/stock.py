@@ -27,7 +27,7 @@ from pyspider_zk.components.wiring import (
 )
 from pyspider_zk.databases.connecting import wait_for_databases
 from pyspider_zk.errors import ClusterError, ConfigError
-from pyspider_zk.listening import LOOPBACK
+from pyspider_zk.listening import HIGHEST_PORT, LOOPBACK
 
 # command -> the option that chooses what it runs, and our choice
 CLUSTER_CLASSES = {
@@ -86,6 +86,7 @@ def adopt(command: click.Command) -> click.Command:
     ours = copy.copy(command)
     name = ours.name = command_name(command)
     ours.help = _HELP.get(name, command.help)
+    ours.params = list(map(_with_range, ours.params))
     if name in ALONE:
         return ours
     ours.context_class = ClusterContext
@@ -138,6 +139,15 @@ def is_of_cluster(part: object) -> bool:
     found = _loaded(part) if isinstance(part, str) else part
     bases = found.__mro__ if isinstance(found, type) else type(found).__mro__
     return any(base.__module__.startswith(f"{_PACKAGE}.") for base in bases)
+
+
+def _with_range(param: click.Parameter) -> click.Parameter:
+    """Return an option, one of a port with its range: beyond it, a port of the rest is taken."""
+    if not isinstance(param, click.Option) or not str(param.name).endswith("port"):
+        return param
+    ours = copy.copy(param)
+    ours.type = click.IntRange(0, HIGHEST_PORT)
+    return ours
 
 
 def _adopt_option(command: str, param: click.Parameter) -> click.Parameter:

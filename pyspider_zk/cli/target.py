@@ -12,7 +12,7 @@ from pyspider_zk.cli.group import options
 from pyspider_zk.components.wiring import ZOOKEEPER_OPTION
 from pyspider_zk.config import ENV_PREFIX, SECRET_FILE_VARIABLE, SECTION, Settings, settings_from
 from pyspider_zk.databases.connecting import DATABASES
-from pyspider_zk.errors import ConfigError, Unavailable
+from pyspider_zk.errors import ClusterError, ConfigError, Unavailable
 from pyspider_zk.local.folder import Running, running_in
 from pyspider_zk.local.logins import with_password, zookeeper_environ
 from pyspider_zk.tasks.highest_seal import highest_seal
@@ -66,7 +66,7 @@ def target(options: GlobalOptions) -> ClusterTarget:
 
 def find_target(options: GlobalOptions) -> ClusterTarget | None:
     """Return what `target` returns, or None."""
-    running = running_in(Path(options["data_path"]))
+    running = _running(options)
     message_queue = _message_queue(options, running)
     if names_zookeeper(options):
         named = settings_of(options)
@@ -88,9 +88,23 @@ def message_queue_of(options: GlobalOptions) -> str | None:
 
 def databases_of(options: GlobalOptions) -> dict[str, str]:
     """Return the databases' URLs by kind, as given or of the cluster that runs in this folder."""
-    running = running_in(Path(options["data_path"]))
+    running = _running(options)
     known = {kind: options.get(kind) or getattr(running, kind, None) for kind in DATABASES}
     return {kind: url for kind, url in known.items() if url}
+
+
+def _running(options: GlobalOptions) -> Running | None:
+    """Return the cluster that runs in this folder, None if there is none.
+
+    Raises:
+        ClusterError: it is another user's, and is not named instead.
+    """
+    try:
+        return running_in(Path(options["data_path"]))
+    except ClusterError:
+        if names_zookeeper(options) and message_queue_of(options):
+            return None  # all that its note would have told
+        raise
 
 
 def sealed_in(options: GlobalOptions, root: str) -> int:

@@ -77,10 +77,19 @@ def _path(options: dict[str, Any], given: Path | None) -> Path:
 
 
 def _password(name: str) -> str:
-    """Prompt a person twice; read one line from a program."""
-    if sys.stdin.isatty():
-        prompted: str = click.prompt(
-            f"Password of {name}", hide_input=True, confirmation_prompt=True
-        )
-        return prompted
-    return sys.stdin.readline().rstrip("\r\n")
+    """Prompt a person twice; read one line from a program.
+
+    Raises:
+        ConfigError: it is not UTF-8, as which browsers send it.
+    """
+    try:
+        password = _typed(name) if sys.stdin.isatty() else sys.stdin.readline().rstrip("\r\n")
+        password.encode()  # some locales let any byte pass, as half of a character
+    except UnicodeError as error:
+        raise ConfigError(["the password must be text in UTF-8"]) from error
+    return password
+
+
+def _typed(name: str) -> str:
+    prompted: str = click.prompt(f"Password of {name}", hide_input=True, confirmation_prompt=True)
+    return prompted

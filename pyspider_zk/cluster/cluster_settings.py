@@ -44,7 +44,7 @@ class ClusterSettings(Record):
         renewal: how often a member renews, alike.
         restart_delay: for how long the slots of a member that got SIGTERM wait for its number to
             be back before they move; 0: they move at once.
-        moves: how many slots may be moving at once.
+        moves: how many slots may be moving at once; see ``Rules``.
         maintenance: whether the assignment stands still.
         evicted: numbers of the members that get no slots.
         pins: the number of the member that shall have a slot, by slot.
@@ -120,7 +120,7 @@ def _faults_of_numbers(settings: ClusterSettings) -> list[str]:
 def _faults_of_values(settings: ClusterSettings) -> dict[str, str]:
     values = {name: getattr(settings, name) for name in RANGES}
     faults = {
-        name: f"{values[name]:g} must be from {range_.least:g} to {range_.most:g}"
+        name: f"{_shown(values[name])} must be from {range_.least:g} to {range_.most:g}"
         for name, range_ in RANGES.items()
         if values[name] is not None and not range_.least <= values[name] <= range_.most
     }
@@ -129,6 +129,13 @@ def _faults_of_values(settings: ClusterSettings) -> dict[str, str]:
         too_short = f"{lease:g} s must be at least three renewals of {renewal:g} s"
         faults.setdefault("lease", too_short)
     return faults
+
+
+def _shown(number: float) -> str:
+    try:
+        return f"{number:g}"
+    except OverflowError:  # an integer beyond all floats
+        return "so large a number"
 
 
 def with_values(settings: ClusterSettings, values: Mapping[str, Any]) -> ClusterSettings:

@@ -98,6 +98,11 @@ class Coordinator:
         self._outage = Outage(
             logger, "%s; the fences stay open until the lease ends", "ZooKeeper answers again"
         )
+        self._fault = Outage(
+            *(logger, "leading fails, this member stays and tries again: %r"),
+            *("leading works again",),
+            is_fault=True,
+        )
         self._alone = False
         self._failure: Exception | None = None
 
@@ -275,7 +280,22 @@ class Coordinator:
         self._pass_on_releases()
         self._renew_if_due()
         self.vital_signs.learned(self._membership.epoch)
-        self._leadership.lead(member, self._projects, self._membership.hold)
+        self._lead(member)
+
+    def _lead(self, member: MemberId) -> None:
+        """Lead, or stand by; what nobody foresaw there must not cost this member its slots.
+
+        The next leader would meet the same znode, and so on until no member is left.
+        """
+        try:
+            self._leadership.lead(member, self._projects, self._membership.hold)
+        except (ClusterError, *OUTDATED):
+            raise
+        except Exception as error:  # a fault of ours, of whatever class
+            self._fault.failed(error)
+            self._leadership.start_anew()
+        else:
+            self._fault.answered()
 
     def _take_over(self, shared: ClusterSettings) -> None:
         """Go by the cluster-wide settings; other members learn of another lease by a renewal."""

@@ -8,6 +8,7 @@ from pyspider_zk.errors import BadMessage
 from pyspider_zk.zookeeper.connection import Connection, Watch
 from pyspider_zk.zookeeper.errors import NoNodeError
 from pyspider_zk.zookeeper.steps import Create, Delete
+from pyspider_zk.zookeeper.strays import do_despite_strays
 
 TRIMMED_AT_ONCE = 500
 
@@ -61,7 +62,7 @@ class EventLog:
         numbers = in_order(self._connection.children(self._path))
         excess = numbers[: max(0, len(numbers) - keep)][:TRIMMED_AT_ONCE]
         try:
-            self._connection.multi(*(Delete(self._event(each)) for each in excess))
+            do_despite_strays(self._connection, *(Delete(self._event(each)) for each in excess))
         except NoNodeError:
             return 0  # another process trims too
         return len(excess)

@@ -9,6 +9,7 @@ from pyspider_zk.cluster.events import (
     LeaderObservation,
     Moves,
     gone,
+    is_told,
     new_events,
 )
 from pyspider_zk.cluster.records import LeaseTerms, Member
@@ -48,8 +49,8 @@ class EventRecorder:
         self._checkpoint = None
         self._moves = []
 
-    def record(self, leader: MemberId, members: Mapping[MemberId, Member]) -> None:
-        """Write the events of what has changed, if anything has.
+    def record(self, leader: MemberId, members: Mapping[MemberId, Member]) -> bool:
+        """Write the next events of what has changed; return whether those were all.
 
         Raises:
             BadVersionError: another leader has written events meanwhile.
@@ -63,7 +64,10 @@ class EventRecorder:
             self._checkpoint = None  # until there is a reply
             self._connection.multi(Write(self._path, after.encode(), version), *steps)
             self._checkpoint = (after, version + 1)
+        if not is_told(after, members):
+            return False
         self._moves = []
+        return True
 
     def _leases(self, members: Sequence[str]) -> dict[str, LeaseTerms]:
         """Return the leases of these members; they are swept only after the event of their end."""

@@ -1,18 +1,27 @@
 """Events: who did what and when, and what happened to the cluster itself."""
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
-from pyspider_zk.cluster.records import Assignment, LeaseTerms, Member
+from pyspider_zk.cluster.records import MOST_EPOCH, Assignment, LeaseTerms, Member
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.groups.ids import MemberId
+from pyspider_zk.limits import MOST_SLOTS
 from pyspider_zk.zookeeper.codec import decode, encode, plain
 
 PREFIX = "event-"
+SEQUENCES = range(-(2**31), 2**31)
+"""The numbers that ZooKeeper appends."""
+
+_NAME = re.compile(rf"{PREFIX}(-?[0-9]{{9,10}})")
+
 LARGEST = 16 * 1024  # bytes of an event when it is written; a larger one is cut
 MOST = 64 * 1024  # bytes of an event when it is read, inflated; hundreds are read at once
+MOST_MEMBERS = MOST_SLOTS  # of a checkpoint; more have no slot to own
+TOLD_AT_ONCE = 16  # members that joined, and that are gone; all the events fit into a transaction
 TEXT_LIMIT = 1000  # characters of the sentence, and of the name, in an event that is cut
 
 
@@ -90,11 +99,11 @@ def sequence_of(name: str) -> int:
     Raises:
         BadMessage: it is not an event's name.
     """
-    prefix, dash, number = name.partition("-")
-    digits = number.removeprefix("-")
-    if f"{prefix}{dash}" != PREFIX or not (digits.isascii() and digits.isdigit()):
-        raise BadMessage(f"{name!r} is not the name of an event")
-    return int(number)
+    found = _NAME.fullmatch(name)
+    number = int(found[1]) if found else 0
+    if not found or number not in SEQUENCES or event_name(number) != name:
+        raise BadMessage(f"{name[:100]!r} is not the name of an event")
+    return number
 
 
 def event_name(sequence: int) -> str:
@@ -164,6 +173,8 @@ class Checkpoint:
             BadMessage: they are not a checkpoint.
         """
         checkpoint = decode(cls, data)
+        if len(checkpoint.members) > MOST_MEMBERS or not 0 <= checkpoint.epoch <= MOST_EPOCH:
+            raise BadMessage(f"no checkpoint has {len(checkpoint.members)} members or that epoch")
         for member in checkpoint.members:
             MemberId.parse(member)
         return checkpoint
@@ -187,30 +198,37 @@ class LeaderObservation:
 
 
 def gone(checkpoint: Checkpoint, members: Collection[MemberId]) -> list[str]:
-    """Return the members of the checkpoint that are not registered any more."""
-    return sorted(set(checkpoint.members).difference(map(str, members)))
+    """Return the members of the checkpoint that are not registered any more, of many the first."""
+    return sorted(set(checkpoint.members).difference(map(str, members)))[:TOLD_AT_ONCE]
+
+
+def is_told(checkpoint: Checkpoint, members: Collection[MemberId]) -> bool:
+    """Return whether all who joined, and all who are gone, have their event."""
+    return set(checkpoint.members) == set(map(str, members))
 
 
 def new_events(
     checkpoint: Checkpoint, observation: LeaderObservation, now: float
 ) -> tuple[Checkpoint, list[Event]]:
-    """Return the checkpoint after the events since this one, and these events."""
-    arrived = [
-        member for member in sorted(observation.members) if str(member) not in checkpoint.members
-    ]
-    unreported = [moves for moves in observation.moves if moves.epoch > checkpoint.epoch]
-    leader = str(observation.leader)
+    """Return the checkpoint after the next events since this one, and these events.
+
+    They fit into one transaction, so of many members only the first are told of, and no moves yet.
+    """
+    known, leader = set(checkpoint.members), str(observation.leader)
+    arrived = [each for each in sorted(observation.members) if str(each) not in known]
+    arrived, ended = arrived[:TOLD_AT_ONCE], gone(checkpoint, observation.members)
+    told = known.difference(ended).union(map(str, arrived))
+    after = Checkpoint(leader, tuple(sorted(told)), checkpoint.epoch)
+    moves = observation.moves if is_told(after, observation.members) else ()
+    unreported = [each for each in moves if each.epoch > checkpoint.epoch]
     events = [
         *(_joined(member, observation.members[member], now) for member in arrived),
-        *(
-            _gone(member, observation.leases.get(member), now)
-            for member in gone(checkpoint, observation.members)
-        ),
+        *(_gone(member, observation.leases.get(member), now) for member in ended),
         *([] if checkpoint.leader == leader else [_leads(leader, now)]),
-        *(_moved(moves, pair, now) for moves in unreported for pair in moves.counts),
+        *(_moved(each, pair, now) for each in unreported for pair in each.counts),
     ]
     epoch = max([checkpoint.epoch, *(moves.epoch for moves in unreported)])
-    return Checkpoint(leader, tuple(sorted(map(str, observation.members))), epoch), events
+    return replace(after, epoch=epoch), events
 
 
 def _joined(member: MemberId, record: Member, now: float) -> Event:

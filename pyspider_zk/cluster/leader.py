@@ -39,6 +39,7 @@ from pyspider_zk.cluster.weighing import Weighing
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.connection import Ask, Connection, Watch
 from pyspider_zk.zookeeper.errors import BadVersionError, NoNodeError
+from pyspider_zk.zookeeper.strays import do_despite_strays
 
 logger = logging.getLogger(__name__)
 
@@ -106,6 +107,15 @@ class Leadership:
         if self._candidacy is not None:
             self._connection.delete(self._tree.candidacy(self._candidacy))
         self._candidacy, self._stamps, self.leading = None, {}, False
+        self.start_anew()
+
+    def start_anew(self) -> None:
+        """Forget what a turn may have left half done; the next one reads everything again.
+
+        The stamps stay: they were only seen, each look replaces them all at once, and what they say
+        of a member holds however the turn went on. Without them, a fault in each turn would keep
+        the slots of the dead for ever. The candidacy is looked up at each turn.
+        """
         self._rest = None
         self._recorder.forget()
         self._weighing.forget()
@@ -199,7 +209,9 @@ class Leadership:
             moves = moves_between(snapshot.assignment, decision.assignment)
             _log(moves)
             self._recorder.note(moves)
-        self._recorder.record(member, snapshot.members)
+        if not self._recorder.record(member, snapshot.members):
+            self._on_change(None)  # the next turn tells of more; who died is told by the lease
+            return
         self._sweep(leftovers(snapshot, self._rules))
         if decision is None and is_settled(snapshot, self._rules):
             self._rest = (min(snapshot.now + REST, self._weighing.due), dict(projects))
@@ -226,8 +238,8 @@ class Leadership:
         """Delete old events, now and then."""
         now = self._clock()
         if now - self._tidied >= TIDYING:
-            self._tidied = now
             self._events.trim()
+            self._tidied = now
 
     def _watch_over(self, before: list[str], leases: list[MemberId], hold: Hold) -> None:
         """Depose those just before me that died or left: the leader, or the next leaders.
@@ -359,7 +371,7 @@ class Leadership:
         for member, version in leases.items():
             for steps in sweep_moves(self._tree, member, version):
                 with suppress(NoNodeError):
-                    self._connection.multi(*steps)
+                    do_despite_strays(self._connection, *steps)
 
 
 OUTDATED = (BadVersionError, NoNodeError)

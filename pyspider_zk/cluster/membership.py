@@ -22,6 +22,7 @@ from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.connection import Connection, Watch
 from pyspider_zk.zookeeper.errors import BadVersionError, NoNodeError
 from pyspider_zk.zookeeper.steps import Step
+from pyspider_zk.zookeeper.strays import do_despite_strays
 
 logger = logging.getLogger(__name__)
 
@@ -161,7 +162,7 @@ class Membership:
             return
         self._connection.require()
         try:
-            self._connection.multi(*leave_steps(self._tree, member, returns_within))
+            do_despite_strays(self._connection, *leave_steps(self._tree, member, returns_within))
         except NoNodeError as error:
             raise SessionLost(f"member {member} is not registered any more") from error
         self.id = None

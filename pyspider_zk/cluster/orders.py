@@ -55,14 +55,16 @@ class Orders:
             *(EventKind.MAINTENANCE, _MAINTENANCE[mode], self._who),
         )
 
-    def suspend_maintenance(self) -> Maintenance:
-        """Let the slots be evened out although maintenance is on; return what is to go on after."""
-        before = self._store.read().maintenance
-        self._store.change(
+    def maintenance(self) -> Maintenance:
+        """Return whether the assignment stands still."""
+        return self._store.read().maintenance
+
+    def suspend_maintenance(self) -> ClusterSettings:
+        """Let the slots be evened out although maintenance is on."""
+        return self._store.change(
             lambda found: with_maintenance(found, Maintenance.OFF),
             *(EventKind.REBALANCE, "maintenance is suspended while slots move", self._who),
         )
-        return before
 
     def resume_maintenance(self, mode: Maintenance) -> ClusterSettings:
         """Put suspended maintenance back, unless somebody has ordered some meanwhile."""

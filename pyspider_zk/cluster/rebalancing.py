@@ -60,8 +60,9 @@ class Rebalancing:
 
     @contextmanager
     def _without_maintenance(self, timeout: float, ended: Event) -> Iterator[None]:
-        before = self._orders.suspend_maintenance()
+        before = self._orders.maintenance()
         try:
+            self._orders.suspend_maintenance()  # may be done although it raises
             yield
         finally:
             self._resume(before, timeout, ended)

@@ -263,7 +263,7 @@ def decode_scale(data: bytes) -> int:
         BadMessage: it is none.
     """
     number = codec.decode(int, data)
-    if number < 0:
+    if not 0 <= number <= MOST_SLOTS:  # more have no slot to own
         raise BadMessage(f"nobody can run {number} schedulers")
     return number
 

@@ -36,7 +36,8 @@ class Rules:
         drift: how much faster the leader's clock may run than a member's, as a fraction.
         margin: additional time for the leader's own reading to be scheduled.
         budget: how long an effect may take that the fence allowed.
-        moves: how many slots may be moving at once.
+        moves: how many slots may be moving when one is taken from a member that could keep it.
+            Those of a member that drains, is evicted, leaves or dies all move at once.
         await_members: how many eligible members the first grant of a new cluster waits for,
             so that the first member does not get everything only to release most of it.
     """

@@ -26,6 +26,7 @@ from pyspider_zk.errors import ClusterError
 from pyspider_zk.local.cluster import LocalCluster
 from pyspider_zk.local.plan import ProcessPlan
 from pyspider_zk.local.up import Interrupts, interrupts
+from pyspider_zk.terminal import tell
 
 SCHEDULERS = 3
 KILL_AT = 0.35  # of the expected pages
@@ -86,7 +87,7 @@ def demo(folder: Path | None, start_url: str | None, console: Console) -> DemoOu
     Raises:
         ClusterError: it could not run to its end.
     """
-    say: Say = partial(console.print, markup=False, soft_wrap=True)
+    say: Say = partial(tell, console)
     data = Path(tempfile.mkdtemp(prefix="pyspider-zk-demo-"))
     try:
         with interrupts() as asked, _site(folder, start_url, say) as site:
@@ -119,7 +120,7 @@ def _run(site: DemoSite, data: Path, console: Console, asked: Interrupts) -> Dem
 
 @contextmanager
 def _scene(site: DemoSite, data: Path, console: Console, asked: Interrupts) -> Iterator[_Scene]:
-    say: Say = partial(console.print, markup=False, soft_wrap=True)
+    say: Say = partial(tell, console)
     plan = ProcessPlan(data, schedulers=SCHEDULERS, settings=settings_from(environ=os.environ))
     cluster, projects = LocalCluster(plan, say), projects_of(site)
     columns = TextColumn("crawling"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()

@@ -55,7 +55,7 @@ def ours(folder: Path) -> Iterator[DemoSite]:
     page = (folder / START).read_text(encoding="utf-8", errors="replace")
     asked: list[str] = []
     handler = partial(_Handler, asked, directory=str(folder))
-    with ThreadingHTTPServer((LOOPBACK, 0), handler) as server:
+    with SiteServer((LOOPBACK, 0), handler) as server:
         thread = Thread(target=server.serve_forever, name="site", daemon=True)
         thread.start()
         url = f"http://{LOOPBACK}:{server.server_address[1]}/"
@@ -92,6 +92,15 @@ def documentation(where: Path = DOCUMENTATION) -> Path:
     if not found:
         raise MissingService(_NO_SITE)
     return max(found, key=lambda html: int(html.parts[-2].removeprefix("python3.")))
+
+
+class SiteServer(ThreadingHTTPServer):
+    """Server with room for a burst of connections.
+
+    Linux drops what finds none, and the fetcher then waits for minutes for an answer.
+    """
+
+    request_queue_size = 1024
 
 
 class _Handler(SimpleHTTPRequestHandler):

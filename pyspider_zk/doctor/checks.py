@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import distributions
@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, unquote
 
 from pyspider_zk import __version__
 from pyspider_zk.cluster import survey as cluster_survey
-from pyspider_zk.config import Settings
+from pyspider_zk.config import SECRETS, Settings
 from pyspider_zk.databases import survey as database_survey
 from pyspider_zk.databases.connecting import DATABASES
 from pyspider_zk.databases.facts import DatabaseServerFacts
@@ -34,6 +34,10 @@ from pyspider_zk.zookeeper.survey import survey as zookeeper_survey
 
 _PASSWORD = re.compile(r"://[^\s:/@]*:(\S*)@")  # up to the last @, for it may hold one
 _SENTINEL_PASSWORD = re.compile(r"[?&]sentinel_password=([^&\s]*)")
+
+_CALLED = {"secret": "the cluster's secret", "password": "ZooKeeper's password"}
+_NO_PASSWORDS = ("alert_webhook",)
+"""Secret settings that are no passwords: to hide, but not to judge by length."""
 
 PATIENCE = 10.0  # seconds for ZooKeeper's first answer
 
@@ -85,10 +89,9 @@ def checks_without_settings(it: Installation) -> list[DoctorCheck]:
 def named_secrets(it: Installation) -> dict[str, str]:
     """Return all secrets by what they are for; empty ones are missing."""
     webui = section_of(it.config, "webui")
+    ours = {name: getattr(it.settings, name) for name in SECRETS if name not in _NO_PASSWORDS}
     return {
-        "the cluster's secret": it.settings.secret,
-        "ZooKeeper's password": it.settings.password,
-        "viewer_password": it.settings.viewer_password,
+        **{_CALLED.get(name, name): secret for name, secret in ours.items()},
         "the web UI's password": str(webui.get("password") or ""),
         "the sentinels' password": unquote(_sentinel_password(it)),
         **{f"{name}'s password": unquote(_quoted_password(url)) for name, url in _urls(it).items()},
@@ -98,7 +101,8 @@ def named_secrets(it: Installation) -> dict[str, str]:
 def spellings(it: Installation) -> set[str]:
     """Return the secrets in every form that a message may quote."""
     quoted = map(_quoted_password, _urls(it).values())
-    return {*named_secrets(it).values(), *quoted, _sentinel_password(it)} - {""}
+    urls = {getattr(it.settings, name) for name in _NO_PASSWORDS}
+    return {*named_secrets(it).values(), *urls, *quoted, _sentinel_password(it)} - {""}
 
 
 def _urls(it: Installation) -> dict[str, str]:
@@ -196,14 +200,17 @@ def _kept_files(it: Installation) -> Iterator[KeptFile]:
         "ssl_keyfile": _option(it.message_queue or "", "ssl_keyfile"),
         "the data folder": str(it.data_path) if it.data_path.exists() else "",
     }
-    if it.config_file and _holds_secrets(it.config_file, spellings(it)):
+    if it.config_file and _holds_any(it.config, spellings(it)):
         named["config.json, with secrets in it"] = str(it.config_file)
     return (KeptFile(what, path) for what, path in named.items() if path)
 
 
-def _holds_secrets(file: Path, secrets: Iterable[str]) -> bool:
-    text = file.read_text(encoding="utf-8")
-    return any(secret in text for secret in secrets)
+def _holds_any(config: object, secrets: Collection[str]) -> bool:
+    """Return whether a secret is in a value of the file, however JSON spells it there."""
+    if isinstance(config, str):
+        return any(secret in config for secret in secrets)
+    values = config.values() if isinstance(config, Mapping) else config
+    return isinstance(values, Iterable) and any(_holds_any(each, secrets) for each in values)
 
 
 def _option(url: str, name: str) -> str:

@@ -14,6 +14,7 @@ from pyspider_zk.rpc.admission import LISTENER as XMLRPC
 from pyspider_zk.rpc.tls import TLS, connect
 from pyspider_zk.tls import client_context
 from pyspider_zk.webui.opening import LISTENER as WEBUI
+from pyspider_zk.workers.fetcher import LISTENER as FETCHER
 
 PATIENCE = 3.0  # seconds
 AT_ONCE = 16
@@ -62,7 +63,8 @@ def _announced(cluster: Cluster) -> Iterator[Entrance]:
             if each.address and kind is ComponentKind.WEBUI:
                 yield Entrance(WEBUI.name, each.address, WEBUI.opens, login)
             elif each.address:
-                yield Entrance(f"XML-RPC of a {kind}", each.address, XMLRPC.opens, secret)
+                opens = FETCHER.opens if kind is ComponentKind.FETCHER else XMLRPC.opens
+                yield Entrance(f"XML-RPC of a {kind}", each.address, opens, secret)
 
 
 def _connected(address: str, context: ssl.SSLContext) -> http.client.HTTPConnection:

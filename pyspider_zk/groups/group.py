@@ -22,6 +22,7 @@ from pyspider_zk.zookeeper.errors import NodeExistsError, NoNodeError, NotEmptyE
 from pyspider_zk.zookeeper.steps import Create, Delete, Step, Write
 from pyspider_zk.zookeeper.waiting import Waiter
 
+LOOKS = 2  # at the same holder of a name that has no participants
 SHOWN = 5  # participants that a message names
 
 
@@ -157,7 +158,7 @@ class Group:
         while True:
             home = self._claim()
             if home == former:
-                raise Mismatch(f"{self._path} was damaged from outside: delete it")
+                raise self._damaged()
             former = self._home = home
             try:
                 member = self.id_allocator.standing(tenure.id) or self._register(
@@ -170,7 +171,12 @@ class Group:
             return
 
     def _claim(self) -> Home:
-        """Return the home of our run: it holds the name, or the name is free for it."""
+        """Return the home of our run: it holds the name, or the name is free for it.
+
+        Another run's is closed. It may be that its last participant has just left and closes it;
+        but one that stands there after that has no ``members``, or what is no participant in it.
+        """
+        seen: list[Home] = []
         while True:
             found = self._connection.find(self._holder)
             if found is None:
@@ -180,8 +186,15 @@ class Group:
             home = Home(f"{self._path}/{holder.home}")
             if holder.run == self._run:
                 return home
+            if seen.count(home) == LOOKS:
+                raise self._damaged()
+            seen.append(home)
             if not self._close(home):
                 self._refuse_another_run(holder, home)
+            self._connection.sync(self._path)  # a server that lags behind shows it once more
+
+    def _damaged(self) -> Mismatch:
+        return Mismatch(f"{self._path} was damaged from outside: delete it")
 
     def _read_holder(self, data: bytes) -> Holder:
         try:

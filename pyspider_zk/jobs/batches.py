@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 from pyspider_zk.jobs.model import (
@@ -222,8 +222,11 @@ class Batches:
     def _end_some(self, names: Sequence[JobName]) -> int:
         found, now = self._store.read(JobState.PENDING, names), self._clock()
         ending = [one for one in found if not one.job.needs_cleanup]
-        moves = [cancel_pending_steps(self._tree, one, now) for one in ending]
-        return sum(map(self._do_together, together(moves)))
+        moves = [
+            JobMove(JobState.PENDING, one.name, cancel_pending_steps(self._tree, one, now))
+            for one in ending
+        ]
+        return self._move_together(moves)
 
     def _discard(self, batch: str) -> int:
         """End the unreadable jobs, which nobody would end otherwise."""
@@ -239,15 +242,20 @@ class Batches:
     def _discard_one(self, state: JobState, junk: Junk) -> bool:
         now = self._clock()
         job = ended(Job({}, now, cancelled=True), Outcome.CANCELLED, now, junk.reason)
-        below = self._store.below(state, junk.name)
+        below, _ = self._store.pruned(state, junk.name)
         steps = discard_steps(self._tree, state, junk, below, job)
         return self._store.do_if_current(steps)
 
-    def _do_together(self, moves: Sequence[Sequence[Step]]) -> int:
-        """Do these moves together; if one of them is outdated, one by one."""
-        if self._store.do_if_current(chain.from_iterable(moves)):
-            return len(moves)
-        return sum(map(self._store.do_if_current, moves))
+    def _move_together(self, moves: Sequence[JobMove]) -> int:
+        """Do these moves together; where one of them is refused, each for itself."""
+        count, left = 0, iter(moves)
+        for part in together(move.steps for move in moves):
+            some = list(islice(left, len(part)))
+            if self._store.do_if_current(chain.from_iterable(part)):
+                count += len(some)
+            else:
+                count += sum(self._store.move_all(some))
+        return count
 
     # --- forgetting ---
 
@@ -261,9 +269,15 @@ class Batches:
 
     def _forget(self, batch: str, names: Sequence[JobName], with_record: bool) -> int:
         """Delete done jobs and, in the last transaction, their batch; return how many jobs."""
-        for moves in together(forget_moves(self._tree, names, batch if with_record else "")):
-            self._store.do_if_current(chain.from_iterable(moves))
-        return len(names)
+        moves = forget_moves(self._tree, names, batch if with_record else "")
+        deleted = [each for part in together(moves) for each in self._delete_together(part)]
+        return sum(deleted[: len(names)])
+
+    def _delete_together(self, moves: Sequence[Sequence[Step]]) -> list[bool]:
+        """Delete these together, or if one is gone already each for itself; return which were."""
+        if self._store.delete_if_current(chain.from_iterable(moves)):
+            return [True] * len(moves)
+        return list(map(self._store.delete_if_current, moves))
 
 
 def _by_group(names: Iterable[JobName]) -> dict[str, list[JobName]]:

@@ -2,14 +2,14 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
 from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.fence import Fence
 from pyspider_zk.databases.guarded import Guarded, guarded
-from pyspider_zk.errors import SessionLost, Unavailable
+from pyspider_zk.errors import ClusterError, SessionLost, Unavailable
 from pyspider_zk.jobs.model import Batch, Job, JobName, JobState
 from pyspider_zk.jobs.queue import JobQueue
 from pyspider_zk.jobs.reports import ended_event, outcome_dict
@@ -64,6 +64,10 @@ class Finalizer:
         self._outage = Outage(
             logger, "outcomes of jobs are not stored yet: %r", "outcomes of jobs are stored again"
         )
+        self._fault = Outage(
+            *(logger, "a batch cannot be closed: %r", "all batches are closed again"),
+            is_fault=True,
+        )
         self._loop = Loop("finalizer", self._turn)
 
     def start(self) -> None:
@@ -90,8 +94,7 @@ class Finalizer:
             self._closed.clear()  # another leader may delete batches, and new ones have their ids
             return
         ended, is_any_open = self._queue.unclosed(self._closed, self._loop.wake)
-        for batch in ended:
-            self._close(batch)
+        self._close_each(ended)
         self._tidy()
         if not is_any_open:
             self._pause = IDLE
@@ -108,6 +111,20 @@ class Finalizer:
         if now - self._tidied >= TIDYING:
             self._tidied = now
             self._queue.trim()
+
+    def _close_each(self, ended: Iterable[Batch]) -> None:
+        """Close batches; one that cannot be keeps neither the others nor the old ones."""
+        has_failed = False
+        for batch in ended:
+            try:
+                self._close(batch)
+            except ClusterError:
+                raise
+            except Exception as error:  # a fault of ours, of whatever class
+                has_failed = True
+                self._fault.failed(error)
+        if not has_failed:
+            self._fault.answered()
 
     def _close(self, batch: Batch) -> None:
         if self._keep(batch):

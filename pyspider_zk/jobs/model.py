@@ -14,6 +14,8 @@ from typing import Any, NamedTuple, Self
 from urllib.parse import quote, unquote
 
 from pyspider_zk.errors import BadMessage
+from pyspider_zk.limits import REFUSED_IN_PATHS
+from pyspider_zk.projects.rows import is_text
 from pyspider_zk.zookeeper.codec import decode, encode, plain
 
 PRIORITIES = range(1000)
@@ -30,11 +32,9 @@ MOVED_LIMIT = 640 * 1024  # bytes of a job with its progress; a job that cannot 
 TRANSACTION_LIMIT = 512 * 1024  # bytes; ZooKeeper refuses requests of 1 MiB
 
 _JOB_NAME = re.compile(r"entry-([0-9]{3})-(.+):([^:-]+)-(-?[0-9]{9,10})")
-# Characters that ZooKeeper does not allow in names, separators of names, and the quote itself.
-_REFUSED = "\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000-\U0010ffff"
-_QUOTED = re.compile(f"[%/{_REFUSED}]")
-_PATH = re.compile(rf"(?:/(?!\.{{1,2}}(?:/|$))[^/{_REFUSED}]+)+")
-_LONE = re.compile("[\ud800-\udfff]")  # not text: slots are computed from its UTF-8
+# What ZooKeeper does not allow in names, separators of names, and the quote itself.
+_QUOTED = re.compile(f"[%/{REFUSED_IN_PATHS}]")
+_PATH = re.compile(rf"(?:/(?!\.{{1,2}}(?:/|$))[^/{REFUSED_IN_PATHS}]+)+")
 _WHOLE_NAMES = {".": "%2E", "..": "%2E%2E"}
 
 
@@ -87,7 +87,7 @@ class JobName(NamedTuple):
         if found:
             priority, group, project, sequence = found.groups()
             name = cls(int(priority), unquoted(group), unquoted(project), int(sequence))
-            if str(name) == text and _LONE.search(name.project) is None:
+            if str(name) == text:
                 return name
         raise BadMessage(f"{text!r} is not the name of a job")
 
@@ -128,9 +128,21 @@ def unquoted(text: str) -> str:
         BadMessage: what is percent-encoded is not text.
     """
     try:
-        return unquote(text, errors="surrogatepass")
+        return unquote(text, errors="strict")
     except UnicodeDecodeError as error:
         raise BadMessage(f"{text!r} is no name: {error}") from error
+
+
+def batch_id_of(name: str) -> str:
+    """Return the id of the batch that a znode is named after.
+
+    Raises:
+        BadMessage: no batch is called so.
+    """
+    batch = unquoted(name)
+    if quoted_whole(batch) != name:
+        raise BadMessage(f"{name!r} is not the name of a batch")
+    return batch
 
 
 def check_batch_id(batch: object) -> str:
@@ -141,6 +153,8 @@ def check_batch_id(batch: object) -> str:
     """
     if not isinstance(batch, str) or not 1 <= len(batch) <= GROUP_LIMIT:
         raise BadMessage(f"batch id {batch!r} is not allowed: use 1 to {GROUP_LIMIT} characters")
+    if not is_text(batch):  # no event could name it
+        raise BadMessage(f"batch id {batch!r} is not allowed: it has half of a character")
     return batch
 
 
@@ -159,9 +173,13 @@ def check_size(what: str, record: "Job | BatchRecord", limit: int) -> bytes:
     """Return a record's bytes, if they fit into a transaction and readers accept their size.
 
     Raises:
-        BadMessage: they do not.
+        BadMessage: they do not, or it has none.
     """
-    data, size = record.encode(), len(plain(record))
+    try:
+        data, size = record.encode(), len(plain(record))
+    except UnicodeEncodeError as error:
+        culprit = error.object[: error.start + 1]
+        raise BadMessage(f"{what} holds half of a character: {culprit[-80:]!r}") from None
     if len(data) > limit:
         raise BadMessage(f"{what} has {len(data)} bytes when compressed, the limit is {limit}")
     if size > RECORD_LIMIT:

@@ -3,14 +3,13 @@
 To the job queue itself they are opaque.
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Self
 
 from pyspider_zk.errors import BadMessage, BadRequest
-from pyspider_zk.projects.rows import STATUSES, split_group
+from pyspider_zk.projects.rows import STATUSES, is_number, is_text, split_group
 from pyspider_zk.zookeeper.codec import checked
 
 GROUP_LIMIT = 1000  # characters of all groups of a project
@@ -154,14 +153,14 @@ def _at_most(value: Any, limit: float | None) -> Any:
 def _number(place: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise BadRequest(f"{place} must be a number, not {value!r}")
-    if not math.isfinite(value) or value < 0:
-        raise BadRequest(f"{place} must be 0 or more, not {value!r}")
+    if not is_number(value) or value < 0:
+        raise BadRequest(f"{place} must be 0 or more, and less than 2**63, not {value!r:.80}")
     return value
 
 
 def _group(place: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise BadRequest(f"{place} must be text, not {value!r}")
+    if not is_text(value):
+        raise BadRequest(f"{place} must be text, not {value!r:.80}")
     if len(value) > GROUP_LIMIT:
         raise BadRequest(f"{place} has {len(value)} characters, the limit is {GROUP_LIMIT}")
     return value

@@ -5,7 +5,7 @@ from typing import NamedTuple, TypeVar
 
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.jobs import transactions
-from pyspider_zk.jobs.model import BatchRecord, Found, Job, JobName, JobState, Junk, unquoted
+from pyspider_zk.jobs.model import BatchRecord, Found, Job, JobName, JobState, Junk, batch_id_of
 from pyspider_zk.jobs.transactions import JobTree
 from pyspider_zk.zookeeper.connection import Connection, Watch
 from pyspider_zk.zookeeper.errors import (
@@ -15,6 +15,7 @@ from pyspider_zk.zookeeper.errors import (
     NotEmptyError,
 )
 from pyspider_zk.zookeeper.steps import Create, Delete, Step
+from pyspider_zk.zookeeper.strays import delete_below, deleted_by
 
 Name = TypeVar("Name")
 Versioned = tuple[BatchRecord, int]
@@ -80,6 +81,16 @@ class JobStore:
         """
         return self._refusal_of(steps) is None
 
+    def delete_if_current(self, steps: Iterable[Step]) -> bool:
+        """Delete as ``do_if_current`` does, though foreign znodes may be below; none of ours is."""
+        wanted = list(steps)
+        refusal = self._refusal_of(wanted)
+        if isinstance(refusal, NotEmptyError) and delete_below(
+            self._connection, deleted_by(wanted)
+        ):
+            refusal = self._refusal_of(wanted)
+        return refusal is None
+
     def move_all(self, moves: Sequence[JobMove]) -> list[bool]:
         """Do many moves, each for itself and all in one round trip; see ``move_if_current``."""
         return [done for part in _parts(moves, AT_ONCE) for done in self._moved(part)]
@@ -116,8 +127,7 @@ class JobStore:
 
     def _tidy(self, state: JobState, name: JobName) -> bool:
         """Delete what does not belong below a job; return whether there was anything."""
-        path = self.tree.job(state, name)
-        below = self._connection.children(path)
+        below, was_deeper = self.pruned(state, name)
         found = self.find(state, name)
         if found is None:
             return False
@@ -126,7 +136,7 @@ class JobStore:
             if isinstance(step, Delete):
                 self.unreadable.note(step.path, "it does not belong below a job and is deleted")
                 self.unreadable.forget(step.path)
-        return bool(steps) and self.do_if_current(steps)
+        return self.do_if_current(steps) if steps else was_deeper
 
     def names(self, state: JobState, watch: Watch | None = None) -> list[JobName]:
         """Return the jobs in one place, by rank."""
@@ -172,9 +182,14 @@ class JobStore:
         found = self._read(path, name, record) if record else None
         return found if isinstance(found, Found) else None
 
-    def below(self, state: JobState, name: JobName) -> list[str]:
-        """Return the names of a job's children."""
-        return self._connection.children(self.tree.job(state, name))
+    def pruned(self, state: JobState, name: JobName) -> tuple[list[str], bool]:
+        """Return the names of a job's children, and whether anything stood below those.
+
+        Nothing of ours does, so it is deleted.
+        """
+        path = self.tree.job(state, name)
+        below = self._connection.children(path)
+        return below, delete_below(self._connection, [f"{path}/{child}" for child in below])
 
     def _read(self, path: str, name: JobName, record: tuple[bytes, int]) -> Found | Junk:
         try:
@@ -201,7 +216,7 @@ class JobStore:
     def batch_ids(self, watch: Watch | None = None) -> list[str]:
         """Return the ids of all batches, unordered."""
         parent = self.tree.batches
-        return self._parsed(parent, self._connection.children(parent, watch), unquoted)
+        return self._parsed(parent, self._connection.children(parent, watch), batch_id_of)
 
     def batches(self, batches: Iterable[str], watch: Watch | None = None) -> dict[str, Versioned]:
         """Return those of these batches that exist, with their versions."""

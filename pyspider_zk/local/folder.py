@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TextIO
 
-from pyspider_zk.errors import ClusterError
+from pyspider_zk.errors import ClusterError, ConfigError
 from pyspider_zk.secret_files import without_password
 
 _LOCK = "up.lock"
@@ -56,9 +57,9 @@ def claimed(folder: Path) -> Iterator[None]:
 
     Raises:
         ClusterError: a cluster runs there already.
+        ConfigError: it is no folder that we can write to.
     """
-    folder.mkdir(_OUR_FOLDER, parents=True, exist_ok=True)
-    with (folder / _LOCK).open("a+", encoding="ascii") as lock:
+    with _opened_lock(folder) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -68,6 +69,15 @@ def claimed(folder: Path) -> Iterator[None]:
         lock.write(f"{os.getpid()}\n")
         lock.flush()
         yield
+
+
+def _opened_lock(folder: Path) -> TextIO:
+    try:
+        folder.mkdir(_OUR_FOLDER, parents=True, exist_ok=True)
+        return (folder / _LOCK).open("a+", encoding="ascii")
+    except OSError as error:
+        remedy = "name a folder that you can write to with --data-path"
+        raise ConfigError([f"data path {folder}: {error.strerror}; {remedy}"]) from error
 
 
 def announce(folder: Path, running: Running) -> None:

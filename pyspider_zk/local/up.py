@@ -4,6 +4,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from types import FrameType
 from typing import Protocol
 
@@ -15,6 +16,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.errors import ClusterError, Mismatch
 from pyspider_zk.local.cluster import LocalCluster
 from pyspider_zk.local.plan import ProcessPlan
+from pyspider_zk.terminal import cell, tell
 
 TICK = 0.2  # seconds
 REFRESH = 1.0  # seconds
@@ -95,9 +97,7 @@ def up(plan: ProcessPlan, open_view: OpenView, console: Console) -> None:
     Raises:
         ClusterError: it cannot start, or cannot go on.
     """
-    cluster = LocalCluster(
-        plan, report=lambda line: console.print(line, markup=False, soft_wrap=True)
-    )
+    cluster = LocalCluster(plan, report=partial(tell, console))
     with interrupts() as signals:
         try:
             cluster.start()
@@ -108,9 +108,9 @@ def up(plan: ProcessPlan, open_view: OpenView, console: Console) -> None:
 
 
 def _run(cluster: LocalCluster, open_view: OpenView, console: Console, signals: Interrupts) -> None:
-    console.print(f"Web UI: {cluster.addresses.webui}   logs: {cluster.plan.logs}")
+    tell(console, f"Web UI: {cluster.addresses.webui}   logs: {cluster.plan.logs}")
     if cluster.plan.targets is not None:
-        console.print(f"Metrics: see {cluster.plan.targets}")
+        tell(console, f"Metrics: see {cluster.plan.targets}")
     with ExitStack() as open_:
         scale = open_.enter_context(_scale(cluster.settings))
         if cluster.plan.insist:
@@ -164,7 +164,7 @@ def _printer(view: LiveView, console: Console) -> Callable[[], None]:
         nonlocal last
         line = _seen(view.line)
         if line != last:
-            console.print(line, markup=False, soft_wrap=True)
+            tell(console, line)
             last = line
 
     return show
@@ -177,4 +177,4 @@ def _seen(look: Callable[[], RenderableType]) -> RenderableType:
     except Mismatch:  # no cluster in ZooKeeper yet: its first scheduler founds it
         return "The schedulers are starting ..."
     except ClusterError as error:
-        return str(error)
+        return cell(error)

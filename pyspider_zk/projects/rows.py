@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 STATUSES = ("TODO", "STOP", "CHECKING", "DEBUG", "RUNNING")
 ACTIVE = ("RUNNING", "DEBUG")
@@ -12,6 +12,7 @@ ACTIVE = ("RUNNING", "DEBUG")
 TEXTS = ("name", "group", "status", "script", "comments")
 NUMBERS = ("rate", "burst", "updatetime")
 
+_HALF = re.compile("[\ud800-\udfff]")  # of a surrogate pair; it has no UTF-8
 _QUOTED = 40  # characters of a wrong value that are quoted
 
 
@@ -42,6 +43,11 @@ def is_number(value: object) -> bool:
     if isinstance(value, int):
         return abs(value) < 2**63
     return isinstance(value, float) and math.isfinite(value)
+
+
+def is_text(value: object) -> TypeGuard[str]:
+    """Return whether a value is text that can be stored: half of a surrogate pair cannot."""
+    return isinstance(value, str) and _HALF.search(value) is None
 
 
 def comparable(value: object) -> object:

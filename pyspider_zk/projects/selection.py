@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Self
 
 from pyspider_zk.errors import BadRequest
-from pyspider_zk.projects.rows import STATUSES, split_group
+from pyspider_zk.projects.rows import STATUSES, is_text, split_group
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,12 @@ class Selection:
         """Refuse what is likely a mistake.
 
         Raises:
-            BadRequest: nothing is given, or there is no such status.
+            BadRequest: nothing is given, there is no such status, or the batch could not record
+                what is given.
         """
+        for name in ("pattern", "group"):
+            if not is_text(given := getattr(self, name)):
+                raise BadRequest(f"selection: {name} must be text, not {given!r:.80}")
         if self.status and self.status not in STATUSES:
             raise BadRequest(f"there is no status {self.status!r}; known are {', '.join(STATUSES)}")
         if not (self.all or self.given):

@@ -1,11 +1,15 @@
 """Names of parked messages in the message queue. Pure."""
 
+import re
 from collections.abc import Iterable
 
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.projects.names import is_project_name
 from pyspider_zk.queues.api import Parked, published
 from pyspider_zk.queues.names import QueueKind
+
+_TAG = re.compile(r"\d{1,20}(-\d{1,20})?", re.ASCII)
+"""Tag of a message: in Redis the id of an entry, in memory a number."""
 
 
 def name_of(parked: Parked) -> str:
@@ -21,8 +25,7 @@ def parked_of(slot: int, name: bytes) -> Parked:
     """
     try:
         tag, kind, project, taskid = name.decode().split(" ", 3)
-        published(tag)
-        if is_project_name(project):
+        if _TAG.fullmatch(tag) and is_project_name(project):
             return Parked(QueueKind(kind), slot, tag, project, taskid)
     except ValueError:
         pass

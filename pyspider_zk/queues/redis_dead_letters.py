@@ -19,7 +19,8 @@ FOREIGN = "is no dead letter of ours: it cannot be put back, only dropped"
 
 log = logging.getLogger(__name__)
 
-_TAG = re.compile(r"\d{1,20}-\d{1,20}")  # Redis refuses a whole command because of one invalid id
+# Redis refuses a whole command because of one invalid id.
+_TAG = re.compile(r"\d{1,20}-\d{1,20}", re.ASCII)
 
 # KEYS: dead letters, inbox or stream, ready   ARGV: tag, slot (none: the inbox)
 _REPLAY = """

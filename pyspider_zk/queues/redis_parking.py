@@ -96,11 +96,14 @@ class RedisParkingLot:
     def fetch(self, parked: Iterable[Parked]) -> dict[Parked, Any]:
         """See `ParkingLot.fetch`."""
         wanted = list(parked)
-        with self._link.client() as client:
-            pipe: Any = client.pipeline(transaction=False)
+
+        def work(client: Any) -> list[Any]:
+            pipe = client.pipeline(transaction=False)
             for each in wanted:
                 pipe.hget(parked_key(each.slot), name_of(each))
-            raws = pipe.execute() if wanted else []
+            return list(pipe.execute()) if wanted else []
+
+        raws = self._foreign_keys.run(lambda: _lots(each.slot for each in wanted), work)
         found = {}
         for each, raw in zip(wanted, raws, strict=True):
             try:
@@ -117,11 +120,14 @@ class RedisParkingLot:
             names.setdefault(each.slot, []).append(name_of(each))
         if not names:
             return
-        with self._link.client() as client:
-            pipe: Any = client.pipeline(transaction=False)
+
+        def work(client: Any) -> None:
+            pipe = client.pipeline(transaction=False)
             for slot, own in names.items():
                 pipe.eval(_REMOVE, 2, parked_key(slot), PARKED_READY, slot, *own)
             pipe.execute()
+
+        self._foreign_keys.run(lambda: {**_lots(names), PARKED_READY: "set"}, work)
 
     def waiting(self) -> Mapping[int, SlotBacklog]:
         """See `ParkingLot.waiting`; the times are those in the names."""
@@ -154,8 +160,7 @@ class RedisParkingLot:
                 pipe.hkeys(parked_key(slot))
             return list(pipe.execute()) if slots else []
 
-        types = {parked_key(slot): "hash" for slot in slots}
-        replies = self._foreign_keys.run(lambda: types, work)
+        replies = self._foreign_keys.run(lambda: _lots(slots), work)
         return {slot: _usable(slot, names) for slot, names in zip(slots, replies, strict=True)}
 
 
@@ -174,6 +179,11 @@ def _call(move: ParkingMove, limit: int) -> tuple[list[str], list[Any]]:
     gone = [name_of(each) for each in move.replaced if name_of(each) not in pieces]
     pairs = [part for pair in pieces.items() for part in pair]
     return keys, [*about, DEAD_LETTER_LIMIT, len(pieces), *pairs, *gone]
+
+
+def _lots(slots: Iterable[int]) -> dict[str, str]:
+    """Return the type that the lot of each of these slots must have."""
+    return {parked_key(slot): "hash" for slot in slots}
 
 
 def _types(calls: Iterable[Sequence[str]]) -> dict[str, str]:

@@ -153,13 +153,21 @@ class RedisReslotting:
     def move_parked(self, plan: Reslotting) -> None:
         """Move what is parked; a field that is none stays under the old key."""
         for slot in range(plan.before):
-            old = f"{STATE}:{parked_key(slot)}"
-            with self._link.client() as client:
-                names: Any = client.hkeys(old)
-                pipe: Any = client.pipeline(transaction=False)
-                for name, new in _parked(slot, names, plan.after):
-                    pipe.eval(_MOVE_PARKED, 3, old, parked_key(new), PARKED_READY, name, new)
-                pipe.execute()
+            self._move_lot(slot, plan.after)
+
+    def _move_lot(self, slot: int, slots: int) -> None:
+        old = f"{STATE}:{parked_key(slot)}"
+        names: Any = self._foreign_keys.run(lambda: {old: "hash"}, lambda it: it.hkeys(old))
+        moves = list(_parked(slot, names, slots))
+
+        def carry_out(client: Any) -> None:
+            pipe = client.pipeline(transaction=False)
+            for name, new in moves:
+                pipe.eval(_MOVE_PARKED, 3, old, parked_key(new), PARKED_READY, name, new)
+            pipe.execute()
+
+        types = {parked_key(new): "hash" for _, new in moves}
+        self._foreign_keys.run(lambda: {**types, PARKED_READY: "set"}, carry_out)
 
     def old_records(self, plan: Reslotting) -> dict[int, dict[str, Any]]:
         """Return the records of the old slots that can be read."""

@@ -75,7 +75,7 @@ end
 return lengths
 """
 
-# KEYS: dead letters, stream...
+# KEYS: dead letters, ready, stream...
 # ARGV: messages per stream, bytes of all, bytes of one, bytes that are kept, letters, kind,
 #       (tag to read after, slot) per stream
 # A message that is larger than it may be is cut and rejected here: it is not even sent. Small ones
@@ -96,8 +96,9 @@ local function body(fields)
   return ''
 end
 redis.call('XLEN', KEYS[1])
-for i = 2, #KEYS do
-  local tag, slot = ARGV[3 + 2 * i], ARGV[4 + 2 * i]
+redis.call('SCARD', KEYS[2])
+for i = 3, #KEYS do
+  local tag, slot = ARGV[1 + 2 * i], ARGV[2 + 2 * i]
   local left, entries, count = tonumber(ARGV[1]), {}, 1
   while left > 0 and room > 0 and tag ~= '18446744073709551615-18446744073709551615' do
     count = math.min(count, left)
@@ -114,7 +115,10 @@ for i = 2, #KEYS do
         why = why .. '; this is the beginning'
         local done = redis.pcall('XADD', KEYS[1], 'MAXLEN', '~', ARGV[5], '*', 'reason', why,
           'kind', ARGV[6], 'slot', slot, 'body', string.sub(entry[2][#entry[2]], 1, ARGV[4]))
-        if not done.err then redis.call('XDEL', KEYS[i], tag) end
+        if not done.err then
+          redis.call('XDEL', KEYS[i], tag)
+          if redis.call('XLEN', KEYS[i]) == 0 then redis.call('SREM', KEYS[2], slot) end
+        end
         rejected = rejected + 1
       else
         entries[#entries + 1] = tag
@@ -124,7 +128,7 @@ for i = 2, #KEYS do
     end
     if is_last then break end
   end
-  found[i - 1] = entries
+  found[i - 2] = entries
 end
 return {rejected, found}
 """
@@ -250,11 +254,14 @@ class RedisSlotQueues:
     def unread(self, kind: QueueKind, slots: Iterable[int]) -> Mapping[int, str]:
         """See `SlotQueues.unread`."""
         after = self._positions.after(kind, slots)
-        with self._link.client() as client:
+
+        def look(client: redis.Redis) -> Any:
             pipe: Any = client.pipeline(transaction=False)
             for slot, tag in after.items():
                 pipe.xrange(slot_queue(kind, slot), f"({tag}", count=1)
-            found = pipe.execute()
+            return pipe.execute()
+
+        found = self._foreign_keys.run(lambda: _types([(kind, slot) for slot in after]), look)
         return {
             slot: first[0][0].decode() for slot, first in zip(after, found, strict=True) if first
         }
@@ -394,7 +401,7 @@ class RedisSlotQueues:
     ) -> dict[int, list[tuple[str, bytes]]]:
         if room <= 0:
             return {}
-        keys = [DEAD_LETTERS, *(slot_queue(kind, slot) for slot in after)]
+        keys = [DEAD_LETTERS, ready_key(kind), *(slot_queue(kind, slot) for slot in after)]
         places = [str(item) for slot, tag in after.items() for item in (tag, slot)]
         about = [count, room, caps.MESSAGE, caps.KEPT, DEAD_LETTER_LIMIT, kind.value]
         reply: Any = self._foreign_keys.run(

@@ -17,6 +17,9 @@ LATEST = 100
 
 _KINDS = {kind.value.encode(): kind for kind in QueueKind}
 
+OLDEST, HIGHEST = b"0", b"18446744073709551615-18446744073709551615"
+"""An id before all ids, and the last that there is."""
+
 LONGEST_WAIT = 2.0
 """Seconds that a read blocks in Redis at most; less than the time-out of an answer."""
 
@@ -34,7 +37,7 @@ class RedisWakeUps:
     def __init__(self, foreign_keys: ForeignKeys, key: str) -> None:
         self._foreign_keys = foreign_keys
         self._key = key
-        self._after: bytes | str = "0"
+        self._after = OLDEST
 
     def wait(self, seconds: float) -> list[bytes]:
         """Return the contents of the wake-ups since the last call, as soon as there is one.
@@ -51,8 +54,15 @@ class RedisWakeUps:
         )
         entries = reply[0][1] if reply else []
         if entries:
-            self._after = entries[-1][0]
+            self._after = self._next_after(entries[-1][0])
         return [value for _, fields in entries for value in fields.values()]
+
+    def _next_after(self, last: bytes) -> bytes:
+        """Return after which id to read on; after the highest nothing comes in this stream."""
+        if last != HIGHEST:
+            return last
+        self._foreign_keys.run(dict, lambda it: it.delete(self._key))
+        return OLDEST
 
 
 class RedisSlotWakeUps:

@@ -68,7 +68,7 @@ def check_task(task: object) -> None:
         missing = [key for key in REQUIRED if not task.get(key)]
         raise BadMessage(f"a task needs {', '.join(missing)}")
     check_project_name(task["project"])
-    if not _is_whole(task["taskid"]):
+    if not is_whole(task["taskid"]):
         _check_text("taskid", task["taskid"], TASKID_LIMIT)
     _check_text("url", task["url"], URL_LIMIT)
     if not task.keys().isdisjoint(_NUMBER_COLUMNS):
@@ -138,6 +138,19 @@ def is_plain(part: Mapping[Any, Any], levels: int = _PLAIN_LEVELS) -> bool:
     return True
 
 
+def is_whole(value: object, *, or_none: bool = False) -> bool:
+    """Return whether a value is a whole number that a database's integers can hold."""
+    if value is None:
+        return or_none
+    known = isinstance(value, int) and not isinstance(value, bool)
+    return known and -NUMBER_LIMIT <= value < NUMBER_LIMIT  # type: ignore[operator]
+
+
+def is_comparable(value: object) -> bool:
+    """Return whether tasks can be ordered by a value: infinity has a place, NaN has none."""
+    return isinstance(value, int | float) and not _is_nan(value)
+
+
 def _check_text(key: str, value: object, limit: int) -> None:
     if type(value) is str and value.isascii() and len(value) <= limit and "\0" not in value:
         return
@@ -154,13 +167,13 @@ def _check_text(key: str, value: object, limit: int) -> None:
 
 
 def _check_numbers(task: Mapping[str, Any]) -> None:
-    if not _is_whole(task.get("status"), or_none=True):
+    if not is_whole(task.get("status"), or_none=True):
         raise BadMessage(f"status must be a whole number, not {_short(task['status'])}")
     for key in ("lastcrawltime", "updatetime"):
         value = task.get(key)
         if value is None:
             continue
-        if _is_nan(value) or not (isinstance(value, float) or _is_whole(value)):
+        if _is_nan(value) or not (isinstance(value, float) or is_whole(value)):
             raise BadMessage(f"{key} must be a number, not {_short(value)}")
 
 
@@ -185,19 +198,12 @@ def _check_schedule(schedule: Mapping[str, Any]) -> None:
         if value is None or type(value) is int:
             continue
         endless = key in ("retries", "retried") and value in (float("inf"), float("-inf"))
-        if not isinstance(value, int | float) or _is_nan(value) or endless:
+        if not is_comparable(value) or endless:
             raise BadMessage(f"schedule: {key} must be a number, not {_short(value)}")
 
 
 def _is_nan(value: object) -> bool:
     return isinstance(value, float) and value != value  # only NaN is not itself
-
-
-def _is_whole(value: object, *, or_none: bool = False) -> bool:
-    if value is None:
-        return or_none
-    known = isinstance(value, int) and not isinstance(value, bool)
-    return known and -NUMBER_LIMIT <= value < NUMBER_LIMIT  # type: ignore[operator]
 
 
 def _short(value: object) -> str:

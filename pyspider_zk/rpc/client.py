@@ -18,6 +18,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.rpc.caller import current_caller
 from pyspider_zk.rpc.proof import ANSWER_HEADER, Call, Prover, digest
 from pyspider_zk.rpc.tls import TLS, NoTls, connect
+from pyspider_zk.rpc.values import foreign_texts
 from pyspider_zk.tls import client_context
 
 CHUNK = 2**16  # bytes
@@ -133,6 +134,8 @@ def _body(method: str, args: tuple[Any, ...]) -> bytes:
         text = xmlrpc.client.dumps(args, method, allow_none=True)
     except (TypeError, OverflowError) as error:
         raise xmlrpc.client.Fault(400, f"{method}: cannot be sent: {error}") from None
+    if culprit := next(foreign_texts(args, "argument"), ""):
+        raise xmlrpc.client.Fault(400, f"{method}: cannot be sent in XML: {culprit}")
     return text.encode("utf-8", "xmlcharrefreplace")
 
 

@@ -17,6 +17,7 @@ from xmlrpc.client import Fault, dumps, gzip_encode, loads
 from xmlrpc.server import SimpleXMLRPCRequestHandler, SimpleXMLRPCServer
 
 from pyspider_zk.errors import ConfigError
+from pyspider_zk.listening import check_port
 from pyspider_zk.queues.tasks import is_deeper
 from pyspider_zk.rpc.admission import Admitted, CallAdmission, CallRefused, Head
 from pyspider_zk.rpc.caller import calling
@@ -298,10 +299,11 @@ class RpcServer:
 
         Raises:
             OSError: the address cannot be bound.
-            ConfigError: it may not be, or TLS is not available as configured. ``bound`` raises
-                both, too.
+            ConfigError: it may not be, there is no such port, or TLS is not available as
+                configured. ``bound`` raises both, too.
         """
         try:
+            check_port("xmlrpc_port", port)
             self._entry.listen(host)
             server = self._server(host, port)
         except (OSError, ConfigError) as error:

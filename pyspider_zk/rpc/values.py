@@ -6,7 +6,7 @@ them.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 _INTEGERS = range(-(2**31), 2**31)
@@ -28,6 +28,24 @@ def xmlrpc_value(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [xmlrpc_value(item) for item in list(value)]
     return _text(value)
+
+
+def foreign_texts(value: object, name: str) -> Iterator[str]:
+    """Yield name and beginning of each text in a value that XML-RPC cannot carry.
+
+    Args:
+        value: of the kinds that XML-RPC has.
+        name: what the value is called, where it has no key.
+    """
+    if isinstance(value, str) and _NOT_IN_XML.search(value):
+        yield f"{name}: {value!r:.80}"
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from foreign_texts(key, name)
+            yield from foreign_texts(item, key)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from foreign_texts(item, name)
 
 
 def _as_float(value: int) -> float | str:

@@ -19,6 +19,10 @@ READ_INTERVAL = 1.0
 INBOX_INTERVAL = 0.5
 """Seconds between two looks into the inbox, of which nobody wakes us."""
 
+HEAD_START = 0.003
+"""Seconds that the loop which was woken runs alone: Python runs one thread at a time, and to listen
+again takes as long as to read the message."""
+
 AWAY_PAUSE = 0.5
 """Seconds until a message queue that is away is listened to again."""
 
@@ -89,4 +93,5 @@ class Arrivals:
             with self._lock:
                 self._woken |= ours
             self._wake()
+            return HEAD_START  # what comes meanwhile is heard then: the loop works, and may rest
         return 0

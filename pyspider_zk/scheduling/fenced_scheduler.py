@@ -137,7 +137,11 @@ class FencedScheduler(Scheduler):
 
     @property
     def send_buffer(self) -> deque[dict[str, Any]]:
-        """Tasks that wait for room in the fetcher's queue, the next one at the right."""
+        """Tasks that wait for room in the fetcher's queue, the next one at the right.
+
+        Other threads add to it at any time, which ends an iteration with an error: iterate over
+        ``list`` of it, which nothing interrupts.
+        """
         return self._send_buffer
 
     @property

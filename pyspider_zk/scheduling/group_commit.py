@@ -118,14 +118,20 @@ class GroupCommit:
     def rows_to_send(
         self, project: str, taskids: Collection[Any], fields: Sequence[str]
     ) -> Mapping[Any, dict[str, Any] | None]:
-        """Return the same as ``read_many``; rows that were just inserted are not read."""
-        found = {
+        """Return the same as ``read_many``; rows that were just inserted are not read.
+
+        A row has the id that was asked for: its pack must have the one that is in flight, and
+        tables may hold another spelling, such as the text of a number.
+        """
+        found: dict[Any, dict[str, Any] | None] = {
             taskid: row
             for taskid in taskids
             if (row := self._recent.take((project, taskid), fields)) is not None
         }
         unknown = [taskid for taskid in taskids if taskid not in found]
-        return {**found, **self.read_many(project, unknown, fields)}
+        for taskid, row in self.read_many(project, unknown, fields).items():
+            found[taskid] = row and {**row, "taskid": taskid}
+        return found
 
     def active_page(self, project: str, after: Any, limit: int) -> ActivePage:
         """Return committed ACTIVE rows of a project, if they are paged; see ``TaskDatabase``."""

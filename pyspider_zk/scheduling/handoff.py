@@ -15,29 +15,35 @@ from pyspider.scheduler.task_queue import InQueueTask
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.projects.rows import is_name
 from pyspider_zk.queues.codec import encode
-from pyspider_zk.scheduling.handoff_rules import KNOWLEDGE, STATE
+from pyspider_zk.scheduling.handoff_rules import KNOWLEDGE, ROWS, STATE
 
 Part = Mapping[str, Any]
 """One project's share of a slot's record."""
 
 
-def slot_record(epoch: int, clean: bool, parts: Mapping[str, Part]) -> dict[str, Any]:
-    """Return the record of a slot."""
-    return {"epoch": epoch, "clean": clean, "projects": dict(parts)}
+def slot_record(
+    epoch: int, clean: bool, parts: Mapping[str, Part], begun: Mapping[str, int]
+) -> dict[str, Any]:
+    """Return the record of a slot.
+
+    Args:
+        begun: by the tag of a new-task message, how many of its first tasks are applied.
+    """
+    return {"epoch": epoch, "clean": clean, "projects": dict(parts), "begun": dict(begun)}
 
 
 def read_record(record: Mapping[str, Any] | None, epoch: int) -> tuple[dict[str, Part], list[str]]:
     """Return the usable parts of a record, and descriptions of what cannot be used.
 
     A record is clean if the owner of the previous epoch left it complete. An invalid part is used
-    as after a death; the others are used whole.
+    as after a death; the others are used whole, but for rows of their lists that are invalid.
     """
     if record is None:
         return {}, []
     found = record.get("projects")
     if not isinstance(found, dict):
         return {}, ["it names no projects"]
-    clean = record.get("clean") is True and record.get("epoch") == epoch - 1
+    clean = _is_clean(record, epoch)
     parts: dict[str, Part] = {}
     faults: list[str] = []
     for name, part in found.items():
@@ -49,21 +55,44 @@ def read_record(record: Mapping[str, Any] | None, epoch: int) -> tuple[dict[str,
     return parts, faults
 
 
-def kept(name: str, part: Part) -> Part:
-    """Return what its own owner can use of a part, when it loads the project again."""
-    return _usable(name, part, clean=True)[0]
+def begun_in(record: Mapping[str, Any] | None, epoch: int) -> dict[str, int]:
+    """Return which new-task messages the owner of the previous epoch has applied in part.
+
+    What is no such entry is left out: the message is applied from its start, as after a death.
+    """
+    if record is None or not _is_clean(record, epoch):
+        return {}
+    found = record.get("begun")
+    if not isinstance(found, dict):
+        return {}
+    return {tag: count for tag, count in found.items() if type(count) is int and count > 0}
+
+
+def _is_clean(record: Mapping[str, Any], epoch: int) -> bool:
+    return record.get("clean") is True and record.get("epoch") == epoch - 1
+
+
+def kept(name: str, part: Part) -> tuple[Part, list[str]]:
+    """Return what its own owner can use of a part when it loads the project again, and the rest.
+
+    The rest is given as descriptions.
+    """
+    return _usable(name, part, clean=True)
 
 
 def _usable(name: str, part: Part, clean: bool) -> tuple[dict[str, Any], list[str]]:
     """Return the usable entries of a part, and descriptions of the others."""
-    good = {key: part[key] for key, rule in KNOWLEDGE.items() if key in part}
-    good = {key: value for key, value in good.items() if KNOWLEDGE[key](value, name)}
-    state = {key: part[key] for key in STATE if key in part and STATE[key](part[key], name)}
-    wrong = [key for key in part if key in {**KNOWLEDGE, **STATE} and key not in {**good, **state}]
-    whole = clean and len(state) == len(STATE)
-    faults = [f"{name}: {', '.join(wrong)}"] if wrong else []
-    kept = state if whole else {key: state[key] for key in ("unsent",) if key in state}
-    return {**good, **kept, "clean": whole}, faults
+    rules = {**KNOWLEDGE, **STATE}
+    given = {key: value for key, value in part.items() if key in rules}
+    good = {key: value for key, value in given.items() if rules[key](value, name)}
+    wrong = [key for key in given if key not in good]
+    for key in [key for key in ROWS if key in good]:
+        good[key] = [row for row in given[key] if ROWS[key](row, name)]
+        bad = len(given[key]) - len(good[key])
+        wrong += [f"{bad} of {key}"] if bad else []
+    whole = clean and good.keys() >= STATE.keys()
+    usable = good if whole else {key: good[key] for key in good if key in {*KNOWLEDGE, "unsent"}}
+    return {**usable, "clean": whole}, [f"{name}: {', '.join(wrong)}"] if wrong else []
 
 
 def writable(parts: Mapping[str, Part]) -> dict[str, Part]:

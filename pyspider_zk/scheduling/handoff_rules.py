@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.projects.rows import is_number
-from pyspider_zk.queues.tasks import check_task, usable_info
+from pyspider_zk.queues.tasks import check_task, is_comparable, is_whole, usable_info
 
 _SERIES = ("times", "values", "events")
 
@@ -18,18 +18,36 @@ def _text(value: object, _: str) -> bool:
 
 
 def _second(value: object, _: str) -> bool:
-    return value is None or (isinstance(value, int) and is_number(value))
+    return value is None or is_whole(value)
 
 
-def _processing(value: object, _: str) -> bool:
-    return isinstance(value, list) and all(
-        _is_row(row, 3) and isinstance(row[0], str) and is_number(row[1]) and is_number(row[2])
-        for row in value
+def _rows(value: object, _: str) -> bool:
+    return isinstance(value, list)
+
+
+def _in_flight(row: Any, _: str) -> bool:
+    """Id and priority may be whatever a task's may; the time-out is the scheduler's own."""
+    return (
+        _is_row(row, 3)
+        and (isinstance(row[0], str) or is_whole(row[0]))
+        and is_comparable(row[1])
+        and is_number(row[2])
     )
 
 
-def _tasks(value: object, project: str) -> bool:
-    return isinstance(value, list) and all(_is_task(task, project) for task in value)
+def _task(task: Any, project: str) -> bool:
+    """A tick must contain its time."""
+    try:
+        check_task(task)
+    except BadMessage:
+        return False
+    if task["taskid"] == "_on_cronjob" and not is_whole(_at(task, "fetch", "save", "tick")):
+        return False
+    return bool(task["project"] == project)
+
+
+def _active_task(row: Any, _: str) -> bool:
+    return _is_row(row, 2) and is_number(row[0]) and _is_log_entry(row[1])
 
 
 def _numbers(value: object, _: str) -> bool:
@@ -48,12 +66,6 @@ def _finishing(value: Any, _: str) -> bool:
     return _is_row(value, 2) and isinstance(value[0], bool) and isinstance(value[1], int)
 
 
-def _active_tasks(value: object, _: str) -> bool:
-    return isinstance(value, list) and all(
-        _is_row(entry, 2) and is_number(entry[0]) and _is_log_entry(entry[1]) for entry in value
-    )
-
-
 def _info(value: object, _: str) -> bool:
     return isinstance(value, dict) and not usable_info(value)[1]
 
@@ -68,15 +80,23 @@ def _counters(value: object, _: str) -> bool:
 Rule = Callable[[Any, str], bool]
 
 STATE: Mapping[str, Rule] = {
-    "processing": _processing,
-    "unsent": _tasks,
-    "postponed": _tasks,
+    "processing": _rows,
+    "unsent": _rows,
+    "postponed": _rows,
     "bucket": _numbers,
     "paused": _paused,
     "finishing": _finishing,
-    "active_tasks": _active_tasks,
+    "active_tasks": _rows,
 }
 """Entries that only a clean record passes on, all or none of them."""
+
+ROWS: Mapping[str, Rule] = {
+    "processing": _in_flight,
+    "unsent": _task,
+    "postponed": _task,
+    "active_tasks": _active_task,
+}
+"""For each list of the state, the rule for one of its rows; one that breaks it costs no other."""
 
 KNOWLEDGE: Mapping[str, Rule] = {
     "md5sum": _text,
@@ -91,22 +111,12 @@ def _is_row(value: object, length: int) -> bool:
     return isinstance(value, list | tuple) and len(value) == length
 
 
-def _is_task(task: Any, project: str) -> bool:
-    """Return whether it is a task of the project; a tick must contain its time."""
-    try:
-        check_task(task)
-    except BadMessage:
-        return False
-    if task["project"] != project or not isinstance(task["taskid"], str):
-        return False
-    return task["taskid"] != "_on_cronjob" or _second(_at(task, "fetch", "save", "tick"), project)
-
-
 def _is_log_entry(task: object) -> bool:
     """Return whether pyspider can decide from it whether to pause."""
     if not isinstance(task, dict):
         return False
-    return task.get("type") == 1 or "ok" in (_at(task, "track", "process") or ())
+    process = _at(task, "track", "process")
+    return task.get("type") == 1 or (isinstance(process, dict) and "ok" in process)
 
 
 def _is_counter(events: object) -> bool:

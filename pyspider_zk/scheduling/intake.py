@@ -8,8 +8,9 @@ queue it would block others, and in the end what it waits for.
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from types import MappingProxyType
 from typing import Any
 
 from pyspider_zk.errors import BadMessage, FenceClosed, Unavailable
@@ -36,6 +37,11 @@ PARKED_PER_ROUND = 100
 
 HELD = 10
 """How many times the limit of a round may be in memory, including messages that pause."""
+
+Begun = Mapping[int, Mapping[str, int]]
+"""By slot and tag, how many of the first tasks of a new-task message are applied already."""
+
+NOTHING_BEGUN: Begun = MappingProxyType({})
 
 Apply = Callable[[InFlightMessage], bool]
 """Function that applies an entry; it returns False if some of it is left for a later round."""
@@ -68,26 +74,45 @@ class Intake:
         self._parking = parking
         self._pauses = pauses
         self._waiting: dict[QueueKind, list[InFlightMessage]] = {kind: [] for kind in QueueKind}
+        self._begun: dict[int, dict[str, int]] = {}
         self._released: list[InFlightMessage] = []
         self._done: list[InFlightMessage] = []
         self._may_be_unread = False
         self._again: set[SlotQueue] | None = None
         self._is_counting = True
 
-    def take(self, slots: Collection[int]) -> None:
-        """Read these slots from now on, beginning with what a former owner left."""
+    def take(self, slots: Collection[int], begun: Begun = NOTHING_BEGUN) -> None:
+        """Read these slots from now on, beginning with what a former owner left.
+
+        Args:
+            begun: what the former owner said of its messages.
+        """
         self._parking.take(slots)
         self._queues.take(slots)
+        self._begun |= {slot: dict(tags) for slot, tags in begun.items() if tags}
         self._again = None
 
     def drop(self, slots: Collection[int]) -> None:
         """Stop reading these slots; messages without acknowledgement are left to the next owner."""
         self._queues.drop(slots)
         self._parking.drop(slots)
+        for slot in slots:
+            self._begun.pop(slot, None)
         for kind, entries in self._waiting.items():
             self._waiting[kind] = [entry for entry in entries if entry.delivery.slot not in slots]
         self._done = [entry for entry in self._done if entry.delivery.slot not in slots]
         self._released = [entry for entry in self._released if entry.delivery.slot not in slots]
+
+    def begun(self, slots: Collection[int]) -> Begun:
+        """Return what is applied of messages that are not wholly applied.
+
+        Ask when all of it is committed. The messages stay in their queues.
+        """
+        found = {slot: dict(tags) for slot, tags in self._begun.items() if slot in slots}
+        for entry in self._waiting[QueueKind.NEWTASK]:
+            if entry.delivery.slot in slots and (count := entry.begun):
+                found.setdefault(entry.delivery.slot, {})[entry.delivery.tag] = count
+        return found
 
     @property
     def unsettled(self) -> set[int]:
@@ -140,16 +165,30 @@ class Intake:
         rooms = {kind: self._room(kind, limit) for kind in (QueueKind.STATUS, QueueKind.NEWTASK)}
         for kind, room in rooms.items():
             ready = None if asked is None else {slot for its, slot in asked if its is kind}
+            if ready == set():
+                continue
             found = self._queues.read(kind, room, ready)
             if asked is not None:  # a pack's links came before it
                 asked |= {(QueueKind.NEWTASK, delivery.slot) for delivery in found}
-            self._waiting[kind] += map(InFlightMessage, found)
+            self._waiting[kind] += self._entries(kind, found)
             self._may_be_unread = len(found) >= room
             for delivery in found:
                 self.read_of[delivery.slot] += _tasks_in(delivery)
             self._was_full |= len(found) >= room
         is_more_likely = self.read_of or not all(rooms.values())
         self._again = asked if is_more_likely else set()
+
+    def _entries(self, kind: QueueKind, found: Sequence[Delivery]) -> Iterable[InFlightMessage]:
+        """Return what was read, without the tasks that a former owner has applied."""
+        entries = map(InFlightMessage, found)
+        if not self._begun or kind is not QueueKind.NEWTASK:
+            return entries
+        begun = [*entries]
+        for entry in begun:
+            tags = self._begun.get(entry.delivery.slot, {})
+            entry.skipped = tags.pop(entry.delivery.tag, 0)
+        self._begun = {slot: tags for slot, tags in self._begun.items() if tags}
+        return begun
 
     def _asked(self, due: Collection[SlotQueue] | None) -> set[SlotQueue] | None:
         """Return the queues to read now; None: all.

@@ -13,10 +13,8 @@ from xmlrpc.client import Fault
 from pyspider.scheduler.scheduler import task_log
 
 from pyspider_zk.cluster.coordinator import Coordinator
-from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.ownership import Coordinate, Ownership
 from pyspider_zk.cluster.records import Cluster
-from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.components.garbage import collected_between_rounds
 from pyspider_zk.components.identity import is_out_of_reach, member_record
 from pyspider_zk.components.monitoring import Monitoring, monitored
@@ -38,11 +36,6 @@ from pyspider_zk.errors import (
     FenceClosed,
     Unavailable,
 )
-from pyspider_zk.jobs.batch_service import BatchService
-from pyspider_zk.jobs.finalizer import Finalizer
-from pyspider_zk.jobs.model import Claimant
-from pyspider_zk.jobs.queue import JobQueue
-from pyspider_zk.jobs.runner import JobRunner
 from pyspider_zk.metrics.health import Health
 from pyspider_zk.queues.api import Queues
 from pyspider_zk.queues.back_off import BackOff
@@ -52,13 +45,12 @@ from pyspider_zk.rpc.client import credentials_of
 from pyspider_zk.rpc.router import Router
 from pyspider_zk.rpc.server import RpcServer
 from pyspider_zk.rpc.tls import server_tls
-from pyspider_zk.scheduling.alert_webhook import AlertWebhook
 from pyspider_zk.scheduling.answers import rpc_functions
 from pyspider_zk.scheduling.arrivals import Arrivals
-from pyspider_zk.scheduling.census import Census, ClusterLook
 from pyspider_zk.scheduling.census_measures import CensusMeasures
 from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
 from pyspider_zk.scheduling.measures import SchedulerMeasures, lease_left
+from pyspider_zk.scheduling.member_services import NOT_JOINED, MemberServices, SurveyedQueues
 from pyspider_zk.scheduling.operation_answers import operation_functions
 from pyspider_zk.scheduling.round_pace import RoundPace
 from pyspider_zk.scheduling.round_times import RoundTimes
@@ -92,11 +84,7 @@ class ClusterScheduler(FencedScheduler):
         **kwargs: Any,
     ) -> None:
         self.settings = settings or current_settings()
-        self._census_queues: Queues | None = None
-        self._stock_queues: dict[str, Any] = {}
-        if self.settings.metrics or self.settings.alert_webhook:
-            self._census_queues = queues or current_queues(self.settings)
-            self._stock_queues = current_stock_queues()
+        surveyed = _surveyed(self.settings, queues)
         queues = queues or current_queues(self.settings)
         cluster = self.settings.root
         super().__init__(*args, slots=self.settings.slots, cluster=cluster, **kwargs)
@@ -111,13 +99,16 @@ class ClusterScheduler(FencedScheduler):
         )
         if threads is not None:
             logger.info("threads has no effect on a cluster's scheduler: start more of them")
+        self._services = MemberServices(
+            self.settings, self, self.slot_scheduler.local_jobs, self._pace.hurry, surveyed
+        )
         self._credentials = credentials_of(self.settings)
         self._router = Router(self._cluster, credentials=self._credentials)
         self.rpc = RpcServer(
             {
                 **rpc_functions(self.slot_scheduler, self._router),
                 **operation_functions(
-                    self._asked_batch_service, self._asked_events, current_limits()
+                    self._services.batch_service, self._services.events, current_limits()
                 ),
                 "local_drain": self._drain_once,
                 "_quit": self._quit_if_allowed,
@@ -126,12 +117,6 @@ class ClusterScheduler(FencedScheduler):
             partial(server_tls, self.settings),
         )
         self._coordinate = coordinate
-        self._batch_service: BatchService | None = None
-        self._events: EventLog | None = None
-        self._finalizer: Finalizer | None = None
-        self._runner: JobRunner | None = None
-        self._census: Census | None = None
-        self._webhook = _webhook(self.settings)
         self._drain_until: float | None = None
         self._returns_within = 0.0
         self._back_off = BackOff(logger, "scheduling waits")
@@ -142,7 +127,11 @@ class ClusterScheduler(FencedScheduler):
         self._monitoring = Monitoring(
             "scheduler",
             Health(lambda: self.slot_scheduler.heartbeat.age, self.settings.hang, self._parts),
-            [measures.membership, measures.work, CensusMeasures(self._latest_look).metrics],
+            [
+                measures.membership,
+                measures.work,
+                CensusMeasures(self._services.latest_look).metrics,
+            ],
         )
 
     def run(self) -> None:
@@ -217,7 +206,7 @@ class ClusterScheduler(FencedScheduler):
             Unavailable: it has not joined yet.
         """
         if self.fence.ownership is None:
-            raise Unavailable("this scheduler has not joined yet")
+            raise Unavailable(NOT_JOINED)
         if self._drain_until is None:
             self.drain()
 
@@ -257,64 +246,12 @@ class ClusterScheduler(FencedScheduler):
         )
         ownership.start()
         self._arrivals.start()
-        self._open_jobs(ownership)
+        self._services.start(ownership)
         return ownership
-
-    def _open_jobs(self, ownership: Ownership) -> None:
-        """Accept requests for operations, and claim the jobs of our slots."""
-        if ownership.connection is None:
-            return
-        tree = Tree(self.settings.root)
-        jobs = JobQueue(ownership.connection, tree.jobs)
-        events = self._events = EventLog(ownership.connection, tree)
-        self._batch_service = BatchService(
-            self.projectdb, jobs, events, ownership.cluster, self.settings.slots
-        )
-        self._finalizer = Finalizer(jobs, events, self.fence, self.resultdb)
-        self._runner = JobRunner(
-            jobs,
-            self.slot_scheduler.local_jobs,
-            self.fence,
-            partial(_claimant, ownership),
-            self._pace.hurry,
-            self._finalizer.wake,
-        )
-        self._runner.start()
-        self._finalizer.start()
-        self._open_census(ownership, jobs)
-
-    def _open_census(self, ownership: Ownership, jobs: JobQueue) -> None:
-        """Take the census of the cluster while this member leads, if anybody wants to know."""
-        if self._census_queues is None:
-            return
-        self._census = Census(
-            ownership,
-            jobs,
-            self._census_queues,
-            self._stock_queues,
-            self.settings.lease,
-            self._webhook.follow if self._webhook else lambda _look: None,
-        )
-        if self._webhook is not None:
-            self._webhook.start()
-        self._census.start()
-
-    def _latest_look(self) -> ClusterLook | None:
-        return None if self._census is None else self._census.latest
-
-    def _asked_batch_service(self) -> BatchService:
-        if self._batch_service is None:
-            raise Unavailable("this scheduler has not joined yet")
-        return self._batch_service
-
-    def _asked_events(self) -> EventLog:
-        if self._events is None:
-            raise Unavailable("this scheduler has not joined yet")
-        return self._events
 
     def _cluster(self) -> Cluster:
         if self.fence.ownership is None:
-            raise Unavailable("this scheduler has not joined yet")
+            raise Unavailable(NOT_JOINED)
         return self.fence.ownership.cluster()
 
     def _leave(self, orderly: bool) -> None:
@@ -326,22 +263,13 @@ class ClusterScheduler(FencedScheduler):
         except ClusterError as error:
             logger.warning("nothing could be handed over: %s", error)
         finally:
-            if self._finalizer is not None:
-                self._finalizer.stop()
-            if self._runner is not None:
-                self._runner.stop()
-            if self._census is not None:
-                self._census.stop()
-            if self._webhook is not None:
-                self._webhook.stop()
+            self._services.stop()
             if ownership is not None:
                 ownership.stop(self._returns_within if orderly else 0.0)
             self._arrivals.stop()
             self.rpc.stop()
             self._router.close()
             self.slot_scheduler.queues.close()
-            if self._census_queues is not None:
-                self._census_queues.close()
 
     def _loop(self, after_round: Callable[[], None]) -> None:
         """Run round after round; no error in a round ends this process.
@@ -421,14 +349,8 @@ class ClusterScheduler(FencedScheduler):
         return ownership.alone or not (held or view.owned)
 
 
-def _webhook(settings: Settings) -> AlertWebhook | None:
-    """Return the webhook that the settings name, if they do."""
-    if not settings.alert_webhook:
+def _surveyed(settings: Settings, queues: Queues | None) -> SurveyedQueues | None:
+    """Return the queues that the census counts; None if nobody wants to know."""
+    if not (settings.metrics or settings.alert_webhook):
         return None
-    return AlertWebhook(settings.alert_webhook, settings.secret, settings.root)
-
-
-def _claimant(ownership: Ownership) -> Claimant | None:
-    """Return the claimant that the member claims jobs as, None while it is no member."""
-    path = ownership.path
-    return None if path is None else Claimant(path)
+    return SurveyedQueues(queues or current_queues(settings), current_stock_queues())

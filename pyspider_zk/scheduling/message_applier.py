@@ -312,11 +312,12 @@ class MessageApplier:
             return 0
         usual = entry.delivery.usual if self._is_usual(entry) else None
         if usual is None:
-            entry.rest, entry.fault = sort_out(_tasks_of(entry), partial(self._check, entry))
+            entry.rest, entry.fault = sort_out(entry.tasks, partial(self._check, entry))
             return 0
         kept = self._undone(entry, usual)
-        left_out = len(usual.tasks) - len(kept)
-        entry.rest = [*map(usual.decoded, kept)] if left_out else _tasks_of(entry)
+        left_out = len(usual.tasks) - entry.skipped - len(kept)
+        is_whole = len(kept) == len(usual.tasks)
+        entry.rest = entry.tasks if is_whole else [*map(usual.decoded, kept)]
         self.known += left_out
         return left_out
 
@@ -327,10 +328,10 @@ class MessageApplier:
         """
         for project in usual.projects:
             if self._must_wait(entry, project):
-                return range(len(usual.tasks))
+                return range(entry.skipped, len(usual.tasks))
         ignores, kept = self._duplicates.ignores_unread, []
         is_said = logger.isEnabledFor(logging.DEBUG)
-        for number, task in enumerate(usual.tasks):
+        for number, task in enumerate(usual.tasks[entry.skipped :], entry.skipped):
             key = task.project, task.taskid
             if key not in self._undecided and ignores(*key, task.schedule):
                 if is_said:
@@ -484,8 +485,3 @@ class MessageApplier:
         logger.error("unknown project: %s", project)
         self._unknown.add(project)
         return False
-
-
-def _tasks_of(entry: InFlightMessage) -> list[Any]:
-    body = entry.delivery.body
-    return [*body] if isinstance(body, list) else [body]

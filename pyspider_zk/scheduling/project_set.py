@@ -105,7 +105,7 @@ class ProjectSet:
             whole: for the next owner in a planned move; otherwise for the next one after a death.
         """
         found = {name: part for name, part in self._parts.items() if part}
-        unsent = _by_project(reversed(self._scheduler.send_buffer))
+        unsent = _by_project(reversed(list(self._scheduler.send_buffer)))
         postponed = _by_project(self._scheduler.postponed)
         for name, project in list(self._scheduler.projects.items()):
             if self._fence.slot(name) in slots:
@@ -221,16 +221,32 @@ class ProjectSet:
             self._scheduler.postponed.extend(part["postponed"])
 
     def _revive(self, info: dict[str, Any]) -> Project:
-        """Create a project from its row and the state that the former owner left."""
+        """Create a project from its row and the state that the former owner left.
+
+        A state that fails, whatever is broken in it, is left out: it would fail every owner.
+        """
+        project = self._created(info)
+        try:
+            self._restore(project, self._parts.get(project.name, {}))
+        except Exception:
+            logger.exception("project %s: goes on without its former state", project.name)
+            self._parts[project.name] = {}
+            drop_counters(self._scheduler.counters, project.name)
+            project = self._created(info)
+            self._restore(project, {})
+        return project
+
+    def _created(self, info: dict[str, Any]) -> Project:
         project = Project(self._scheduler, info)
         self._scheduler.attention.watch(project, project.task_queue.bucket)
-        part = self._parts.get(project.name, {})
+        return project
+
+    def _restore(self, project: Project, part: Part) -> None:
         restore_script_info(project, part)
         load_windows(self._scheduler.counters, project.name, part.get("counters", {}))
         self._cron.start(project.name, last_tick(part) or int(time.time()))
         if part.get("clean"):
             restore_state(project, part)
-        return project
 
     def _follow_status(self, project: Project) -> None:
         """Request the settings of a new script, and load the tasks of an active project."""
@@ -270,10 +286,13 @@ class ProjectSet:
         project = self._scheduler.projects.get(name)
         if project is None:
             return
-        unsent = _by_project(reversed(self._scheduler.send_buffer)).get(name, ())
+        unsent = _by_project(reversed(list(self._scheduler.send_buffer))).get(name, ())
         postponed = _by_project(self._scheduler.postponed).get(name, ())
         try:
-            self._parts[name] = kept(name, self._part(project, unsent, postponed, whole=True))
+            part = self._part(project, unsent, postponed, whole=True)
+            self._parts[name], faults = kept(name, part)
+            if faults:
+                logger.error("state of a project that is put aside: lost: %s", "; ".join(faults))
         except Exception:  # anything may be broken in it
             logger.exception("project %s: its state could not be kept", name)
         self._scheduler.unsend(name.__eq__)

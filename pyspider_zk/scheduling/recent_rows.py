@@ -7,7 +7,10 @@ from pyspider_zk.queues.tasks import PARTS, TaskKey
 from pyspider_zk.tasks.documents import from_json
 
 MOST = 5000
-"""Rows that are remembered: a few megabytes."""
+"""Rows that are remembered: a few megabytes of usual ones, some 25 at most."""
+
+LARGEST = 4096
+"""Bytes of a row's columns; a larger row is read again. A task may carry as much as a message."""
 
 _NEW = frozenset(("url", "status", *PARTS)) - {"track"}
 
@@ -27,6 +30,9 @@ class RecentRows:
 
     def note(self, key: TaskKey, columns: Mapping[str, Any]) -> None:
         """Remember a row that is inserted, as it is encoded; it must not be changed afterwards."""
+        if _size(columns) > LARGEST:
+            self.forget(key)
+            return
         if len(self._rows) >= self._most:
             del self._rows[next(iter(self._rows))]
         self._rows[key] = columns
@@ -54,6 +60,18 @@ class RecentRows:
             if name in row:
                 row[name] = _document(row[name])
         return row
+
+
+def _size(columns: Mapping[str, Any]) -> int:
+    """Return about how many bytes a row's columns take; some databases take documents as such."""
+    size = 0
+    for value in columns.values():
+        kind = type(value)
+        if kind is str or kind is bytes:
+            size += len(value)
+        elif kind is dict:
+            size += len(repr(value))
+    return size
 
 
 def _document(stored: Any) -> Any:

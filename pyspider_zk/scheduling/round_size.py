@@ -1,7 +1,8 @@
 """Size of rounds: how many messages and tasks each one takes on. Pure."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
 
 SHORT = 200
 """What a round takes on while others wait for it; it lasts some tens of milliseconds then.
@@ -10,10 +11,19 @@ Fewer per round cost more each: a round has a price of its own, for instance a w
 """
 
 FEW = 0.02
-"""The share of a round's messages that a slot with little to do has at most."""
+"""The share of the messages that a slot with little to do has at most."""
+
+FAR_FEWER = 0.25
+"""The part of an equal share that one of those slots has at most.
+
+Else they have as much to do as all others: with 40 slots an equal share is next to a few messages.
+"""
 
 TOGETHER = 0.2
 """The share that all of those slots have at most: if they have more, most of the work is theirs."""
+
+ENOUGH = 1_000
+"""How many messages tell which slots have little to do: of a few, one may have few by chance."""
 
 HOLD = 1.0
 """Seconds for which rounds stay short: the next message of such a slot comes some time later."""
@@ -39,6 +49,7 @@ class RoundSize:
         self._most = most
         self._clock = clock
         self._short_until: float | None = None
+        self._read: Counter[int] = Counter()  # messages by slot, not judged yet
 
     @property
     def limit(self) -> int:
@@ -50,9 +61,20 @@ class RoundSize:
 
     def note(self, counts: Mapping[int, int]) -> None:
         """Note how much a round has read of each slot."""
-        total = sum(counts.values())
-        if total < SHORT:
+        if sum(counts.values()) < SHORT:
             return
-        light = sum(count for count in counts.values() if count <= total * FEW)
-        if 0 < light <= total * TOGETHER:
+        self._read.update(counts)
+        if self._read.total() < ENOUGH:
+            return
+        if _is_little_beside_much(self._read.values()):
             self._short_until = self._clock() + HOLD
+        self._read.clear()
+
+
+def _is_little_beside_much(counts: Collection[int]) -> bool:
+    """Return whether some slots have little to do, and most of the work is of others."""
+    total = sum(counts)
+    few = [count for count in counts if 0 < count <= total * FEW]
+    if not few or sum(few) > total * TOGETHER:
+        return False
+    return min(few) <= total / len(counts) * FAR_FEWER

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping
 from typing import Any
 
@@ -39,7 +39,7 @@ class ScriptCalls:
             return
         self._waiting = set(filter(self._waits, self._waiting))
         for name in self._info_requests.due(self._waiting):
-            if not any(_is_info_request(task, name) for task in self._scheduler.send_buffer):
+            if not any(_is_info_request(task, name) for task in list(self._scheduler.send_buffer)):
                 logger.warning("project %s: its script has not answered; requested again", name)
                 with self._projects.isolating(name):
                     self._scheduler.request_info(name)
@@ -54,19 +54,27 @@ class ScriptCalls:
         While they cannot be sent, some wait in the buffer and the others stay due.
         """
         now = time.time()
-        due = self._agenda.take(now)
-        if not due:
-            return
-        waiting = Counter(
+        due = deque(self._agenda.take(now))
+        try:
+            waiting = self._ticks_that_wait() if due else {}
+            while due:
+                project = self._scheduler.projects.get(due[0])
+                if project is not None:
+                    with self._projects.isolating(project.name):
+                        room = TICKS_WAITING - waiting.get(project.name, 0)
+                        self._send_ticks_of(project, int(now), room)
+                due.popleft()
+        finally:
+            for name in due:
+                self._agenda.now(name)
+
+    def _ticks_that_wait(self) -> Mapping[str, int]:
+        """Return how many ticks of each project wait to be sent."""
+        return Counter(
             task["project"]
-            for task in self._scheduler.send_buffer
+            for task in list(self._scheduler.send_buffer)
             if task["taskid"] == "_on_cronjob"
         )
-        for name in due:
-            project = self._scheduler.projects.get(name)
-            if project is not None:
-                with self._projects.isolating(name):
-                    self._send_ticks_of(project, int(now), TICKS_WAITING - waiting[name])
 
     def _send_ticks_of(self, project: Project, now: int, room: int) -> None:
         """Send a project's due ticks, as far as there is room, and note when the next is due."""

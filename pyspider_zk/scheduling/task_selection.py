@@ -162,13 +162,17 @@ class TaskSelection:
         try:
             with self._scheduler.taskdb.reading(list(unsent)):
                 for project in list(unsent):
-                    rows = self._rows_to_send(project, unsent[project])
-                    if self._scheduler.fence.is_open(project):
-                        del unsent[project]
-                        self._send_rows(project, rows)
+                    self._send_of(project, unsent)
         finally:
             for project, taskids in unsent.items():
                 self._put_back(project, taskids)
+
+    def _send_of(self, project: str, unsent: dict[str, list[str]]) -> None:
+        """Send the selected tasks of a project, unless its slot is no longer this member's."""
+        rows = self._rows_to_send(project, unsent[project])
+        if self._scheduler.fence.is_open(project):
+            del unsent[project]
+            self._send_rows(project, rows)
 
     def _rows_to_send(self, project: str, taskids: Sequence[str]) -> Sequence[dict[str, Any]]:
         """Read the rows of selected tasks.

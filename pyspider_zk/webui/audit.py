@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from flask import Response, request
+from werkzeug.exceptions import RequestEntityTooLarge
 
 from pyspider_zk.cluster.events import Event, EventKind
 from pyspider_zk.projects.names import PROJECT_NAME_LIMIT
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 _DAV = frozenset({"PUT", "DELETE", "MOVE", "COPY", "MKCOL", "PROPPATCH", "POST"})
 _VALUE_LIMIT = 80  # characters of a value that the text quotes
-_SCRIPT = "/debug/"
+_UPDATE, _RUN, _SCRIPT = "/update", "/run", "/debug/"
 
 Clock = Callable[[], float]
 
@@ -38,9 +39,14 @@ def audited(flask_app: Any, append: Append, clock: Clock = time.time) -> Iterato
     """
 
     def tell(response: Response) -> Response:
-        too_large = response.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-        form = {} if too_large else request.form
-        change = _change(request.method, request.path, form)
+        if not _may_change(request.method, request.path):
+            return response
+        form: Mapping[str, str] = {}
+        try:
+            form = request.form
+        except RequestEntityTooLarge as error:  # its page could not read it either
+            response = flask_app.make_response(error)
+        change = _change(request.path, form)
         if change is not None:
             kind, project, text = change
             result = _result(response.status_code, _said(response, kind))
@@ -109,15 +115,18 @@ def _event(
     return Event(kind, f"{text}: {result}", now, login.name if login else "", data)
 
 
-def _change(method: str, path: str, form: Mapping[str, str]) -> tuple[EventKind, str, str] | None:
-    """Return what a request to pyspider's pages changes: kind, project, text."""
-    if method != "POST":
-        return None
-    if path == "/update":
+def _may_change(method: str, path: str) -> bool:
+    """Return whether the form of a request is worth reading: it may be large, and too large."""
+    return method == "POST" and (path in (_UPDATE, _RUN) or path.startswith(_SCRIPT))
+
+
+def _change(path: str, form: Mapping[str, str]) -> tuple[EventKind, str, str] | None:
+    """Return what a request to one of these pages changes: kind, project, text."""
+    if path == _UPDATE:
         project, name, value = (form.get(each, "") for each in ("pk", "name", "value"))
         text = f"set {name:.20} of {_name(project)} to {value[:_VALUE_LIMIT]!r}"
         return EventKind.CHANGE, _name(project), text
-    if path == "/run":
+    if path == _RUN:
         project = _name(form.get("project", ""))
         return EventKind.RUN, project, f"run {project}"
     project, _, what = path.removeprefix(_SCRIPT).partition("/")

@@ -22,6 +22,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.errors import ConfigError
 from pyspider_zk.jobs.batch_service import BatchService
 from pyspider_zk.jobs.queue import JobQueue
+from pyspider_zk.listening import check_port
 from pyspider_zk.metrics.health import Health, patience
 from pyspider_zk.queues.api import Queues
 from pyspider_zk.queues.names import QueueKind
@@ -86,8 +87,10 @@ class ClusterWebUI:
 
         Raises:
             ClusterError: the cluster cannot be reached.
-            ConfigError: a login is needed, and there is none, or it cannot be used.
+            ConfigError: a login is needed, and there is none, or it cannot be used; or there is no
+                such port.
         """
+        check_port("port", int(port))  # config.json may have it as text
         settings = current_settings()
         with configured(self.config, login_settings(settings)):
             if faults := login_faults(settings, self.config):

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from flask import Response, request
+from werkzeug.exceptions import RequestEntityTooLarge
 
 from pyspider_zk.errors import BadRequest
 from pyspider_zk.jobs.operations import Operation, check_arguments
@@ -36,6 +37,16 @@ def limited(flask_app: Any) -> Iterator[None]:
     finally:
         for check in _CHECKS:
             checks.remove(check)
+
+
+def _check_size() -> None:
+    """Refuse an overlong body whether or not the page would read it.
+
+    Raises:
+        RequestEntityTooLarge: answered with 413.
+    """
+    if (request.content_length or 0) > MOST_BYTES:
+        raise RequestEntityTooLarge
 
 
 def _check_update() -> Response | None:
@@ -69,7 +80,7 @@ def _check_query() -> Response | None:
     return None
 
 
-_CHECKS = (_check_update, _check_query)
+_CHECKS = (_check_size, _check_update, _check_query)
 
 
 def _refused(why: str) -> Response:

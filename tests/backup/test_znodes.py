@@ -103,6 +103,26 @@ def test_a_cluster_that_is_there_is_kept(
     assert Meta.decode(connection.get(founded.meta)[0]) == Meta(8)
 
 
+STRAYS = [
+    *("events/event-1", "events/event-" + "9" * 5000, "events/event-0000000001/note"),
+    *("assignment/note", "meta/note", "jobs/pending/note", "jobs/done/note"),
+]
+
+
+@pytest.mark.parametrize("stray", STRAYS, ids=[f"{stray:.30}" for stray in STRAYS])
+def test_what_somebody_put_beside_or_below_is_left_out(
+    connection: Connection, founded: Tree, stray: str
+) -> None:
+    connection.create(f"{founded.root}/{stray}", b"junk")
+    told, before = events_of(connection, founded), read_cluster(connection, founded.root)
+
+    write_cluster(connection, founded.root, before, replace=True)
+
+    assert stray in left_out(before)
+    assert events_of(connection, founded) == told
+    assert Meta.decode(connection.get(founded.meta)[0]) == Meta(8)
+
+
 def test_what_came_after_the_backup_is_gone(
     connection: Connection, founded: Tree, backup: Backup, events: EventLog
 ) -> None:

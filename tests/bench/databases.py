@@ -1,11 +1,12 @@
 """Databases of a run: which there are, and whether pyspider's backend can use them here."""
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 from pyspider.database import connect_database
 
+from pyspider_zk.databases.sqlite import transaction
 from pyspider_zk.local.databases import prepare
 from pyspider_zk.local.plan import sqlite_url
 
@@ -73,19 +74,7 @@ def add_projects(urls: Urls, names: list[str], status: str = "RUNNING", script: 
     """Write projects that may be crawled without a limit."""
     projectdb = connect_database(urls["projectdb"])
     row = {"status": status, "script": script, "group": "", "comments": ""}
-    with_begin(projectdb, lambda: _insert(projectdb, names, row))
-
-
-def _insert(projectdb: Any, names: list[str], row: Mapping[str, object]) -> None:
-    for name in names:
-        projectdb.insert(name, {**row, "rate": 1e6, "burst": 1e6})
-
-
-def with_begin(database: Any, work: Callable[[], None]) -> None:
-    """Do it in one transaction, where pyspider's backend would commit each row."""
-    if type(database).__module__.startswith("pyspider.database.sqlite"):
-        database._execute("BEGIN")
-        work()
-        database._execute("COMMIT")
-    else:
-        work()
+    is_file = type(projectdb).__module__.startswith("pyspider.database.sqlite")
+    with transaction(projectdb) if is_file else nullcontext():  # else each row is a commit
+        for name in names:
+            projectdb.insert(name, {**row, "rate": 1e6, "burst": 1e6})

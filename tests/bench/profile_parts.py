@@ -21,6 +21,7 @@ _PARTS = (
     ("sqlalchemy", "database"),
     ("/pyspider/database/", "database"),
     ("/pyspider_zk/databases/", "database"),
+    ("/pyspider_zk/tasks/", "database"),
     ("/json/", "JSON of rows"),
     ("_json", "JSON of rows"),
     ("/umsgpack", "messages: coding and checks"),

@@ -3,14 +3,17 @@
 import json
 import sqlite3
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 from pyspider.database import connect_database
 
-from tests.bench.databases import Urls, with_begin
+from pyspider_zk.tasks.database import TaskWrite, task_database
+from tests.bench.databases import Urls
 from tests.bench.links import Links, Task
 
+AT_ONCE = 10_000  # rows of one transaction of a server
 COLUMNS = ("taskid", "project", "url", "status", "schedule", "fetch", "process", "updatetime")
 PARTS = ("schedule", "fetch", "process")
 
@@ -20,9 +23,9 @@ def store(urls: Urls, project: str, tasks: Iterable[Task]) -> None:
     taskdb = connect_database(urls["taskdb"])
     if type(taskdb).__module__.startswith("pyspider.database.sqlite"):
         taskdb._create_project(project)
-        _insert_many(taskdb, project, tasks)
+        _insert_at_once(taskdb, project, tasks)
     else:
-        with_begin(taskdb, lambda: _insert(taskdb, tasks))
+        _insert_in_pieces(taskdb, project, iter(tasks))
 
 
 def pending(links: Links, project: str, count: int) -> Iterable[Task]:
@@ -36,13 +39,16 @@ def done(links: Links, project: str, count: int) -> Iterable[Task]:
     return (links.new(project) | {"status": 2, "lastcrawltime": now} for _ in range(count))
 
 
-def _insert(taskdb: Any, tasks: Iterable[Task]) -> None:
-    for task in tasks:
-        taskdb.insert(task["project"], task["taskid"], {"status": taskdb.ACTIVE, **task})
+def _insert_in_pieces(taskdb: Any, project: str, tasks: Iterator[Task]) -> None:
+    bulk = task_database(taskdb)
+    while some := list(islice(tasks, AT_ONCE)):
+        rows = [(task["taskid"], {"status": taskdb.ACTIVE, **task}) for task in some]
+        writes = [TaskWrite(project, taskid, bulk.encoded(row), True) for taskid, row in rows]
+        bulk.write_many(writes, lambda: None)
 
 
-def _insert_many(taskdb: Any, project: str, tasks: Iterable[Task]) -> None:
-    """Write rows in one statement: there may be millions."""
+def _insert_at_once(taskdb: Any, project: str, tasks: Iterable[Task]) -> None:
+    """Write rows in one statement: there may be millions, in a file whose pages it dirties once."""
     now = time.time()
     columns = (*COLUMNS, "lastcrawltime")
     marks = ",".join("?" * len(columns))

@@ -6,11 +6,12 @@ LOAD = ("/lib/pyspider/scheduler/scheduler.py", 1, "on_request")
 EXECUTE = ("~", 0, "<method 'execute' of 'sqlite3.Cursor' objects>")
 LENGTH = ("~", 0, "<built-in method builtins.len>")
 SLEEP = ("~", 0, "<built-in method time.sleep>")
+ROWS = ("/x/pyspider_zk/tasks/sql.py", 1, "get_many")
 UNKNOWN = ("/lib/x.py", 1, "f")
 
 
 def test_a_function_belongs_to_the_part_of_its_file_or_name() -> None:
-    assert part_of(EXECUTE) == "database"
+    assert part_of(EXECUTE) == part_of(ROWS) == "database"
     assert part_of(LOAD) == "pyspider's decisions and task queues"
     assert part_of(UNKNOWN) is None
 

@@ -8,6 +8,9 @@ import pytest
 from kazoo.client import KazooClient
 from playwright.sync_api import Locator, Page, expect
 
+from pyspider_zk.cluster.events import Event
+from pyspider_zk.cluster.records import Component
+from pyspider_zk.jobs.model import BatchRecord
 from tests.browser.cluster_page import (
     check_accessibility,
     confirm,
@@ -118,6 +121,42 @@ def test_what_is_at_fault_is_shown_with_the_reason_and_mended(
     cluster.look()
 
 
+ODD = {"toString": None, "valueOf": None}
+"""What JavaScript cannot make a text of."""
+
+WRITTEN = [
+    ("events/event-0000009998", Event("constructor", "early", -1e300, data={"batch": "odd"})),
+    ("events/event-0000009999", Event("__proto__", "<b>late</b>", 1e300, data={"batch": ODD})),
+    ("jobs/batches/odd", BatchRecord({"operation": "odd", "arguments": {"x": ODD}}, 1e300, 0)),
+    ("jobs/batches/early", BatchRecord({"operation": "o", "selection": {"x": ODD}}, -1e300, 0)),
+    ("components/fetcher/odd", Component("<b>host</b>", 10**400, "", 1e300)),
+    ("components/fetcher/early", Component("early", 1, "", -1e300)),
+]
+
+
+SHOWN = [
+    ("", "<b>host</b>"),
+    ("", "early"),
+    ("events", "<b>late</b>"),
+    ("events?kind=constructor", "early"),
+    ("batches?id=odd", 'odd, x {"toString":null,"valueOf":null}'),
+    ("batches?id=early", "o"),
+]
+
+
+def test_no_page_is_empty_because_of_what_somebody_wrote(
+    page: Page, cluster: BrowsedCluster
+) -> None:
+    with zookeeper_of(cluster) as client:
+        for path, record in WRITTEN:
+            client.create(f"/pages/{path}", record.encode(), makepath=True)
+        for path, shown in SHOWN:
+            open_page(page, path)
+            expect(row(page, shown)).to_contain_text("unreadable")
+        for path, _ in WRITTEN:
+            client.delete(f"/pages/{path}")
+
+
 def test_a_member_is_drained(page: Page, cluster: BrowsedCluster, picture: Picture) -> None:
     drained = next(each for each in cluster.members() if not each["leader"])
     number = drained["number"]
@@ -205,7 +244,7 @@ def test_without_redis_the_page_says_so_and_comes_back(
 
 
 def test_a_batch_is_cancelled_while_nobody_works_at_it(
-    page: Page, cluster: BrowsedCluster, faults: Faults, picture: Picture
+    page: Page, cluster: BrowsedCluster, faults: Faults, picture: Picture, eventually: Eventually
 ) -> None:
     pids = [each["pid"] for each in cluster.members()]
     for pid in pids:
@@ -222,7 +261,10 @@ def test_a_batch_is_cancelled_while_nobody_works_at_it(
     finally:
         for pid in pids:
             faults.resume(pid)
-    assert cluster.web.project("p0")["status"] == "RUNNING"
+    eventually(lambda: cluster.ask("batches/waits")["state"] == "cancelled", within=90)
+    assert cluster.ask("batches/waits")["done"] == 0
+    statuses = {cluster.web.project(f"p{number}")["status"] for number in range(12)}
+    assert statuses == {"RUNNING"}
 
 
 def test_without_the_web_ui_the_page_says_so(

@@ -1,10 +1,12 @@
 """``backup`` and ``restore`` at a real ZooKeeper."""
 
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from pyspider_zk.backup.file import read_backup, write_backup
 from pyspider_zk.config import Settings
 from tests.cli.conftest import Run, hosts
 
@@ -24,6 +26,21 @@ def test_a_running_cluster_is_backed_up_and_restored_elsewhere(
     assert f"znodes of {cluster.root}" in kept.stdout
     assert "epochs go on above" in restored.stdout
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+@pytest.mark.zk
+@pytest.mark.parametrize("created", [-1e300, 1e300])
+def test_a_backup_whose_time_is_none_is_restored(
+    run: Run, cluster: Settings, tmp_path: Path, created: float
+) -> None:
+    file, odd = tmp_path / "kept", tmp_path / "odd"
+    run("backup", file, "--zookeeper", hosts(cluster))
+    write_backup(odd, replace(read_backup(file), created=created))
+
+    restored = run("restore", odd, "--zookeeper", f"{hosts(cluster)}-restored")
+
+    assert restored.exit_code == 0, restored.output
+    assert "as they were at unreadable, are restored" in restored.stdout
 
 
 @pytest.mark.zk

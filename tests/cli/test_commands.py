@@ -58,6 +58,7 @@ def test_a_cluster_s_rounds_are_twice_as_large_by_default() -> None:
 def test_pyspider_s_own_commands_stay_as_they_are() -> None:
     options = {param.name: param for param in stock.scheduler.params}
     assert options["loop_limit"].default == 1000
+    assert options["xmlrpc_port"].type is click.INT
     assert options["scheduler_cls"].default == "pyspider.scheduler.ThreadBaseScheduler"
     assert stock.scheduler.context_class is click.Context
 

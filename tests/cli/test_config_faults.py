@@ -64,6 +64,8 @@ def test_an_unknown_top_level_key_is_only_warned_of(run: Run, config: Config) ->
         '"result-worker": {"result_cls": "pyspider.result.ResultWorker"}',
         '"phantomjs": {"args": ["--a"], "port": 25556}',
         '"scheduler": {"threads": 4, "xmlrpc": false}',
+        '"webui": {"port": "5000", "need_auth": "1"}, "fetcher": {"xmlrpc_port": 0}',
+        '"scheduler": {"xmlrpc_port": 65535}, "debug": "no", "queue_maxsize": "100"',
         '"zookeeper": "zk1:2181,zk2:2181/here"',
         '"status": {"watch": false}',
     ],
@@ -92,6 +94,51 @@ def test_a_config_that_is_no_text_is_refused(run: Run, tmp_path: Path) -> None:
     result = run("-c", "config.json", "all")
     assert result.exit_code == 2
     assert "UTF-8" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('{"webui": {"port": [5000]}}', 'section "webui", port: [5000] is not a valid integer'),
+        ('{"webui": {"need_auth": 5}}', 'section "webui", need_auth: 5 is not a valid boolean'),
+        ('{"webui": {"max_rate": {}}}', 'section "webui", max_rate: {} is not a valid float'),
+        ('{"debug": ["yes"]}', "config.json, debug: ['yes'] is not a valid boolean"),
+        ('{"queue_maxsize": [1]}', "config.json, queue_maxsize: [1] is not a valid integer"),
+        ('{"queue_maxsize": 1e999}', "config.json, queue_maxsize: inf is not a valid integer"),
+        ('{"config": 5}', "config.json, config: 5 is not a valid filename"),
+        ('{"config": "\\u0000"}', r"config.json, config: '\x00' is not a valid filename"),
+        ('{"queue_maxsize": ' + "9" * 5000 + "}", "config.json: holds a whole number of more than"),
+        ("[" * 100_000, "config.json: is nested too deeply"),
+    ],
+)
+def test_a_value_that_json_has_and_no_option_is_told_by_name(
+    run: Run, config: Config, text: str, told: str
+) -> None:
+    result = run("-c", config(text), "webui")
+    assert result.exit_code == 2
+    assert told in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("section", "option", "variable"),
+    [
+        ("scheduler", "xmlrpc-port", "SCHEDULER_XMLRPC_PORT"),
+        ("fetcher", "xmlrpc-port", "FETCHER_XMLRPC_PORT"),
+        ("webui", "port", "WEBUI_PORT"),
+        ("phantomjs", "port", ""),
+    ],
+)
+def test_a_port_that_is_none_is_refused_wherever_it_comes_from(
+    run: Run, config: Config, section: str, option: str, variable: str
+) -> None:
+    told = "70000 is not in the range 0<=x<=65535"
+    path = config(f'{{"{section}": {{"{option}": 70000}}}}')
+    queue = ["--message-queue", "redis://127.0.0.1:1/0"]
+    results = [run(*queue, section, f"--{option}", 70000), run("-c", path, "all")]
+    if variable:
+        results.append(run(*queue, section, env={variable: "70000"}))
+    for result in results:
+        assert (result.exit_code, told in result.stderr) == (2, True), result.output
 
 
 def test_a_missing_config_is_named(run: Run) -> None:

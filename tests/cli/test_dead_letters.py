@@ -87,6 +87,18 @@ def test_bytes_that_are_no_message_are_shown(run: Run, redis_url: str) -> None:
 
 
 @pytest.mark.redis
+def test_a_letter_whose_time_is_none_is_shown(run: Run, redis_url: str, queues: SlotQueues) -> None:
+    reject(queues, "text")
+    with redis.Redis.from_url(redis_url) as client:
+        (key,) = client.keys("*dead*")
+        ((_, fields),) = client.xrange(key)
+        client.xadd(key, fields, id="18446744073709551614-1")
+    result = run("dead-letters", "list", "--message-queue", redis_url)
+    assert result.exit_code == 0, result.output
+    assert "unreadable" in result.stdout
+
+
+@pytest.mark.redis
 def test_the_latest_letters_come_first(run: Run, redis_url: str, queues: SlotQueues) -> None:
     tags = reject(queues, "a", "b", "c")
     found = listed(run, redis_url, "--limit", 2)

@@ -93,7 +93,7 @@ def test_faulty_settings_are_findings_and_the_rest_is_examined(run: Run, config:
 def test_no_secret_is_shown_wherever_it_stands(
     run: Run, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    secrets = [f"{CANARY}-{number}" for number in range(6)]
+    secrets = [f"{CANARY}-{number}" for number in range(8)]
     path = config(
         json.dumps(
             {
@@ -102,6 +102,9 @@ def test_no_secret_is_shown_wherever_it_stands(
                     "username": "crawl",
                     "password": secrets[0],
                     "secret": secrets[1],
+                    "metrics": "127.0.0.1:0",
+                    "metrics_token": secrets[6],
+                    "alert_webhook": f"https://127.0.0.1:1/{secrets[7]}",
                 },
                 "webui": {"username": "me", "password": secrets[2]},
                 "message_queue": f"redis://:{secrets[3]}@127.0.0.1:1/0",
@@ -120,6 +123,33 @@ def test_no_secret_is_shown_wherever_it_stands(
     assert "config.json, with secrets in it" in findings(result.stdout, "files", "failed")
     assert "it cannot be used" in findings(result.stdout, "taskdb", "failed")
     assert "it cannot be used" in findings(result.stdout, "resultdb", "failed")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"secret": f'{CANARY}-äöü"\\'},
+        {"username": "crawl", "password": f'{CANARY}-äöü"\\'},
+        {"metrics": "127.0.0.1:0", "metrics_token": f'{CANARY}-"'},
+        {"alert_webhook": f"https://127.0.0.1:1/{CANARY}"},
+    ],
+    ids=lambda given: [*given][-1],
+)
+def test_each_secret_setting_makes_a_secret_of_config_json(
+    run: Run, config: Config, given: dict[str, str]
+) -> None:
+    path = config(json.dumps({"zookeeper": {"hosts": "127.0.0.1:1", **given}}))
+    path.chmod(0o644)
+    result = run("-c", path, "doctor", "--json")
+    assert "config.json, with secrets in it" in findings(result.stdout, "files", "failed")
+    assert CANARY not in result.output
+
+
+def test_a_weak_token_of_metrics_is_told(run: Run, config: Config) -> None:
+    metrics = {"metrics": "127.0.0.1:0", "metrics_token": "a" * 16}
+    path = config(json.dumps({"zookeeper": {"hosts": "127.0.0.1:1", **metrics}}))
+    result = run("-c", path, "doctor", "--json")
+    assert "metrics_token has less than" in findings(result.stdout, "secrets", "warning")
 
 
 @pytest.mark.parametrize(

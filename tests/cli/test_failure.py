@@ -2,7 +2,8 @@
 
 import pytest
 
-from pyspider_zk.cli.failure import masked
+from pyspider_zk.cli.failure import Failure, masked
+from pyspider_zk.errors import ClusterError
 
 
 @pytest.mark.parametrize(
@@ -23,3 +24,10 @@ from pyspider_zk.cli.failure import masked
 )
 def test_urls_are_told_without_their_passwords(said: str, told: str) -> None:
     assert masked(said) == told
+
+
+def test_what_it_quotes_is_not_obeyed_by_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    Failure(ClusterError("member \x1b[2J\nis away"), debug=True).show()
+    told = capsys.readouterr().err
+    assert told.endswith("Error: member \\x1b[2J\nis away\n")
+    assert "\x1b" not in told

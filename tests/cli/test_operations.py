@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
+from pyspider_zk.cluster.events import Event
 from pyspider_zk.config import Settings
+from pyspider_zk.jobs.model import BatchRecord
+from pyspider_zk.zookeeper.connection import Connection
 from tests.cli.conftest import Run, hosts
 from tests.support.live_cluster import LiveCluster, living
 from tests.support.processes import PROGRAM, ROOT, lines_until, process
@@ -129,6 +132,8 @@ def test_a_dry_run_only_tells(ask: Ask, live: LiveCluster) -> None:
         (["start", "--status", "OFF"], "OFF"),
         (["rate", "-1", "1", "a"], "-1"),
         (["set-status", "OFF", "a"], "OFF"),
+        (["start", "--pattern", "\udcff*"], r"pattern: '\udcff*'"),
+        (["group", "\udcff", "a"], r"group: '\udcff'"),
         (["batch", "none"], "none"),
         (["batch", "none", "--cancel", "--retry"], "exclude"),
     ],
@@ -202,7 +207,7 @@ def test_a_job_can_be_retried(ask: Ask) -> None:
 
 def test_a_job_can_be_cancelled(ask: Ask, live: LiveCluster) -> None:
     (scheduler,) = live.running
-    scheduler._runner.stop()  # nobody carries anything out
+    scheduler._services.runner.stop()  # nobody carries anything out
     ask("stop", "a", "--no-wait", "--id", "mine")
     assert ask("batch", "mine", "--cancel").exit_code == 0
     followed = ask("batch", "mine", "--follow", "--json")
@@ -235,6 +240,45 @@ def test_events_are_shown_oldest_first(ask: Ask) -> None:
     assert [each["sequence"] for each in events] == sorted(each["sequence"] for each in events)
     after = ask("events", "--after", batch["sequence"] - 1).stdout
     assert "stop of 1 projects was asked for (ann)" in after.splitlines()[0]
+
+
+def put(settings: Settings, path: str, data: bytes) -> None:
+    """Write a znode of the cluster, as anybody may who reaches ZooKeeper."""
+    connection = Connection(settings)
+    connection.start()
+    try:
+        connection.create(f"{settings.root}/{path}", data)
+    finally:
+        connection.stop()
+
+
+def test_what_an_event_or_a_batch_is_called_is_not_obeyed_by_a_terminal(
+    ask: Ask, live: LiveCluster
+) -> None:
+    ask("stop", "a")
+    hostile = "\x9b2J[/x]"  # an 8-bit CSI; XML-RPC takes no ESC
+    event = Event("stop", f"by {hostile}", 1000.0, hostile)
+    put(live.settings, "events/event-0000009999", event.encode())
+    note = {"operation": hostile, "user": hostile}
+    put(live.settings, "jobs/batches/odd", BatchRecord(note, 1000.0, 0).encode())
+    for command in (["events"], ["batches"], ["batch", "odd"]):
+        shown = ask(*command).output
+        assert r"\x9b2J[/x]" in shown
+        assert "\x9b" not in shown
+
+
+@pytest.mark.parametrize("seconds", [-1e300, 1e300])
+def test_events_and_batches_whose_times_are_none_are_shown(
+    ask: Ask, live: LiveCluster, seconds: float
+) -> None:
+    ask("stop", "a")
+    put(live.settings, "events/event-0000009999", Event("stop", "odd", seconds).encode())
+    put(live.settings, "jobs/batches/odd", BatchRecord({}, seconds, 0).encode())
+    events, batches = ask("events"), ask("batches")
+    assert (events.exit_code, batches.exit_code) == (0, 0)
+    assert "unreadable  stop     odd" in events.stdout
+    (line,) = (line for line in batches.stdout.splitlines() if line.startswith("odd "))
+    assert line.split()[-1] == "unreadable"
 
 
 def test_events_are_followed_until_ctrl_c(ask: Ask, live: LiveCluster, tmp_path: Path) -> None:

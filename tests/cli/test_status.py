@@ -3,8 +3,10 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +16,7 @@ import pytest
 from pyspider.message_queue import connect_message_queue
 from rich.console import Console
 
-from pyspider_zk.cli.overview import QueueCounts
+from pyspider_zk.cli.overview import Observer, Overview, QueueCounts
 from pyspider_zk.cli.status import render
 from pyspider_zk.cluster.records import (
     Assignment,
@@ -144,6 +146,33 @@ def test_watch_goes_on_until_it_is_interrupted(cluster: Settings, tmp_path: Path
     assert child.returncode == 0
 
 
+@pytest.mark.zk
+def test_watch_ends_well_though_it_is_interrupted_in_the_middle_of_a_request(
+    run: Run, cluster: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """kazoo takes whatever happens then for a lost connection."""
+    read, send, reads = Observer.read, socket.socket.send, []
+
+    def noted(observer: Observer) -> Overview:
+        reads.append("begun")
+        return read(observer)
+
+    def interrupted(it: socket.socket, data: bytes, *flags: int) -> int:
+        is_request = data == b"\0" and threading.current_thread() is threading.main_thread()
+        if is_request and reads == ["begun"]:
+            reads.append("interrupted")
+            signal.raise_signal(signal.SIGINT)
+        return send(it, data, *flags)
+
+    monkeypatch.setattr(Observer, "read", noted)
+    monkeypatch.setattr(socket.socket, "send", interrupted)
+    result = run("--zookeeper", hosts(cluster), "status", "--json", "--watch")
+
+    assert reads == ["begun", "interrupted"]
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["slots"] == cluster.slots
+
+
 def test_a_zookeeper_that_is_away_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyspider_zk.cli.overview.PATIENCE", 0.2)
     result = run("status", "--zookeeper", "127.0.0.1:1")
@@ -231,6 +260,40 @@ def test_the_picture_shows_queues_and_components() -> None:
     text = picture(a_cluster(components=components), {"newtask_queue": 12345, "dead_letters": 1})
     assert "12,345" in text
     assert "10.0.0.9:5000" in text
+
+
+HOSTILE = ["[fd00::5]:23333", "[/x]", "[red]", ":smile:", "a\x1b[2Jb"]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_what_others_wrote_is_shown_as_it_is(text: str) -> None:
+    """Each record is its own process's; rich reads markup in text, a terminal what follows ESC."""
+    member = replace(MEMBER, address=text, host=text, version=text)
+    component = Component(text, 3, text, 1000.0, text)
+    found = a_cluster(
+        members={MemberId(0, "aaaaaaaaaaaa"): member},
+        components={ComponentKind.WEBUI: {"x": component}},
+        unreadable={text: text},
+    )
+    shown = picture(found, {text: 1}, width=300)
+    assert shown.count(text.replace("\x1b", r"\x1b")) == 9
+    assert "\x1b" not in shown
+
+
+@pytest.mark.parametrize("started", [-1e300, 1e300])
+def test_a_member_whose_start_is_no_time_is_shown(started: float) -> None:
+    member = replace(MEMBER, started=started)
+    component = Component("box", 3, "1", started, "10.0.0.9:5000")
+    text = picture(
+        a_cluster(
+            members={MemberId(0, "aaaaaaaaaaaa"): member},
+            components={ComponentKind.WEBUI: {"x": component}},
+        ),
+        {},
+    )
+    for address in (MEMBER.address, component.address):
+        (line,) = (line for line in text.splitlines() if address in line)
+        assert "unreadable" in line
 
 
 def test_a_narrow_terminal_keeps_what_matters() -> None:

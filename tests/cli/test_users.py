@@ -17,7 +17,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "users.json"
 
 
-def run(path: Path, *words: str, stdin: str = "") -> Result:
+def run(path: Path, *words: str, stdin: str | bytes = "") -> Result:
     return CliRunner().invoke(cli, ["user", *words, "--file", str(path)], input=stdin)
 
 
@@ -37,6 +37,7 @@ def test_a_user_is_added_listed_changed_and_removed(path: Path) -> None:
         (["set", "ann", "--role", "admin"], "short\n", "from 8 to 1024"),
         (["set", "ann", "--role", "admin"], "", "from 8 to 1024"),
         (["set", "a:b", "--role", "admin"], f"{PASSWORD}\n", "no colon"),
+        (["set", "ann", "--role", "admin"], b"correct h\xf6rse\n", "must be text in UTF-8"),
         (["set", "ann", "--role", "king"], f"{PASSWORD}\n", "king"),
         (["set", "ann", "--role", "admin", "--keep-password"], "", "no user 'ann'"),
         (["remove", "ann"], "", "no user 'ann'"),
@@ -44,7 +45,7 @@ def test_a_user_is_added_listed_changed_and_removed(path: Path) -> None:
     ],
 )
 def test_a_fault_is_named_and_makes_no_file(
-    path: Path, words: list[str], stdin: str, said: str
+    path: Path, words: list[str], stdin: str | bytes, said: str
 ) -> None:
     done = run(path, *words, stdin=stdin)
     assert done.exit_code == 2

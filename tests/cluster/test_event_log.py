@@ -7,7 +7,7 @@ import pytest
 
 from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.event_recorder import EventRecorder
-from pyspider_zk.cluster.events import Event, Moves
+from pyspider_zk.cluster.events import Checkpoint, Event, Moves
 from pyspider_zk.cluster.leader import Leadership
 from pyspider_zk.cluster.meta import ensure_cluster
 from pyspider_zk.cluster.reader import Reader, Table
@@ -69,6 +69,32 @@ def test_the_oldest_are_trimmed(events: EventLog):
 
     assert events.trim(keep=3) == 4
     assert events.trim(keep=3) == 0
+
+    assert [event.text for _, event in events.read()] == ["number 4", "number 5", "number 6"]
+
+
+def test_what_stands_below_an_old_event_is_deleted_with_it(
+    events: EventLog, connection: Connection, tree: Tree
+):
+    for number in range(7):
+        events.append(note(number))
+    oldest = min(connection.children(tree.events))
+    connection.create(f"{tree.events}/{oldest}/note/of somebody", b"x")
+
+    assert events.trim(keep=3) == 4
+
+    assert [event.text for _, event in events.read()] == ["number 4", "number 5", "number 6"]
+
+
+@pytest.mark.parametrize("name", ["event-1", "event-99999999999", "event-" + "9" * 5000])
+def test_the_oldest_are_trimmed_though_somebody_put_another_name_there(
+    events: EventLog, connection: Connection, tree: Tree, name: str
+):
+    connection.create(f"{tree.events}/{name}", note(0).encode())
+    for number in range(7):
+        events.append(note(number))
+
+    assert events.trim(keep=3) == 4
 
     assert [event.text for _, event in events.read()] == ["number 4", "number 5", "number 6"]
 
@@ -141,14 +167,34 @@ def test_one_that_died_and_one_that_left_are_told_apart(
     }
 
 
+@pytest.mark.parametrize(
+    "roll",
+    [b"?", Checkpoint(members=[f"{number}-a" for number in range(100_000)]).encode()],
+    ids=["junk", "100,000 members"],
+)
 def test_a_roll_that_cannot_be_read_is_begun_anew(
-    connection: Connection, tree: Tree, events: EventLog
+    connection: Connection, tree: Tree, events: EventLog, roll: bytes
 ):
-    connection.create(tree.events, b"?")
+    connection.create(tree.events, roll)
 
     EventRecorder(connection, tree).record(A, BOTH)
 
     assert len(told(events)) == 3
+
+
+def test_members_with_the_longest_descriptions_are_told_of_in_parts(
+    connection: Connection, tree: Tree, events: EventLog
+):
+    crowd = {
+        MemberId(number, "a"): replace(record(), address="".join(map(chr, range(0x4E00, 0x6E00))))
+        for number in range(40)
+    }
+    recorder = EventRecorder(connection, tree)
+
+    eventually(lambda: recorder.record(A, crowd), "everything is told")
+
+    joined = [event for _, event in events.read() if event.kind == "joined"]
+    assert {event.who for event in joined} == set(map(str, crowd))
 
 
 def test_a_cluster_tells_its_story(crew: Crew, events: EventLog):

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from pyspider_zk.cluster.events import (
     LARGEST,
+    MOST_MEMBERS,
+    TOLD_AT_ONCE,
     Checkpoint,
     Event,
     EventKind,
@@ -16,6 +18,7 @@ from pyspider_zk.cluster.events import (
     event_name,
     gone,
     in_order,
+    is_told,
     moves_between,
     new_events,
     sequence_of,
@@ -67,12 +70,35 @@ def test_a_roll_survives(roll):
     assert Checkpoint.decode(roll.encode()) == roll
 
 
+@pytest.mark.parametrize(
+    "roll",
+    [
+        Checkpoint(members=[f"{number}-a" for number in range(MOST_MEMBERS + 1)]),
+        Checkpoint(members=["nobody"]),
+        Checkpoint(epoch=-1),
+        Checkpoint(epoch=10**400),
+    ],
+    ids=["many members", "no member", "before the first", "huge"],
+)
+def test_what_is_no_roll_of_a_cluster_is_refused(roll):
+    with pytest.raises(BadMessage):
+        Checkpoint.decode(roll.encode())
+
+
 @given(st.integers(-(2**31), 2**31 - 1))
 def test_the_number_in_a_name_survives(number):
     assert sequence_of(event_name(number)) == number
 
 
-@pytest.mark.parametrize("name", ["", "event-", "event-x", "event", "entry-1", "event---1"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("", "event-", "event-x", "event", "entry-0000000001", "event---000000001"),
+        *("event-1", "event-00000000001", "event--0000000001", "event--000000000"),
+        *("event-2147483648", "event--2147483649", "event-" + "9" * 5000),
+        "event-\u0660000000001",
+    ],
+)
 def test_what_is_no_events_name_is_refused(name):
     with pytest.raises(BadMessage):
         sequence_of(name)
@@ -118,6 +144,24 @@ def test_one_that_left_its_lease_for_a_restart_has_left_and_how_long_its_slots_w
 
     assert kinds(events) == [("left", str(B))]
     assert "its slots wait 90 s" in events[0].text
+
+
+def test_of_many_members_the_first_are_told_of_then_the_others_and_at_last_the_moves():
+    count = 3 * TOLD_AT_ONCE
+    came = {MemberId(number, "new"): RECORD for number in range(count)}
+    roll = Checkpoint(str(A), [str(MemberId(number, "old")) for number in range(count)], 4)
+    moves = moves_between(Assignment(4, (Slot(),)), Assignment(5, (Slot(A, 1),)))
+    told: list[list[Event]] = []
+
+    while not is_told(roll, came):
+        roll, events = new_events(roll, LeaderObservation(A, came, moves=[moves]), NOW)
+        told.append(events)
+
+    assert max(map(len, told)) <= 2 * TOLD_AT_ONCE + 1
+    whole = kinds([event for part in told for event in part])
+    assert len(whole) == len(set(whole)) == 2 * count + 1
+    assert whole[-1] == (EventKind.MOVED, str(A))
+    assert roll.epoch == 5
 
 
 def test_moves_are_told_per_pair_of_owners_and_once():

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from threading import Event
+from typing import Any
 
 import pytest
 
@@ -63,6 +64,23 @@ def test_maintenance_goes_on_if_the_cluster_cannot_be_read(orders: Orders, store
 
     with pytest.raises(Unavailable):
         run(orders, read)
+    assert store.read().maintenance is Maintenance.HOLD
+
+
+@pytest.mark.parametrize("lost", [Unavailable("no reply"), KeyboardInterrupt()], ids=repr)
+def test_maintenance_goes_on_if_the_reply_to_its_suspension_is_lost(
+    orders: Orders, store: SettingsStore, monkeypatch, lost: BaseException
+):
+    change = store.change
+
+    def lose(*order: Any) -> None:
+        change(*order)
+        monkeypatch.undo()
+        raise lost
+
+    monkeypatch.setattr(store, "change", lose)
+    with pytest.raises(type(lost)):
+        run(orders, lambda: STUCK)
     assert store.read().maintenance is Maintenance.HOLD
 
 

@@ -70,8 +70,8 @@ def left_for_a_restart(members: list[MemberId], age: float = 0.0) -> Snapshot:
     return replace(cluster(*rows, members=members, stamps=lease), left={A})
 
 
-def rows_after(snapshot: Snapshot) -> tuple[Slot, ...]:
-    decision = decide(snapshot, RULES)
+def rows_after(snapshot: Snapshot, rules: Rules = RULES) -> tuple[Slot, ...]:
+    decision = decide(snapshot, rules)
     assert decision is not None
     return decision.assignment.slots
 
@@ -394,6 +394,14 @@ def test_who_is_evicted_gives_all_and_gets_nothing():
     snapshot = told(cluster(Slot(A, 1), Slot(B, 1), Slot()), evicted=(A.number,))
 
     assert rows_after(snapshot) == (Slot(A, 1, B), Slot(B, 1), Slot(B, 1))
+
+
+def test_the_slots_of_one_that_is_evicted_move_all_at_once():
+    snapshot = told(cluster(Slot(A, 1), Slot(A, 1), Slot(B, 1)), evicted=(A.number,))
+
+    rows = rows_after(snapshot, replace(RULES, moves=1))
+
+    assert rows == (Slot(A, 1, B), Slot(A, 1, B), Slot(B, 1))
 
 
 def test_if_all_are_evicted_nothing_moves():

@@ -62,6 +62,35 @@ def test_stray_and_unreadable_znodes_are_named_and_end_nobody(
     }
 
 
+@pytest.mark.parametrize("where", ["leases", "acks"])
+def test_what_stands_below_a_leftover_of_the_dead_is_deleted_with_it(
+    crew: Crew, connection: Connection, settings: Settings, where: str
+):
+    first, second = crew.start_and_share(2)
+    leftover = f"{settings.root}/{where}/{second.member}"
+    connection.create(f"{leftover}/note/of somebody", b"x")
+
+    killed(second)
+
+    eventually(lambda: connection.find(leftover) is None, "the leftover is deleted")
+    is_well(crew, first)
+
+
+@pytest.mark.parametrize("returns_within", [0.0, 5.0])
+@pytest.mark.parametrize("where", ["leases", "acks"])
+def test_a_member_leaves_though_something_stands_below_its_znodes(
+    crew: Crew, connection: Connection, settings: Settings, where: str, returns_within: float
+):
+    first, second = crew.start_and_share(2)
+    left = second.member
+    connection.create(f"{settings.root}/{where}/{left}/note", b"x")
+
+    second.stop(returns_within)
+
+    assert connection.find(Tree(settings.root).ack(left)) is None
+    is_well(crew, first)
+
+
 def test_what_was_stray_is_named_no_more_once_it_is_gone(crew: Crew, connection, settings):
     crew.start_and_share(1)
     connection.create(f"{settings.root}/election/note", b"")
@@ -144,7 +173,7 @@ def test_a_number_of_schedulers_that_cannot_be_read_was_not_asked_for(settings, 
     node = ScaleNode(replace(settings, root=settings.root))
     node.start()
     try:
-        for junk in (b"many", b"-3", b"\xff", b"1e9999"):
+        for junk in (b"many", b"-3", b"\xff", b"1e9999", b"99999", b"9" * 400):
             connection.ensure([Tree(settings.root).scale])
             connection.set(Tree(settings.root).scale, junk)
             assert node.get() is None

@@ -1,12 +1,15 @@
 """What the demo crawls."""
 
 import http.client
+import socket
+from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-from pyspider_zk.demo.site import DemoSite, documentation, foreign, ours
+from pyspider_zk.demo.site import DemoSite, SiteServer, documentation, foreign, ours
 from pyspider_zk.errors import ClusterError, MissingService
 
 LINK = '<a href="sub/a.html">a</a>'
@@ -41,6 +44,13 @@ def test_a_folder_is_served_walked_and_counted(folder: Path) -> None:
     assert site.expected == {site.start, f"{root}sub/a.html"}
     assert site.asked == ["/sub/a.html", "/sub/a.html", "/none.html"]
     assert site.page == LINK
+
+
+def test_connections_wait_for_a_site_that_is_busy() -> None:
+    with SiteServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server, ExitStack() as opened:
+        for _ in range(200):  # none of them is accepted
+            link = socket.create_connection(server.server_address[:2], timeout=5)
+            opened.enter_context(link)
 
 
 def test_a_foreign_site_is_neither_walked_nor_counted(folder: Path) -> None:

@@ -8,8 +8,9 @@ import pytest
 from generator import commands, comparison, exit_codes, http_api, settings
 
 from pyspider_zk.cli.main import cli
-from pyspider_zk.config import Settings
-from pyspider_zk.errors import ClusterError
+from pyspider_zk.config import Settings, settings_from
+from pyspider_zk.errors import ClusterError, ConfigError
+from tests.docs.pages import ROOT
 
 
 def every_command(group: click.Group, path: str = "") -> Iterator[str]:
@@ -28,6 +29,19 @@ def test_every_setting_has_a_row_with_its_default() -> None:
     assert len(rows) == len(fields(Settings)) + 2
     assert "| `lease` | `4` |" in "\n".join(rows)
     assert "| `tls` | `false` |" in "\n".join(rows)
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Settings)])
+def test_every_setting_that_may_stand_in_a_file_is_named_with_it(name: str) -> None:
+    row = f"| `{name}_file` | `{name}` |"
+    is_taken = "there is no setting" not in _fault(f"{name}_file")
+    assert (row in (ROOT / "docs/reference/settings.md").read_text(encoding="utf-8")) is is_taken
+
+
+def _fault(setting: str) -> str:
+    with pytest.raises(ConfigError) as refusal:
+        settings_from({setting: "/no/such/file"})
+    return str(refusal.value)
 
 
 def test_every_command_has_a_section() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.presence import Presence
 from pyspider_zk.cluster.records import Component, ComponentKind
 from pyspider_zk.config import Settings
@@ -43,6 +44,24 @@ def test_a_scheduler_without_a_secret_is_open(
     warned = graded(found, Grade.WARNING)
     assert "has no secret" in warned
     assert "is open: every program on this machine may change and delete" in warned
+
+
+def test_a_fetcher_without_a_secret_is_open_to_what_fetchers_do(
+    examined: Examine, cluster_settings: Settings, tmp_path: Path, eventually: Eventually
+) -> None:
+    settings = replace(cluster_settings, secret="")
+    with (
+        living(LiveCluster(tmp_path, settings), eventually),
+        Directory(settings) as directory,
+    ):
+        ((_, member),) = directory.members().items()
+        fetcher = Component("box-2", 22, "0.1.0", 1000.0, member.address)  # answers as one does
+        with Presence(settings, ComponentKind.FETCHER, fetcher):
+            found = examined("cluster", settings)
+
+    (told,) = (each.text for each in found if "XML-RPC of a fetcher" in each.text)
+    assert "every program on this machine may make it fetch anything" in told
+    assert "project" not in told
 
 
 def test_a_web_ui_that_is_away_and_of_another_version(

@@ -11,6 +11,7 @@ import pytest
 
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Mismatch, NameTaken, SessionLost, Unavailable
+from pyspider_zk.groups.records import Holder
 from pyspider_zk.zookeeper.ephemeral import Tenure
 from tests.support.crew import expire
 from tests.support.waiting import eventually
@@ -306,6 +307,18 @@ def test_a_group_damaged_from_outside_is_told(places: Places):
 
     with pytest.raises(Mismatch, match=r"groups/work was damaged from outside: delete it"):
         places.make("c").join()
+
+
+@pytest.mark.parametrize("below", ["", "holder/note", "abc/members/note"])
+def test_a_holder_that_cannot_be_closed_is_told_to_another_run(places: Places, settings, below):
+    place = places.make("c", run="tuesday")
+    path = f"{settings.root}/groups/work"
+    place.connection.create(f"{path}/holder", Holder("monday", "abc").encode())
+    if below:
+        place.connection.ensure([f"{path}/abc/members", f"{path}/{below}"])
+
+    with pytest.raises(Mismatch, match=r"groups/work was damaged from outside: delete it"):
+        place.join()
 
 
 def test_nobody_is_in_a_group_before_joining_it(places: Places):

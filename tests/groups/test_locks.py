@@ -154,7 +154,7 @@ def test_who_leaves_the_line_does_not_let_the_next_in(parties: Parties):
 
     def give_up() -> None:
         with pytest.raises(TimedOut):
-            party.lock(timeout=1).acquire()
+            party.lock(timeout=5).acquire()
 
     with party.lock():
         thread = threading.Thread(target=give_up)
@@ -427,6 +427,7 @@ def test_many_contend_and_never_two_hold_it(parties: Parties):
         for _ in range(5):
             with party.lock(timeout=60):
                 holding.append(1)
+                party.line()  # long enough for another to come, if it could
                 most.append(len(holding))
                 holding.pop()
 

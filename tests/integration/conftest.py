@@ -1,12 +1,10 @@
-"""A cluster of real processes that crawls a site of the test's own."""
+"""A cluster of real processes that crawls a site of its own for as long as the test wants."""
 
 import json
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from subprocess import Popen
 from typing import Any
@@ -22,67 +20,19 @@ from pyspider_zk.config import Settings
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.local.ports import any_free, is_free
 from pyspider_zk.zookeeper.connection import Connection
+from tests.support.chain_site import ChainSite, chain_script
 from tests.support.processes import PROGRAM, process
 from tests.support.rpc_url import rpc_url
 
 HUNG = 30.0
 """Seconds for which a test that looks on lets ZooKeeper hang, as on a busy machine."""
 
-SCRIPT = """
-from pyspider.libs.base_handler import BaseHandler
-
-class Handler(BaseHandler):
-    def on_start(self):
-        self.crawl("{site}/0", callback=self.page)
-
-    def page(self, response):
-        for link in response.json["links"]:
-            self.crawl("{site}/%d" % link, callback=self.page)
-        return {{"url": response.url}}
-"""
-
-
-class TreeSite:
-    """A tree of pages: page n links to pages 2n+1 and 2n+2."""
-
-    def __init__(self, pages: int) -> None:
-        self.pages = pages
-        self.requests: Counter[str] = Counter()
-        site = self
-
-        class TreePage(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                site.requests[self.path] += 1
-                number = int(self.path[1:])
-                children = [each for each in (2 * number + 1, 2 * number + 2) if each < pages]
-                body = json.dumps({"links": children}).encode()
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: Any) -> None:
-                """Say nothing."""
-
-        class TreeServer(ThreadingHTTPServer):
-            request_queue_size = 256  # a burst must not wait for dropped connections
-
-        self._server = TreeServer(("127.0.0.1", 0), TreePage)
-        self._thread = threading.Thread(target=self._server.serve_forever)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    def __enter__(self) -> "TreeSite":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+RATE = 20.0
+"""Tasks per second of a project: its crawl goes on all the time and leaves others room to work."""
 
 
 class Crawl:
-    """The processes, databases and projects of one test."""
+    """The processes, databases, projects and site of one test."""
 
     def __init__(
         self, folder: Path, settings: Settings, queue_url: str, eventually: Callable[..., None]
@@ -92,12 +42,14 @@ class Crawl:
         self._queue_url = queue_url
         self._eventually = eventually
         self._stack = ExitStack()
+        self.site = ChainSite()
         looking = replace(settings, session=HUNG)
         self.directory = Directory(looking, Connection(looking, HUNG))
         self.projects: list[str] = []
 
     def __enter__(self) -> "Crawl":
         self._stack.enter_context(self.directory)
+        self._stack.enter_context(self.site)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -111,9 +63,9 @@ class Crawl:
         threading.Thread(target=self._log, args=(child, command), daemon=True).start()
         return child
 
-    def scheduler(self, program: tuple[str, ...] = PROGRAM) -> Popen[str]:
+    def scheduler(self, *options: str, program: tuple[str, ...] = PROGRAM) -> Popen[str]:
         """Start a scheduler and wait until it has joined."""
-        words = ("scheduler", "--xmlrpc-host", "127.0.0.1", "--xmlrpc-port", 0)
+        words = ("scheduler", "--xmlrpc-host", "127.0.0.1", "--xmlrpc-port", 0, *options)
         child = self.start(*words, program=program)
         self._eventually(lambda: self.member(child) is not None)
         return child
@@ -165,12 +117,12 @@ class Crawl:
         """Return a connection to a database."""
         return connect_database(self._database_url(kind))
 
-    def run_projects(self, site: TreeSite, names: list[str], rate: float = 1e6) -> None:
+    def run_projects(self, names: list[str], rate: float = RATE) -> None:
         """Create projects that crawl the site, and start them."""
         projectdb = self.database("project")
-        row = {"status": "RUNNING", "script": SCRIPT.format(site=site.url), "group": ""}
+        row = {"status": "RUNNING", "group": "", "comments": "", "rate": rate, "burst": rate}
         for name in names:
-            projectdb.insert(name, {**row, "comments": "", "rate": rate, "burst": rate})
+            projectdb.insert(name, {**row, "script": chain_script(self.site.url, name)})
         rpc = self.rpc()
         rpc.update_project()
         for name in names:
@@ -178,23 +130,34 @@ class Crawl:
             assert rpc.newtask({**task, "process": {"callback": "on_start"}})
         self.projects += names
 
-    def crawled(self) -> dict[str, int]:
-        """Return how many pages each project has results of."""
-        resultdb = self.database("result")
-        return {
-            name: resultdb.count(name) if name in resultdb.projects else 0 for name in self.projects
-        }
+    def wait_for(self, pages: int) -> None:
+        """Wait until all projects together have fetched so many pages more than now."""
+        wanted = self.site.served().total() + pages
+        self._eventually(lambda: self.site.served().total() >= wanted, f"{pages} pages", within=90)
 
-    def wait_for(self, share: float, site: TreeSite) -> None:
-        """Wait until a share of all pages of all projects is crawled."""
-        wanted = share * site.pages * len(self.projects)
-        self._eventually(lambda: sum(self.crawled().values()) >= wanted, within=90)
+    def end(self) -> None:
+        """End the chains of all projects, and wait until everything is crawled."""
+        self.site.end_chains(self.projects)
+        self._eventually(self._is_over, "the end of the crawl", within=90)
 
-    def finished(self, site: TreeSite) -> bool:
-        """Return whether all pages, ``on_start`` and ``on_finished`` of all projects succeeded."""
-        taskdb = self.database("task")
-        done = {taskdb.SUCCESS: site.pages + 2}
-        return all(taskdb.status_count(name) == done for name in self.projects)
+    def fetched_once(self) -> bool:
+        """Return whether no page was fetched twice; ask at the end, when none is left out."""
+        served = self.site.served()
+        return all(served[name] == len(self.site.told(name)) for name in self.projects)
+
+    def tasks(self, name: str) -> int:
+        """Return how many tasks a project has: its pages, ``on_start`` and ``on_finished``."""
+        return len(self.site.told(name)) + 2
+
+    def _is_over(self) -> bool:
+        """Return whether all tasks of all projects succeeded, and each page has its result."""
+        taskdb, resultdb = self.database("task"), self.database("result")
+        return all(
+            taskdb.status_count(name) == {taskdb.SUCCESS: self.tasks(name)}
+            and name in resultdb.projects
+            and resultdb.count(name) == len(self.site.told(name))
+            for name in self.projects
+        )
 
     def config(self) -> Path:
         """Write the configuration of all components; return its file."""
@@ -230,11 +193,4 @@ def crawl(
 ) -> Iterator[Crawl]:
     """Give a cluster without processes yet."""
     with Crawl(tmp_path, cluster_settings, redis_url, eventually) as made:
-        yield made
-
-
-@pytest.fixture
-def site() -> Iterator[TreeSite]:
-    """Give a site of 60 pages."""
-    with TreeSite(60) as made:
         yield made

@@ -2,11 +2,12 @@
 
 import json
 import queue
+import signal
 import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -20,15 +21,17 @@ from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.jobs.finalizer import ARCHIVE
 from pyspider_zk.local.databases import prepare
 from pyspider_zk.queues.connect import connect
-from tests.integration.conftest import SCRIPT, Crawl, TreeSite
+from tests.integration.conftest import RATE, Crawl
+from tests.integration.dying import DIES_AT
 from tests.integration.telling import TOLD
+from tests.support.chain_site import chain_script
 
 pytestmark = [pytest.mark.zk, pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(400)]
 
 Eventually = Callable[..., None]
 BATCH = "the-batch"
 WATCHED = 5.0  # seconds within which nothing deleted may come back; it is in the first, if at all
-SHARED = 600  # projects, so many that a scheduler is not through before it is killed
+SHARED = 600  # projects; a scheduler has more of them than it lives for
 DELETED = 100
 COMPONENTS = ("fetcher", "result-worker")
 
@@ -85,13 +88,13 @@ def databases(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def insert(folder: Path, names: Sequence[str], script: str, status: str = "STOP") -> None:
-    """Insert projects in one go."""
+def insert(folder: Path, scripts: Mapping[str, str]) -> None:
+    """Insert projects, which are given by name, in one go."""
     with closing(sqlite3.connect(folder / "project.db")) as database, database:
         database.executemany(
             "INSERT INTO projectdb (name, `group`, status, script, comments, rate, burst,"
-            " updatetime) VALUES (?, '', ?, ?, '', 1000000, 1000000, ?)",
-            [(name, status, script, time.time()) for name in names],
+            " updatetime) VALUES (?, '', 'STOP', ?, '', ?, ?, ?)",
+            [(name, script, RATE, RATE, time.time()) for name, script in scripts.items()],
         )
 
 
@@ -132,20 +135,18 @@ class Follower:
 def test_a_scheduler_killed_in_the_middle_makes_nothing_missing_and_little_twice(
     crawl: Crawl, databases: Path, echo: Echo, eventually: Eventually
 ) -> None:
-    victim, *_ = crawl.scheduler(), crawl.scheduler(), crawl.scheduler()
+    victim = crawl.scheduler("--scheduler-cls", "tests.integration.dying.DyingScheduler")
+    crawl.scheduler(), crawl.scheduler()
     cluster = crawl.settled()
     member = crawl.member(victim)
     assert member is not None
     names = names_of(SHARED)
     its = {name for name in names if owner_of(cluster, name) == member}
-    insert(databases, names, "")
+    assert len(its) > DIES_AT
+    insert(databases, dict.fromkeys(names, ""))
 
     batch = submit(crawl, "start", {"all": True})
-    eventually(lambda: its & set(echo.started), within=100)
-    victim.kill()
-    victim.wait()
-    unfinished = on_start_active(crawl, its)
-    assert len(its & set(echo.started)) < len(its), "it was through already: nothing was killed"
+    assert victim.wait(timeout=100) == -signal.SIGKILL
 
     follower = Follower(crawl)
     eventually(follower.is_over, within=200)
@@ -155,13 +156,12 @@ def test_a_scheduler_killed_in_the_middle_makes_nothing_missing_and_little_twice
     assert (follower.last["state"], follower.last["done"]) == ("done", SHARED)
     assert sum(batch["jobs"].values()) <= Settings().slots
     assert max(echo.started.values()) <= 2
-    twice = {name for name, count in echo.started.items() if count > 1}
-    assert twice <= unfinished, "only what the dead one had dispatched and not seen the end of"
+    assert {name for name, count in echo.started.items() if count > 1} <= its
     eventually(lambda: kept_as_done(crawl) == sorted(names))
 
 
 def test_projects_deleted_while_they_crawl_leave_nothing(
-    crawl: Crawl, databases: Path, site: TreeSite, redis_url: str, eventually: Eventually
+    crawl: Crawl, databases: Path, redis_url: str, eventually: Eventually
 ) -> None:
     crawl.scheduler(), crawl.scheduler()
     for component in COMPONENTS:
@@ -170,10 +170,9 @@ def test_projects_deleted_while_they_crawl_leave_nothing(
     crawl.settled()
     names = names_of(DELETED)
     keep = ["kept"]
-    insert(databases, [*names, *keep], SCRIPT.format(site=site.url))
+    insert(databases, {name: chain_script(crawl.site.url, name) for name in [*names, *keep]})
     crawl.rpc().submit_operation("start", {"all": True}, {}, "", "start")
-    crawl.projects = names
-    crawl.wait_for(0.1, site)
+    crawl.wait_for(600)
 
     submit(crawl, "delete", {"pattern": "p*"})
     follower = Follower(crawl)
@@ -186,7 +185,7 @@ def test_projects_deleted_while_they_crawl_leave_nothing(
         assert traces(crawl, databases, redis_url) == {}
         time.sleep(1)  # it is the watch, not the wait for something
     crawl.projects = keep
-    crawl.wait_for(1, site)
+    crawl.end()
 
 
 @pytest.mark.soak
@@ -196,7 +195,7 @@ def test_ten_thousand_projects_are_few_jobs_with_progress(
     for _ in range(3):
         crawl.scheduler()
     crawl.settled()
-    insert(databases, names_of(10_000), "")
+    insert(databases, dict.fromkeys(names_of(10_000), ""))
 
     batch = crawl.rpc().submit_operation("group", {"all": True}, {"group": "news"}, "", BATCH)
     follower = Follower(crawl)
@@ -216,16 +215,6 @@ def test_ten_thousand_projects_are_few_jobs_with_progress(
 def owner_of(cluster: Any, name: str) -> MemberId | None:
     owner = cluster.owner_of(name)
     return next((member for member, record in cluster.members.items() if record == owner), None)
-
-
-def on_start_active(crawl: Crawl, names: set[str]) -> set[str]:
-    """Return the projects whose ``on_start`` has a row and is not known to be done.
-
-    It must be quick: before the lease of the dead one ends.
-    """
-    taskdb = crawl.database("task")
-    rows = {name: taskdb.get_task(name, "on_start", ["status"]) for name in names & taskdb.projects}
-    return {name for name, row in rows.items() if row and row["status"] == taskdb.ACTIVE}
 
 
 def all_succeeded(crawl: Crawl, names: Sequence[str]) -> bool:

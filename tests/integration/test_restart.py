@@ -1,6 +1,6 @@
 """A scheduler is restarted while a crawl goes on: no slot moves, and nothing is fetched twice."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -10,7 +10,7 @@ from pyspider_zk.cluster.settings_store import SettingsStore
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.zookeeper.connection import Connection
-from tests.integration.conftest import Crawl, TreeSite
+from tests.integration.conftest import Crawl
 
 pytestmark = [pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
@@ -32,7 +32,7 @@ def store(cluster_settings: Settings) -> Iterator[SettingsStore]:
 
 
 def test_a_restart_within_the_delay_moves_no_slot_and_fetches_nothing_twice(
-    crawl: Crawl, site: TreeSite, store: SettingsStore, eventually: Callable[..., None]
+    crawl: Crawl, store: SettingsStore
 ) -> None:
     first, _ = crawl.scheduler(), crawl.scheduler()
     store.change(
@@ -41,15 +41,15 @@ def test_a_restart_within_the_delay_moves_no_slot_and_fetches_nothing_twice(
     for component in ("fetcher", "processor", "result-worker"):
         crawl.start(component)
     before = numbers(crawl)
-    crawl.run_projects(site, NAMES)
+    crawl.run_projects(NAMES)
 
-    crawl.wait_for(0.3, site)
+    crawl.wait_for(100)
     first.terminate()
     assert first.wait() == 0
     crawl.scheduler()
     after = numbers(crawl)
-    crawl.wait_for(1, site)
-    eventually(lambda: crawl.finished(site))
+    crawl.wait_for(100)
+    crawl.end()
 
     assert after == before
-    assert set(site.requests.values()) == {len(NAMES)}
+    assert crawl.fetched_once()

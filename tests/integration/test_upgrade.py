@@ -14,7 +14,7 @@ from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Mismatch
 from pyspider_zk.zookeeper.connection import Connection
-from tests.integration.conftest import Crawl, TreeSite
+from tests.integration.conftest import Crawl
 from tests.support.processes import PROGRAM, ROOT, process
 
 pytestmark = [pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
@@ -60,49 +60,47 @@ def test_a_protocol_is_raised_while_a_crawl_goes_on(
     tmp_path: Path,
     eventually: Callable[..., None],
 ) -> None:
-    with TreeSite(150) as site:
-        old = crawl.scheduler()
-        workers = [crawl.start(component) for component in COMPONENTS]
-        new = crawl.scheduler(newer)
-        crawl.settled()
-        assert min(owned(crawl, old), owned(crawl, new)) > 0, "both versions own slots"
-        crawl.run_projects(site, NAMES, rate=20)
+    old = crawl.scheduler()
+    workers = [crawl.start(component) for component in COMPONENTS]
+    new = crawl.scheduler(program=newer)
+    crawl.settled()
+    assert min(owned(crawl, old), owned(crawl, new)) > 0, "both versions own slots"
+    crawl.run_projects(NAMES)
 
-        crawl.wait_for(0.2, site)
-        code, text = said(crawl, newer, tmp_path, "upgrade")
-        assert code == 2
-        assert "the cluster goes by protocol 1, and 2 is spoken by some only; 4 do not" in text
-        assert "protocol 1, and 2 waits for " in said(crawl, newer, tmp_path, "status")[1]
+    crawl.wait_for(100)
+    code, text = said(crawl, newer, tmp_path, "upgrade")
+    assert code == 2
+    assert "the cluster goes by protocol 1, and 2 is spoken by some only; 4 do not" in text
+    assert "protocol 1, and 2 waits for " in said(crawl, newer, tmp_path, "status")[1]
 
-        another = crawl.scheduler(newer)
-        crawl.settled()
-        stop(old)
-        successors = [crawl.start(component, program=newer) for component in COMPONENTS]
-        for worker in workers:
-            stop(worker)
-        eventually(lambda: not crawl.directory.read().held_back_by())
-        crawl.settled()
-        assert (
-            "all speak a higher one: `pyspider-zk upgrade`"
-            in said(crawl, newer, tmp_path, "status")[1]
-        )
-        code, text = said(crawl, newer, tmp_path, "upgrade")
-        assert (code, text.splitlines()[-1]) == (
-            0,
-            "the cluster goes by protocol 2 now; before it was 1",
-        )
+    another = crawl.scheduler(program=newer)
+    crawl.settled()
+    stop(old)
+    successors = [crawl.start(component, program=newer) for component in COMPONENTS]
+    for worker in workers:
+        stop(worker)
+    eventually(lambda: not crawl.directory.read().held_back_by())
+    crawl.settled()
+    assert (
+        "all speak a higher one: `pyspider-zk upgrade`" in said(crawl, newer, tmp_path, "status")[1]
+    )
+    code, text = said(crawl, newer, tmp_path, "upgrade")
+    assert (code, text.splitlines()[-1]) == (
+        0,
+        "the cluster goes by protocol 2 now; before it was 1",
+    )
 
-        words = ("scheduler", "--xmlrpc-host", "127.0.0.1", "--xmlrpc-port", "0")
-        for component in (words, ("fetcher",)):
-            code, text = said(crawl, PROGRAM, tmp_path, *component)
-            assert code == Mismatch.exit_code
-            assert "goes by protocol 2, this version speaks protocol 1: it is too old" in text
-        assert all(each.poll() is None for each in (new, another, *successors))
-        eventually(lambda: crawl.finished(site), "the end of the crawl", within=90)
+    words = ("scheduler", "--xmlrpc-host", "127.0.0.1", "--xmlrpc-port", "0")
+    for component in (words, ("fetcher",)):
+        code, text = said(crawl, PROGRAM, tmp_path, *component)
+        assert code == Mismatch.exit_code
+        assert "goes by protocol 2, this version speaks protocol 1: it is too old" in text
+    assert all(each.poll() is None for each in (new, another, *successors))
+    crawl.wait_for(100)
+    crawl.end()
 
     meta = _meta(cluster_settings)
     assert meta == Meta(cluster_settings.slots, 2)
-    assert crawl.crawled() == dict.fromkeys(NAMES, site.pages)
 
 
 def _meta(settings: Settings) -> Meta:

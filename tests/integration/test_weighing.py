@@ -11,7 +11,8 @@ from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.zookeeper.connection import Connection
-from tests.integration.conftest import SCRIPT, Crawl, TreeSite
+from tests.integration.conftest import Crawl
+from tests.support.chain_site import chain_script
 
 pytestmark = [pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
@@ -48,26 +49,26 @@ def test_the_neighbours_of_a_busy_slot_move_away(
 ) -> None:
     slots = cluster_settings.slots
     busy, asleep = slot_of(BUSY, slots), sleeping(slots)
-    with TreeSite(800) as site:
-        crawl.scheduler(), crawl.scheduler()
-        looks_every_second()
-        for component in ("fetcher", "processor", "result-worker"):
-            crawl.start(component)
-        row = {"status": "RUNNING", "script": SCRIPT.format(site=site.url), "group": ""}
-        for name in asleep.values():
-            crawl.database("project").insert(name, {**row, "comments": "", "rate": 1, "burst": 1})
-        crawl.run_projects(site, [BUSY], rate=RATE)
+    crawl.scheduler(), crawl.scheduler()
+    looks_every_second()
+    for component in ("fetcher", "processor", "result-worker"):
+        crawl.start(component)
+    row = {"status": "RUNNING", "group": "", "comments": "", "rate": 1, "burst": 1}
+    for name in asleep.values():
+        crawl.database("project").insert(
+            name, {**row, "script": chain_script(crawl.site.url, name)}
+        )
+    crawl.run_projects([BUSY], rate=RATE)
 
-        def neighbours() -> int:
-            rows = crawl.directory.read().assignment.slots
-            return sum(rows[slot].owner == rows[busy].owner for slot in asleep)
+    def neighbours() -> int:
+        rows = crawl.directory.read().assignment.slots
+        return sum(rows[slot].owner == rows[busy].owner for slot in asleep)
 
-        eventually(lambda: 4 <= neighbours() <= 8, "projects shared by their number")
-        before = crawl.settled().assignment.slots[busy]
-        eventually(lambda: neighbours() <= 1, "the neighbours elsewhere", within=90)
-        after = crawl.directory.read().assignment.slots[busy]
-        crawl.wait_for(1, site)
-        eventually(lambda: crawl.finished(site))
+    eventually(lambda: 4 <= neighbours() <= 8, "projects shared by their number")
+    before = crawl.settled().assignment.slots[busy]
+    eventually(lambda: neighbours() <= 1, "the neighbours elsewhere", within=90)
+    after = crawl.directory.read().assignment.slots[busy]
+    crawl.end()
 
-        assert after == before
-        assert set(site.requests.values()) == {1}
+    assert after == before
+    assert crawl.fetched_once()

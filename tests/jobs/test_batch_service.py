@@ -276,6 +276,8 @@ def test_the_order_of_names_does_not_make_another_request(batch_service: BatchSe
         ("rate", ALL, {}, "rate: rate must be a number"),
         ("stop", ALL, {"priority": 1000}, "priority 1000"),
         ("stop", ALL, {"batch": "x" * 201}, "batch id"),
+        ("stop", Selection(pattern="[!\ud800]*"), {}, "pattern must be text"),
+        ("group", ALL, {"arguments": {"group": "\ud800"}}, "group must be text"),
     ],
 )
 def test_what_cannot_be_done_is_refused_and_leaves_no_batch(

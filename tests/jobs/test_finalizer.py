@@ -1,21 +1,23 @@
 """The end of batches is told once, and the outcomes of all their jobs are kept."""
 
+import logging
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from pyspider_zk.cluster.event_log import EventLog
+from pyspider_zk.cluster.events import Event
 from pyspider_zk.cluster.fence import Fence
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.jobs.finalizer import ARCHIVE, PATIENCE, Finalizer
-from pyspider_zk.jobs.model import Claim, Claimant, JobRules, JobState, Outcome
+from pyspider_zk.jobs.model import Batch, Claim, Claimant, JobRules, JobState, Outcome
 from pyspider_zk.jobs.operations import Note
 from pyspider_zk.jobs.progress import Progress
 from pyspider_zk.jobs.queue import JobQueue
-from pyspider_zk.jobs.reports import asked_event
+from pyspider_zk.jobs.reports import asked_event, ended_event
 from pyspider_zk.testing import SoleOwner
 from tests.support.world import SLOTS, World
 from tests.support.zk_faults import Lossy
@@ -90,6 +92,43 @@ def leader(world: World, cluster_settings: Settings) -> Iterator[LeadingSide]:
     made = LeadingSide(world, cluster_settings)
     yield made
     made.connection.stop()
+
+
+def test_a_batch_whose_name_is_no_text_keeps_no_other_from_being_closed(
+    leader: LeadingSide, cluster_settings: Settings
+) -> None:
+    leader.put()
+    leader.finish()
+    path = f"{Tree(cluster_settings.root).jobs}/batches/%ED%A0%80"
+    leader.connection.create(path, b'{"note":{},"created":1,"expected":0,"to_close":true}')
+
+    leader.finalizer().look()
+
+    assert [kind for kind, _, _ in leader.told()] == ["ended"]
+    assert path in leader.connection.unreadable.mapping()
+
+
+def test_a_batch_that_cannot_be_closed_keeps_no_other_and_is_told_once(
+    leader: LeadingSide, monkeypatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail_for_bad(batch: Batch, now: float) -> Event:
+        if batch.id == "bad":
+            raise ValueError("nobody foresaw this")
+        return ended_event(batch, now)
+
+    monkeypatch.setattr("pyspider_zk.jobs.finalizer.ended_event", fail_for_bad)
+    for batch in ("bad", "good"):
+        leader.put(batch)
+    leader.finish()
+    finalizer = leader.finalizer()
+
+    for _ in range(2):
+        finalizer.look()
+
+    ends = [event.data["batch"] for _, event in leader.events.read() if event.kind == "ended"]
+    assert ends == ["good"]
+    (told,) = [each for each in caplog.records if each.levelno == logging.ERROR]
+    assert told.exc_info
 
 
 def test_the_end_of_a_batch_is_told_once_with_its_counts(leader: LeadingSide) -> None:

@@ -103,7 +103,10 @@ def test_arguments_are_completed(
         ("rate", {"rate": True, "burst": 1}, "rate: rate must be a number"),
         ("rate", {"rate": math.nan, "burst": 1}, "rate: rate must be 0 or more"),
         ("rate", {"rate": 1, "burst": math.inf}, "rate: burst must be 0 or more"),
+        ("rate", {"rate": 10**400, "burst": 1}, "rate: rate must be 0 or more"),
+        ("rate", {"rate": 1, "burst": 2**63}, "rate: burst must be 0 or more"),
         ("group", {"group": None}, "group: group must be text"),
+        ("group", {"group": "\ud800"}, r"group: group must be text, not '\ud800'"),
         ("status", {"status": "running"}, "status: status must be one of TODO, STOP"),
         ("status", {"status": []}, "status: status must be one of"),
     ],
@@ -157,6 +160,13 @@ def test_a_selection_in_which_nothing_is_given_is_refused() -> None:
             nothing.check()
     for something in (Selection(all=True), Selection(owner=0), Selection(pattern="*")):
         something.check()
+
+
+@pytest.mark.parametrize("name", ["pattern", "group"])
+def test_what_cannot_be_stored_is_no_selection(name: str) -> None:
+    selection = Selection.parse({name: "[!\udfff]*"})
+    with pytest.raises(BadRequest, match=rf"{name} must be text, not '\[!\\udfff\]\*'"):
+        selection.check()
 
 
 def test_unknown_names_are_told() -> None:

@@ -141,6 +141,13 @@ def test_a_note_that_is_too_large_is_refused(one: QueueSide):
         one.queue.put("b", TWO, note={"text": noise(0, 400_000)})
 
 
+def test_a_note_or_job_that_cannot_be_stored_is_refused(one: QueueSide):
+    with pytest.raises(BadMessage, match="the note of batch 'b' holds half of a character"):
+        one.queue.put("b", TWO, note={"text": "x\ud800"})
+    with pytest.raises(BadMessage, match="the job of a holds half of a character"):
+        one.queue.put("b", [("a", {"text": "x\ud800"})])
+
+
 def test_two_that_put_the_same_batch_at_once_put_it_once(one: QueueSide, other: QueueSide):
     large = [(f"p{i}", {"text": noise(i, 100_000)}) for i in range(20)]
     other_puts = threading.Thread(target=other.queue.put, args=("b", large))
@@ -185,7 +192,7 @@ def test_what_cannot_be_put_is_refused_before_anything_is(
         ("a/b", "a"),
         ("a:b-c%2F%", "a"),
         ("\x00\x01\x1f\x7f\x9f\n", "a"),
-        ("\ud800\udfff\ue000\uf8ff\ufff0\uffff", "a"),
+        ("\ue000\uf8ff\ufff0\uffff", "a"),
         ("ночь", "проект_٣"),
         ("\U0001f600" * 200, "\U00020000" * 64),
         ("щ" * 200, "ж" * 64),
@@ -532,17 +539,34 @@ def test_who_holds_a_job_that_is_made_anothers_gives_it_back_after_its_next_repo
     assert [each.name for each in one.take()] == [claim.name]
 
 
-@pytest.mark.parametrize("child", ["stranger", "7", "-1", "01"])
+@pytest.mark.parametrize("child", ["stranger", "7", "-1", "01", "stranger/deeper", "1/deeper"])
 def test_a_child_that_does_not_belong_below_a_job_does_not_hold_it(one: QueueSide, child: str):
     one.queue.put("b", TWO)
     pending = one.queue._tree.job(JobState.PENDING, one.queue.names(JobState.PENDING)[0])
-    one.link.create(f"{pending}/{child}")
+    if not child.startswith("1/"):  # a token stands below none that was not claimed
+        one.link.create(f"{pending}/{child}")
     claims = {claim.name.project: claim for claim in [*one.take(), *one.take()]}
     running = one.queue._tree.job(JobState.RUNNING, claims["b"].name)
     one.link.create(f"{running}/{child}")
 
     for claim in claims.values():
         one.queue.finish(claim, Outcome.DONE, {})
+
+    assert one.places() == [0, 0, 2]
+
+
+@pytest.mark.parametrize("child", ["stranger", "stranger/deeper"])
+@pytest.mark.parametrize("is_readable", [True, False])
+def test_a_job_is_cancelled_though_something_stands_below_it(
+    one: QueueSide, child: str, is_readable: bool
+):
+    one.queue.put("b", TWO)
+    pending = one.queue._tree.job(JobState.PENDING, one.queue.names(JobState.PENDING)[0])
+    one.link.create(f"{pending}/{child}")
+    if not is_readable:
+        one.link.set(pending, b"junk")
+
+    one.queue.cancel("b")
 
     assert one.places() == [0, 0, 2]
 
@@ -1041,6 +1065,39 @@ def test_old_batches_are_forgotten_with_their_jobs(start: Callable[..., QueueSid
 
     assert one.queue.batches() == ["young", "half", "running"]
     assert one.places() == [0, 2, 4]
+
+
+def with_one_to_forget(start: Callable[..., QueueSide]) -> QueueSide:
+    """Return a queue with two batches that have ended, one more than are kept."""
+    one = start(JobRules(keep_batches=1))
+    for batch in ("old", "young"):
+        one.queue.put(batch, TWO)
+        one.queue.cancel(batch)
+        one.now += 1
+    return one
+
+
+def test_old_batches_are_forgotten_with_what_stands_below_them(start: Callable[..., QueueSide]):
+    one = with_one_to_forget(start)
+    done = one.queue.names(JobState.DONE)[0]
+    one.link.create(f"{one.queue._tree.job(JobState.DONE, done)}/note/deeper")
+    one.link.create(f"{one.queue._tree.batch('old')}/note")
+
+    assert one.queue.trim() == 2
+
+    assert one.queue.batches() == ["young"]
+    assert one.places() == [0, 0, 2]
+
+
+def test_only_what_was_deleted_counts_as_forgotten(start: Callable[..., QueueSide]):
+    one = with_one_to_forget(start)
+    gone = one.queue._tree.job(JobState.DONE, one.queue.names(JobState.DONE)[0])
+    one.link.before = lambda: one.link.delete(gone)
+
+    assert one.queue.trim() == 1
+
+    assert one.queue.batches() == ["young"]
+    assert one.places() == [0, 0, 2]
 
 
 def test_a_thousand_done_jobs_go_at_once(start: Callable[..., QueueSide]):

@@ -19,11 +19,11 @@ from pyspider_zk.jobs.model import (
     JobRules,
     JobState,
     Outcome,
+    batch_id_of,
     check_batch_id,
     check_priority,
     name_prefix,
     quoted_whole,
-    unquoted,
 )
 from pyspider_zk.jobs.rules import (
     after_death,
@@ -42,7 +42,7 @@ from pyspider_zk.jobs.transactions import JobTree, put_steps
 word = st.characters(exclude_categories=["Cs"]).filter(lambda c: re.fullmatch(r"\w", c))
 projects = st.text(word, min_size=1, max_size=64)
 groups = st.text(min_size=1, max_size=GROUP_LIMIT) | st.text(
-    ".:-/%\x00\x01\x1f\x7f\x9f\ud800\udfff\ue000\uffff\U0001f600Жß" + string.digits,
+    ".:-/%\x00\x01\x1f\x7f\x9f\ue000\uffff\U0001f600Жß" + string.digits,
     min_size=1,
     max_size=40,
 )
@@ -91,8 +91,16 @@ def test_a_name_is_one_that_zookeeper_takes(name):
 
 @given(groups)
 def test_a_batch_survives_as_a_whole_name(group):
-    assert unquoted(quoted_whole(group)) == group
+    assert batch_id_of(quoted_whole(group)) == group
     assert quoted_whole(group) not in (".", "..")
+
+
+@pytest.mark.parametrize("name", ["%ED%A0%80", "%FF", "%41", ".", "a%2fb"])
+def test_what_is_no_name_of_a_batch_is_refused_and_shown(name):
+    with pytest.raises(BadMessage) as refusal:
+        batch_id_of(name)
+
+    assert repr(name) in str(refusal.value)
 
 
 @given(names)
@@ -136,6 +144,13 @@ def test_what_is_no_name_of_a_job_is_refused_and_shown(text):
     assert repr(text) in str(refusal.value)
 
 
+@pytest.mark.parametrize("half", ["%ED%A0%80", "%ED%BF%BF", "%FF"])
+@pytest.mark.parametrize("name", ["entry-500-{}:p-0000000001", "entry-500-g:{}-0000000001"])
+def test_a_name_with_half_of_a_character_is_refused(name, half):
+    with pytest.raises(BadMessage, match=half):
+        JobName.parse(name.format(half))
+
+
 def test_the_highest_priority_comes_first_then_the_oldest():
     expected = [
         JobName(900, "b", "p", 5),
@@ -161,6 +176,11 @@ def test_the_next_sequence_is_younger(number):
 def test_what_is_no_batch_id_is_refused(batch):
     with pytest.raises(BadMessage, match="1 to 200 characters"):
         check_batch_id(batch)
+
+
+def test_half_of_a_character_is_no_batch_id():
+    with pytest.raises(BadMessage, match="half of a character"):
+        check_batch_id("nightly-\ud800")
 
 
 @pytest.mark.parametrize("priority", [-1, 1000, "7", 1.5, None])

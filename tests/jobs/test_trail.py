@@ -43,7 +43,7 @@ def test_a_batch_is_followed_to_the_tasks_that_it_began(
 ) -> None:
     with living(LiveCluster(tmp_path, cluster_settings), eventually) as cluster:
         (scheduler,) = cluster.running
-        service = scheduler._asked_batch_service()
+        service = scheduler._services.batch_service()
         service.submit("start", Selection(names=("b", "c")), batch="mine")
         eventually(lambda: any(" is done" in each["message"] for each in lines(log)))
         eventually(lambda: started(log) == {"b", "c"})

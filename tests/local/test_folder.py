@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pyspider_zk.errors import ClusterError
+from pyspider_zk.errors import ClusterError, ConfigError
 from pyspider_zk.local.folder import Running, announce, claimed, running_in, withdraw
 
 RUNNING = Running(
@@ -32,16 +32,6 @@ def test_a_folder_that_is_made_is_for_us_only(tmp_path):
         os.umask(before)
 
 
-@pytest.fixture
-def as_nobody():
-    """Be a user to whom permissions mean something."""
-    before = os.geteuid()
-    if before == 0:
-        os.seteuid(65534)
-    yield
-    os.seteuid(before)
-
-
 @pytest.mark.usefixtures("as_nobody")
 def test_in_a_folder_of_another_user_nobody_is_told_what_runs():
     with tempfile.TemporaryDirectory() as folder:
@@ -54,6 +44,24 @@ def test_in_a_folder_of_another_user_nobody_is_told_what_runs():
 def test_a_second_claim_is_refused_with_the_first_ones_pid(tmp_path):
     with claimed(tmp_path), pytest.raises(ClusterError, match=f"pid {os.getpid()}"):
         claimed(tmp_path).__enter__()
+
+
+def test_a_file_cannot_be_claimed(tmp_path):
+    file = tmp_path / "data"
+    file.touch()
+    for path in (file, file / "below"):
+        with pytest.raises(ConfigError, match=rf"data path {path}: .*--data-path"):
+            claimed(path).__enter__()
+
+
+@pytest.mark.usefixtures("as_nobody")
+def test_a_folder_that_cannot_be_written_to_cannot_be_claimed():
+    with tempfile.TemporaryDirectory() as folder:
+        closed = Path(folder, "data")
+        closed.mkdir(mode=0o500)
+        for path in (closed, closed / "below"):
+            with pytest.raises(ConfigError, match=r"Permission denied.*--data-path"):
+                claimed(path).__enter__()
 
 
 def test_a_claim_that_ended_can_be_made_again(tmp_path):

@@ -4,6 +4,7 @@ import io
 import os
 import signal
 
+import pytest
 from rich.console import Console
 
 from pyspider_zk.errors import Mismatch, Unavailable
@@ -90,6 +91,16 @@ def test_without_a_terminal_each_change_is_a_line():
         "away",
         "1 member",
     ]
+
+
+@pytest.mark.parametrize("fault", ["[/x] is away", "[red] is away"])
+def test_on_a_terminal_an_error_is_shown_as_it_is(fault):
+    out = io.StringIO()
+
+    with _screen(Lines(Unavailable(fault)), Console(file=out, force_terminal=True)) as show:
+        show()
+
+    assert fault in out.getvalue()
 
 
 def test_on_a_terminal_the_picture_is_drawn_in_place():

@@ -8,11 +8,12 @@ from pathlib import Path
 import redis
 
 from tests.outages.ways import WAYS, WAYS_OF_A_SERVER, all_away
-from tests.support.crawling_cluster import CrawlingCluster, grows
+from tests.support.crawling_cluster import DATABASES, CrawlingCluster, grows
 from tests.support.database_servers import PostgresServer
 
 PATIENCE = 120.0  # seconds until what does not go on is said never to
 FINISH = 120.0  # seconds until all pages must be crawled at the end
+TELLING = 30.0  # seconds until what is away must be told of: projects are read every 10 s
 STEPS = 3  # pages of each project after a return: the first may have been under way
 STOPS_PAGES = {
     ("taskdb", "locked"),
@@ -27,6 +28,22 @@ STOPS_PAGES = {
     ("databases", "cut"),
 }
 """What no page is fetched without; a file that was moved away is still open."""
+
+UNSEEN = {
+    ("taskdb", "moved"),
+    ("resultdb", "moved"),
+    ("databases", "frozen"),
+    ("databases", "cut"),
+}
+"""What nobody tells: who has the file open goes on, who waits for the server's answer waits on."""
+
+WORDS = {
+    **{f"{kind}db": f"{kind}db is away, what needs it waits" for kind in DATABASES},
+    "databases": "taskdb is away, what needs it waits",
+    "redis": "; scheduling waits",
+    "zookeeper": "; the fences stay open until the lease ends",
+}
+"""What the product's logs say of what is away."""
 
 PROJECTS = [f"away_{letter}" for letter in "abcdefghi"]
 QUICK_TIMES: Mapping[str, float] = {"renewal": 0.5, "lease": 2.0, "session": 4.0}
@@ -45,6 +62,7 @@ class SufferedOutage:
         letters: dead letters afterwards.
         meanwhile: pages that were fetched in its second half. While what they need is away there
             are none, else it was not away.
+        is_told: whether a log tells of it, as far as anybody could notice.
     """
 
     parts: Mapping[str, str]
@@ -54,6 +72,7 @@ class SufferedOutage:
     fallen: list[str] = field(default_factory=list)
     letters: int = 0
     meanwhile: int = 0
+    is_told: bool = True
 
     @property
     def name(self) -> str:
@@ -74,6 +93,8 @@ class SufferedOutage:
                 said.append(f"{self.name}: {what} only {after:.1f} s after the return")
         if self.meanwhile and STOPS_PAGES & set(self.parts.items()):
             said.append(f"{self.name}: was not away, {self.meanwhile} pages were fetched meanwhile")
+        if not self.is_told:
+            said.append(f"{self.name}: was not away, no log tells of it")
         if self.letters:
             said.append(f"{self.name}: {self.letters} dead letters")
         return said
@@ -114,15 +135,19 @@ def run(
 ) -> OutageVerdict:
     """Have these outages happen one after the other to one cluster.
 
+    The file of the project database has no write-ahead log, as stock pyspider makes it: beside one
+    readers go on whatever is locked, and a crawl only reads that database.
+
     Args:
         outages: what is away, and how, each time.
-        seconds: how long each lasts.
+        seconds: how long each lasts, at least: it also lasts until the logs tell of it.
         times: settings of the cluster; an outage must outlast its lease and its session.
         rate: pages per second of each project, at most.
         server: what has the databases; None: they are files.
     """
     verdict = OutageVerdict()
-    with CrawlingCluster(folder, times, relayed=True, server=server) as cluster:
+    files = None if server else {"project": f"sqlite+projectdb:///{folder / 'project.db'}"}
+    with CrawlingCluster(folder, times, relayed=True, databases=files, server=server) as cluster:
         cluster.crawl(PROJECTS, rate)
         cluster.await_that(
             "all projects crawl", lambda: len(cluster.site.served()) >= len(PROJECTS)
@@ -143,11 +168,13 @@ def say(what: str) -> None:
 def _suffer(cluster: CrawlingCluster, parts: Mapping[str, str], seconds: float) -> SufferedOutage:
     outage = SufferedOutage(parts, seconds)
     known = cluster.processes()
+    said = _said(cluster)
     with all_away(parts, cluster, WAYS_OF_A_SERVER if cluster.has_server else WAYS):
         time.sleep(seconds / 2)  # that is what an outage is
         served = sum(cluster.site.served().values())
         time.sleep(seconds / 2)
         outage.meanwhile = sum(cluster.site.served().values()) - served
+        outage.is_told = _is_told(cluster, parts, said)
     returned = time.monotonic()
     crawled = cluster.advancing(PROJECTS, STEPS)
     stored = grows(lambda: _stored(cluster), PROJECTS[:1], 1)
@@ -166,6 +193,28 @@ def _suffer(cluster: CrawlingCluster, parts: Mapping[str, str], seconds: float) 
     ]
     outage.letters = _letters(cluster)
     return outage
+
+
+def _is_told(cluster: CrawlingCluster, parts: Mapping[str, str], before: str) -> bool:
+    """Return whether a log tells of any of these, or none can; blocks until one does.
+
+    Of two that are away together, one may keep everybody from asking for the other.
+    """
+    if UNSEEN & set(parts.items()):
+        return True
+    deadline = time.monotonic() + TELLING
+    while time.monotonic() < deadline:
+        now = _said(cluster)
+        if any(now.count(WORDS[what]) > before.count(WORDS[what]) for what in parts):
+            return True
+        time.sleep(0.1)  # logs are read
+    return False
+
+
+def _said(cluster: CrawlingCluster) -> str:
+    """Return all that is in the logs."""
+    logs = cluster.logs().values()
+    return "".join(path.read_text(encoding="utf-8", errors="replace") for path in logs)
 
 
 def _stored(cluster: CrawlingCluster) -> dict[str, int]:

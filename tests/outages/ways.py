@@ -27,7 +27,7 @@ Ways = Mapping[str, Mapping[str, Away]]
 def locked(kind: str) -> Away:
     """Hold a database by an exclusive lock: whoever asks is told that it is locked.
 
-    In write-ahead mode readers go on beside it, as sqlite promises.
+    In write-ahead mode readers go on beside it, as sqlite promises: only whoever writes is told.
     """
     return _held(kind, "BEGIN EXCLUSIVE")
 
@@ -167,6 +167,8 @@ WAYS: Ways = {
         f"{kind}db": {"locked": locked(kind), "moved": moved(kind), "read-only": read_only(kind)}
         for kind in _KINDS
     },
+    # A crawl only reads it: held for reading, it would not be away.
+    "projectdb": {"locked": locked("project"), "moved": moved("project")},
     **_SERVICES,
 }
 """What can be away, and how; the first way is the usual one."""

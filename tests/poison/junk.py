@@ -110,6 +110,8 @@ NAMES = (
     "99999999999999999999-a",
     "n\u0101me \u2603",
     "1e5-a",
+    "event-1",
+    "%ED%A0%80",
     "x" * 2000,
 )
 """Znodes that nobody of ours would make."""

@@ -161,9 +161,22 @@ def _append(grip: Grip, aside: str, key: str, right: str) -> None:
         while grip.redis.lmove(aside, key, "RIGHT", "LEFT"):
             pass
     else:
-        for _, fields in grip.redis.xrange(aside):
-            grip.redis.xadd(key, fields)
+        _prepend(grip, aside, key)
     grip.redis.delete(aside)
+
+
+def _prepend(grip: Grip, aside: str, key: str) -> None:
+    """Put what is aside before what came meanwhile; their numbers stay, and are looked for."""
+
+    def merge(at_once: Pipeline) -> None:
+        there, came = at_once.exists(aside), at_once.xrange(key)
+        at_once.multi()
+        if there:
+            at_once.rename(aside, key)
+            for tag, fields in came:
+                at_once.xadd(key, fields, id=tag)
+
+    grip.redis.transaction(merge, key, aside)
 
 
 def _slot_records() -> Iterator[Poison]:

@@ -6,10 +6,12 @@ from dataclasses import replace
 from functools import partial
 
 from pyspider_zk.cluster.cluster_settings import ClusterSettings
+from pyspider_zk.cluster.events import Checkpoint
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.controller import WorkerController
 from pyspider_zk.errors import ClusterError
+from pyspider_zk.groups.records import Holder
 from tests.poison import junk
 from tests.poison.entry import Place, Poison, Put
 from tests.poison.grip import Grip
@@ -112,6 +114,14 @@ def _singletons() -> Iterator[Poison]:
         name = f"the settings of the cluster say {kind}"
         yield Poison("znodes", name, put, shown, "settings", _mend_settings)
 
+    put = partial(_write, "{root}/settings", b'{"moves": %s}' % (b"9" * 400), 0)
+    name = "the settings of the cluster say a number of 400 digits"
+    yield Poison("znodes", name, put, READ, "settings", _mend_settings)
+
+    crowd = Checkpoint(members=[f"{number}-a" for number in range(100_000)]).encode()
+    put, spot = partial(_write, "{root}/events", crowd, 0), "what was told of events"
+    yield Poison("znodes", f"{spot} names 100,000 members", put, PASSING, spot)
+
 
 def _mend_settings(grip: Grip) -> None:
     grip.write(grip.tree.settings, ClusterSettings().encode())
@@ -208,6 +218,9 @@ def _beside() -> Iterator[Poison]:
     for where in ("leases", "acks"):
         put = partial(_below_own, where)
         yield Poison("znodes", f"a child below a member's own of {where}", put, IGNORED)
+        put = partial(_below_visitor, where)
+        name = f"a child below the {where} of one that dies"
+        yield Poison("znodes", name, put, (Place.GONE, Place.LOG), stage="visit")
     yield Poison("znodes", "a child below an old event", _below_event, IGNORED)
     yield Poison("znodes", "300 strays among pending jobs", partial(_many, "jobs/pending"), READ)
     yield Poison("znodes", "300 strays among members", partial(_many, "members"), READ)
@@ -218,6 +231,12 @@ def _below_own(where: str, grip: Grip) -> Put:
     if grip.zk.exists(path.rpartition("/")[0]):
         grip.write(path, b"junk")
     return Put(path)
+
+
+def _below_visitor(where: str, grip: Grip) -> Put:
+    path = f"{grip.tree.root}/{where}/{grip.visitor}/note/deeper"
+    grip.write(path, b"junk")
+    return Put(path, data=b"junk")
 
 
 def _below_event(grip: Grip) -> Put:
@@ -240,6 +259,8 @@ def _groups() -> Iterator[Poison]:
     for kind in ("nothing", "a word", "nested 100,000 deep", "parts of the wrong types", "NaN"):
         put = partial(_group, junk.ZNODES[kind])
         yield Poison("znodes", f"a group's holder says {kind}", put, (Place.ANSWER,))
+    put = partial(_group, Holder("another run", "gone").encode())
+    yield Poison("znodes", "a group's holder has no home", put, (Place.ANSWER,))
 
 
 def _group(data: bytes, grip: Grip) -> Put:

@@ -7,7 +7,10 @@ import pytest
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.queues.api import Delivery, Message, Parked, ParkingMove, Queues
 from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.queues.parking_names import name_of, parked_of
 from tests.queues.conftest import Backend, RedisBackend
+
+FOREIGN_TAGS = ["", "x", "1-", "-1", "1-x", "1-1-1", " 1-1", "1_0-1", "\u0661-1", "9" * 5000]
 
 
 @pytest.fixture
@@ -187,6 +190,12 @@ def test_what_has_no_wire_form_is_refused_and_nothing_moved(queues: Queues) -> N
     assert queues.slot_queues.lengths()[QueueKind.NEWTASK] == 1
 
 
+def test_the_tags_of_every_message_queue_can_be_part_of_a_name(queues: Queues) -> None:
+    (one,) = deliver(queues, 1)
+
+    assert parked_of(3, name_of(put_off(one, "a b")).encode()) == put_off(one, "a b")
+
+
 def test_nothing_at_once(queues: Queues) -> None:
     assert queues.parking_lot.park([]) == []
     assert queues.parking_lot.fetch([]) == {}
@@ -212,6 +221,8 @@ def test_junk_in_redis_is_passed_over(redis_backend: RedisBackend) -> None:
     (one,) = deliver(queues, 1)
     queues.parking_lot.park([ParkingMove(one, {whole(one): 1})])
     redis_backend.client.sadd("parked:ready", "junk", 5)
+    for tag in FOREIGN_TAGS:
+        redis_backend.client.hset("parked:3", f"{tag} newtask_queue p ", b"\xc1")
     redis_backend.client.hset("parked:3", "junk", b"\xc1")
     redis_backend.client.set("parked:5", "no hash")
 
@@ -245,3 +256,24 @@ def test_a_key_that_is_no_hash_is_moved_out_of_the_way(redis_backend: RedisBacke
     assert queues.parking_lot.load(range(8)) == [whole(one), whole(two)]
     assert queues.slot_queues.lengths()[QueueKind.NEWTASK] == 0
     assert any("parked:1 was a string" in why for why in queues.slot_queues.unreadable().values())
+
+
+@pytest.mark.redis
+@pytest.mark.parametrize("key", ["parked:3", "parked:ready"])
+def test_what_is_parked_can_be_read_and_removed_whatever_is_in_its_place(
+    redis_backend: RedisBackend, key: str
+) -> None:
+    queues = redis_backend.process()
+    (one,) = deliver(queues, 1)
+    queues.parking_lot.park([ParkingMove(one, {whole(one): 1})])
+    redis_backend.client.delete(key)
+    redis_backend.client.set(key, "neither hash nor set")
+
+    assert queues.parking_lot.fetch([whole(one)]) == ({} if key == "parked:3" else {whole(one): 1})
+    redis_backend.client.delete(key)
+    redis_backend.client.set(key, "neither hash nor set")
+    queues.parking_lot.remove([whole(one)])
+
+    assert queues.parking_lot.load([3]) == []
+    told = queues.slot_queues.unreadable().values()
+    assert any(f"{key} was a string" in why for why in told)

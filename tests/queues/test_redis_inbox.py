@@ -1,11 +1,11 @@
 """Several movers empty one inbox, and crash at any point: nothing is lost or doubled."""
 
-import os
 import random
 import signal
 import subprocess
 import sys
 from collections import defaultdict
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -123,9 +123,24 @@ def test_any_interleaving_of_movers_and_crashes_moves_each_message_once(
 
 
 MOVER = """
-import sys
+import os, signal, sys
+import redis
 from pyspider_zk.queues.connect import connect
+
+left = int(sys.argv[3])
+send = redis.Connection.send_packed_command
+
+def send_and_die(*arguments, **options):
+    global left
+    send(*arguments, **options)
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+redis.Connection.send_packed_command = send_and_die
 inbox = connect(sys.argv[1], 0, int(sys.argv[2])).inbox
+print("ready", flush=True)
+sys.stdin.read()
 while True:
     inbox.forward(17)
 """
@@ -135,26 +150,28 @@ while True:
 def test_movers_killed_at_work_lose_and_double_nothing(redis_backend: Any, seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311 - the seed is in the test's name
     sent = [Push((chance.choice(PROJECTS), chance.choice(PROJECTS)), n) for n in range(3000)]
+    for push in sent:
+        redis_backend.put_inbox(NEW, push.raw)
     queues = redis_backend.process(slots=SLOTS)
-    thresholds = sorted(chance.sample(range(100, 4000), 3))
-    movers = [start_mover(redis_backend.url) for _ in range(2)]
-    try:
-        for push in sent:
-            redis_backend.put_inbox(NEW, push.raw)
-        for threshold in thresholds:
-            while queues.slot_queues.lengths()[NEW] < min(threshold, len(sent)):
-                pass
-            os.kill(movers[-1].pid, signal.SIGKILL)
-            movers.append(start_mover(redis_backend.url))
-    finally:
+    with ExitStack() as stack:
+        # Each command moves 17 messages at most, so all die before they have moved all.
+        movers = [start_mover(redis_backend.url, chance.randint(9, 44), stack) for _ in range(4)]
         for mover in movers:
-            mover.kill()
-            mover.wait()
+            assert mover.stdout.readline() == b"ready\n"
+        for mover in movers:
+            mover.stdin.close()
+        assert [mover.wait(60) for mover in movers] == [-signal.SIGKILL] * 4
+    assert 0 < queues.inbox.lengths()[NEW] < len(sent)
     while queues.inbox.forward(1000):
         pass
     expected = by_slot([task for push in sent for task in push.tasks])
     assert by_slot(read_all(queues)) == expected
 
 
-def start_mover(url: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", MOVER, url, str(SLOTS)])
+def start_mover(url: str, commands: int, stack: ExitStack) -> subprocess.Popen[bytes]:
+    """Start one that kills itself when it has sent so many commands."""
+    command = [sys.executable, "-c", MOVER, url, str(SLOTS), str(commands)]
+    pipe = subprocess.PIPE
+    mover = stack.enter_context(subprocess.Popen(command, stdin=pipe, stdout=pipe))
+    stack.callback(mover.kill)
+    return mover

@@ -87,6 +87,17 @@ def test_a_slot_queue_of_another_type_stops_no_slot(
 
 
 @pytest.mark.parametrize(("key", "kind"), wrong("newtask_queue:3", but="stream"))
+def test_packs_wait_for_nothing_of_a_slot_queue_of_another_type(
+    redis_backend: Any, queues: Queues, key: str, kind: str
+) -> None:
+    WRONG[kind](redis_backend.client, key)
+    queues.slot_queues.take(range(8))
+    publish(queues, 1, slot=2)
+
+    assert list(queues.slot_queues.unread(NEW, [2, 3])) == [2]
+
+
+@pytest.mark.parametrize(("key", "kind"), wrong("newtask_queue:3", but="stream"))
 def test_a_publisher_is_not_stopped_by_a_slot_queue_of_another_type(
     redis_backend: Any, queues: Queues, key: str, kind: str
 ) -> None:

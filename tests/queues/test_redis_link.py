@@ -15,6 +15,7 @@ from pyspider_zk.queues.api import Delivery, Message, Queues
 from pyspider_zk.queues.connect import connect
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.queues.redis_link import RedisLink
+from tests.conftest import Faults
 
 NEW = QueueKind.NEWTASK
 DELIVERY = Delivery(NEW, 0, "1-0", None)
@@ -104,14 +105,14 @@ def test_a_wrong_password_is_unavailable(own_backend: Any, own_redis: RedisServe
 
 @pytest.mark.redis
 def test_a_redis_that_hangs_is_unavailable(
-    own_backend: Any, monkeypatch: pytest.MonkeyPatch
+    own_backend: Any, own_redis: RedisServer, faults: Faults
 ) -> None:
-    monkeypatch.setattr(redis_link, "ANSWER_TIMEOUT", 0.1)
     queues = own_backend.process()
     queues.slot_queues.lengths()
-    own_backend.client.execute_command("CLIENT", "PAUSE", 1000, "ALL")
+    faults.suspend(own_redis.pid)
     with pytest.raises(Unavailable, match=r"[Tt]ime"):
         queues.slot_queues.lengths()
+    faults.resume(own_redis.pid)
 
 
 @pytest.mark.redis

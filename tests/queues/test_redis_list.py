@@ -15,17 +15,18 @@ from hypothesis import strategies as st
 
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.local.services import RedisServer
-from pyspider_zk.queues import caps, redis_link, redis_list
+from pyspider_zk.queues import caps, redis_link, redis_list, redis_wake_ups
 from pyspider_zk.queues.codec import pack
 from pyspider_zk.queues.redis_foreign_keys import ForeignKeys, Types
 from pyspider_zk.queues.redis_link import RedisLink, wake_ups_key
 from pyspider_zk.queues.redis_list import _POP, _PUSH, BATCH, KEPT, LATE, MOST, RedisList
 from tests.support.relay import Relay
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.redis
 
 NAME = "fetcher2processor"
-SOON = 0.2  # seconds that an answer is waited for
+LONG = 60.0  # seconds that no test waits
 
 Make = Callable[[], RedisList]
 Answer = TypeVar("Answer")
@@ -44,9 +45,8 @@ def client(redis_url: str) -> Iterator[redis.Redis]:
 
 
 @pytest.fixture
-def make(redis_url: str, relay: Relay, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
+def make(redis_url: str, relay: Relay) -> Iterator[Make]:
     """Give what makes a list of one more process, behind the relay."""
-    monkeypatch.setattr(redis_link, "ANSWER_TIMEOUT", SOON)
     links: list[RedisLink] = []
 
     def make() -> RedisList:
@@ -426,14 +426,21 @@ def test_a_full_memory_lets_messages_out(own_redis: RedisServer) -> None:
     assert taken == [b"one", None]
 
 
-def test_the_first_message_of_an_empty_list_wakes_whoever_waits(make: Make) -> None:
-    waiting, pushing = make(), make()
+def test_the_first_message_of_an_empty_list_wakes_whoever_waits(
+    own_redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_wake_ups, "LONGEST_WAIT", LONG)
+    monkeypatch.setattr(redis_link, "ANSWER_TIMEOUT", 2 * LONG)
+    waiting, pushing = (RedisList(ForeignKeys(RedisLink(own_redis.url))) for _ in range(2))
     waiting.wait(NAME, 0.001)
-    thread = threading.Thread(target=waiting.wait, args=(NAME, SOON / 2))
+    thread = threading.Thread(target=waiting.wait, args=(NAME, LONG))
     thread.start()
+    with redis.Redis.from_url(own_redis.url) as client:
+        eventually(lambda: client.info("clients")["blocked_clients"] == 1, "one that waits")
     pushing.rpush(NAME, b"one")
-    thread.join()
+    thread.join(LONG / 2)
 
+    assert not thread.is_alive()
     assert waiting.lpop(NAME) == b"one"
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.local.services import RedisServer
-from pyspider_zk.queues import redis_streams
+from pyspider_zk.queues import caps, redis_streams
 from pyspider_zk.queues.api import Delivery, Message, SlotQueues
 from pyspider_zk.queues.names import QueueKind
 
@@ -50,6 +50,23 @@ def test_rejecting_the_last_message_ends_readiness(redis_backend: Any) -> None:
     publish(queues, 1, slot=3)
     queues.reject(queues.read(NEW, 10)[0], "x")
     assert redis_backend.client.exists("newtask_queue:ready") == 0
+
+
+def test_a_message_that_is_too_large_leaves_no_slot_ready(
+    redis_backend: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = redis_backend.process()
+    queues = process.slot_queues
+    queues.take([3, 4])
+    for slot in (3, 4):
+        queues.publish([Message(NEW, slot, "x" * 2000)])
+    publish(queues, 1, slot=4)
+    process.wake_ups.wait(0.001)
+    monkeypatch.setattr(caps, "MESSAGE", 1000)
+    assert bodies(queues.read(NEW, 10)) == [1]
+    assert redis_backend.client.smembers("newtask_queue:ready") == {b"4"}
+    publish(queues, 2, slot=3)
+    assert process.wake_ups.wait(0.001) == {(NEW, 3)}
 
 
 def test_an_emptied_redis_is_read_on_without_a_restart(redis_backend: Any) -> None:

@@ -16,6 +16,7 @@ from pyspider_zk.local.services import RedisServer
 from pyspider_zk.queues import caps, redis_link
 from pyspider_zk.queues.back_off import BackOff
 from pyspider_zk.queues.resilient import ResilientQueue, SendBuffer
+from tests.conftest import Faults
 from tests.queues.away import AwayQueue
 from tests.queues.conftest import RedisBackend
 from tests.support.stand_ins import running
@@ -309,14 +310,13 @@ def test_a_connection_that_broke_is_no_outage(stock: Any, caplog: pytest.LogCapt
 
 
 @pytest.mark.redis
-def test_a_redis_that_hangs_is_away(
-    own_backend: RedisBackend, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(redis_link, "ANSWER_TIMEOUT", 0.1)
-    waiting = patient(connect_message_queue(NAME, own_backend.url))
-    own_backend.client.execute_command("CLIENT", "PAUSE", 1000, "ALL")
+def test_a_redis_that_hangs_is_away(own_redis: RedisServer, faults: Faults) -> None:
+    waiting = patient(connect_message_queue(NAME, own_redis.url))
+    assert waiting.qsize() == 0
+    faults.suspend(own_redis.pid)
     with pytest.raises(Unavailable, match=r"[Tt]ime"):
         waiting.qsize()
+    faults.resume(own_redis.pid)
 
 
 @pytest.mark.redis

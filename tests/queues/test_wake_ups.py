@@ -9,7 +9,7 @@ from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.api import Message, Queues
 from pyspider_zk.queues.names import QueueKind, SlotQueue
 from pyspider_zk.queues.redis_link import SLOT_WAKE_UPS
-from pyspider_zk.queues.redis_wake_ups import LATEST
+from pyspider_zk.queues.redis_wake_ups import HIGHEST, LATEST
 from tests.queues.conftest import SLOTS, Backend, RedisBackend
 from tests.support.stand_ins import DEADLINE
 
@@ -101,3 +101,17 @@ def test_names_that_are_of_no_slot_queue_wake_nobody(redis_backend: RedisBackend
     redis_backend.client.xadd(SLOT_WAKE_UPS, {"queues": names})
 
     assert queues.wake_ups.wait(NOW) == {(QueueKind.STATUS, 3)}
+
+
+@pytest.mark.redis
+def test_a_wake_up_with_the_highest_number_deafens_nobody(redis_backend: RedisBackend) -> None:
+    first, second = redis_backend.process(), redis_backend.process()
+    redis_backend.client.xadd(SLOT_WAKE_UPS, {"queues": "newtask_queue:1"}, id=HIGHEST)
+    publishing = redis_backend.process()
+    for each in (first, second):
+        each.wake_ups.wait(NOW)
+
+    for slot in (3, 4):
+        publish(publishing, slot)
+        woken = {(QueueKind.NEWTASK, slot)}
+        assert first.wake_ups.wait(NOW) == second.wake_ups.wait(NOW) == woken

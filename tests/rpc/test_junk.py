@@ -267,6 +267,25 @@ def test_what_cannot_be_passed_on_is_the_callers_fault(stack: ExitStack, value: 
 
 
 @pytest.mark.parametrize(
+    ("value", "culprit"),
+    [
+        ("a\ud800", r"argument: 'a\ud800'"),
+        ({"names": ["p"], "pattern": "\x01"}, r"pattern: '\x01'"),
+        ([{"\uffff": 1}], r"argument: '\uffff'"),
+    ],
+)
+def test_text_that_xml_has_not_is_the_callers_fault_and_named(
+    stack: ExitStack, value: Any, culprit: str
+) -> None:
+    asked = router(stack, address(stack, GOOD))
+
+    with pytest.raises(xmlrpc.client.Fault) as found:
+        asked.counter(value, "sum")
+    assert found.value.faultCode == 400
+    assert found.value.faultString.endswith(culprit)
+
+
+@pytest.mark.parametrize(
     "strange", [f"{LOOPBACK}:{10**30}", f"{LOOPBACK}:70000", "x", ":", f"{'a' * 70}:1", "[::1"]
 )
 def test_a_member_whose_address_is_none_cannot_be_reached(stack: ExitStack, strange: str) -> None:

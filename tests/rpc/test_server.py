@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from pyspider_zk.errors import ConfigError
 from pyspider_zk.rpc.server import RpcServer
 from tests.support.stand_ins import running
 
@@ -70,6 +71,16 @@ def test_a_port_that_is_taken_is_told_to_both_threads() -> None:
             with pytest.raises(OSError, match="in use"):
                 server.port(10)
             server.stop()
+
+
+@pytest.mark.parametrize("port", [-1, 65536, 10**30])
+def test_a_port_that_is_none_is_told_to_both_threads(port: int) -> None:
+    server = RpcServer({})
+    with pytest.raises(ConfigError, match=f"xmlrpc_port: {port} must be a port from 0 to 65535"):
+        server.serve(LOOPBACK, port)
+    with pytest.raises(ConfigError, match="xmlrpc_port"):
+        server.bound(10)
+    server.stop()
 
 
 def test_a_server_that_nobody_starts_has_no_port() -> None:

@@ -11,7 +11,12 @@ from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.memory import MemoryBroker
 from pyspider_zk.queues.names import QueueKind, SlotQueue
-from pyspider_zk.scheduling.arrivals import INBOX_INTERVAL, READ_INTERVAL, Arrivals
+from pyspider_zk.scheduling.arrivals import (
+    HEAD_START,
+    INBOX_INTERVAL,
+    READ_INTERVAL,
+    Arrivals,
+)
 from pyspider_zk.scheduling.intake import PAUSES
 from pyspider_zk.scheduling.member import ClusterScheduler
 from pyspider_zk.testing import SoleOwner
@@ -46,9 +51,10 @@ def test_messages_of_held_slots_wake_the_loop(broker: MemoryBroker) -> None:
     assert arrivals.due() == set()
 
     publish(broker, 3)
-    arrivals.listen()
+    pause = arrivals.listen()
 
     assert woken == ["woken"]
+    assert pause == HEAD_START, "the loop is not alone with the interpreter"
     assert arrivals.due() == {(QueueKind.NEWTASK, 3)}
     assert arrivals.due() == set()
 
@@ -59,9 +65,10 @@ def test_messages_of_others_wake_nobody(broker: MemoryBroker) -> None:
     arrivals.due()
 
     publish(broker, 4)
-    arrivals.listen()
+    pause = arrivals.listen()
 
     assert woken == []
+    assert pause == 0
     assert arrivals.due() == set()
 
 

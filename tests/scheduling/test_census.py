@@ -116,7 +116,7 @@ def test_what_does_not_answer_is_left_out(
         raise Unavailable("the message queue is away")
 
     for each in schedulers:
-        monkeypatch.setattr(each._census._sizes, "read", away)
+        monkeypatch.setattr(each._services.census._sizes, "read", away)
     dead = Series(families.DEAD_LETTERS.full_name, frozenset())
     eventually(lambda: (found := whole(schedulers)) and dead not in found)
     monkeypatch.undo()
@@ -130,4 +130,4 @@ def test_without_metrics_nobody_takes_a_census(
     cluster = LiveCluster(tmp_path, cluster_settings)
     with cluster.scheduler() as scheduler:
         eventually(lambda: scheduler.fence.held)
-        assert scheduler._census is None
+        assert scheduler._services.census is None

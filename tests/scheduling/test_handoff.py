@@ -1,6 +1,7 @@
 """What the next owner gets when a slot moves in order, and what it can save after a death."""
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -8,12 +9,15 @@ import pytest
 from pyspider.database.sqlite.taskdb import TaskDB
 
 from pyspider_zk.errors import FenceClosed, Unavailable
+from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.scheduling.answers import LocalAnswers
+from pyspider_zk.scheduling.handoff import begun_in, slot_record
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.testing import SoleOwner
 from tests.support.world import SLOTS, World, granted
 
 Task = Callable[..., dict[str, Any]]
+MANY = 500  # tasks of a message, more than a round's share
 ACTIVE, SUCCESS = TaskDB.ACTIVE, TaskDB.SUCCESS
 
 
@@ -38,6 +42,73 @@ def test_a_planned_move_dispatches_nothing_twice(world: World, crawling: SlotSch
     after.run_once()
 
     assert [each["taskid"] for each in sent] == ["a", "b", "c"]
+    assert world.dispatched() == []
+
+
+@pytest.mark.parametrize("moves", [1, 3])
+@pytest.mark.parametrize("save", [1, {"of": {"many": {"levels": 1}}}], ids=["usual", "unusual"])
+def test_a_message_that_is_applied_in_part_goes_on_where_it_was(
+    world: World, crawling: SlotScheduler, task: Task, moves: int, save: object
+) -> None:
+    crawl_on(world, crawling, 3)
+    many = [task("p", f"t{number}", force_update=True) for number in range(MANY)]
+    many[-1]["fetch"] = {"save": save}
+    world.send(QueueKind.NEWTASK, many)
+    sent = crawl_on(world, crawling, 1)
+    assert 0 < len(sent) < MANY
+
+    owner = crawling
+    for epoch in range(2, 2 + moves):
+        owner = _moved(world, owner, epoch)
+        sent += crawl_on(world, owner, 1)
+    sent += crawl_on(world, owner, 10)
+
+    assert Counter(sent) == Counter(each["taskid"] for each in many)
+
+
+def test_what_waits_in_a_message_that_is_applied_in_part_is_not_left_out(
+    world: World, crawling: SlotScheduler, task: Task
+) -> None:
+    crawl_on(world, crawling, 3)
+    world.new(task("p", "again", force_update=True))
+    crawling.run_once()
+    (in_flight,) = world.dispatched()
+    many = [task("p", f"t{number}", force_update=True) for number in range(MANY)]
+    world.send(QueueKind.NEWTASK, [many[0], task("p", "again", force_update=True), *many[1:]])
+    crawl_on(world, crawling, 1)
+
+    owner = _moved(world, crawling)
+    world.finish(in_flight)
+
+    assert "again" in crawl_on(world, owner, 10)
+
+
+def test_what_a_record_says_of_messages_in_part_is_checked() -> None:
+    begun = {"1-0": 3, "2-0": -1, "3-0": True, "4-0": 0, "5-0": "7", "6-0": 1.5}
+    record = slot_record(4, clean=True, parts={}, begun=begun)
+
+    assert begun_in(record, 5) == {"1-0": 3}
+    assert begun_in(record, 6) == {}
+    assert begun_in({**record, "begun": [3]}, 5) == {}
+    assert begun_in(None, 5) == {}
+
+
+@pytest.mark.parametrize(
+    ("taskid", "priority"), [(5, 0), (-5, 0), ("top", float("inf")), ("top", 2**64 - 1)]
+)
+def test_whatever_a_task_may_hold_a_planned_move_dispatches_nothing_twice(
+    world: World, crawling: SlotScheduler, task: Task, taskid: Any, priority: float
+) -> None:
+    world.new(task("p", taskid, priority=priority))
+    crawling.run_once()
+    crawling.run_once()
+    sent = world.dispatched()
+    after = _moved(world, crawling)
+
+    after.run_once()
+    after.run_once()
+
+    assert sorted(str(each["taskid"]) for each in sent) == sorted(["a", "b", "c", str(taskid)])
     assert world.dispatched() == []
 
 
@@ -304,6 +375,23 @@ def test_ticks_that_waited_for_the_fetcher_at_the_death_of_an_owner_are_sent(
     assert ticks == [6_000_060, 6_000_120]
 
 
+@pytest.mark.parametrize("fetch", [{}, {"save": {}}, {"save": {"tick": "60"}}])
+def test_a_tick_by_hand_without_a_second_keeps_no_project_from_its_next_owner(
+    world: World, crawling: SlotScheduler, fetch: dict[str, Any]
+) -> None:
+    crawling.run_once()
+    world.fetcher.maxsize = world.fetcher.qsize()  # it is full
+    tick = {"taskid": "_on_cronjob", "project": "p", "url": "data:,_on_cronjob", "fetch": fetch}
+    LocalAnswers(crawling).send_task(tick)
+    crawling.save_all()
+    after = world.scheduler(granted(epoch=2))
+
+    after.run_once()
+
+    assert after.quarantine.told() == {}
+    assert set(after.fenced.projects) == {"p"}
+
+
 def test_a_record_that_could_not_be_saved_is_saved_when_the_fence_opens(
     world: World, crawling: SlotScheduler
 ) -> None:
@@ -513,6 +601,17 @@ def test_a_clock_that_was_set_back_does_not_keep_projects_from_being_found(
     assert set(scheduler.fenced.projects) == {"p"}
 
 
+def crawl_on(world: World, scheduler: SlotScheduler, rounds: int) -> list[str]:
+    """Finish all that is sent, for some rounds; return what was sent."""
+    sent: list[str] = []
+    for _ in range(rounds):
+        scheduler.run_once()
+        for each in world.dispatched():
+            sent.append(each["taskid"])
+            world.finish(each)
+    return sent
+
+
 def _looked_before_there_was_a_project(world: World) -> SlotScheduler:
     """Return a scheduler that owns nothing yet and has looked at the database."""
     made = world.scheduler(SoleOwner(SLOTS, ()))
@@ -601,7 +700,7 @@ def _release_all(scheduler: SlotScheduler) -> None:
     scheduler.run_once()
 
 
-def _moved(world: World, scheduler: SlotScheduler) -> SlotScheduler:
+def _moved(world: World, scheduler: SlotScheduler, epoch: int = 2) -> SlotScheduler:
     """Move all slots in order; return the next owner's scheduler before its first round."""
     _release_all(scheduler)
-    return world.scheduler(granted(epoch=2))
+    return world.scheduler(granted(epoch=epoch))

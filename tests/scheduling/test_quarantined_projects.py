@@ -328,6 +328,21 @@ def test_a_part_of_any_shape_does_no_harm(world: World, task: Task, key: str, ju
     assert sent == {"good", "bad"}
 
 
+def test_a_state_that_fails_is_left_out(world: World, task: Task) -> None:
+    pair(world, task)
+    scheduler = world.scheduler()
+    rounds(scheduler, 1)
+    scheduler.project_set.forget("bad")
+
+    scheduler.project_set.load_slot(slot_of("bad", SLOTS), {"bad": {"clean": True, "tick": 60}})
+    world.script_is_known("bad")
+    world.new(task("bad"))
+    rounds(scheduler, 3)
+
+    assert {each["project"] for each in world.dispatched()} == {"good", "bad"}
+    assert scheduler.quarantine.told() == {}
+
+
 def test_a_task_that_no_record_can_hold_costs_no_handoff(world: World, task: Task) -> None:
     pair(world, task)
     world.script_is_known("bad")

@@ -15,7 +15,7 @@ from pyspider.scheduler import Scheduler
 from pyspider_zk.databases.breaker import Breaker
 from pyspider_zk.databases.guarded import Guarded
 from pyspider_zk.scheduling.group_commit import GroupCommit
-from pyspider_zk.scheduling.recent_rows import RecentRows
+from pyspider_zk.scheduling.recent_rows import LARGEST, RecentRows
 from pyspider_zk.tasks.database import task_database
 
 FIELDS = Scheduler.request_task_fields
@@ -124,6 +124,24 @@ def test_the_oldest_are_forgotten_first() -> None:
         recent.note(("p", taskid), STORED)
     found = map(partial(recent.take, fields=FIELDS), [("p", each) for each in "abc"])
     assert [row and row["status"] for row in found] == [None, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "large",
+    [
+        {"fetch": b'{"save": "%s"}' % (b"x" * LARGEST)},
+        {"fetch": '{"save": "%s"}' % ("x" * LARGEST)},
+        {"fetch": {"save": "x" * LARGEST}},
+        {"url": "x" * (LARGEST + 1)},
+        {"fetch": b"x" * (LARGEST // 2), "process": b"x" * (LARGEST // 2)},
+    ],
+    ids=["bytes", "text", "mapping", "address", "together"],
+)
+def test_what_is_large_is_read_again(large: dict[str, Any]) -> None:
+    recent = RecentRows()
+    recent.note(("p", "a"), STORED)
+    recent.note(("p", "a"), STORED | large)
+    assert recent.take(("p", "a"), FIELDS) is None
 
 
 def test_whoever_asks_for_less_reads_it() -> None:

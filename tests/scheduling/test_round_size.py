@@ -2,7 +2,7 @@
 
 import pytest
 
-from pyspider_zk.scheduling.round_size import HOLD, SHORT, RoundSize
+from pyspider_zk.scheduling.round_size import ENOUGH, HOLD, SHORT, RoundSize
 from tests.support.clock import Clock
 
 LARGE = 1000
@@ -35,7 +35,15 @@ def test_the_first_rounds_are_short_from_the_first_one_on(clock: Clock) -> None:
     assert size.limit == LARGE
 
 
-@pytest.mark.parametrize("counts", [{BIG: 900, SMALL: 1}, {BIG: SHORT, SMALL: 2, OTHER: 2}])
+@pytest.mark.parametrize(
+    "counts",
+    [
+        {BIG: ENOUGH, SMALL: 1},
+        {BIG: ENOUGH, SMALL: 10, OTHER: 10},
+        {BIG: 800, **dict.fromkeys(range(10, 20), 20)},
+        {**dict.fromkeys(range(20, 60), 25), SMALL: 1},
+    ],
+)
 def test_rounds_are_short_while_little_is_beside_much(
     size: RoundSize, clock: Clock, counts: dict[int, int]
 ) -> None:
@@ -54,11 +62,14 @@ def test_rounds_are_short_while_little_is_beside_much(
     [
         {},
         {BIG: LARGE},
+        {BIG: LARGE, SMALL: 0},
         {BIG: SHORT - 2, SMALL: 1},  # such a round is no longer than a short one
         {BIG: 500, SMALL: 500},
         {BIG: 900, SMALL: 100},
         {BIG: 500, **dict.fromkeys(range(10, 60), 10)},  # most of the work is theirs
         dict.fromkeys(range(100), 10),
+        {**dict.fromkeys(range(100, 200), 10), SMALL: 1},  # short ones would look at all of them
+        {**dict.fromkeys(range(36), 26), **dict.fromkeys(range(36, 40), 16)},  # by chance
     ],
 )
 def test_otherwise_they_are_large(size: RoundSize, counts: dict[int, int]) -> None:
@@ -67,14 +78,35 @@ def test_otherwise_they_are_large(size: RoundSize, counts: dict[int, int]) -> No
     assert size.limit == LARGE
 
 
+def test_a_few_messages_do_not_tell_who_has_little_to_do(size: RoundSize) -> None:
+    """Rounds that are short would stay so: in each of them some slot has few by chance."""
+    slots = range(40)
+    for few in slots:
+        size.note({slot: 1 if slot == few else 6 for slot in slots})
+
+        assert size.limit == LARGE
+
+
+def test_a_slot_that_has_little_to_do_in_many_rounds_is_found(size: RoundSize) -> None:
+    for _ in range(ENOUGH // SHORT):
+        assert size.limit == LARGE
+        size.note({BIG: SHORT, SMALL: 1})
+
+    assert size.limit == SHORT
+
+
 def test_they_stay_short_until_nothing_small_came_for_a_while(
     size: RoundSize, clock: Clock
 ) -> None:
     for _ in range(5):
-        size.note({BIG: 900, SMALL: 1})
+        size.note({BIG: ENOUGH, SMALL: 1})
         clock.now += HOLD / 2
-        size.note({BIG: 900})
+        size.note({BIG: ENOUGH})
         assert size.limit == SHORT
+
+    clock.now += HOLD
+    size.note({BIG: ENOUGH})
+    assert size.limit == LARGE
 
 
 def test_no_round_is_larger_than_it_may_be(clock: Clock) -> None:

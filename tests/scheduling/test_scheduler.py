@@ -15,7 +15,7 @@ from pyspider_zk.scheduling import round_size
 from pyspider_zk.scheduling.answers import LocalAnswers
 from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
 from pyspider_zk.scheduling.intake import PAUSES
-from pyspider_zk.scheduling.round_size import SHORT
+from pyspider_zk.scheduling.round_size import ENOUGH, SHORT
 from pyspider_zk.testing import SoleOwner
 from tests.support.world import SLOTS, World, crawling
 
@@ -439,17 +439,19 @@ def test_rounds_are_short_while_a_small_project_is_beside_a_large_one(
         world.script_is_known(name)
     monkeypatch.setattr(round_size, "HOLD", 0.0)  # so the first rounds are not short
     scheduler = world.scheduler()
+    scheduler.fenced.LOOP_LIMIT = ENOUGH
     scheduler.run_once()
     monkeypatch.setattr(round_size, "HOLD", 60.0)
 
+    many = ENOUGH - 1  # and the small project's one, so that the first round is judged
     rows, sent = [], []
     for number in range(3):
-        world.new(*(task(large, f"t{number}-{n}") for n in range(900)), task(small, f"t{number}"))
+        world.new(*(task(large, f"t{number}-{n}") for n in range(many)), task(small, f"t{number}"))
         scheduler.run_once()
         rows.append(len(world.statuses(large)))
         sent.append(len(world.dispatched()))
 
-    assert rows == [900, 900 + SHORT - 1, 900 + 2 * (SHORT - 1)]
+    assert rows == [many, many + SHORT - 1, many + 2 * (SHORT - 1)]
     assert sent == [SHORT, SHORT, SHORT]
     assert len(world.statuses(small)) == 3
 

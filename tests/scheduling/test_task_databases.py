@@ -12,6 +12,7 @@ from pyspider.database import connect_database
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.queues.codec import decode
 from pyspider_zk.queues.tasks import check_pack, check_task, own_task
+from tests.support.world import World, crawling
 
 INTEGERS = st.integers(-(2**63), 2**64 - 1)
 LEAVES = (
@@ -102,3 +103,31 @@ def test_what_is_a_pack_can_be_counted(message: object) -> None:
         return
     if pack["taskid"] != "_on_get_info":
         assert isinstance(sum(pack["track"][part].get("time") or 0 for part in TRIED), int | float)
+
+
+class SharedWorld(World):
+    """Tasks in pyspider's backend on SQLAlchemy, whose ids are text."""
+
+    def database(self, kind: str) -> Any:
+        if kind == "task":
+            return connect_database(f"sqlalchemy+sqlite+taskdb:///{self.folder}/shared.db")
+        return super().database(kind)
+
+
+@pytest.mark.parametrize("taskid", [5, -5, "5"])
+@pytest.mark.parametrize("kind", [World, SharedWorld])
+def test_a_task_is_sent_with_the_id_that_it_came_with(
+    tmp_path: Path, kind: type[World], taskid: Any
+) -> None:
+    world = kind(tmp_path)
+    scheduler = crawling(world)
+    world.new({"taskid": taskid, "project": "p", "url": "data:,", "status": 1})
+    scheduler.run_once()
+    scheduler.run_once()
+
+    (sent,) = world.dispatched()
+    world.finish(sent)
+    scheduler.run_once()
+
+    assert sent["taskid"] == taskid
+    assert list(world.statuses("p").values()) == [2]

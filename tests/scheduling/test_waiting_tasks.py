@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from pyspider_zk.errors import Unavailable
+from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
 from pyspider_zk.scheduling.scheduler import SlotScheduler
+from pyspider_zk.scheduling.script_info import PAUSES, InfoRequests
 from tests.support.clock import Clock
 from tests.support.world import World, crawling
 
@@ -147,3 +150,80 @@ def test_a_task_that_is_restarted_while_it_waits_is_sent_as_it_is_now(
 
     sent = [each for each in world.dispatched() if each["taskid"] == "t"]
     assert [each["schedule"].get("itag") for each in sent] == ["new"]
+
+
+class AppendedMeanwhile(dict[str, Any]):
+    """A task that waits: while it is looked at, another thread sends one by hand, once."""
+
+    def __init__(self, scheduler: SlotScheduler) -> None:
+        super().__init__(PAGE, taskid="_on_cronjob")
+        self._hand_in = scheduler.fenced.send_by_hand
+
+    def __getitem__(self, key: str) -> Any:
+        hand_in, self._hand_in = self._hand_in, lambda _: None
+        hand_in({**PAGE, "taskid": "by hand", "project": "q"})
+        return super().__getitem__(key)
+
+
+LOOKS: dict[str, Callable[[SlotScheduler], object]] = {
+    "save": lambda scheduler: scheduler.save_all(),
+    "put aside": lambda scheduler: scheduler.project_set.put_aside("p", ValueError("a fault")),
+    "ticks": lambda scheduler: scheduler.script_calls.send_ticks(),
+    "information": lambda scheduler: scheduler.script_calls.repeat_info_requests(),
+}
+
+
+def _is_asked_again(scheduler: SlotScheduler) -> None:
+    """Let the script of ``p`` have left a request without an answer for long."""
+    clock = Clock()
+    requests = scheduler.script_calls._info_requests = InfoRequests(clock)
+    requests.due(["p"])
+    clock.now += PAUSES[0]
+    scheduler.script_calls._waiting = {"p"}
+    scheduler.fenced.projects["p"].waiting_get_info = True
+
+
+@pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
+def test_a_task_may_be_sent_by_hand_while_those_that_wait_are_looked_at(
+    scheduler: SlotScheduler, look: Callable[[SlotScheduler], object]
+) -> None:
+    scheduler.fenced.attention.ticks.now("p")
+    _is_asked_again(scheduler)
+    scheduler.fenced.send_buffer.append(AppendedMeanwhile(scheduler))
+
+    look(scheduler)
+
+    assert "by hand" in [each["taskid"] for each in scheduler.fenced.send_buffer]
+    faults = [each["reason"] for each in scheduler.quarantine.told().values()]
+    assert faults in ([], ["ValueError('a fault')"])
+
+
+class OnceAway(FencedScheduler):
+    """A scheduler whose first tick finds no message queue."""
+
+    was_away = False
+
+    def call_script(self, project: str, callback: str, save: object) -> None:
+        if callback == "_on_cronjob" and not self.was_away:
+            self.was_away = True
+            raise Unavailable("the message queue is away")
+        super().call_script(project, callback, save)
+
+
+def test_when_a_tick_cannot_be_sent_those_of_other_projects_stay_due(
+    world: World, clock: Clock
+) -> None:
+    scheduler = world.scheduler(fenced_class=OnceAway)
+    for name in "ab":
+        world.project(name)
+        world.script_is_known(name, min_tick=60)
+    scheduler.run_once()
+    scheduler.run_once()
+    clock.now += 61
+    with pytest.raises(Unavailable):
+        scheduler.script_calls.send_ticks()
+
+    scheduler.script_calls.send_ticks()
+
+    ticks = [each["project"] for each in world.dispatched() if each["taskid"] == "_on_cronjob"]
+    assert ticks == ["b"]

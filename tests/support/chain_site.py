@@ -7,7 +7,7 @@ import json
 import re
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -43,7 +43,7 @@ class ChainSite:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._told: defaultdict[str, set[str]] = defaultdict(set)
-        self._served: defaultdict[str, int] = defaultdict(int)
+        self._served: Counter[str] = Counter()
         self._times: list[float] = []
         self._ended: set[str] = set()
         self._server = _server(self._links)
@@ -64,10 +64,10 @@ class ChainSite:
         with self._lock:
             return set(self._told[project])
 
-    def served(self) -> dict[str, int]:
+    def served(self) -> Counter[str]:
         """Return how many pages each project fetched."""
         with self._lock:
-            return dict(self._served)
+            return self._served.copy()
 
     def last_served(self) -> float:
         """Return when the latest page was fetched, on the monotonic clock."""
@@ -89,9 +89,9 @@ class ChainSite:
             self._times.append(time.monotonic())
             self._served[project] += 1
             self._told[project] |= {self._url(project, first) for first in range(CHAINS)}
-            if project in self._ended:
-                return []
             following = self._url(project, number + CHAINS)
+            if project in self._ended and following not in self._told[project]:
+                return []  # who fetches a page again is told what was told before
             self._told[project].add(following)
             return [following]
 

@@ -245,6 +245,11 @@ class Cable:
     def address(self) -> str:
         return f"127.0.0.1:{self._listener.getsockname()[1]}"
 
+    @property
+    def connected(self) -> int:
+        """How many connections there have been."""
+        return len(self._links) // 2
+
     def cut(self) -> None:
         self._whole.clear()
 

@@ -59,12 +59,11 @@ class Relay:
 
     @contextmanager
     def losing_replies(self) -> Iterator[None]:
-        """Pass on what clients say, and nothing that the server answers, while the block runs."""
+        """Pass on what clients say, and hang up on whoever is answered, while the block runs."""
         self._mute.set()
         try:
             yield
         finally:
-            self._drop.set()
             self._mute.clear()
 
     def _serve(self) -> None:
@@ -85,9 +84,8 @@ class Relay:
             return
         try:
             data = key.fileobj.recv(_CHUNK)
-            if data:
-                if not (self._mute.is_set() and key.fileobj in self._servers):
-                    key.data.sendall(data)
+            if data and not (self._mute.is_set() and key.fileobj in self._servers):
+                key.data.sendall(data)
                 return
         except OSError:
             pass  # either side is gone: so is the other

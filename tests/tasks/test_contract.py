@@ -234,6 +234,16 @@ def test_a_number_is_an_id(backend: TaskBackend) -> None:
     assert ours.taskdb.get_task("p1", stored[1], ["status"]) == {"status": 2}
 
 
+@pytest.mark.parametrize("taskid", [5, -7, 2**63 - 1, "5", "t ", "t"])
+def test_a_task_is_sent_with_the_id_that_is_in_flight(ours: Opened, taskid: Any) -> None:
+    ours.write(ours.new("p1", taskid, NEW))
+    tasks = GroupCommit(Guarded(ours.taskdb, Breaker("taskdb")), ours.bulk)
+    asked = [taskid, str(taskid), "t ", "t"]
+    found = tasks.rows_to_send("p1", asked, ["taskid", "status"])
+    assert found[taskid] == {"taskid": taskid, "status": 1}
+    assert all(row and row["taskid"] == each for each, row in found.items())
+
+
 def test_any_name_is_a_project(ours: Opened) -> None:
     for project in PROJECTS:
         if project == "P":  # in sqlite, tables that differ in case only are one

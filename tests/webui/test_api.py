@@ -250,6 +250,12 @@ REFUSED: list[tuple[Any, int, str]] = [
     ({"operation": "start", "names": ["news_b"], "id": "a/b"}, 422, "id"),
     ({"operation": "start", "names": ["news_b"], "priority": 1000}, 422, "priority"),
     (["start"], 422, "Invalid input"),
+    ({"operation": "stop", "filter": {"pattern": "[!\ud800]*"}}, 422, "pattern must be text"),
+    (
+        {"operation": "group", "names": ["news_b"], "arguments": {"group": "\ud800"}},
+        422,
+        "group must be text",
+    ),
 ]
 
 

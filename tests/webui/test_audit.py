@@ -111,6 +111,25 @@ def test_a_script_or_a_long_value_is_not_in_the_log(send: Send, events: list[Eve
     assert all("hush" not in str(event) and len(str(event)) < 500 for event in events)
 
 
+@pytest.mark.parametrize(
+    ("method", "path"), [("GET", "/"), ("GET", "/queues"), ("POST", "/nowhere")]
+)
+def test_a_form_that_no_page_reads_is_not_read(
+    send: Send, monkeypatch: pytest.MonkeyPatch, method: str, path: str
+) -> None:
+    monkeypatch.setitem(stock_app.config, "MAX_CONTENT_LENGTH", 10)
+    assert send(method, path, data={"pk": "p" * 20}).status_code < 500
+
+
+@pytest.mark.parametrize("path", ["/update", "/run", "/debug/p/save"])
+def test_a_form_that_is_too_large_is_refused_even_if_its_page_does_not_read_it(
+    send: Send, events: list[Event], monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setitem(stock_app.config, "MAX_CONTENT_LENGTH", 10)
+    assert send("POST", path, data={"pk": "p" * 20}).status_code == 413
+    assert [event.data["result"] for event in events] == ["refused (413)"]
+
+
 def test_an_event_log_that_is_away_undoes_nothing_and_is_told(
     ui: ClusterWebUI, caplog: pytest.LogCaptureFixture
 ) -> None:

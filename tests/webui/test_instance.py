@@ -229,6 +229,11 @@ def test_it_does_not_listen_for_others_without_a_login(ui: ClusterWebUI, host: s
         ui.run(host, 0)
 
 
+def test_it_does_not_listen_on_what_is_left_of_a_port(ui: ClusterWebUI) -> None:
+    with pytest.raises(ConfigError, match="port: 70000 must be a port from 0 to 65535"):
+        ui.run("127.0.0.1", 70000)
+
+
 def test_a_login_that_nobody_has_is_refused(
     ui: ClusterWebUI, monkeypatch: pytest.MonkeyPatch
 ) -> None:

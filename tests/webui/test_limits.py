@@ -57,6 +57,30 @@ def test_an_overlong_request_is_refused(client: Any) -> None:
     assert answer.status_code == 413
 
 
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/"),
+        ("GET", "/counter"),
+        ("GET", "/queues"),
+        ("POST", "/nowhere"),
+        ("GET", "/tasks"),
+        ("GET", "/results?limit=x"),
+        ("POST", "/run"),
+        ("POST", "/debug/shop/save"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["x-www-form-urlencoded", "json"])
+def test_an_overlong_body_is_refused_by_pages_that_would_not_read_it(
+    client: Any, method: str, path: str, kind: str
+) -> None:
+    body = b"a=" + b"x" * MOST_BYTES
+
+    answer = client.open(path, method=method, data=body, content_type=f"application/{kind}")
+
+    assert answer.status_code == 413
+
+
 def test_a_page_of_no_results_is_refused(client: Any) -> None:
     answer = client.get("/results?project=shop&limit=0")
 

@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +16,8 @@ from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.webui.instance import ClusterWebUI
-from tests.support.live_cluster import LiveCluster
+from tests.support.crew import BareScheduler
+from tests.support.live_cluster import SESSION, LiveCluster
 from tests.webui.conftest import Eventually
 
 pytestmark = pytest.mark.zk
@@ -319,17 +322,20 @@ def test_one_is_rebalancing_at_a_time(client: Any, eventually: Eventually) -> No
 def test_a_web_ui_that_ends_while_it_rebalances_puts_maintenance_back(
     ui: ClusterWebUI, cluster: LiveCluster, eventually: Eventually
 ) -> None:
-    with cluster.scheduler() as owner:
-        eventually(lambda: len(owner.fence.held) == cluster.settings.slots)
+    settings = replace(cluster.settings, session=SESSION)
+    owner, other = BareScheduler(settings), BareScheduler(settings)
+    owner.hold_on.set()  # it releases nothing, so the rebalancing cannot end before the web UI
+    with ExitStack() as stack:
+        stack.callback(owner.start().stop)
+        eventually(lambda: len(owner.open) == settings.slots)
         with ui.joined(cluster.settings, cluster.queues()):
             client = stock_app.test_client()
             client.post("/api/v1/maintenance", json={"mode": "on"})
-            client.post("/api/v1/settings", json={"moves": 1})
-            with cluster.scheduler():
-                eventually(lambda: len(ask(client, "members")["items"]) == 2)
-                assert rebalance(client).status_code == 202
-                eventually(lambda: ask(client, "settings")["maintenance"] == "off")
-                assert progress(client)["state"] == "running"
+            stack.callback(other.start().stop)
+            assert rebalance(client).status_code == 202
+            eventually(lambda: ask(client, "settings")["maintenance"] == "off")
+            assert progress(client)["state"] == "running"
+        assert (len(owner.open), other.open) == (settings.slots, set())
         with ui.joined(cluster.settings, cluster.queues()):
             assert ask(client, "settings")["maintenance"] == "on"
 

@@ -316,7 +316,7 @@ class PinSchema(Schema):
     lease="seconds that a renewal lasts; null: each scheduler's own setting counts",
     renewal="seconds between two renewals; null: alike",
     restart_delay="seconds that the slots of a stopped member wait for its number to be back",
-    moves="how many slots may be moving at once",
+    moves="how many slots may be moving at once, if their members could keep them",
     maintenance="off; on: nothing is evened out; hold: not even a dead member's slots move",
     evicted="numbers of the members that get no slots",
     weigh_by="load: a slot weighs its active projects and tasks per second; projects: only those",

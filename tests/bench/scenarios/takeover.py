@@ -1,5 +1,6 @@
 """An owner is killed, or told to leave, with many tasks pending: who waits, and for how long."""
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -43,6 +44,7 @@ def _measured(bench: Bench, database: str, end: Callable[[Child], None]) -> dict
     add_projects(place.databases, links.projects)
     for name in links.projects:
         store(place.databases, name, pending(links, name, bench.size.moving // PROJECTS))
+    links.left = sys.maxsize  # each page has a new one, so that no project runs out of tasks
     with running(OURS, place, 2) as crew:
         crawl, times = BenchCrawl(crew, links), TakeoverTimes()
         _follow(crawl, times, lambda: times.seen(links.projects, 0.0))

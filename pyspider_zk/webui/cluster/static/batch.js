@@ -8,10 +8,11 @@ export const ended = (batch) => !["pending", "running"].includes(batch.state);
 
 export const state = (batch) => [batch.state, COLOURS[batch.state] ?? ""];
 
-export function about(batch) {
-  const values = Object.entries(batch.arguments).map(([name, value]) => `${name} ${value}`);
-  return [batch.operation, ...values].join(", ");
-}
+/** Names with their values. Anybody may have written them: an object need not be able to become text. */
+export const named = (values) =>
+  Object.entries(values).map(([name, value]) => `${name} ${typeof value === "string" ? value : JSON.stringify(value)}`);
+
+export const about = (batch) => [batch.operation, ...named(batch.arguments)].join(", ");
 
 export function summary(batch) {
   const parts = [`${batch.operation}: ${count(batch.done)} of ${plural(batch.total, "project")} done`];

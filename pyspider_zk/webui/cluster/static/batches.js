@@ -1,6 +1,6 @@
 import { read, write } from "./address.js";
 import { ask, post } from "./api.js";
-import { about, ended, state as stateOf, summary } from "./batch.js";
+import { about, ended, named, state as stateOf, summary } from "./batch.js";
 import { progress } from "./charts.js";
 import { dialog } from "./dialog.js";
 import { byId, h, say } from "./dom.js";
@@ -71,7 +71,7 @@ const FACTS = {
   Batch: (each) => each.id,
   State: (each) => each.state,
   Operation: about,
-  Selection: (each) => Object.entries(each.selection).map(([name, value]) => `${name} ${value}`).join(", ") || "names",
+  Selection: (each) => named(each.selection).join(", ") || "names",
   Created: (each) => `${when(each.created)} by ${each.user || "an anonymous user"}`,
   Jobs: (each) => `${each.jobs.pending} pending, ${each.jobs.running} running, ${each.jobs.done} done`,
 };

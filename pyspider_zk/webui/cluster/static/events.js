@@ -74,6 +74,7 @@ function kinds() {
 function more(event) {
   const facts = Object.keys(event.data).length;
   if (!facts) return "–";
-  const link = event.data.batch && h("a", { href: `/cluster/batches?id=${encodeURIComponent(event.data.batch)}` }, "the batch");
+  const { batch } = event.data; // anybody may have written it
+  const link = typeof batch === "string" && h("a", { href: `/cluster/batches?id=${encodeURIComponent(batch)}` }, "the batch");
   return h("details", {}, h("summary", {}, "details"), h("pre", {}, JSON.stringify(event.data, null, 1)), link);
 }

@@ -18,6 +18,12 @@ export function rate(value) {
 
 export const percent = (value) => (known(value) ? `${Math.round(value * 100)} %` : UNKNOWN);
 
+/** Anybody may have written a time; of one that no calendar has, a date would be an exception. */
+function shown(time, words) {
+  if (!known(time)) return UNKNOWN;
+  return Number.isNaN(new Date(time * 1000).getTime()) ? "unreadable" : words();
+}
+
 /** A length of time, in its two largest units. */
 export function age(seconds) {
   if (!known(seconds)) return UNKNOWN;
@@ -30,13 +36,12 @@ export function age(seconds) {
 
 // `now` is the time in the response: the browser's clock may be wrong.
 
-export const since = (time, now) => (known(time) ? age(now - time) : UNKNOWN);
+export const since = (time, now) => shown(time, () => age(now - time));
 
 export function until(time, now) {
-  if (!known(time)) return UNKNOWN;
-  return time <= now ? "now" : `in ${age(time - now)}`;
+  return shown(time, () => (time <= now ? "now" : `in ${age(time - now)}`));
 }
 
-export const when = (time) => (known(time) ? clock.format(new Date(time * 1000)) : UNKNOWN);
+export const when = (time) => shown(time, () => clock.format(new Date(time * 1000)));
 
 export const plural = (number, what) => `${count(number)} ${what}${number === 1 ? "" : "s"}`;

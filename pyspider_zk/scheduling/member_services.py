@@ -1,0 +1,163 @@
+"""Services of a member: what it does besides scheduling, from its join until it leaves."""
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+
+from pyspider_zk.cluster.event_log import EventLog
+from pyspider_zk.cluster.ownership import Ownership
+from pyspider_zk.cluster.tree import Tree
+from pyspider_zk.config import Settings
+from pyspider_zk.errors import Unavailable
+from pyspider_zk.jobs.batch_service import BatchService
+from pyspider_zk.jobs.finalizer import Finalizer
+from pyspider_zk.jobs.local_jobs import LocalJobs
+from pyspider_zk.jobs.model import Claimant
+from pyspider_zk.jobs.queue import JobQueue
+from pyspider_zk.jobs.runner import JobRunner
+from pyspider_zk.queues.api import Queues
+from pyspider_zk.scheduling.alert_webhook import AlertWebhook
+from pyspider_zk.scheduling.census import Census, ClusterLook
+from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
+
+NOT_JOINED = "this scheduler has not joined yet"
+
+
+@dataclass(frozen=True)
+class SurveyedQueues:
+    """The queues that the census counts messages in.
+
+    Attributes:
+        own: the cluster's, on connections of the census.
+        stock: pyspider's, by name.
+    """
+
+    own: Queues
+    stock: Mapping[str, object]
+
+
+class MemberServices:
+    """Services of a member: it accepts batches, and carries out the jobs of its slots.
+
+    While it leads, it also finalizes jobs and, if anybody wants to know, takes the census.
+
+    Threads: ``start`` and ``stop`` belong to the one that owns the scheduler; what they start has
+    threads of its own. The other methods may be called from any.
+
+    Args:
+        local_jobs: where the scheduler's loop finds the jobs.
+        wake: called when jobs have arrived.
+        surveyed: what the census asks, and is closed after it; None: there is no census.
+
+    Attributes:
+        runner: claims jobs; None before the start.
+        census: None before the start, and if there is none.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        scheduler: FencedScheduler,
+        local_jobs: LocalJobs,
+        wake: Callable[[], None],
+        surveyed: SurveyedQueues | None,
+    ) -> None:
+        self._settings = settings
+        self._scheduler = scheduler
+        self._local_jobs = local_jobs
+        self._wake = wake
+        self._surveyed = surveyed
+        self._batch_service: BatchService | None = None
+        self._events: EventLog | None = None
+        self._running = ExitStack()
+        self.runner: JobRunner | None = None
+        self.census: Census | None = None
+
+    def start(self, ownership: Ownership) -> None:
+        """Start what this member needs; without a connection to ZooKeeper that is nothing."""
+        if ownership.connection is None:
+            return
+        tree = Tree(self._settings.root)
+        jobs = JobQueue(ownership.connection, tree.jobs)
+        events = self._events = EventLog(ownership.connection, tree)
+        self._batch_service = BatchService(
+            self._scheduler.projectdb, jobs, events, ownership.cluster, self._settings.slots
+        )
+        self._take_census(ownership, jobs)
+        self._carry_out_jobs(ownership, jobs, events)
+
+    def stop(self) -> None:
+        """Stop whatever runs and give all jobs back; blocks for some seconds at most."""
+        self._running.close()
+
+    def batch_service(self) -> BatchService:
+        """Return what batches are asked of.
+
+        Raises:
+            Unavailable: the member has not joined.
+        """
+        if self._batch_service is None:
+            raise Unavailable(NOT_JOINED)
+        return self._batch_service
+
+    def events(self) -> EventLog:
+        """Return the cluster's log of events.
+
+        Raises:
+            Unavailable: the member has not joined.
+        """
+        if self._events is None:
+            raise Unavailable(NOT_JOINED)
+        return self._events
+
+    def latest_look(self) -> ClusterLook | None:
+        """Return what the census last saw; None if it is not taken, or not by this member."""
+        return None if self.census is None else self.census.latest
+
+    def _take_census(self, ownership: Ownership, jobs: JobQueue) -> None:
+        if self._surveyed is None:
+            return
+        self._running.callback(self._surveyed.own.close)
+        self.census = Census(
+            ownership,
+            jobs,
+            self._surveyed.own,
+            self._surveyed.stock,
+            self._settings.lease,
+            self._follow_alerts(),
+        )
+        self._running.callback(self.census.stop)
+        self.census.start()
+
+    def _follow_alerts(self) -> Callable[[ClusterLook | None], None]:
+        """Start to post alerts, if the settings say where; return what looks are told to."""
+        settings = self._settings
+        if not settings.alert_webhook:
+            return lambda _look: None
+        webhook = AlertWebhook(settings.alert_webhook, settings.secret, settings.root)
+        self._running.callback(webhook.stop)
+        webhook.start()
+        return webhook.follow
+
+    def _carry_out_jobs(self, ownership: Ownership, jobs: JobQueue, events: EventLog) -> None:
+        fence = self._scheduler.fence
+        finalizer = Finalizer(jobs, events, fence, self._scheduler.resultdb)
+        self.runner = JobRunner(
+            jobs,
+            self._local_jobs,
+            fence,
+            partial(_claimant, ownership),
+            self._wake,
+            finalizer.wake,
+        )
+        self._running.callback(self.runner.stop)
+        self.runner.start()
+        self._running.callback(finalizer.stop)
+        finalizer.start()
+
+
+def _claimant(ownership: Ownership) -> Claimant | None:
+    """Return the claimant that the member claims jobs as, None while it is no member."""
+    path = ownership.path
+    return None if path is None else Claimant(path)

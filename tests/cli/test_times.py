@@ -1,0 +1,23 @@
+"""Times that anybody may have written, for people."""
+
+import math
+
+import pytest
+
+from pyspider_zk.cli.times import UNREADABLE, age, moment
+
+
+@pytest.mark.parametrize("seconds", [-1e300, 1e300, -math.inf, math.inf, math.nan])
+def test_what_is_no_time_is_shown_as_such(seconds: float) -> None:
+    assert moment(seconds) == age(seconds, 1000.0) == UNREADABLE
+
+
+@pytest.mark.parametrize("seconds", [-1e12, 1e12])
+def test_a_time_that_no_calendar_has_is_shown_as_such(seconds: float) -> None:
+    assert moment(seconds) == UNREADABLE
+
+
+def test_a_time_is_shown_by_the_local_clock() -> None:
+    assert moment(0.0).startswith(("1970-01-01 ", "1969-12-31 "))
+    assert age(1000.0, 1000.0 + 3661) == "1:01:01"
+    assert age(2000.0, 1000.0) == "0:00:00"
