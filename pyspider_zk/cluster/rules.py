@@ -211,17 +211,24 @@ def decide(snapshot: Snapshot, rules: Rules) -> Decision | None:
     if not takers or (_is_newborn(table) and len(takers) < rules.await_members):
         return None
     freed = [_freed_by(number, slot, snapshot, rules) for number, slot in enumerate(table)]
-    heirs = {taker.number: taker for taker in sorted(takers)}
-    settled = {number: _settled(slot, heirs) for number, slot in enumerate(table)}
+    is_held = snapshot.settings.maintenance is Maintenance.HOLD
+    heirs = _by_number(takers)
+    keepers = _by_number(_standing(snapshot, rules)) if is_held else heirs
+    settled = {number: _settled(slot, heirs, keepers) for number, slot in enumerate(table)}
     waiting = {
         number
         for number, slot in enumerate(table)
         if _waits(slot, freed[number], settled[number], snapshot)
     }
-    placed = {number: to for number, to in settled.items() if to or number not in waiting}
+    kept = {number: to for number, to in settled.items() if to and to not in takers}
+    placed = {
+        number: to
+        for number, to in settled.items()
+        if number not in kept and (to or number not in waiting)
+    }
     moves = _moves_left(table, snapshot.settings, rules)
     pins = snapshot.settings.pins
-    targets = place(placed, takers, snapshot.projects, moves, pins, snapshot.rated)
+    targets = kept | place(placed, takers, snapshot.projects, moves, pins, snapshot.rated)
     rows = tuple(
         slot if number in waiting else _next_row(slot, freed[number], targets[number])
         for number, slot in enumerate(table)
@@ -249,14 +256,25 @@ def _is_newborn(table: Iterable[Slot]) -> bool:
 
 
 def eligible(snapshot: Snapshot, rules: Rules) -> set[MemberId]:
-    """Return the members that may get slots."""
+    """Return the members that may get slots.
+
+    If all are evicted, none is: else nobody would serve the slots of one that dies.
+    """
+    standing = _standing(snapshot, rules)
+    evicted = snapshot.settings.evicted
+    return {member for member in standing if member.number not in evicted} or standing
+
+
+def _standing(snapshot: Snapshot, rules: Rules) -> set[MemberId]:
     return {
         member
         for member, record in snapshot.members.items()
-        if not record.draining
-        and member.number not in snapshot.settings.evicted
-        and snapshot.standing(member, rules) is Liveness.ALIVE
+        if not record.draining and snapshot.standing(member, rules) is Liveness.ALIVE
     }
+
+
+def _by_number(members: Iterable[MemberId]) -> dict[int, MemberId]:
+    return {member.number: member for member in sorted(members)}
 
 
 def is_settled(snapshot: Snapshot, rules: Rules) -> bool:
@@ -314,10 +332,18 @@ def _waits(slot: Slot, freed: Trigger | None, heir: MemberId | None, snapshot: S
     return heir is None and snapshot.settings.maintenance is Maintenance.HOLD
 
 
-def _settled(slot: Slot, heirs: Mapping[int, MemberId]) -> MemberId | None:
-    """Return the member that has the slot or will get it: by number, whichever incarnation."""
-    holder = slot.next or slot.owner
-    return heirs.get(holder.number) if holder else None
+def _settled(
+    slot: Slot, heirs: Mapping[int, MemberId], keepers: Mapping[int, MemberId]
+) -> MemberId | None:
+    """Return the member that has the slot or will get it: by number, whichever incarnation.
+
+    Args:
+        heirs: who may get a slot.
+        keepers: who may keep one; on hold also those who are evicted, for nobody else gets it.
+    """
+    if slot.next:
+        return heirs.get(slot.next.number)
+    return keepers.get(slot.owner.number) if slot.owner else None
 
 
 def _next_row(slot: Slot, freed: Trigger | None, target: MemberId) -> Slot:

@@ -380,6 +380,23 @@ def test_on_hold_a_dead_members_slots_go_to_its_number():
     assert rows_after(told(snapshot, maintenance=Maintenance.HOLD)) == (Slot(AGAIN, 4),)
 
 
+def test_on_hold_a_dead_members_slots_go_to_its_number_even_if_that_is_evicted():
+    snapshot = cluster(Slot(A, 3), members=[AGAIN, B], stamps={A: Stamp(9, LONG_AGO)})
+    snapshot = told(snapshot, maintenance=Maintenance.HOLD, evicted=(A.number,))
+
+    assert rows_after(snapshot) == (Slot(AGAIN, 4),)
+
+
+def test_on_hold_one_that_is_evicted_keeps_its_slots_and_gets_no_others():
+    snapshot = told(
+        cluster(Slot(A, 3), Slot(), Slot(C, 1, A), members=[A, B]),
+        maintenance=Maintenance.HOLD,
+        evicted=(A.number,),
+    )
+
+    assert rows_after(snapshot) == (Slot(A, 3), Slot(B, 1), Slot(B, 2))
+
+
 def test_on_hold_a_slot_that_was_given_up_still_gets_an_owner():
     snapshot = without_lease(cluster(Slot(A, 3, B), members=[A, C], acks={A: {0: 3}}), B)
 
@@ -406,6 +423,12 @@ def test_the_slots_of_one_that_is_evicted_move_all_at_once():
 
 def test_if_all_are_evicted_nothing_moves():
     assert decide(told(cluster(Slot(A, 1), Slot(B, 1)), evicted=(0, 1)), RULES) is None
+
+
+def test_if_all_are_evicted_the_slots_of_one_that_dies_move():
+    snapshot = without_lease(told(cluster(Slot(A, 1), Slot(B, 1)), evicted=(0, 1)), A)
+
+    assert rows_after(snapshot) == (Slot(B, 2), Slot(B, 1))
 
 
 def test_a_pinned_slot_is_asked_for():
@@ -478,11 +501,13 @@ def test_a_restart_moves_no_slot_to_another_number(snapshot, restarted, is_plann
 @given(snapshots())
 def test_only_eligible_members_are_granted_or_promised_slots(snapshot):
     takers = eligible(snapshot, RULES)
+    is_held = snapshot.settings.maintenance is Maintenance.HOLD
     decision = decide(snapshot, RULES)
     after = decision.assignment.slots if decision else snapshot.assignment.slots
     for old, new in zip(snapshot.assignment.slots, after, strict=True):
         if new.epoch != old.epoch:
-            assert new.owner in takers
+            is_same = old.owner is not None and new.owner.number == old.owner.number
+            assert new.owner in takers or (is_held and is_same)
         if new.next != old.next:
             assert new.next in takers | {None}
 
