@@ -32,7 +32,7 @@ help:
 	@echo "make outages  each database, Redis and ZooKeeper unavailable for a while, alone and in pairs"
 	@echo "make fuzz     mutated input to five interfaces of a running cluster (SECONDS=60 SEED=1"
 	@echo "              WHAT=xmlrpc,http,webdav,queues,records)"
-	@echo "make soak     the searches that take minutes"
+	@echo "make soak     the searches that take minutes, and random examples (SEED=...)"
 	@echo "make bench    what a scheduler achieves and costs, beside pyspider's and Scrapy's: 2.5 hours"
 	@echo "              (QUICK=1: some minutes; ONLY=full_cycle; figures in build/bench.json)"
 	@echo "make docs   build the documentation as a site, in build/site"
@@ -88,8 +88,11 @@ fuzz: prepare-test $(STAMP)
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) \
 	    $(if $(SEED),--seed $(SEED)) $(if $(WHAT),--what $(WHAT))
 
+# Other examples in every run; SEED=... draws those of an earlier one.
+soak: SEED := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
 soak: prepare-test $(STAMP)
-	$(BIN)/python -m pytest -m soak $(PARALLEL)
+	@echo "SEED=$(SEED)"
+	SEED=$(SEED) $(BIN)/python -m pytest -m 'soak or hypothesis' --hypothesis-seed=$(SEED) $(PARALLEL)
 
 bench: prepare-test $(STAMP)
 	$(BIN)/python -m tests.bench $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY)) \

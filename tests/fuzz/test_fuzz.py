@@ -1,7 +1,5 @@
 """Fuzzing in short, as CI runs it; and a cluster with deliberate faults, which must be found."""
 
-import os
-import random
 from pathlib import Path
 
 import pytest
@@ -9,8 +7,8 @@ import pytest
 from tests.fuzz.run import fuzz
 from tests.fuzz.target import ALL
 from tests.support.needed import skip_without_needed
+from tests.support.seed import SEED
 
-SEED = os.environ.get("SEED") or str(random.SystemRandom().randrange(10**6))
 SECONDS = 10.0
 SPOILT_INPUTS = 150  # of each surface: a good many reach the deliberate faults
 PRELOAD = Path(__file__).parent / "preload"
@@ -26,7 +24,7 @@ pytestmark = [
 
 def test_a_cluster_outlives_mutated_input_on_five_surfaces(tmp_path: Path) -> None:
     with skip_without_needed():
-        verdict = fuzz(tmp_path, ALL, SECONDS, SEED)
+        verdict = fuzz(tmp_path, ALL, SECONDS, str(SEED))
 
     assert verdict.good, "\n".join([f"SEED={SEED}", *verdict.lines()])
     assert all(verdict.answers[name].total() > 0 for name in ALL)
@@ -34,7 +32,7 @@ def test_a_cluster_outlives_mutated_input_on_five_surfaces(tmp_path: Path) -> No
 
 def test_the_judge_finds_deliberate_faults(tmp_path: Path) -> None:
     with skip_without_needed():
-        verdict = fuzz(tmp_path, ("xmlrpc", "http"), 0, SEED, PRELOAD, SPOILT_INPUTS)
+        verdict = fuzz(tmp_path, ("xmlrpc", "http"), 0, str(SEED), PRELOAD, SPOILT_INPUTS)
 
     told = "\n".join(verdict.findings.values())
     wanted = {

@@ -1,6 +1,5 @@
 """Bad input into a running cluster: the same processes live, the crawl ends, all of it is shown."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -9,8 +8,8 @@ from tests.poison.catalogue import everything, groups, order, sample
 from tests.poison.run import run
 from tests.support.database_servers import DatabaseServer, PostgresServer
 from tests.support.needed import skip_without_needed
+from tests.support.seed import SEED
 
-SEED = os.environ.get("POISON_SEED", "1")
 GROUP = 120
 
 pytestmark = [
@@ -33,7 +32,7 @@ pytestmark = [
 def test_a_cluster_outlives_bad_input_on_every_surface(
     tmp_path: Path, server: type[DatabaseServer] | None
 ) -> None:
-    """The order comes from ``POISON_SEED``; ``python -m tests.poison --bisect`` names culprits."""
+    """The order comes from ``SEED``; ``python -m tests.poison --bisect`` names culprits."""
     chance = order(SEED)
     chosen = sample(everything(), chance)
     chance.shuffle(chosen)

@@ -12,6 +12,7 @@ from pyspider_zk.scheduling.scheduler import SAVE_INTERVAL, SlotScheduler
 from pyspider_zk.scheduling.window import WindowSize
 from pyspider_zk.testing import SoleOwner
 from tests.support.clock import Clock
+from tests.support.seed import SEED
 from tests.support.world import SLOTS, World, granted
 
 Task = Callable[..., dict[str, Any]]
@@ -158,10 +159,9 @@ def test_the_load_counts_every_task_once(world: World, wall: Clock, task: Task) 
     assert counted == len(scheduler.fenced) == 1
 
 
-def test_nothing_that_may_be_sent_is_left(world: World, wall: Clock, task: Task) -> None:
+@pytest.mark.parametrize("seed", [1, pytest.param(SEED, marks=pytest.mark.soak, id="SEED")])
+def test_nothing_that_may_be_sent_is_left(world: World, wall: Clock, task: Task, seed: int) -> None:
     """Random changes; after each round no queue holds what pyspider would send."""
-    seed = random.randrange(10**6)  # noqa: S311 - no secret
-    print("seed", seed)  # noqa: T201 - to repeat it
     chance = random.Random(seed)  # noqa: S311 - no secret
     names = [f"p{number}" for number in range(4)]
     for name in names:

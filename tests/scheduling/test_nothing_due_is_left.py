@@ -12,6 +12,7 @@ from pyspider_zk.errors import ClusterError
 from pyspider_zk.projects.rows import split_group
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.testing import SoleOwner
+from tests.support.seed import SEED
 from tests.support.world import SLOTS, World
 
 Task = Callable[..., dict[str, Any]]
@@ -136,12 +137,10 @@ class Storm:
             self.scheduler.run_once()
 
 
-@pytest.mark.parametrize("number", range(2))
+@pytest.mark.parametrize("seed", [1, 2, pytest.param(SEED, marks=pytest.mark.soak, id="SEED")])
 def test_nothing_that_is_due_is_left(
-    world: World, task: Task, monkeypatch: pytest.MonkeyPatch, number: int
+    world: World, task: Task, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    seed = random.randrange(10**9)  # noqa: S311 - no secret
-    print("seed", seed, number)  # noqa: T201 - to repeat it
     storm = Storm(world, task, seed, monkeypatch)
     for name in NAMES:
         storm.turn(name)

@@ -1,7 +1,5 @@
 """What the OpenAPI document says is true: schemathesis asks a real web UI at a real cluster."""
 
-import os
-import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,11 +13,11 @@ from pyspider_zk.config import Settings
 from pyspider_zk.webui.instance import ClusterWebUI
 from tests.support.api_requests import draw_requests
 from tests.support.live_cluster import LiveCluster
+from tests.support.seed import SEED
 from tests.webui.conftest import Eventually
 
 pytestmark = [pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
-SEED = int(os.environ.get("SEED") or random.randrange(2**32))  # noqa: S311 - no secret
 FEW, MANY = 5, 60  # examples per operation
 PROJECTS = [("running", "RUNNING", ""), ("locked", "STOP", "lock"), ("stopped", "STOP", "g")]
 
