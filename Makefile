@@ -92,7 +92,8 @@ fuzz: prepare-test $(STAMP)
 soak: SEED := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
 soak: prepare-test $(STAMP)
 	@echo "SEED=$(SEED)"
-	SEED=$(SEED) $(BIN)/python -m pytest -m 'soak or hypothesis' --hypothesis-seed=$(SEED) $(PARALLEL)
+	SEED=$(SEED) $(BIN)/python -m pytest -m 'soak or hypothesis' \
+	    --randomly-seed=$(SEED) --hypothesis-seed=$(SEED) $(PARALLEL)
 
 bench: prepare-test $(STAMP)
 	$(BIN)/python -m tests.bench $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY)) \
