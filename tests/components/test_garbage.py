@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from contextlib import ExitStack
 
 import pytest
 
@@ -25,6 +26,18 @@ def test_afterwards_everything_is_as_before() -> None:
     before = gc.get_threshold()
     with pytest.raises(RuntimeError), collected_between_rounds():
         raise RuntimeError
+    assert gc.get_threshold() == before
+    assert gc.get_freeze_count() == 0
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_two_members_of_a_process_leave_it_as_before_whoever_ends_first(first: int) -> None:
+    before = gc.get_threshold()
+    members = [ExitStack() for _ in range(2)]
+    for each in members:
+        each.enter_context(collected_between_rounds())
+    for each in (members[first], members[not first]):
+        each.close()
     assert gc.get_threshold() == before
     assert gc.get_freeze_count() == 0
 

@@ -4,7 +4,7 @@ import logging
 import queue
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -40,6 +40,7 @@ class World:
         self.broker = MemoryBroker()
         self.queues = self.broker.queues(SLOTS)
         self.fetcher: queue.Queue[dict[str, Any]] = queue.Queue()
+        self._opened: list[Any] = []
         self.taskdb = self.database("task")
         self.projectdb = self.database("project")
 
@@ -47,7 +48,13 @@ class World:
         """Return a connection of its own to a database."""
         made = connect_database(f"sqlite+{kind}db:///{self.folder}/{kind}.db")
         made._execute("PRAGMA synchronous=OFF")  # no test pulls the plug
+        self._opened.append(made.dbcur.connection)
         return made
+
+    def close(self) -> None:
+        """Close what this thread opened; schedulers are full of cycles, which are kept for long."""
+        for connection in self._opened:
+            connection.close()
 
     def scheduler(
         self,
@@ -182,9 +189,10 @@ def granted(epoch: int) -> SoleOwner:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
+def world(tmp_path: Path) -> Iterator[World]:
     """Give an empty world."""
-    return World(tmp_path)
+    with closing(World(tmp_path)) as made:
+        yield made
 
 
 @pytest.fixture
