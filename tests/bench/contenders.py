@@ -10,9 +10,9 @@ from pathlib import Path
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.local.child import Child, tail
-from pyspider_zk.local.ports import any_free
 from tests.bench.bench import BenchPlace
 from tests.bench.feeds import Dispatched, Feed, SlotFeed, StockFeed
+from tests.support.ports import own_port
 
 QUIET = Path(__file__).with_name("logging-off.conf")
 PATIENCE = 60.0  # seconds until a cluster stands
@@ -55,7 +55,7 @@ class Contender:
 
     def scheduler(self, place: BenchPlace, *, quiet: bool, prefix: Sequence[str]) -> list[str]:
         """Return the command line of a scheduler."""
-        port = "0" if self.clustered else str(any_free())
+        port = "0" if self.clustered else str(own_port())
         command = ("scheduler", "--xmlrpc-port", port, *self.options)
         return self.line(place, *command, quiet=quiet, prefix=prefix)
 

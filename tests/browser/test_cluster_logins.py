@@ -2,7 +2,6 @@
 
 import os
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -25,6 +24,7 @@ from tests.browser.cluster_page import (
     tick,
 )
 from tests.browser.conftest import ROOT, WINDOW, BrowsedCluster
+from tests.support.ports import own_port
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
@@ -50,7 +50,7 @@ def start(cluster: BrowsedCluster, tmp_path_factory: pytest.TempPathFactory) -> 
     started: list[subprocess.Popen[bytes]] = []
 
     def run(*more: str, **settings: str) -> str:
-        port = free_port()
+        port = own_port()
         settings = {"secret_file": running.secret_file, **settings}
         environ = {f"PYSPIDER_ZK_{name.upper()}": value for name, value in settings.items()}
         with (folder / "out.txt").open("ab") as out:
@@ -74,11 +74,6 @@ def start(cluster: BrowsedCluster, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 DATABASES = ["zookeeper", "message_queue", "taskdb", "projectdb", "resultdb"]
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 def wait_for(url: str) -> None:

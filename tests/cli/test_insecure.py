@@ -9,8 +9,8 @@ import pytest
 
 from pyspider_zk.cli.stock import set_apart
 from pyspider_zk.config import Settings
-from pyspider_zk.local import ports
 from tests.cli.conftest import Run
+from tests.support.ports import own_port
 from tests.support.processes import lines_until, process, rest
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - refused unless somebody insists
@@ -60,7 +60,7 @@ def path(config: Callable[[str], Path], cluster_settings: Settings, redis_url: s
     parts = {
         "scheduler": {"xmlrpc_host": EVERYWHERE, "xmlrpc_port": 0},
         "fetcher": {"xmlrpc": True, "xmlrpc_host": EVERYWHERE, "xmlrpc_port": 0},
-        "webui": {"host": EVERYWHERE, "port": ports.any_free()},
+        "webui": {"host": EVERYWHERE, "port": own_port()},
         "phantomjs": {"phantomjs_path": "there-is-no-phantomjs", "host": EVERYWHERE},
     }
     return config(json.dumps({"zookeeper": section, "message-queue": redis_url, **parts}))

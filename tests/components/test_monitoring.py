@@ -13,11 +13,11 @@ from pyspider_zk import __version__
 from pyspider_zk.components.monitoring import Monitoring, monitored
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import ClusterError, ConfigError
-from pyspider_zk.local.ports import any_free
 from pyspider_zk.metrics import families
 from pyspider_zk.metrics.health import Health
 from tests.metrics.reading import parsed, value
 from tests.metrics.requests import get
+from tests.support.ports import own_port
 
 TOKEN = "a token of the tests"  # noqa: S105
 
@@ -61,7 +61,7 @@ def test_the_file_of_a_free_port_goes_with_it(tmp_path: Path) -> None:
 
 
 def test_a_port_that_was_chosen_is_announced_nowhere(tmp_path: Path) -> None:
-    port = any_free()
+    port = own_port()
     with monitored(Settings(metrics=f"127.0.0.1:{port}"), monitoring(), tmp_path):
         assert get(port, "/healthz").status == 200
         assert list(tmp_path.iterdir()) == []

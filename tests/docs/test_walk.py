@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from pyspider_zk.local.ports import any_free
 from tests.docs import walk as walking
 from tests.docs.walk import Ground, walk
+from tests.support.ports import own_port
 from tests.support.running_cluster import listens
 
 
@@ -55,7 +55,7 @@ def test_a_command_gets_what_is_typed(says, tmp_path: Path) -> None:
 
 
 def test_what_lasts_runs_beside_and_gets_ctrl_c(says, tmp_path: Path) -> None:
-    port = any_free()
+    port = own_port()
     serve = f"python3 -m http.server {port} --bind 127.0.0.1"
     walk(says(sh(serve, f"curl -o page http://127.0.0.1:{port}/")), Ground(tmp_path))
     assert "Directory listing" in (tmp_path / "page").read_text()
@@ -63,7 +63,7 @@ def test_what_lasts_runs_beside_and_gets_ctrl_c(says, tmp_path: Path) -> None:
 
 
 def test_a_page_that_a_server_does_not_have_is_an_error(says, tmp_path: Path) -> None:
-    port = any_free()
+    port = own_port()
     serve = f"python3 -m http.server {port} --bind 127.0.0.1"
     with pytest.raises(AssertionError, match="404"):
         walk(says(sh(serve, f"curl http://127.0.0.1:{port}/none")), Ground(tmp_path))

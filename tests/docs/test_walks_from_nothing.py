@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from pyspider_zk.local.ports import any_free
 from tests.docs.pages import ROOT
 from tests.docs.walk import Ground, walk
+from tests.support.ports import own_port
 
 FROM_NOTHING = [
     "docs/tutorial/first-cluster.md",
@@ -26,7 +26,7 @@ pytestmark = [
 
 @pytest.mark.parametrize("page", FROM_NOTHING)
 def test_a_page_that_begins_in_an_empty_folder(page: str, tmp_path: Path) -> None:
-    webui, site = any_free(), any_free()
+    webui, site = own_port(), own_port()
     renamed = {
         "pyspider-zk up": f"pyspider-zk up --webui-port {webui}",
         "127.0.0.1:5000": f"127.0.0.1:{webui}",

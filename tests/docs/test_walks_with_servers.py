@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from pyspider_zk.local.ports import any_free
 from pyspider_zk.local.services import ZooKeeperServer
 from tests.docs.pages import ROOT
 from tests.docs.walk import Ground, walk
 from tests.support.database_servers import PostgresServer
+from tests.support.ports import own_port
 
 WITH_SERVERS = [
     "docs/tutorial/three-machines.md",
@@ -64,9 +64,9 @@ def machine() -> dict[str, str]:
         "/etc/pyspider-zk.secret": "secret-of-all",
         "python docs/": f"python {ROOT}/docs/",
         "~/pyspider-zk": str(ROOT),
-        "http.server 8000 --bind crawl1": f"http.server {any_free()} --bind 127.0.0.1",
+        "http.server 8000 --bind crawl1": f"http.server {own_port()} --bind 127.0.0.1",
         "0.0.0.0": "127.0.0.1",  # noqa: S104
-        "config.json webui": f"config.json webui --port {any_free()}",
+        "config.json webui": f"config.json webui --port {own_port()}",
     }
 
 

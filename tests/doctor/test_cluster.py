@@ -11,9 +11,9 @@ from pyspider_zk.cluster.presence import Presence
 from pyspider_zk.cluster.records import Component, ComponentKind
 from pyspider_zk.config import Settings
 from pyspider_zk.doctor.findings import Grade
-from pyspider_zk.local.ports import any_free
 from tests.doctor.conftest import Examine, graded
 from tests.support.live_cluster import LiveCluster, living
+from tests.support.ports import own_port
 
 pytestmark = pytest.mark.zk
 
@@ -67,7 +67,7 @@ def test_a_fetcher_without_a_secret_is_open_to_what_fetchers_do(
 def test_a_web_ui_that_is_away_and_of_another_version(
     examined: Examine, cluster_settings: Settings, tmp_path: Path, eventually: Eventually
 ) -> None:
-    page = Component("box-2", 22, "0.0.9", 1000.0, f"127.0.0.1:{any_free()}")
+    page = Component("box-2", 22, "0.0.9", 1000.0, f"127.0.0.1:{own_port()}")
     with (
         living(LiveCluster(tmp_path, cluster_settings), eventually),
         Presence(cluster_settings, ComponentKind.WEBUI, page),

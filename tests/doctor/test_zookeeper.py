@@ -8,10 +8,10 @@ import pytest
 
 from pyspider_zk.config import Settings
 from pyspider_zk.doctor.findings import Grade
-from pyspider_zk.local.ports import any_free
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.protection import protect
 from tests.doctor.conftest import NO_HURRY, Examine, graded
+from tests.support.ports import own_port
 from tests.support.secured_servers import authority, tls_zookeeper
 
 pytestmark = pytest.mark.zk
@@ -95,7 +95,7 @@ def test_nothing_at_the_root_is_warned_of(examined: Examine, cluster_settings: S
 def test_a_server_that_is_away_beside_one_that_answers(
     examined: Examine, cluster_settings: Settings
 ) -> None:
-    away = f"127.0.0.1:{any_free()}"
+    away = f"127.0.0.1:{own_port()}"
     hosts = f"{cluster_settings.hosts},{away}"
 
     warned = graded(examined("ZooKeeper", replace(cluster_settings, hosts=hosts)), Grade.WARNING)
@@ -104,7 +104,7 @@ def test_a_server_that_is_away_beside_one_that_answers(
 
 
 def test_nobody_answers(examined: Examine, cluster_settings: Settings) -> None:
-    settings = replace(cluster_settings, hosts=f"127.0.0.1:{any_free()}")
+    settings = replace(cluster_settings, hosts=f"127.0.0.1:{own_port()}")
     assert "no ZooKeeper answers at" in graded(examined("ZooKeeper", settings), Grade.FAILED)
 
 

@@ -4,7 +4,6 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from subprocess import Popen
 from typing import Any
@@ -18,14 +17,12 @@ from pyspider_zk.cluster.records import Cluster, Member
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.groups.ids import MemberId
-from pyspider_zk.local.ports import any_free, is_free
-from pyspider_zk.zookeeper.connection import Connection
+from pyspider_zk.local.ports import is_free
 from tests.support.chain_site import ChainSite, chain_script
+from tests.support.connected import connected, patient
+from tests.support.ports import own_port
 from tests.support.processes import PROGRAM, process
 from tests.support.rpc_url import rpc_url
-
-HUNG = 30.0
-"""Seconds for which a test that looks on lets ZooKeeper hang, as on a busy machine."""
 
 RATE = 20.0
 """Tasks per second of a project: its crawl goes on all the time and leaves others room to work."""
@@ -43,8 +40,7 @@ class Crawl:
         self._eventually = eventually
         self._stack = ExitStack()
         self.site = ChainSite()
-        looking = replace(settings, session=HUNG)
-        self.directory = Directory(looking, Connection(looking, HUNG))
+        self.directory = Directory(settings, patient(settings))
         self.projects: list[str] = []
 
     def __enter__(self) -> "Crawl":
@@ -72,7 +68,7 @@ class Crawl:
 
     def webui(self) -> str:
         """Start a web UI, wait until it serves, and return its URL."""
-        port = any_free()
+        port = own_port()
         self.start("webui", "--host", "127.0.0.1", "--port", port)
         self._eventually(lambda: not is_free(port))
         return f"http://127.0.0.1:{port}"
@@ -100,12 +96,8 @@ class Crawl:
     def renewals(self) -> int:
         """Return how often the members renewed their leases so far."""
         leases = [Tree(self._settings.root).lease(one) for one in self.directory.members()]
-        connection = Connection(self._settings)
-        connection.start()
-        try:
+        with connected(self._settings) as connection:
             return sum(found[1] for found in connection.find_all(leases) if found)
-        finally:
-            connection.stop()
 
     def rpc(self, member: Member | None = None) -> ServerProxy:
         """Return the XML-RPC of a member, of any if none is named."""
@@ -133,12 +125,12 @@ class Crawl:
     def wait_for(self, pages: int) -> None:
         """Wait until all projects together have fetched so many pages more than now."""
         wanted = self.site.served().total() + pages
-        self._eventually(lambda: self.site.served().total() >= wanted, f"{pages} pages", within=90)
+        self._eventually(lambda: self.site.served().total() >= wanted, f"{pages} pages", within=180)
 
     def end(self) -> None:
         """End the chains of all projects, and wait until everything is crawled."""
         self.site.end_chains(self.projects)
-        self._eventually(self._is_over, "the end of the crawl", within=90)
+        self._eventually(self._is_over, "the end of the crawl", within=180)
 
     def fetched_once(self) -> bool:
         """Return whether no page was fetched twice; ask at the end, when none is left out."""

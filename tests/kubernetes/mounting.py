@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pyspider_zk.local import ports
 from pyspider_zk.local.child import tail
 from tests.kubernetes.chart import RELEASE
 from tests.kubernetes.rendering import Rendering, name_of
+from tests.support.ports import own_port
 from tests.support.processes import PROGRAM
 from tests.support.secured_servers import Authority, SpecialRedis, tls_zookeeper
 
@@ -67,7 +67,7 @@ def zookeeper(folder: Path) -> Iterator[str]:
 @contextmanager
 def redis_server(folder: Path) -> Iterator[int]:
     """Run a Redis with the files of the chart's; give its port."""
-    files, port = folder / "redis", ports.any_free()
+    files, port = folder / "redis", own_port()
     options = {
         "tls-port": port,
         "tls-cert-file": files / "server.pem",

@@ -11,11 +11,11 @@ import yaml
 
 from pyspider_zk.components.monitoring import Monitoring, monitored
 from pyspider_zk.config import Settings
-from pyspider_zk.local import ports
 from pyspider_zk.metrics.health import Health
 from tests.kubernetes.chart import CHART, NAMESPACE, RELEASE, ROOT, helm, render
 from tests.kubernetes.rendering import Rendering
 from tests.kubernetes.rules import RULES, Rule
+from tests.support.ports import own_port
 
 CLUSTER = f"{RELEASE}-cluster"
 OWN_SERVERS: dict[str, Any] = {
@@ -184,7 +184,7 @@ def test_a_spoilt_chart_breaks_the_rule(
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
 def test_what_probes_ask_for_is_served(path: str) -> None:
     monitoring = Monitoring("webui", Health(lambda: 0.0, 1.0, dict))
-    settings = Settings(metrics=f"127.0.0.1:{ports.any_free()}")
+    settings = Settings(metrics=f"127.0.0.1:{own_port()}")
     with monitored(settings, monitoring, None), urlopen(f"http://{settings.metrics}{path}") as page:
         assert page.status == 200
 

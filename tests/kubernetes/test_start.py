@@ -14,10 +14,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.config import Settings, settings_from
 from pyspider_zk.errors import Mismatch
-from pyspider_zk.local import ports
 from tests.kubernetes.chart import NAMESPACE, render
 from tests.kubernetes.mounting import (
     message_queue,
@@ -28,6 +26,8 @@ from tests.kubernetes.mounting import (
     zookeeper,
 )
 from tests.kubernetes.rendering import Pod, Rendering
+from tests.support.connected import looking
+from tests.support.ports import own_port
 from tests.support.processes import PROGRAM, ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.zk, pytest.mark.redis, pytest.mark.timeout(400)]
@@ -92,7 +92,7 @@ def node(tmp_path: Path) -> Iterator[StartedPods]:
         config = json.loads(made.here(document["data"]["config.json"]))
         config["zookeeper"]["hosts"] = address
         config["scheduler"]["xmlrpc_port"] = 0
-        config["webui"]["port"] = ports.any_free()
+        config["webui"]["port"] = own_port()
         (tmp_path / "etc/pyspider-zk").mkdir(parents=True)
         (tmp_path / "etc/pyspider-zk/config.json").write_text(json.dumps(config))
         made.settings = settings_from(config["zookeeper"])
@@ -114,13 +114,13 @@ def answers(pod: Pod, probe: str, port: int) -> bool:
 def test_every_pod_s_process_joins_the_cluster_is_ready_and_ends_in_order(
     node: StartedPods, eventually: Callable[..., None]
 ) -> None:
-    metrics = {pod.name: ports.any_free() for pod in node.pods}
+    metrics = {pod.name: own_port() for pod in node.pods}
     with ExitStack() as stack:
         processes = {pod.name: node.start(pod, metrics[pod.name]) for pod in node.pods}
         for process in processes.values():
             stack.callback(process.wait)
             stack.callback(process.kill)
-        directory = stack.enter_context(Directory(node.settings))
+        directory = stack.enter_context(looking(node.settings))
 
         def all_joined() -> bool:
             try:

@@ -25,9 +25,9 @@ from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.local import programs
 from pyspider_zk.local.folder import Running
-from pyspider_zk.local.ports import any_free
 from pyspider_zk.zookeeper.access import login
 from tests.support.needed import skip_without_needed
+from tests.support.ports import own_port
 from tests.support.rpc_url import rpc_url
 from tests.support.running_cluster import PROGRAM, listens, settings_of, up
 
@@ -186,7 +186,7 @@ def test_a_stock_send_message_works_with_the_secret_in_its_url(
 def test_a_stock_web_ui_works_with_the_secret_in_its_url(
     whole: Whole, tmp_path: Path, hearing: Any, eventually: Callable[..., None]
 ) -> None:
-    port = any_free()
+    port = own_port()
     url = rpc_url(whole.member.address, whole.secret())
     command = [*stock(whole, tmp_path, webui={"scheduler_rpc": url}), "webui", "--port", str(port)]
     with (tmp_path / "out.txt").open("wb") as out:

@@ -10,6 +10,7 @@ from pyspider_zk.errors import Unavailable
 from pyspider_zk.local import ports
 from pyspider_zk.local.child import tail
 from pyspider_zk.local.services import RedisServer, ZooKeeperServer
+from tests.support.ports import own_port
 
 
 @pytest.fixture
@@ -109,7 +110,7 @@ def test_another_server_on_the_remembered_port_is_not_taken_for_ours(tmp_path):
 @pytest.mark.usefixtures("needs_redis")
 def test_a_port_that_is_taken_at_the_last_moment_is_given_up(tmp_path, monkeypatch):
     with RedisServer(tmp_path / "other") as other:
-        choices = iter([other.port, ports.any_free()])
+        choices = iter([other.port, own_port()])
         monkeypatch.setattr(ports, "preferred", lambda _note: next(choices))
 
         with RedisServer(tmp_path / "ours") as server:

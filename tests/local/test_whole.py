@@ -13,7 +13,7 @@ from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.local.child import tail
 from pyspider_zk.local.folder import running_in
-from pyspider_zk.local.ports import any_free
+from tests.support.ports import own_port
 from tests.support.running_cluster import settings_of
 
 pytestmark = [
@@ -38,7 +38,7 @@ class Up:
     def start(self, *options: str) -> None:
         with (self.folder / "out.txt").open("ab") as out:
             self.process = subprocess.Popen(
-                [*PROGRAM, "up", "--webui-port", str(any_free()), *options],
+                [*PROGRAM, "up", "--webui-port", str(own_port()), *options],
                 cwd=self.folder,
                 stdout=out,
                 stderr=out,

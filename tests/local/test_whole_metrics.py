@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from pyspider_zk.local.ports import any_free
 from pyspider_zk.local.services import ZooKeeperServer
 from pyspider_zk.metrics import families
 from pyspider_zk.metrics.families import COMPONENTS, FAMILIES
 from tests.metrics.reading import Numbers, family_of, parsed, undeclared, value
 from tests.metrics.requests import get
+from tests.support.ports import own_port
 from tests.support.processes import process
 from tests.support.running_cluster import up
 
@@ -94,7 +94,7 @@ def test_all_gives_each_component_a_port_that_a_file_tells(
     config = {
         "zookeeper": {"hosts": zookeeper.address, "root": zk_root, "metrics": "127.0.0.1:9464"},
         "message_queue": redis_url,
-        "webui": {"port": any_free()},
+        "webui": {"port": own_port()},
         "scheduler": {"xmlrpc_port": 0},
         "fetcher": {"xmlrpc_port": 0},
     }

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import random
 import signal
 import socket
 import subprocess
@@ -17,6 +16,7 @@ import requests
 from pyspider.run import cli, make_folder
 
 from tests.patches.spiders import DEADLINE, Spider
+from tests.support.ports import own_port
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.slow  # each runs whole components of pyspider
@@ -34,15 +34,6 @@ def test_a_data_folder_that_another_process_made_meanwhile_is_used(
     monkeypatch.setattr(os.path, "exists", lambda path: path != str(folder) and seen(path))
     make_folder(str(folder))
     assert folder.is_dir()
-
-
-def free_port() -> int:
-    """Return a port below those that the kernel gives to whoever connects meanwhile."""
-    for port in random.sample(range(20_000, 30_000), 100):
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
-    raise OSError("no port is free")
 
 
 @pytest.fixture
@@ -71,7 +62,7 @@ def run(tmp_path: Path) -> Iterator[Run]:
 @pytest.fixture
 def config(tmp_path: Path) -> dict[str, Any]:
     """Write a config.json with own ports, a dash and a section that pyspider does not know."""
-    webui, rpc = free_port(), free_port()
+    webui, rpc = own_port(), own_port()
     config = {
         "webui": {"port": webui},
         "scheduler": {"xmlrpc-port": rpc, "threads": 2},
@@ -183,7 +174,7 @@ def _listens(port: int) -> bool:
 def test_pages_load_from_a_cdn_only_if_one_is_named_and_the_log_says_so(
     run: Run, cdn: str | None
 ) -> None:
-    port = free_port()
+    port = own_port()
     named = ["--cdn", cdn] if cdn else []
     process = run("webui", "--port", str(port), *named, stderr=subprocess.PIPE)
     with requests.Session() as session:

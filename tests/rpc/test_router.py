@@ -16,6 +16,7 @@ from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.rpc.router import Router
 from pyspider_zk.rpc.server import RpcServer
+from tests.support.ports import own_port
 from tests.support.stand_ins import running
 
 LOOPBACK = "127.0.0.1"
@@ -47,8 +48,7 @@ def serve(stack: ExitStack) -> Serve:
 
 @pytest.fixture
 def closed_port() -> str:
-    with socket.create_server((LOOPBACK, 0)) as server:
-        return f"{LOOPBACK}:{server.getsockname()[1]}"
+    return f"{LOOPBACK}:{own_port()}"
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from pyspider_zk.scheduling import alert_webhook, census
 from pyspider_zk.scheduling.alert_webhook import AlertWebhook, signature, signing_key
 from pyspider_zk.scheduling.census import ClusterLook
 from tests.support.live_cluster import LiveCluster
+from tests.support.ports import own_port
 from tests.support.stand_ins import running
 
 SECRET = "the secret of the tests"  # noqa: S105
@@ -205,12 +206,8 @@ def test_a_server_that_hangs_holds_up_nobody(
     assert next(raised for raised in following if raised != ALWAYS) == ["dead-letters"]
 
 
-def test_a_server_that_is_not_there_is_tried_again(
-    receiver: Receiver, start: Start, eventually: Eventually
-) -> None:
-    port = receiver.server.server_port
-    webhook = start(f"http://127.0.0.1:{port}/gone")
-    receiver.server.socket.close()
+def test_a_server_that_is_not_there_is_tried_again(start: Start, eventually: Eventually) -> None:
+    webhook = start(f"http://127.0.0.1:{own_port()}/gone")
     webhook.follow(look())
     eventually(lambda: webhook._failures > 2)
     assert webhook._outage.lasts

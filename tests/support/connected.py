@@ -1,22 +1,39 @@
-"""Connection to ZooKeeper for a test that waits between its steps."""
+"""Connections to ZooKeeper for tests that look on: they outlast what a busy machine does."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.config import Settings
 from pyspider_zk.zookeeper.connection import Connection
 
-SESSION = 20.0
-"""Seconds; a busy machine must not end it."""
+HUNG = 30.0
+"""Seconds for which ZooKeeper may stand still: no session ends, and no call gives up."""
+
+
+def patient(settings: Settings, timeout: float = HUNG) -> Connection:
+    """Return a connection that outlasts a ZooKeeper that stands still; to be started.
+
+    Args:
+        timeout: seconds until a call gives up.
+    """
+    return Connection(replace(settings, session=HUNG), timeout)
 
 
 @contextmanager
-def connected(settings: Settings) -> Iterator[Connection]:
+def connected(settings: Settings, timeout: float = HUNG) -> Iterator[Connection]:
     """Connect while the block runs."""
-    made = Connection(replace(settings, session=SESSION))
+    made = patient(settings, timeout)
     made.start()
     try:
         yield made
     finally:
         made.stop()
+
+
+@contextmanager
+def looking(settings: Settings) -> Iterator[Directory]:
+    """Look at the cluster while the block runs."""
+    with Directory(settings, patient(settings)) as made:
+        yield made

@@ -22,13 +22,13 @@ from pyspider_zk.config import Settings, settings_from
 from pyspider_zk.errors import BadMessage, ClusterError
 from pyspider_zk.local.child import Child, tail
 from pyspider_zk.local.folder import Running, running_in
-from pyspider_zk.local.ports import any_free
 from pyspider_zk.local.services import RedisServer, ZooKeeperServer
 from pyspider_zk.zookeeper.connection import Connection
 from tests.support.chain_site import ChainSite, chain_script
 from tests.support.database_servers import DatabaseServer
 from tests.support.lent_databases import lent
 from tests.support.relay import Relay
+from tests.support.ports import own_port
 from tests.support.rpc_url import rpc_url
 from tests.support.running_cluster import PROGRAM, ROOT, listens
 
@@ -260,7 +260,7 @@ class CrawlingCluster:
     def _up_and_running(self) -> Iterator[None]:
         command = [*PROGRAM, "up", "--schedulers", str(SCHEDULERS), "--processors", "1"]
         command += ["--zookeeper", self.zookeeper.address, "--message-queue", self._queue()]
-        command += ["--data-path", str(self.data), "--webui-port", str(any_free())]
+        command += ["--data-path", str(self.data), "--webui-port", str(own_port())]
         self._up = Child("up", command, self.folder / "up.log", self._environ(), self.folder)
         self._up.start()
         try:

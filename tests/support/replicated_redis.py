@@ -13,8 +13,9 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from pyspider_zk.local import programs
-from pyspider_zk.local.ports import LOOPBACK, any_free
+from pyspider_zk.local.ports import LOOPBACK
 from pyspider_zk.local.services import RedisServer, Server
+from tests.support.ports import own_port
 from tests.support.secured_servers import NAME, Authority, SpecialRedis, tls_options
 from tests.support.waiting import eventually
 
@@ -148,7 +149,7 @@ def secured_replicated_redis(
         files: the authority that signed the certificate of all.
         of_redis, of_sentinels: the passwords.
     """
-    ports = [any_free() for _ in range(2 + SENTINELS)]
+    ports = [own_port() for _ in range(2 + SENTINELS)]
     tls = [{**tls_options(port, files), "tls-replication": "yes"} for port in ports]
     first = f"{NAME}:{ports[0]}"
     with ExitStack() as stack:

@@ -16,7 +16,7 @@ from pyspider_zk.errors import ClusterError
 from pyspider_zk.local.child import tail
 from pyspider_zk.local.folder import Running, running_in
 from pyspider_zk.local.logins import zookeeper_environ
-from pyspider_zk.local.ports import any_free
+from tests.support.ports import own_port
 from tests.support.processes import PROGRAM, ROOT
 
 
@@ -25,7 +25,7 @@ def up(folder: Path, *options: str) -> Iterator[Running]:
     """Run `pyspider-zk up` in a folder, until the block ends."""
     with (folder / "out.txt").open("ab") as out:
         process = subprocess.Popen(
-            [*PROGRAM, "up", "--processors", "1", "--webui-port", str(any_free()), *options],
+            [*PROGRAM, "up", "--processors", "1", "--webui-port", str(own_port()), *options],
             cwd=folder,
             env=os.environ | {"PYTHONPATH": str(ROOT)},
             stdout=out,

@@ -9,9 +9,9 @@ from pathlib import Path
 import trustme
 from cryptography.hazmat.primitives import serialization
 
-from pyspider_zk.local import ports
 from pyspider_zk.local.programs import SYSTEM_JARS
 from pyspider_zk.local.services import RedisServer, ZooKeeperServer
+from tests.support.ports import own_port
 
 NAME = "localhost"
 PROVIDER = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"
@@ -101,7 +101,7 @@ def authority(folder: Path) -> Authority:
 @contextmanager
 def tls_zookeeper(folder: Path, authority: Authority, wants: str = "none") -> Iterator[str]:
     """Run a ZooKeeper; give where it speaks TLS, by name. It `wants` a client's certificate."""
-    port = ports.any_free()
+    port = own_port()
     config = {
         "secureClientPort": port,
         "serverCnxnFactory": NETTY,
@@ -118,7 +118,7 @@ def tls_zookeeper(folder: Path, authority: Authority, wants: str = "none") -> It
 @contextmanager
 def tls_redis(folder: Path, authority: Authority) -> Iterator[tuple[SpecialRedis, str]]:
     """Run a Redis; give it, and where it speaks TLS, by name."""
-    port = ports.any_free()
+    port = own_port()
     with SpecialRedis(folder, tls_options(port, authority)) as server:
         yield server, f"{NAME}:{port}"
 

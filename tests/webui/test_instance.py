@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import threading
 from base64 import b64encode
 from dataclasses import replace
@@ -26,6 +25,7 @@ from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.webui.instance import ClusterWebUI
 from pyspider_zk.webui.refusals import Answering
 from tests.support.live_cluster import DEADLINE, LiveCluster
+from tests.support.ports import own_port
 from tests.webui.conftest import NAMES, Eventually
 
 
@@ -206,7 +206,7 @@ def test_it_serves_until_sigterm(
         os.kill(os.getpid(), signal.SIGTERM)
 
     visitor = threading.Thread(target=visit, daemon=True)
-    port = _free_port()
+    port = own_port()
     # when
     try:
         visitor.start()
@@ -325,7 +325,7 @@ def _visited(ui: ClusterWebUI, headers: dict[str, str]) -> list[int]:
 
     visitor = threading.Thread(target=visit, daemon=True)
     visitor.start()
-    ui.run("127.0.0.1", _free_port())
+    ui.run("127.0.0.1", own_port())
     visitor.join(DEADLINE)
     return seen
 
@@ -354,8 +354,3 @@ def test_it_passes_on_what_pyspider_sets(ui: ClusterWebUI) -> None:
     assert stock_app.debug is True
     ui.debug = False
     assert stock_app.debug is ui.debug is False
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from pyspider_zk.local.ports import any_free
 from pyspider_zk.metrics.families import FAMILIES, Source
 from pyspider_zk.webui.instance import ClusterWebUI
 from pyspider_zk.webui.requests_in_hand import RequestsInHand
 from tests.metrics.reading import family_of, parsed, undeclared
 from tests.metrics.requests import get
 from tests.support.live_cluster import LiveCluster
+from tests.support.ports import own_port
 
 
 def test_a_request_is_in_hand_until_it_is_answered() -> None:
@@ -46,7 +46,7 @@ def test_a_request_that_fails_is_not_in_hand() -> None:
 def test_a_web_ui_serves_metrics_while_it_runs(
     ui: ClusterWebUI, cluster: LiveCluster, eventually: Callable[..., Any]
 ) -> None:
-    port = any_free()
+    port = own_port()
     settings = replace(cluster.settings, metrics=f"127.0.0.1:{port}")
     with ui.joined(settings, cluster.queues()):
         eventually(lambda: get(port, "/readyz").status == 200)

@@ -14,13 +14,13 @@ from pyspider.database import connect_database
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.hooks import ClusterFetcher, ClusterProcessor, ClusterResultWorker
-from pyspider_zk.local.ports import any_free
 from pyspider_zk.metrics import families
 from pyspider_zk.metrics.families import FAMILIES, Source
 from pyspider_zk.queues.memory import MemoryBroker
 from tests.metrics.reading import Numbers, family_of, numbers, parsed, undeclared, value
 from tests.metrics.requests import get
 from tests.queues.away import AwayQueue
+from tests.support.ports import own_port
 from tests.support.stand_ins import running
 
 SLOTS = 8
@@ -194,7 +194,7 @@ def test_a_worker_serves_every_declared_metric_while_it_runs(
     cluster_settings: Settings,
     eventually: Callable[..., Any],
 ) -> None:
-    port = any_free()
+    port = own_port()
     settings = replace(cluster_settings, metrics=f"127.0.0.1:{port}")
     made: Any = {
         "processor": lambda: make_processor(settings=settings),
@@ -217,7 +217,7 @@ def test_a_worker_serves_every_declared_metric_while_it_runs(
 def test_a_port_that_is_taken_is_an_error_with_its_remedy(
     cluster_settings: Settings, eventually: Callable[..., Any]
 ) -> None:
-    settings = replace(cluster_settings, metrics=f"127.0.0.1:{any_free()}")
+    settings = replace(cluster_settings, metrics=f"127.0.0.1:{own_port()}")
     first = ClusterResultWorker(None, queue.Queue(), settings=settings)
     second = ClusterResultWorker(None, queue.Queue(), settings=settings)
     with serving(first):

@@ -11,13 +11,13 @@ from pyspider_zk.zookeeper.connection import Connection, local_address
 from pyspider_zk.zookeeper.steps import Check, Create, Delete, Write
 from tests.support.crew import Cable, expire
 from tests.support.waiting import eventually
+from tests.support.ports import own_port
 
 pytestmark = pytest.mark.zk
 
 
 def test_without_zookeeper_the_address_and_the_option_are_named():
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    address = f"127.0.0.1:{own_port()}"
 
     with pytest.raises(Unavailable, match=f"no ZooKeeper answers at {address}.*--zookeeper"):
         Connection(Settings(hosts=address)).start(patience=0.3)
