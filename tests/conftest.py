@@ -110,15 +110,19 @@ def zk_root() -> str:
 
 @pytest.fixture
 def cluster_settings(zookeeper: ZooKeeperServer, zk_root: str) -> Settings:
-    """Give the settings of an own cluster with short times."""
+    """Give the settings of an own cluster.
+
+    A starved machine may stand still for seconds, which must cost nobody a lease or a session. Who
+    is to die or hang in a test gets shorter times.
+    """
     return Settings(
         hosts=zookeeper.address,
         root=zk_root,
         renewal=0.2,
-        lease=1.0,
-        hang=1.0,
-        session=4.0,
-        drain=5.0,
+        lease=20.0,
+        hang=20.0,
+        session=30.0,
+        drain=20.0,
         secret="the secret of the tests",  # noqa: S106
     )
 

@@ -16,7 +16,7 @@ from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import BadMessage, BadRequest, Conflict, NotFound, TimedOut, Unavailable
 from pyspider_zk.projects.slots import slot_of
-from pyspider_zk.zookeeper.connection import Connection
+from tests.support.connected import connected
 from tests.support.live_cluster import LiveCluster, living
 
 pytestmark = pytest.mark.zk
@@ -170,13 +170,13 @@ def test_events_are_read_and_followed(client: Client, cluster: LiveCluster) -> N
     known = list(client.events())
     assert "joined" in [logged.event.kind for logged in known]
     followed = client.events(known[-1].sequence, follow=True)
-    connection = Connection(cluster.settings)
-    connection.start()
-    log = EventLog(connection, Tree(cluster.settings.root))
-    written = [Event("batch", f"number {number}", 1.0, "ann", {"n": number}) for number in range(3)]
-    for event in written:
-        log.append(event)
-    connection.stop()
+    with connected(cluster.settings) as connection:
+        log = EventLog(connection, Tree(cluster.settings.root))
+        written = [
+            Event("batch", f"number {number}", 1.0, "ann", {"n": number}) for number in range(3)
+        ]
+        for event in written:
+            log.append(event)
     seen = [logged for logged in itertools.islice(followed, 3) if isinstance(logged, Logged)]
     assert [logged.event for logged in seen] == written
     assert [logged.event.text for logged in client.events(limit=1)] == ["number 2"]

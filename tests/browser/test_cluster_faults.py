@@ -50,9 +50,9 @@ def whole(web: Web, cluster: BrowsedCluster, eventually: Eventually) -> Iterator
         shared = all(each["slots"] > 100 and not each["draining"] for each in members)
         return len(members) == 2 and shared and not found["missing"] and not found["moving"]
 
-    eventually(is_whole, within=90)
+    eventually(is_whole, within=180)
     yield
-    eventually(is_whole, within=90)
+    eventually(is_whole, within=180)
 
 
 @contextmanager
@@ -261,7 +261,7 @@ def test_a_batch_is_cancelled_while_nobody_works_at_it(
     finally:
         for pid in pids:
             faults.resume(pid)
-    eventually(lambda: cluster.ask("batches/waits")["state"] == "cancelled", within=90)
+    eventually(lambda: cluster.ask("batches/waits")["state"] == "cancelled", within=180)
     assert cluster.ask("batches/waits")["done"] == 0
     statuses = {cluster.web.project(f"p{number}")["status"] for number in range(12)}
     assert statuses == {"RUNNING"}

@@ -77,7 +77,7 @@ DATABASES = ["zookeeper", "message_queue", "taskdb", "projectdb", "resultdb"]
 
 
 def wait_for(url: str) -> None:
-    eventually(lambda: answers(url), f"an answer of {url}", within=60)
+    eventually(lambda: answers(url), f"an answer of {url}")
 
 
 def answers(url: str) -> bool:

@@ -40,7 +40,7 @@ def whole(page: Page, cluster: BrowsedCluster, eventually: Eventually) -> Iterat
         shared = all(each["slots"] > 100 and not each["draining"] for each in members)
         return len(members) == 2 and shared
 
-    eventually(is_whole, within=90)
+    eventually(is_whole, within=180)
     yield
     order(page, "maintenance", mode="off")
     order(page, "settings", **UNSET)
@@ -48,7 +48,7 @@ def whole(page: Page, cluster: BrowsedCluster, eventually: Eventually) -> Iterat
         order(page, f"members/{number}/evict", undo=True)
     for pin in cluster.ask("settings")["pins"]:
         order(page, f"slots/{pin['slot']}/pin", member=None)
-    eventually(is_whole, within=90)
+    eventually(is_whole, within=180)
 
 
 def order(page: Page, path: str, **body: Any) -> None:
@@ -181,7 +181,7 @@ def uneven(page: Page, cluster: BrowsedCluster, eventually: Eventually) -> int:
     """Give the number of a member that has no slots, because of maintenance."""
     number = follower(cluster)
     order(page, f"members/{number}/evict")
-    eventually(lambda: slots(cluster)[number] == 0, within=30)
+    eventually(lambda: slots(cluster)[number] == 0)
     order(page, "maintenance", mode="on")
     order(page, f"members/{number}/evict", undo=True)
     return number
@@ -252,7 +252,7 @@ def test_a_project_is_pinned_and_unpinned(
     confirm(page, f"Pin slot {slot}")
     expect(page.locator("#pins tbody tr")).to_contain_text([f"{slot}member {other}"])
     picture(page, "pinned")
-    eventually(lambda: cluster.ask("assignment")["items"][slot]["owner"] == other, within=30)
+    eventually(lambda: cluster.ask("assignment")["items"][slot]["owner"] == other)
     press(page, f"unpin slot {slot}")
     confirm(page, f"Unpin slot {slot}")
     expect(page.get_by_text("No slot is pinned.")).to_be_visible()

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from pyspider_zk.cluster.directory import Directory
 from tests.browser.cluster_page import forgive
 from tests.browser.conftest import SCRIPT, PageWatch, Web, save, write_script
+from tests.support.connected import looking
 from tests.support.rpc_url import rpc_url
 from tests.support.running_cluster import settings_of
 
@@ -210,7 +210,7 @@ def test_a_page_of_another_site_deletes_nothing(
     batch = f"by-a-page-{kind.replace('/', '-')}"
     if web.project("kept") is None:
         web.add_project("kept")
-    with Directory(settings_of(web.running)) as directory:
+    with looking(settings_of(web.running)) as directory:
         (member,) = directory.members().values()
     asked = ("delete", {"names": ["kept"]}, {"wait": False}, "root", batch)
     body = xmlrpc.client.dumps(asked, "submit_operation")

@@ -10,8 +10,8 @@ import pytest
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.projects.slots import slot_of
-from pyspider_zk.zookeeper.connection import Connection
 from tests.cli.conftest import Run, hosts
+from tests.support.connected import connected
 from tests.support.live_cluster import LiveCluster, living
 
 pytestmark = pytest.mark.zk
@@ -75,10 +75,8 @@ def test_an_upgrade_without_anything_to_raise_says_so(
 
 def test_damaged_settings_are_told_with_the_remedy(ask: Ask, cluster: Settings) -> None:
     ask("settings", "list")
-    connection = Connection(cluster)
-    connection.start()
-    connection.set(Tree(cluster.root).settings, b"junk")
-    connection.stop()
+    with connected(cluster) as connection:
+        connection.set(Tree(cluster.root).settings, b"junk")
 
     assert "`pyspider-zk settings reset`" in ask("settings", "list", ends_with=2)
     ask("settings", "reset")

@@ -70,7 +70,7 @@ def path(config: Callable[[str], Path], cluster_settings: Settings, redis_url: s
 @pytest.mark.redis
 def test_a_fetcher_s_door_is_closed_too(path: Path, tmp_path: Path) -> None:
     with process("-c", path, "fetcher", folder=tmp_path) as child:
-        assert child.wait(30) == 2
+        assert child.wait(60) == 2
         said = "".join(rest(child))
     assert f"--xmlrpc-host {EVERYWHERE}: whoever reaches the fetcher's XML-RPC there may" in said
     assert "Traceback" not in said

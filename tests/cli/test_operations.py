@@ -14,8 +14,8 @@ import pytest
 from pyspider_zk.cluster.events import Event
 from pyspider_zk.config import Settings
 from pyspider_zk.jobs.model import BatchRecord
-from pyspider_zk.zookeeper.connection import Connection
 from tests.cli.conftest import Run, hosts
+from tests.support.connected import connected
 from tests.support.live_cluster import LiveCluster, living
 from tests.support.processes import PROGRAM, ROOT, lines_until, process
 
@@ -244,12 +244,8 @@ def test_events_are_shown_oldest_first(ask: Ask) -> None:
 
 def put(settings: Settings, path: str, data: bytes) -> None:
     """Write a znode of the cluster, as anybody may who reaches ZooKeeper."""
-    connection = Connection(settings)
-    connection.start()
-    try:
+    with connected(settings) as connection:
         connection.create(f"{settings.root}/{path}", data)
-    finally:
-        connection.stop()
 
 
 def test_what_an_event_or_a_batch_is_called_is_not_obeyed_by_a_terminal(

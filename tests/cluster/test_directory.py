@@ -12,6 +12,7 @@ from pyspider_zk.cluster.records import Component, ComponentKind, Meta
 from pyspider_zk.cluster.scale import ScaleNode
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Mismatch
+from tests.support.connected import looking
 from tests.support.crew import Crew, expire
 from tests.support.waiting import eventually
 
@@ -22,7 +23,7 @@ FETCHER = Component("host", 1, "0", 0.0, "127.0.0.1:24444")
 
 @pytest.fixture
 def directory(settings: Settings):
-    with Directory(settings) as directory:
+    with looking(settings) as directory:
         yield directory
 
 

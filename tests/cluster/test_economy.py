@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tests.support.crew import BareScheduler, Cable, Crew
+from tests.support.crew import MORTAL, BareScheduler, Cable, Crew
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.zk
@@ -44,7 +44,7 @@ def test_watches_do_not_pile_up(crew: Crew):
 
 
 def test_a_member_whose_loop_hangs_does_not_spin(crew: Crew, monkeypatch):
-    (alone,) = crew.start_and_share(1)
+    (alone,) = crew.start_and_share(1, mortal=[0])
     steps = count_steps(alone, monkeypatch)
 
     alone.hang()
@@ -54,7 +54,7 @@ def test_a_member_whose_loop_hangs_does_not_spin(crew: Crew, monkeypatch):
 
 
 def test_a_member_without_zookeeper_does_not_spin(crew: Crew, cable: Cable, monkeypatch):
-    far = crew.start("far", hosts=cable.address)
+    far = crew.start("far", hosts=cable.address, **MORTAL)
     crew.shared_by(far)
     steps = count_steps(far, monkeypatch)
 
@@ -68,7 +68,7 @@ def test_a_member_without_zookeeper_does_not_spin(crew: Crew, cable: Cable, monk
 
 def test_a_lost_zookeeper_is_logged_once_and_its_return_once(crew: Crew, cable: Cable, caplog):
     caplog.set_level("INFO", logger="pyspider_zk")
-    far = crew.start("far", hosts=cable.address)
+    far = crew.start("far", hosts=cable.address, **MORTAL)
     crew.shared_by(far)
     caplog.clear()
 
@@ -98,7 +98,7 @@ def watchers(scheduler: BareScheduler) -> int:
 def test_members_whose_loops_hang_do_not_depose_each_other_for_ever(
     crew: Crew, zookeeper_writes, monkeypatch, members, hung
 ):
-    team = crew.start_and_share(members)
+    team = crew.start_and_share(members, mortal=range(hung))
     for member in team[:hung]:
         member.hang()
     eventually(lambda: not any(member.open for member in team[:hung]))

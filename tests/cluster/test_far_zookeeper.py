@@ -60,7 +60,7 @@ def far_crew(settings: Settings, round_trip: float) -> Iterator[Crew]:
 
 @pytest.mark.parametrize("round_trip", [0.08])  # for a lease of 1 s; as 320 ms are for one of 4 s
 def test_a_death_is_noticed_behind_a_long_way(far_crew: Crew):
-    members = far_crew.start_and_share(3)
+    members = far_crew.start_and_share(3, mortal=[2])
 
     members[2].die()
 

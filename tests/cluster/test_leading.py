@@ -53,7 +53,7 @@ def test_a_duty_that_fails_ends_nobody_and_is_told_once(
 def test_the_slots_of_the_dead_move_though_another_duty_fails_each_time(
     crew: Crew, monkeypatch, where: type, duty: str
 ):
-    first, second, third = crew.start_and_share(3)
+    first, second, third = crew.start_and_share(3, mortal=[2])
     monkeypatch.setattr(where, duty, FailingDuty())
 
     third.die()

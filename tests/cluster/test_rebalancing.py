@@ -104,7 +104,7 @@ def test_maintenance_goes_on_once_zookeeper_answers_again(
         cable.cut()
         raise Unavailable("away")
 
-    with connected(replace(settings, hosts=cable.address)) as far:
+    with connected(replace(settings, hosts=cable.address), timeout=3.0) as far:
         orders = Orders(SettingsStore(far, Tree(settings.root)), "me")
         with pytest.raises(Unavailable):
             Rebalancing(orders, read, {}).run(60, MendingEvent(cable))

@@ -17,20 +17,21 @@ from pyspider_zk.config import Settings
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.limits import LONGEST_LEASE
 from pyspider_zk.zookeeper import waiting
-from tests.support.crew import Crew
+from tests.support.crew import MORTAL, Crew
 from tests.support.processes import ROOT, program
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.zk
 
 
-def kill_one(crew: Crew, when: Callable[[], bool] = lambda: True) -> dict:
+def kill_one(crew: Crew, when: Callable[[], bool] = lambda: True, **times: float) -> dict:
     """Start a scheduler in a process of its own, wait until it is a member, and kill it.
 
     Args:
         when: the condition to wait for before it is killed.
+        times: other times than the settings'.
     """
-    command = [*program("far_member"), json.dumps(asdict(crew.settings))]
+    command = [*program("far_member"), json.dumps(asdict(replace(crew.settings, **times)))]
     with subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -63,7 +64,7 @@ def number_of(state: dict) -> int:
 
 def test_a_scheduler_that_was_killed_gets_its_number_back(crew: Crew):
     crew.start("near")
-    before = kill_one(crew)
+    before = kill_one(crew, session=4.0)
 
     again = crew.start("far")
 
@@ -71,9 +72,8 @@ def test_a_scheduler_that_was_killed_gets_its_number_back(crew: Crew):
 
 
 def test_one_that_was_killed_and_is_back_before_its_lease_ended_keeps_its_slots(crew: Crew):
-    crew.settings = replace(crew.settings, lease=9.0, session=30.0, hang=9.0)
     near = crew.start("near")
-    kill_one(crew, when=lambda: is_halved(crew))
+    kill_one(crew, when=lambda: is_halved(crew), session=4.0)
     before, raised = numbers(crew), [epoch + 1 for epoch in epochs(crew, 1)]
 
     crew.shared_by(near, crew.start("far"))
@@ -84,7 +84,7 @@ def test_one_that_was_killed_and_is_back_before_its_lease_ended_keeps_its_slots(
 
 def test_one_that_was_killed_and_stays_away_is_replaced_when_its_lease_ended(crew: Crew):
     near = crew.start("near")
-    kill_one(crew, when=lambda: is_halved(crew))
+    kill_one(crew, when=lambda: is_halved(crew), **MORTAL)
 
     crew.shared_by(near)
 
@@ -156,7 +156,7 @@ def test_the_lease_of_one_that_is_back_is_swept(crew: Crew, connection):
 def test_a_name_that_another_bears_is_waited_for_no_longer_than_a_session(crew: Crew):
     first = crew.start("twin")
 
-    second = crew.start("twin")
+    second = crew.start("twin", session=1.0)
 
     assert [first.member.number, second.member.number] == [0, 1]
 

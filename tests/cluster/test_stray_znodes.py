@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.scale import ScaleNode
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.zookeeper.connection import Connection
+from tests.support.connected import looking
 from tests.support.crew import BareScheduler, Crew, expire
 from tests.support.waiting import eventually
 
@@ -54,7 +54,7 @@ def test_stray_and_unreadable_znodes_are_named_and_end_nobody(
     second.stop()
 
     is_well(crew, first)
-    with Directory(settings) as directory:
+    with looking(settings) as directory:
         told = directory.read().unreadable
     named = [*STRAY, *JUNK_CHILDREN]
     assert {path for path in named if f"{root}/{path}" in told} >= {
@@ -66,7 +66,7 @@ def test_stray_and_unreadable_znodes_are_named_and_end_nobody(
 def test_what_stands_below_a_leftover_of_the_dead_is_deleted_with_it(
     crew: Crew, connection: Connection, settings: Settings, where: str
 ):
-    first, second = crew.start_and_share(2)
+    first, second = crew.start_and_share(2, mortal=[1])
     leftover = f"{settings.root}/{where}/{second.member}"
     connection.create(f"{leftover}/note/of somebody", b"x")
 
@@ -94,7 +94,7 @@ def test_a_member_leaves_though_something_stands_below_its_znodes(
 def test_what_was_stray_is_named_no_more_once_it_is_gone(crew: Crew, connection, settings):
     crew.start_and_share(1)
     connection.create(f"{settings.root}/election/note", b"")
-    with Directory(settings) as directory:
+    with looking(settings) as directory:
         assert list(directory.read().unreadable) == [f"{settings.root}/election/note"]
 
         connection.delete(f"{settings.root}/election/note")
@@ -118,7 +118,7 @@ def test_a_table_that_cannot_be_read_is_written_anew_as_it_was(crew: Crew, conne
 def test_pages_show_the_last_table_that_could_be_read(connection, settings: Settings, crew: Crew):
     (alone,) = crew.start_and_share(1)
     path = Tree(settings.root).assignment
-    with Directory(settings) as directory:
+    with looking(settings) as directory:
         before = directory.read().assignment
         alone.die()
 
@@ -131,7 +131,7 @@ def test_pages_show_the_last_table_that_could_be_read(connection, settings: Sett
 def test_a_table_that_nobody_remembers_is_written_anew_once_all_leases_ended(
     crew: Crew, connection, settings: Settings
 ):
-    former = crew.start_and_share(2)
+    former = crew.start_and_share(2, mortal=[0, 1])
     highest = max(row.epoch for row in crew.table())
     for member in former:
         killed(member)
@@ -146,7 +146,7 @@ def test_a_table_that_nobody_remembers_is_written_anew_once_all_leases_ended(
 def test_a_table_that_was_deleted_is_founded_anew_once_all_leases_ended(
     crew: Crew, connection, settings: Settings
 ):
-    (former,) = crew.start_and_share(1)
+    (former,) = crew.start_and_share(1, mortal=[0])
     killed(former)
     connection.delete(Tree(settings.root).assignment)
 

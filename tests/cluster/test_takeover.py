@@ -1,44 +1,43 @@
 """Members that die, hang, lose their session or their link: nobody overlaps, nothing stays."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.rules import Rules
 from pyspider_zk.config import Settings
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.local.services import ZooKeeperServer
 from pyspider_zk.zookeeper.clock import boottime
-from tests.support.crew import BareScheduler, Cable, Crew, expire
+from tests.support.connected import looking
+from tests.support.crew import MORTAL, BareScheduler, Cable, Crew, expire
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.zk
 
 
 def test_the_slots_of_a_member_that_stopped_dead_are_taken_over_by_lease_age(crew: Crew):
-    members = crew.start_and_share(3)
+    members = crew.start_and_share(3, mortal=[2])
     lease_until = dead_since(members[2])
 
     crew.shared_by(*members[:2])
 
-    rules = Rules(lease=crew.settings.lease)
+    rules = Rules(lease=MORTAL["lease"])
     assert boottime() - (lease_until - rules.open_for) >= rules.expiry - 0.001
 
 
 def test_a_dead_members_ephemeral_does_not_keep_its_slots(crew: Crew, settings: Settings):
-    members = crew.start_and_share(2)
+    members = crew.start_and_share(2, mortal=[1])
     dead_since(members[1])
 
     crew.shared_by(members[0])
 
-    with Directory(settings) as directory:
+    with looking(settings) as directory:
         assert members[1].member in directory.members()
 
 
 def test_the_next_leads_and_takes_over_when_the_leader_stops_dead_and_its_session_ends(crew: Crew):
-    members = crew.start_and_share(3)
+    members = crew.start_and_share(3, mortal=[0])
     dead_since(members[0])
     expire(members[0].coordinator.connection)
 
@@ -48,19 +47,18 @@ def test_the_next_leads_and_takes_over_when_the_leader_stops_dead_and_its_sessio
 
 
 def test_a_leader_that_stopped_dead_is_deposed_before_its_session_ends(crew: Crew, settings):
-    members = crew.start_and_share(3)
+    members = crew.start_and_share(3, mortal=[0])
     dead_since(members[0])
 
     crew.shared_by(*members[1:])
 
-    with Directory(settings) as directory:
+    with looking(settings) as directory:
         assert members[0].member in directory.members()
     assert members[1].coordinator.leading
 
 
 def test_a_deposed_leader_that_comes_back_stands_again_as_the_last(crew: Crew, cable: Cable):
-    crew.settings = replace(crew.settings, session=20.0)
-    far = crew.start("far", hosts=cable.address)
+    far = crew.start("far", hosts=cable.address, **MORTAL)
     near, third = crew.start("near"), crew.start("third")
     crew.shared_by(far, near, third)
     cable.cut()
@@ -74,7 +72,7 @@ def test_a_deposed_leader_that_comes_back_stands_again_as_the_last(crew: Crew, c
 
 
 def test_the_leader_and_the_next_in_line_may_die_at_once(crew: Crew):
-    members = crew.start_and_share(4)
+    members = crew.start_and_share(4, mortal=[0, 1])
     for member in members[:2]:
         member.die()
 
@@ -84,7 +82,7 @@ def test_the_leader_and_the_next_in_line_may_die_at_once(crew: Crew):
 
 
 def test_more_may_die_at_once_than_a_candidate_watches(crew: Crew):
-    members = crew.start_and_share(6)
+    members = crew.start_and_share(6, mortal=range(4))
     for member in members[:4]:
         member.die()
 
@@ -94,7 +92,7 @@ def test_more_may_die_at_once_than_a_candidate_watches(crew: Crew):
 
 
 def test_two_may_die_at_once(crew: Crew):
-    members = crew.start_and_share(3)
+    members = crew.start_and_share(3, mortal=[1, 2])
     for member in members[1:]:
         member.die()
 
@@ -102,7 +100,7 @@ def test_two_may_die_at_once(crew: Crew):
 
 
 def test_a_member_whose_loop_hangs_loses_its_slots(crew: Crew):
-    members = crew.start_and_share(2)
+    members = crew.start_and_share(2, mortal=[1])
 
     members[1].hang()
     crew.shared_by(members[0])
@@ -111,7 +109,7 @@ def test_a_member_whose_loop_hangs_loses_its_slots(crew: Crew):
 
 
 def test_an_expired_session_means_another_incarnation_that_owns_nothing_yet(crew: Crew):
-    members = crew.start_and_share(2)
+    members = crew.start_and_share(2, mortal=[1])
     before, slots = members[1].member, dict(members[1].owned)
     lease_until = members[1].coordinator.view.lease_until
 
@@ -128,7 +126,7 @@ def test_an_expired_session_means_another_incarnation_that_owns_nothing_yet(crew
 
 
 def test_the_leader_comes_back_after_an_expired_session_as_the_last_in_line(crew: Crew):
-    members = crew.start_and_share(3)
+    members = crew.start_and_share(3, mortal=[0])
     before = members[0].member
 
     expire(members[0].coordinator.connection)
@@ -140,7 +138,7 @@ def test_the_leader_comes_back_after_an_expired_session_as_the_last_in_line(crew
 
 def test_a_member_behind_a_silent_link_shuts_its_fences_itself(crew: Crew, cable: Cable):
     near = crew.start("near")
-    far = crew.start("far", hosts=cable.address)
+    far = crew.start("far", hosts=cable.address, **MORTAL)
     crew.shared_by(near, far)
 
     cable.cut()
@@ -152,7 +150,6 @@ def test_a_member_behind_a_silent_link_shuts_its_fences_itself(crew: Crew, cable
 
 
 def test_a_short_suspension_changes_nothing(crew: Crew, cable: Cable):
-    crew.settings = replace(crew.settings, lease=5.0, session=20.0)  # a busy machine is no outage
     near = crew.start("near")
     far = crew.start("far", hosts=cable.address)
     crew.shared_by(near, far)
@@ -200,7 +197,7 @@ def test_stopping_while_zookeeper_is_away_comes_to_an_end(tmp_path: Path, zk_roo
 
 
 def test_stopping_behind_a_silent_link_comes_to_an_end(crew: Crew, cable: Cable):
-    far = crew.start("far", hosts=cable.address)
+    far = crew.start("far", hosts=cable.address, **MORTAL, session=4.0)
     crew.shared_by(far)
 
     cable.cut()
@@ -221,7 +218,7 @@ def test_a_cluster_whose_nodes_were_deleted_founds_itself_anew(crew: Crew, conne
 
 
 def test_what_a_dead_member_left_behind_is_swept(crew: Crew, connection):
-    members = crew.start_and_share(2)
+    members = crew.start_and_share(2, mortal=[1])
     gone = members[1].member
     dead_since(members[1])
     expire(members[1].coordinator.connection)

@@ -6,7 +6,6 @@ import pytest
 from kazoo.security import OPEN_ACL_UNSAFE, make_acl
 
 from pyspider_zk.cluster.cluster_settings import with_values
-from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.events import EventKind
 from pyspider_zk.cluster.preview import preview
 from pyspider_zk.cluster.records import Cluster
@@ -15,6 +14,7 @@ from pyspider_zk.cluster.slot_rates import SlotRates
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.zookeeper.connection import Connection
+from tests.support.connected import looking
 from tests.support.crew import BareScheduler, Crew
 from tests.support.waiting import eventually
 
@@ -205,7 +205,7 @@ def test_a_record_that_others_locked_keeps_no_leader_from_its_duty(
 
 
 def test_a_preview_weighs_as_the_leader_does(weighed: WeighedCluster, settings: Settings) -> None:
-    with Directory(settings) as directory:
+    with looking(settings) as directory:
         assert preview(directory.read(), PROJECTS) == []
         weighed.set(weigh_every=1)
         weighed.await_alone()

@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 
 def get(site: DemoSite, *paths: str) -> list[tuple[int, bytes]]:
     """Ask for paths over one connection."""
-    link = http.client.HTTPConnection(urlsplit(site.start).netloc, timeout=10)
+    link = http.client.HTTPConnection(urlsplit(site.start).netloc, timeout=60)
     answers = []
     for path in paths:
         link.request("GET", path)
@@ -49,7 +49,7 @@ def test_a_folder_is_served_walked_and_counted(folder: Path) -> None:
 def test_connections_wait_for_a_site_that_is_busy() -> None:
     with SiteServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server, ExitStack() as opened:
         for _ in range(200):  # none of them is accepted
-            link = socket.create_connection(server.server_address[:2], timeout=5)
+            link = socket.create_connection(server.server_address[:2], timeout=60)
             opened.enter_context(link)
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.presence import Presence
 from pyspider_zk.cluster.records import Component, ComponentKind
 from pyspider_zk.config import Settings
 from pyspider_zk.doctor.findings import Grade
 from tests.doctor.conftest import Examine, graded
+from tests.support.connected import looking
 from tests.support.live_cluster import LiveCluster, living
 from tests.support.ports import own_port
 
@@ -52,7 +52,7 @@ def test_a_fetcher_without_a_secret_is_open_to_what_fetchers_do(
     settings = replace(cluster_settings, secret="")
     with (
         living(LiveCluster(tmp_path, settings), eventually),
-        Directory(settings) as directory,
+        looking(settings) as directory,
     ):
         ((_, member),) = directory.members().items()
         fetcher = Component("box-2", 22, "0.1.0", 1000.0, member.address)  # answers as one does

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pyspider_zk.doctor.examination import examine, without
 from pyspider_zk.doctor.findings import DoctorCheck, Finding, Grade, ok
 from pyspider_zk.errors import ConfigError, Unavailable
+from tests.support.waiting import eventually
 
 WELL = DoctorCheck("well", lambda: [ok("fine")])
 
@@ -46,20 +47,19 @@ def test_a_check_that_hangs_does_not_hold_up_the_others():
         goes_on.wait()
         return []
 
-    try:
-        found = told([DoctorCheck("hung", hang), WELL], patience=0.5)
+    late = "did not end within 0.5 s: something takes connections and does not answer"
+    expected = [("hung", "failed", late), ("well", "ok", "fine")]
+    try:  # a starved machine may need longer for either, once in a while
+        eventually(lambda: told([DoctorCheck("hung", hang), WELL], patience=0.5) == expected)
     finally:
         goes_on.set()
-
-    assert [(part, grade) for part, grade, _ in found] == [("hung", "failed"), ("well", "ok")]
-    assert "did not end within 0.5 s" in found[0][2]
 
 
 def test_checks_run_at_once():
     both = threading.Barrier(2)
 
     def meet() -> list[Finding]:
-        both.wait(30)
+        both.wait(60)
         return [ok("met")]
 
     assert [text for *_, text in told([DoctorCheck("a", meet), DoctorCheck("b", meet)])] == [

@@ -15,6 +15,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.controller import Locks, WorkerController
 from pyspider_zk.errors import ConfigError, Missing, NameTaken, SessionLost, TimedOut, Unavailable
 from pyspider_zk.zookeeper.connection import Connection
+from tests.support.connected import connected
 from tests.support.processes import ROOT, program
 
 LONG = 60.0
@@ -49,7 +50,7 @@ class Process:
 
 @pytest.fixture
 def settings(cluster_settings: Settings) -> Settings:
-    return replace(cluster_settings, session=4.0)
+    return cluster_settings
 
 
 @pytest.fixture
@@ -58,7 +59,7 @@ def start(settings: Settings) -> Iterator[Callable[..., Process]]:
     processes: list[Process] = []
 
     def start(group: str = "crawl", **options: str) -> Process:
-        processes.append(Process(settings, group, **options))
+        processes.append(Process(replace(settings, session=4.0), group, **options))
         return processes[-1]
 
     yield start
@@ -113,12 +114,8 @@ def test_the_last_of_several_processes_leaves_nothing_behind(start, settings: Se
     for ender in enders:
         ender.join()
 
-    connection = Connection(settings)
-    connection.start()
-    try:
+    with connected(settings) as connection:
         assert connection.children(settings.root) == []
-    finally:
-        connection.stop()
 
 
 @pytest.mark.zk

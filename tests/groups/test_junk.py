@@ -118,9 +118,9 @@ def test_arrivals_that_cannot_be_read_are_written_anew(
 
 def test_a_fence_that_cannot_be_read_is_named_with_the_remedy(places: Places):
     (a,) = places.join("a")
-    assert barrier(a, 1).wait(30) == 0
+    assert barrier(a, 1).wait(60) == 0
     path = barrier(a, 1)._path
     a.connection.set(path, b'{"parties":[]}')
 
     with pytest.raises(Mismatch, match=f"{path} cannot be read.*delete it"):
-        barrier(a, 1).wait(30)
+        barrier(a, 1).wait(60)

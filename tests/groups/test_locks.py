@@ -18,6 +18,8 @@ from tests.support.zk_faults import Lossy
 
 pytestmark = pytest.mark.zk
 
+MORTAL = 4.0  # seconds of a session that is to end
+
 
 class Party:
     """A connection with locks; what it got is noted in a list that all share."""
@@ -69,7 +71,7 @@ class Parties:
         self._stack = stack
         self.got: list[str] = []
 
-    def make(self, hosts: str = "", session: float = 4.0) -> Party:
+    def make(self, hosts: str = "", session: float = 30.0) -> Party:
         settings = Settings(hosts=hosts or self._settings.hosts, session=session)
         party = Party(settings, f"{self._settings.root}/locks/one", self.got)
         self._stack.callback(party.stop)
@@ -275,8 +277,8 @@ def test_the_holder_is_told_when_its_session_ends(parties: Parties):
 
     expire(party.connection)
 
-    assert lock.lost.wait(30)
-    assert told.wait(30)
+    assert lock.lost.wait(60)
+    assert told.wait(60)
     assert not lock.held
     with pytest.raises(SessionLost):
         lock.check()
@@ -291,7 +293,7 @@ def test_leaving_the_block_of_a_lost_lock_raises(parties: Parties):
     def lose_it() -> None:
         with party.lock() as lock:
             expire(party.connection)
-            lock.lost.wait(30)
+            lock.lost.wait(60)
 
     with pytest.raises(SessionLost, match="lost while it was held"):
         lose_it()
@@ -300,7 +302,7 @@ def test_leaving_the_block_of_a_lost_lock_raises(parties: Parties):
 def test_a_holder_behind_a_silent_link_is_told_before_another_gets_the_lock(
     parties: Parties, cable: Cable
 ):
-    far, near = parties.make(cable.address), parties.make()
+    far, near = parties.make(cable.address, MORTAL), parties.make()
     lock = far.lock()
     lock.acquire()
     with pytest.raises(TimedOut):
@@ -330,7 +332,7 @@ def test_asking_makes_sure_that_the_lock_is_held(parties: Parties):
 
 
 def test_asking_without_an_answer_says_so(parties: Parties, cable: Cable):
-    party = parties.make(cable.address, session=20.0)
+    party = parties.make(cable.address)
     lock = party.lock()
     lock.acquire()
 
@@ -348,7 +350,7 @@ def test_asking_without_an_answer_says_so(parties: Parties, cable: Cable):
 def test_a_lock_released_while_zookeeper_is_away_is_free_when_it_is_back(
     parties: Parties, cable: Cable
 ):
-    far, near = parties.make(cable.address, session=20.0), parties.make()
+    far, near = parties.make(cable.address), parties.make()
     lock = far.lock()
     lock.acquire()
     session = far.connection.session
@@ -365,7 +367,7 @@ def test_a_lock_released_while_zookeeper_is_away_is_free_when_it_is_back(
 
 
 def test_a_waiter_keeps_its_place_through_a_short_suspension(parties: Parties, cable: Cable):
-    far, near = parties.make(cable.address, session=20.0), parties.make()
+    far, near = parties.make(cable.address), parties.make()
     first = near.queue("first")
     waiting = far.queue("far")
     last = near.queue("last")
@@ -380,7 +382,7 @@ def test_a_waiter_keeps_its_place_through_a_short_suspension(parties: Parties, c
 
 @pytest.mark.parametrize("how", ["the session expires", "the link is silent"])
 def test_a_waiter_whose_session_ends_is_told(parties: Parties, cable: Cable, how: str):
-    party, holder = parties.make(cable.address), parties.make()
+    party, holder = parties.make(cable.address, MORTAL), parties.make()
     failures: list[Exception] = []
 
     def run() -> None:
@@ -397,7 +399,7 @@ def test_a_waiter_whose_session_ends_is_told(parties: Parties, cable: Cable, how
             cable.cut()
         else:
             expire(party.connection)
-        thread.join(30)
+        thread.join(60)
         assert failures
     cable.mend()
 

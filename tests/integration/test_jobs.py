@@ -179,7 +179,7 @@ def test_projects_deleted_while_they_crawl_leave_nothing(
     eventually(follower.is_over, within=150)
     assert (follower.last["state"], follower.last["done"]) == ("done", DELETED)
 
-    eventually(lambda: not traces(crawl, databases, redis_url), within=30)
+    eventually(lambda: not traces(crawl, databases, redis_url))
     until = time.monotonic() + WATCHED
     while time.monotonic() < until:
         assert traces(crawl, databases, redis_url) == {}

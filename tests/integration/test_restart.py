@@ -9,8 +9,8 @@ from pyspider_zk.cluster.events import EventKind
 from pyspider_zk.cluster.settings_store import SettingsStore
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
-from pyspider_zk.zookeeper.connection import Connection
 from tests.integration.conftest import Crawl
+from tests.support.connected import connected
 
 pytestmark = [pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
@@ -25,10 +25,8 @@ def numbers(crawl: Crawl) -> list[int | None]:
 
 @pytest.fixture
 def store(cluster_settings: Settings) -> Iterator[SettingsStore]:
-    connection = Connection(cluster_settings)
-    connection.start()
-    yield SettingsStore(connection, Tree(cluster_settings.root))
-    connection.stop()
+    with connected(cluster_settings) as connection:
+        yield SettingsStore(connection, Tree(cluster_settings.root))
 
 
 def test_a_restart_within_the_delay_moves_no_slot_and_fetches_nothing_twice(

@@ -13,8 +13,8 @@ from pyspider_zk.cluster.records import Meta
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Mismatch
-from pyspider_zk.zookeeper.connection import Connection
 from tests.integration.conftest import Crawl
+from tests.support.connected import connected
 from tests.support.processes import PROGRAM, ROOT, process
 
 pytestmark = [pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
@@ -104,9 +104,5 @@ def test_a_protocol_is_raised_while_a_crawl_goes_on(
 
 
 def _meta(settings: Settings) -> Meta:
-    connection = Connection(settings)
-    connection.start()
-    try:
+    with connected(settings) as connection:
         return Meta.decode(connection.get(Tree(settings.root).meta)[0])
-    finally:
-        connection.stop()

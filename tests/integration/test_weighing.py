@@ -10,9 +10,9 @@ from pyspider_zk.cluster.settings_store import SettingsStore
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.projects.slots import slot_of
-from pyspider_zk.zookeeper.connection import Connection
 from tests.integration.conftest import Crawl
 from tests.support.chain_site import chain_script
+from tests.support.connected import connected
 
 pytestmark = [pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
@@ -32,11 +32,11 @@ def sleeping(slots: int) -> dict[int, str]:
 @pytest.fixture
 def looks_every_second(cluster_settings: Settings) -> Callable[[], None]:
     def order() -> None:
-        connection = Connection(cluster_settings)
-        connection.start()
-        store = SettingsStore(connection, Tree(cluster_settings.root))
-        store.change(lambda old: with_values(old, {"weigh_every": 1}), EventKind.SETTINGS, "", "me")
-        connection.stop()
+        with connected(cluster_settings) as connection:
+            store = SettingsStore(connection, Tree(cluster_settings.root))
+            store.change(
+                lambda old: with_values(old, {"weigh_every": 1}), EventKind.SETTINGS, "", "me"
+            )
 
     return order
 
@@ -66,7 +66,7 @@ def test_the_neighbours_of_a_busy_slot_move_away(
 
     eventually(lambda: 4 <= neighbours() <= 8, "projects shared by their number")
     before = crawl.settled().assignment.slots[busy]
-    eventually(lambda: neighbours() <= 1, "the neighbours elsewhere", within=90)
+    eventually(lambda: neighbours() <= 1, "the neighbours elsewhere", within=180)
     after = crawl.directory.read().assignment.slots[busy]
     crawl.end()
 

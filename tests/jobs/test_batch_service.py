@@ -26,6 +26,7 @@ from pyspider_zk.jobs.queue import JobQueue
 from pyspider_zk.projects.selection import Selection
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.zookeeper.connection import Connection
+from tests.support.connected import connected
 from tests.support.zk_faults import Lossy
 
 pytestmark = pytest.mark.zk
@@ -46,10 +47,8 @@ def projectdb(tmp_path: Path) -> Any:
 
 @pytest.fixture
 def connection(cluster_settings: Settings) -> Iterator[Connection]:
-    connection = Connection(cluster_settings)
-    connection.start()
-    yield connection
-    connection.stop()
+    with connected(cluster_settings) as connection:
+        yield connection
 
 
 @pytest.fixture

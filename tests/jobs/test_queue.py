@@ -912,7 +912,7 @@ def test_threads_that_claim_cancel_and_close_one_batch_leave_each_job_ended_once
                 finished.append(claim.name.project)
 
     def cancel(side: QueueSide) -> None:
-        go.wait(30)
+        go.wait(60)
         counted.append(side.queue.cancel("b", event))
 
     def close(side: QueueSide) -> None:
@@ -1017,19 +1017,19 @@ def test_whoever_waits_is_called_when_jobs_come_or_claimants_go(one: QueueSide, 
     assert one.take() == []
 
     other.queue.put("b", [("a", {})])
-    assert called.acquire(timeout=10)
+    assert called.acquire(timeout=60)
 
     claim = other.take_one()
     assert one.take() == []
     other.queue.give_back(claim, {})
-    assert called.acquire(timeout=10)
+    assert called.acquire(timeout=60)
 
     other.take()
     while called.acquire(blocking=False):
         pass
     assert one.take() == []
     other.die()
-    assert called.acquire(timeout=10)
+    assert called.acquire(timeout=60)
 
 
 def test_a_job_can_be_watched(one: QueueSide):
@@ -1043,7 +1043,7 @@ def test_a_job_can_be_watched(one: QueueSide):
     ):
         assert one.queue.find(name, lambda _: called.release())
         step()
-        assert called.acquire(timeout=10)
+        assert called.acquire(timeout=60)
 
     assert one.queue.find(JobName(1, "x", "y", 2)) is None
 
@@ -1266,7 +1266,7 @@ def test_a_cancellation_is_told_by_a_watch(one: QueueSide, other: QueueSide):
 
     other.queue.cancel("b")
 
-    assert told.wait(10)
+    assert told.wait(60)
     assert one.queue.cancelled(["b", "kept"]) == {"b"}
 
 

@@ -2,7 +2,6 @@
 
 import logging
 import threading
-import time
 import xmlrpc.client
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -29,13 +28,13 @@ from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.rpc.client import Credentials, call
 from pyspider_zk.scheduling.operation_answers import operation_functions
 from pyspider_zk.testing import SoleOwner
-from pyspider_zk.zookeeper.connection import Connection
+from tests.support.connected import connected, looking, patient
+from tests.support.waiting import PATIENCE, eventually
 from tests.support.world import SLOTS, World
 
 pytestmark = pytest.mark.zk
 
 ALL = Selection(all=True)
-DEADLINE = 30.0  # seconds that no test needs
 RULES = JobRules(tries=3, pauses=(0.0,))
 
 
@@ -83,7 +82,7 @@ class JobMember:
         owner.grant(range(SLOTS), epoch)
         self.owner = owner
         self.scheduler = world.scheduler(owner, **databases)
-        self.connection = Connection(settings)
+        self.connection = patient(settings)
         self.connection.start()
         tree = Tree(settings.root)
         path = self.connection.create(f"{tree.members}/{epoch}-{id(self):x}", ephemeral=True)
@@ -102,11 +101,18 @@ class JobMember:
 
     def until(self, holds: Callable[[], object]) -> None:
         """Run rounds until something holds."""
-        deadline = time.monotonic() + DEADLINE
-        while not holds():
-            assert time.monotonic() < deadline
-            self.scheduler.run_once()
-            time.sleep(0.01)
+
+        def held() -> object:
+            found = holds()
+            if not found:
+                self.scheduler.run_once()
+            return found
+
+        eventually(held)
+
+    def cancels_all(self) -> bool:
+        """Return whether each job that it holds is known to be cancelled."""
+        return all(work._cancelled for work in self.scheduler.local_jobs.works())
 
     def stop(self) -> None:
         """End in order."""
@@ -130,9 +136,7 @@ class JobCluster:
         self.world = world
         self._settings = settings
         self._stack = stack
-        connection = Connection(settings)
-        connection.start()
-        stack.callback(connection.stop)
+        connection = stack.enter_context(connected(settings))
         tree = Tree(settings.root)
         self.jobs = JobQueue(connection, tree.jobs)
         directory = Directory(settings, connection)
@@ -193,9 +197,7 @@ def test_progress_is_told_while_it_goes_on(cluster: JobCluster, world: World) ->
     done = len(stopped(world))
     assert done < 20
 
-    deadline = time.monotonic() + DEADLINE
-    while cluster.batch()["done"] < done:  # without any round
-        assert time.monotonic() < deadline
+    eventually(lambda: cluster.batch()["done"] >= done, "told without any round")
     assert cluster.batch()["remaining"] == 20 - done
 
 
@@ -278,17 +280,11 @@ def test_a_cancelled_batch_stops_where_it_is(cluster: JobCluster, world: World) 
     worker.until(lambda: len(stopped(world)) >= 2)
 
     cluster.batch_service.cancel("mine")
-    slow = threading.Event()
+    eventually(worker.cancels_all, "seen without any round")
+    before = len(stopped(world))
+    worker.until(lambda: cluster.state() == "cancelled")
 
-    def is_over() -> bool:
-        slow.wait(0.1)  # so that it is not through before the cancellation is seen
-        return cluster.state() == "cancelled"
-
-    worker.until(is_over)
-
-    done = len(stopped(world))
-    assert done < 40
-    assert cluster.batch()["done"] == done
+    assert cluster.batch()["done"] == len(stopped(world)) == before < 40
 
 
 def test_a_cancellation_is_seen_without_waiting_for_a_report(
@@ -304,9 +300,7 @@ def test_a_cancellation_is_seen_without_waiting_for_a_report(
     worker.until(lambda: worker.scheduler.local_jobs.works() and len(stopped(world)) >= 2)
 
     cluster.batch_service.cancel("mine")
-    deadline = time.monotonic() + DEADLINE
-    while not all(work._cancelled for work in worker.scheduler.local_jobs.works()):
-        assert time.monotonic() < deadline  # without any round
+    eventually(worker.cancels_all, "seen without any round")
     before = len(stopped(world))
     worker.until(lambda: cluster.state() == "cancelled")
 
@@ -323,9 +317,7 @@ def test_a_job_whose_claimant_is_gone_is_laid_aside(cluster: JobCluster, world: 
     worker.claimant = None
     worker.runner.wake()
 
-    deadline = time.monotonic() + DEADLINE
-    while worker.scheduler.local_jobs.works():  # without any round
-        assert time.monotonic() < deadline
+    eventually(lambda: not worker.scheduler.local_jobs.works(), "laid aside without any round")
     assert cluster.batch()["jobs"]["running"] > 0, "it is not ours to give back"
 
 
@@ -546,9 +538,7 @@ def test_a_hung_loop_loses_its_jobs_with_its_slots(cluster: JobCluster, world: W
     after.until(lambda: cluster.state() == "done")
     hung.runner.wake()
 
-    deadline = time.monotonic() + DEADLINE
-    while hung.scheduler.local_jobs.works():  # without any round: its loop hangs still
-        assert time.monotonic() < deadline
+    eventually(lambda: not hung.scheduler.local_jobs.works(), "though its loop hangs still")
     assert stopped(world) == set(made)
     assert cluster.batch()["done"] == 20
 
@@ -647,7 +637,7 @@ def member(world: World, settings: Settings) -> Iterator[ClusterScheduler]:
     finally:
         made.quit()
         for thread in threads:
-            thread.join(DEADLINE)
+            thread.join(PATIENCE)
             assert not thread.is_alive()
 
 
@@ -655,14 +645,15 @@ def member(world: World, settings: Settings) -> Iterator[ClusterScheduler]:
 def asked(world: World, cluster_settings: Settings) -> Iterator[Callable[..., Any]]:
     """Give a function that asks one of two members by XML-RPC."""
     settings = replace(cluster_settings, slots=SLOTS)
-    with member(world, settings), member(world, settings), Directory(settings) as directory:
-        deadline = time.monotonic() + DEADLINE
-        while len(directory.members()) < 2:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+    with member(world, settings), member(world, settings), looking(settings) as directory:
+        eventually(lambda: len(directory.members()) == 2)
         asking = Credentials(settings.secret, "ann")
         yield lambda method, *args: call(
-            next(iter(directory.members().values())), method, *args, credentials=asking
+            next(iter(directory.members().values())),
+            method,
+            *args,
+            credentials=asking,
+            timeout=PATIENCE,
         )
 
 
@@ -673,14 +664,11 @@ def test_any_member_takes_in_what_all_of_them_carry_out(
     plan = asked("plan_operation", "stop", {"pattern": "p*"})
     assert (plan["count"], plan["faults"]) == (20, [])
 
-    batch = asked("submit_operation", "stop", {"pattern": "p*"}, {}, "root", "mine")
-    deadline = time.monotonic() + DEADLINE
-    while batch["state"] != "done":
-        assert time.monotonic() < deadline
-        batch = asked("get_batch", "mine")
+    asked("submit_operation", "stop", {"pattern": "p*"}, {}, "root", "mine")
+    eventually(lambda: asked("get_batch", "mine")["state"] == "done")
 
     assert stopped(world) == set(made)
-    assert asked("list_batches")["items"] == [batch]
+    assert asked("list_batches")["items"] == [asked("get_batch", "mine")]
     assert asked("list_projects", {"status": "STOP"}, "name", 0, 1)["total"] == 20
     assert asked("cancel_batch", "mine")["state"] == "done"
     said = [event for event in asked("list_events") if event["kind"] == "batch"]

@@ -87,7 +87,7 @@ def test_a_child_dies_with_a_parent_that_is_killed(tmp_path, eventually, faults)
 def test_a_program_gets_the_usual_signals_back(run, tmp_path):
     child = run(("sh", "-c", f"grep SigIgn /proc/self/status > {tmp_path}/ignored; echo here"))
 
-    child.wait(10)
+    child.wait(60)
     ignored = int((tmp_path / "ignored").read_text().split()[1], 16)
     assert not ignored & (1 << (signal.SIGPIPE - 1))
 

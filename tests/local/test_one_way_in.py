@@ -19,13 +19,13 @@ import pytest
 from kazoo.client import KazooClient
 from pyspider.database import connect_database
 
-from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.records import Member
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.local import programs
 from pyspider_zk.local.folder import Running
 from pyspider_zk.zookeeper.access import login
+from tests.support.connected import looking
 from tests.support.needed import skip_without_needed
 from tests.support.ports import own_port
 from tests.support.rpc_url import rpc_url
@@ -91,7 +91,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
         row = {"status": "STOP", "script": "", "group": "", "comments": "", "rate": 1, "burst": 1}
         for name in ("kept", "given_up"):
             connect_database(running.projectdb).insert(name, row)
-        with Directory(settings_of(running)) as directory:
+        with looking(settings_of(running)) as directory:
             (member,) = directory.members().values()
         yield Whole(folder, running, member)
 
@@ -114,7 +114,7 @@ def test_a_wrong_secret_opens_nothing(whole: Whole, login: str) -> None:
 
 def test_a_page_of_another_site_deletes_nothing(whole: Whole) -> None:
     body = xmlrpc.client.dumps(METHODS["submit_operation"], "submit_operation")
-    link = http.client.HTTPConnection(whole.member.address, timeout=20)
+    link = http.client.HTTPConnection(whole.member.address, timeout=60)
     headers = {
         "Origin": "http://evil.example",
         "Sec-Fetch-Site": "cross-site",

@@ -120,14 +120,14 @@ def up(tmp_path, eventually):
 
 def test_a_cluster_runs_scales_ends_and_continues(up, eventually):
     up.start()
-    eventually(lambda: up.names() == ["up-0", "up-1", "up-2"], within=60)
+    eventually(lambda: up.names() == ["up-0", "up-1", "up-2"])
     eventually(lambda: up.components() == 5)  # fetcher, two processors, result worker, web UI
     before = running_in(up.data)
 
     assert up.run("scale", "5").returncode == 0
-    eventually(lambda: len(up.names()) == 5, within=60)
+    eventually(lambda: len(up.names()) == 5)
     assert up.run("scale", "2").returncode == 0
-    eventually(lambda: up.names() == ["up-0", "up-1"], within=60)
+    eventually(lambda: up.names() == ["up-0", "up-1"])
     eventually(lambda: running_in(up.data).schedulers == 2)
 
     assert up.end() == 0
@@ -135,7 +135,7 @@ def test_a_cluster_runs_scales_ends_and_continues(up, eventually):
     assert running_in(up.data) is None
 
     up.start()
-    eventually(lambda: up.names() == ["up-0", "up-1"], within=60)
+    eventually(lambda: up.names() == ["up-0", "up-1"])
     after = running_in(up.data)
     assert (after.zookeeper, after.message_queue) == (before.zookeeper, before.message_queue)
     assert up.status()["epoch"] > 0
@@ -145,18 +145,18 @@ def test_a_cluster_runs_scales_ends_and_continues(up, eventually):
     assert up.left() == []
 
     up.start("--schedulers", "2")  # counts more than the former scale
-    eventually(lambda: up.names() == ["up-0", "up-1"], within=60)
+    eventually(lambda: up.names() == ["up-0", "up-1"])
 
 
 def test_what_dies_is_started_again_and_nothing_outlives_up(up, eventually, faults):
     up.start("--schedulers", "2", "--processors", "1")
-    eventually(lambda: len(up.names()) == 2, within=60)
+    eventually(lambda: len(up.names()) == 2)
     victim = up.pids()["up-1"]
     (redis,) = [pid for pid, name in processes(up.folder) if "redis-server" in name]
 
     faults.kill(victim)
     eventually(lambda: "scheduler-up-1 ended unexpectedly (signal 9)" in up.said)
-    eventually(lambda: up.pids().get("up-1", victim) != victim, within=60)
+    eventually(lambda: up.pids().get("up-1", victim) != victim)
 
     faults.kill(redis)
     eventually(lambda: "Redis ended unexpectedly" in up.said)

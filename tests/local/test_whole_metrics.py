@@ -77,7 +77,7 @@ def test_up_gives_each_process_a_port_that_a_file_tells(
 ) -> None:
     monkeypatch.setenv("PYSPIDER_ZK_METRICS", "127.0.0.1:9464")
     with up(tmp_path, "--schedulers", "2"):
-        told = eventually(lambda: all_told(tmp_path / "data"), within=90)
+        told = eventually(lambda: all_told(tmp_path / "data"), within=180)
         assert len(targets(tmp_path / "data")) == 6
         check(told)
         assert "Metrics: see data/metrics" in (tmp_path / "out.txt").read_text()
@@ -100,4 +100,4 @@ def test_all_gives_each_component_a_port_that_a_file_tells(
     }
     (tmp_path / "config.json").write_text(json.dumps(config))
     with process("--config", "config.json", "all", folder=tmp_path):
-        check(eventually(lambda: all_told(tmp_path / "data"), within=90))
+        check(eventually(lambda: all_told(tmp_path / "data"), within=180))

@@ -18,7 +18,7 @@ def get(port: int, path: str, tls: ssl.SSLContext | None = None, **headers: str)
     """Ask the port; an underscore in the name of a header stands for a dash."""
     kind = http.client.HTTPSConnection if tls else http.client.HTTPConnection
     options = {"context": tls} if tls else {}
-    link = kind("localhost", port, timeout=20, **options)
+    link = kind("localhost", port, timeout=60, **options)
     try:
         link.request(
             "GET", path, headers={name.replace("_", "-"): each for name, each in headers.items()}

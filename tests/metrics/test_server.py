@@ -144,7 +144,7 @@ def test_nothing_tells_what_answers(serve: Serve) -> None:
 
 
 def _raw(port: int, sent: bytes) -> bytes:
-    with socket.create_connection((LOOPBACK, port), timeout=20) as link:
+    with socket.create_connection((LOOPBACK, port), timeout=60) as link:
         link.sendall(sent)
         with suppress(ConnectionResetError):
             return b"".join(iter(lambda: link.recv(65536), b""))
@@ -179,7 +179,7 @@ def test_a_request_that_comes_byte_by_byte_is_cut_off(
 ) -> None:
     monkeypatch.setattr(metrics_server, "READ_LIMIT", 0.2)
     port = serve()
-    with socket.create_connection((LOOPBACK, port), timeout=20) as link:
+    with socket.create_connection((LOOPBACK, port), timeout=60) as link:
         link.settimeout(0.02)
         link.sendall(b"GET /healthz HTTP/1.1\r\n")
         for _ in range(1000):
@@ -203,7 +203,7 @@ def test_connections_beyond_the_limit_are_closed_and_others_served_again(
     with ExitStack() as silent:
         for _ in range(2):
             silent.enter_context(socket.create_connection((LOOPBACK, port)))
-        with socket.create_connection((LOOPBACK, port), timeout=20) as link:
+        with socket.create_connection((LOOPBACK, port), timeout=60) as link:
             assert link.recv(1) == b""
     for _ in range(5):
         eventually(lambda: _is_served(port), "the server notices that they are gone")

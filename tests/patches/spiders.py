@@ -6,7 +6,7 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
-DEADLINE = 20.0
+DEADLINE = 60.0
 
 PAGES = {
     "/": '<title>front</title><a href="/1">1</a><a href="/2">2</a>',

@@ -30,7 +30,7 @@ def test_what_a_browser_can_be_made_to_send_is_refused(spider: Spider, kind: str
         ({"Content-Type": "text/plain"}, 415),
         ({}, 415),
     ):
-        with closing(http.client.HTTPConnection("127.0.0.1", made.xmlrpc_port, timeout=20)) as link:
+        with closing(http.client.HTTPConnection("127.0.0.1", made.xmlrpc_port, timeout=60)) as link:
             link.request("POST", "/", body, headers)
             assert link.getresponse().status == status
     assert client.size() == 0

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-DEADLINE = 20.0
+DEADLINE = 60.0
 
 
 @contextmanager

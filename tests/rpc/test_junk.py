@@ -32,11 +32,11 @@ def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     server = RpcServer({"echo": lambda value: value, "size": lambda value: len(value)})
     with running(server.serve, LOOPBACK, 0), ExitStack() as stack:
         stack.callback(server.stop)
-        yield server.port(10)
+        yield server.port(60)
 
 
 def post(port: int, body: bytes, **headers: str) -> http.client.HTTPResponse:
-    with closing(http.client.HTTPConnection(LOOPBACK, port, timeout=20)) as connection:
+    with closing(http.client.HTTPConnection(LOOPBACK, port, timeout=60)) as connection:
         connection.putrequest("POST", "/")
         sent = {"content-type": "text/xml", "content-length": str(len(body)), **headers}
         for name, value in sent.items():
@@ -55,7 +55,7 @@ def test_a_call_within_the_limit_is_answered(port: int) -> None:
 
 
 def test_an_overlong_body_is_refused_before_it_is_read(port: int) -> None:
-    with socket.create_connection((LOOPBACK, port), timeout=20) as client:
+    with socket.create_connection((LOOPBACK, port), timeout=60) as client:
         client.sendall(HEAD + b"Content-Length: 100000000000\r\n\r\n")
         assert b" 413 " in client.recv(1000)
 
@@ -69,7 +69,7 @@ def test_a_length_that_is_none_or_too_much_is_refused(port: int, length: str, st
 
 
 def test_a_body_in_chunks_is_refused(port: int) -> None:
-    with socket.create_connection((LOOPBACK, port), timeout=20) as client:
+    with socket.create_connection((LOOPBACK, port), timeout=60) as client:
         client.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")
         assert b" 411 " in client.recv(1000)
 
@@ -87,7 +87,7 @@ def test_a_broken_gzip_body_is_refused(port: int, body: bytes) -> None:
 
 def test_a_body_that_never_comes_is_given_up(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rpc_peers, "READ_LIMIT", 0.3)
-    with socket.create_connection((LOOPBACK, port), timeout=20) as client:
+    with socket.create_connection((LOOPBACK, port), timeout=60) as client:
         client.sendall(HEAD + b"Content-Length: 5000\r\n\r\n")
         stopped = threading.Event()
 
@@ -99,7 +99,8 @@ def test_a_body_that_never_comes_is_given_up(port: int, monkeypatch: pytest.Monk
                     return
 
         with running(drip):
-            assert client.recv(1000) == b""  # the server hung up
+            with suppress(ConnectionResetError):  # so it is told if drops were not read
+                assert client.recv(1000) == b""  # the server hung up
             stopped.set()
 
 
@@ -107,7 +108,7 @@ def test_what_is_no_request_is_told_of_once_and_in_short(
     port: int, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     for _ in range(2):
-        with socket.create_connection((LOOPBACK, port), timeout=20) as client:
+        with socket.create_connection((LOOPBACK, port), timeout=60) as client:
             client.sendall(b"junk" * 1000 + b"\n")
             assert b"400" in client.recv(1000)
     (said,) = (each.getMessage() for each in caplog.records)
@@ -118,7 +119,7 @@ def test_what_is_no_request_is_told_of_once_and_in_short(
 
 def fault(port: int, body: bytes) -> xmlrpc.client.Fault:
     request = {"Content-Type": "text/xml"}
-    with closing(http.client.HTTPConnection(LOOPBACK, port, timeout=20)) as connection:
+    with closing(http.client.HTTPConnection(LOOPBACK, port, timeout=60)) as connection:
         connection.request("POST", "/", body, request)
         with pytest.raises(xmlrpc.client.Fault) as raised:
             xmlrpc.client.loads(connection.getresponse().read())
@@ -240,12 +241,12 @@ def address(stack: ExitStack, functions: Any) -> str:
     server = RpcServer(functions)
     stack.enter_context(running(server.serve, LOOPBACK, 0))
     stack.callback(server.stop)
-    return f"{LOOPBACK}:{server.port(10)}"
+    return f"{LOOPBACK}:{server.port(60)}"
 
 
 def router(stack: ExitStack, other: str) -> Router:
     known = cluster(address(stack, GOOD), other)
-    return stack.enter_context(closing(Router(lambda: known, timeout=2.0)))
+    return stack.enter_context(closing(Router(lambda: known, timeout=60.0)))
 
 
 @pytest.mark.parametrize("lie", LIES, ids=repr)

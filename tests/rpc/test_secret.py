@@ -47,13 +47,13 @@ def serve(stack: ExitStack, monkeypatch: pytest.MonkeyPatch) -> Serve:
         server = RpcServer(functions, entry or CallAdmission(SECRET))
         stack.enter_context(running(server.serve, LOOPBACK, 0))
         stack.callback(server.stop)
-        return f"{LOOPBACK}:{server.port(10)}"
+        return f"{LOOPBACK}:{server.port(60)}"
 
     return serve
 
 
 def ask(address: str, method: str, *args: Any, credentials: Credentials = KNOWS) -> Any:
-    return call(Member(address, "", 0, "", 0.0), method, *args, credentials=credentials, timeout=20)
+    return call(Member(address, "", 0, "", 0.0), method, *args, credentials=credentials, timeout=60)
 
 
 def who() -> list[Any]:
@@ -126,7 +126,7 @@ def test_a_body_that_was_exchanged_is_refused(serve: Serve) -> None:
     told = Call(address, int(time.time()), "ab" * 16, "ann", digest(body))
     headers = {"Content-Type": "text/xml", "Authorization": Prover(SECRET).header(told)}
     for sent, status in ((b"x" * len(body), 400), (body, 401)):  # which came before, by then
-        with closing(http.client.HTTPConnection(address, timeout=20)) as link:
+        with closing(http.client.HTTPConnection(address, timeout=60)) as link:
             link.request("POST", "/", sent, headers)
             assert link.getresponse().status == status
 
@@ -183,7 +183,7 @@ def test_what_a_liar_heard_is_of_no_use_elsewhere(
         ask(address, "who")
     sent = dict(line.split(": ", 1) for line in heard[0].splitlines() if line)
     for host in (address, member):
-        with closing(http.client.HTTPConnection(member, timeout=20)) as link:
+        with closing(http.client.HTTPConnection(member, timeout=60)) as link:
             link.request("POST", "/", heard[1].encode(), {**sent, "Host": host})
             assert link.getresponse().status in (401, 421)
 
@@ -202,7 +202,7 @@ def test_a_liar_leaves_the_cluster_its_voice(
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "JUNK"])
 def test_what_is_not_posted_is_405(serve: Serve, method: str) -> None:
-    with closing(http.client.HTTPConnection(serve(who=who), timeout=20)) as link:
+    with closing(http.client.HTTPConnection(serve(who=who), timeout=60)) as link:
         link.request(method, "/")
         answer = link.getresponse()
         assert (answer.status, answer.getheader("Allow")) == (405, "POST")
@@ -237,11 +237,11 @@ def test_while_wrong_secrets_are_held_up_a_right_one_is_answered(
     monkeypatch.setattr(rpc_peers.Peers, "hold_up", hold_up)
     address = serve(who=who)
     host, _, port = address.rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=20) as guess:
+    with socket.create_connection((host, int(port)), timeout=60) as guess:
         text = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/xml\r\n"
         text += "Content-Length: 0\r\nAuthorization: Basic eDp5\r\n\r\n"
         guess.sendall(text.encode())
-        assert held_up.wait(20)
+        assert held_up.wait(60)
         assert ask(address, "who") == ["ann", True]
 
 

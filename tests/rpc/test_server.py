@@ -27,7 +27,7 @@ def serve() -> Iterator[Serve]:
             server = RpcServer(functions)
             stack.enter_context(running(server.serve, LOOPBACK, 0))
             stack.callback(server.stop)
-            return server.port(10)
+            return server.port(60)
 
         yield serve
 
@@ -69,7 +69,7 @@ def test_a_port_that_is_taken_is_told_to_both_threads() -> None:
         server = RpcServer({})
         with running(server.serve, LOOPBACK, port, raises=OSError):
             with pytest.raises(OSError, match="in use"):
-                server.port(10)
+                server.port(60)
             server.stop()
 
 
@@ -94,7 +94,7 @@ def test_two_servers_that_call_each_other_at_the_same_time_do_not_block(serve: S
     ports: dict[str, int] = {}
 
     def ask(other: str) -> Any:
-        both.wait(10)
+        both.wait(60)
         return call(ports[other], "name")
 
     for name in ("one", "two"):
@@ -104,7 +104,7 @@ def test_two_servers_that_call_each_other_at_the_same_time_do_not_block(serve: S
         one = pool.submit(call, ports["one"], "ask", "two")
         two = pool.submit(call, ports["two"], "ask", "one")
         # then
-        assert (one.result(10), two.result(10)) == ("two", "one")
+        assert (one.result(60), two.result(60)) == ("two", "one")
 
 
 def test_a_call_that_takes_long_holds_up_no_other(serve: Serve) -> None:
@@ -112,21 +112,21 @@ def test_a_call_that_takes_long_holds_up_no_other(serve: Serve) -> None:
 
     def long() -> bool:
         began.set()
-        return end.wait(10)
+        return end.wait(60)
 
     port = serve(long=long, short=lambda: "short")
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(call, port, "long")
-        assert began.wait(10)
+        assert began.wait(60)
         assert call(port, "short") == "short"
         end.set()
-        assert answer.result(10) is True
+        assert answer.result(60) is True
 
 
 def test_stop_frees_the_port_before_it_returns() -> None:
     server = RpcServer({"name": lambda: "one"})
     with running(server.serve, LOOPBACK, 0):
-        port = server.port(10)
+        port = server.port(60)
         assert call(port, "name") == "one"
         server.stop()
         bind(port).close()
@@ -150,7 +150,7 @@ def test_stop_may_be_called_again_at_any_time() -> None:
 def test_stop_may_come_from_a_call_that_the_server_answers() -> None:
     server = RpcServer({"_quit": lambda: server.stop()})
     with running(server.serve, LOOPBACK, 0):
-        assert call(server.port(10), "_quit") is None
+        assert call(server.port(60), "_quit") is None
 
 
 def test_a_client_that_does_not_wait_for_its_answer_disturbs_nobody(
@@ -161,7 +161,7 @@ def test_a_client_that_does_not_wait_for_its_answer_disturbs_nobody(
 
     def long() -> str:
         began.set()
-        gone.wait(10)
+        gone.wait(60)
         done.set()
         return "x" * 10_000_000
 
@@ -172,9 +172,9 @@ def test_a_client_that_does_not_wait_for_its_answer_disturbs_nobody(
         head = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/xml\r\n"
         head += f"Content-Length: {len(body)}\r\n\r\n"
         client.sendall(head.encode() + body)
-        assert began.wait(10)
+        assert began.wait(60)
     gone.set()
-    assert done.wait(10)
+    assert done.wait(60)
     # then
     assert call(port, "short") == "short"
     assert capfd.readouterr().err == ""
@@ -184,6 +184,6 @@ def test_a_client_that_does_not_wait_for_its_answer_disturbs_nobody(
 def test_an_ipv6_address_can_be_bound() -> None:
     server = RpcServer({"name": lambda: "six"})
     with running(server.serve, "::1", 0):
-        with xmlrpc.client.ServerProxy(f"http://[::1]:{server.port(10)}/") as proxy:
+        with xmlrpc.client.ServerProxy(f"http://[::1]:{server.port(60)}/") as proxy:
             assert proxy.name() == "six"
         server.stop()

@@ -61,7 +61,7 @@ def serve() -> Iterator[Serve]:
             )
             stack.enter_context(running(server.serve, LOOPBACK, 0))
             stack.callback(server.stop)
-            return server.port(10)
+            return server.port(60)
 
         yield serve
 
@@ -69,7 +69,7 @@ def serve() -> Iterator[Serve]:
 def ask(settings: Settings, address: str, value: Any = 1) -> Any:
     """Call as a process with these settings does."""
     member = Member(address, "", 0, "", 0.0)
-    return call(member, "echo", value, credentials=credentials_of(settings), timeout=20)
+    return call(member, "echo", value, credentials=credentials_of(settings), timeout=60)
 
 
 # --- it works -----------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ def test_nothing_older_than_1_2_is_spoken(
     context = ssl.create_default_context(cafile=str(certificates.ca))
     context.set_ciphers("ALL:@SECLEVEL=0")  # with which OpenSSL itself still speaks the old ones
     context.minimum_version = context.maximum_version = version
-    with socket.create_connection((LOOPBACK, serve(settings)), timeout=20) as link:
+    with socket.create_connection((LOOPBACK, serve(settings)), timeout=60) as link:
         try:
             with context.wrap_socket(link, server_hostname="localhost") as tls:
                 spoken = tls.version()
@@ -221,7 +221,7 @@ def test_who_connects_and_never_shakes_hands_stops_nobody(
     port = serve(settings)
     with ExitStack() as silent:
         for _ in range(40):
-            link = socket.create_connection((LOOPBACK, port), timeout=20)
+            link = socket.create_connection((LOOPBACK, port), timeout=60)
             silent.enter_context(link).sendall(said)
         assert ask(settings, f"https://localhost:{port}") == 1
 
@@ -230,7 +230,7 @@ def test_who_never_shakes_hands_is_hung_up_on(
     serve: Serve, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pyspider_zk.rpc.server.READ_LIMIT", 0.2)
-    with socket.create_connection((LOOPBACK, serve(settings)), timeout=20) as link:
+    with socket.create_connection((LOOPBACK, serve(settings)), timeout=60) as link:
         link.sendall(b"\x16\x03\x01\x02\x00\x01")
         assert link.recv(1000) == b""
 
@@ -241,7 +241,7 @@ def test_a_call_that_never_arrives_is_given_up(
     monkeypatch.setattr(rpc_peers, "READ_LIMIT", 0.3)
     context = ssl.create_default_context(cafile=str(certificates.ca))
     with (
-        socket.create_connection((LOOPBACK, serve(settings)), timeout=20) as link,
+        socket.create_connection((LOOPBACK, serve(settings)), timeout=60) as link,
         context.wrap_socket(link, server_hostname="localhost") as tls,
     ):
         tls.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/xml\r\n")
@@ -294,8 +294,8 @@ def test_a_cluster_can_be_changed_to_tls_one_member_after_the_other(
         eventually(lambda: len(first.fence.held) + len(second.fence.held) == base.slots)
         addresses = {record.address for record in first._cluster().members.values()}
         assert addresses == {
-            f"127.0.0.1:{first.rpc.port(10)}",
-            f"https://localhost:{second.rpc.port(10)}",
+            f"127.0.0.1:{first.rpc.port(60)}",
+            f"https://localhost:{second.rpc.port(60)}",
         }
         for each in (first, second):
             assert len(each._router.ask("local_size")[0]) == 2

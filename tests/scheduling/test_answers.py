@@ -85,7 +85,7 @@ def test_pyspiders_own_scheduler_cuts_its_live_tasks(tmp_path: Any) -> None:
     project.active_tasks.append((1.0, waiting))
     stock.projects["p"] = project
     with running(stock.xmlrpc_run, 0):
-        assert stock.xmlrpc_ready.wait(10)
+        assert stock.xmlrpc_ready.wait(60)
         # when
         with xmlrpc.client.ServerProxy(f"http://127.0.0.1:{stock.xmlrpc_port}") as proxy:
             proxy.get_active_tasks()

@@ -25,10 +25,11 @@ from pyspider_zk.local.folder import Running, running_in
 from pyspider_zk.local.services import RedisServer, ZooKeeperServer
 from pyspider_zk.zookeeper.connection import Connection
 from tests.support.chain_site import ChainSite, chain_script
+from tests.support.connected import connected
 from tests.support.database_servers import DatabaseServer
 from tests.support.lent_databases import lent
-from tests.support.relay import Relay
 from tests.support.ports import own_port
+from tests.support.relay import Relay
 from tests.support.rpc_url import rpc_url
 from tests.support.running_cluster import PROGRAM, ROOT, listens
 
@@ -334,12 +335,8 @@ class _Closing:
 @contextmanager
 def closing_connection(settings: Settings) -> Iterator[Connection]:
     """Lend a connection to ZooKeeper."""
-    connection = Connection(settings)
-    connection.start()
-    try:
+    with connected(settings) as connection:
         yield connection
-    finally:
-        connection.stop()
 
 
 def _addresses(records: Sequence[bytes]) -> Iterator[str]:

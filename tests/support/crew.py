@@ -2,7 +2,7 @@
 
 import socket
 import threading
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -14,9 +14,13 @@ from pyspider_zk.errors import ClusterError, Unavailable
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.clock import boottime
 from pyspider_zk.zookeeper.connection import Connection
+from tests.support.connected import patient
 from tests.support.waiting import eventually
 
 ROUND = 0.02  # seconds
+
+MORTAL = {"lease": 1.0, "hang": 1.0}
+"""The times of one that is to die, hang or be cut off: it is soon taken for dead."""
 
 
 def record(name: str = "") -> Member:
@@ -164,7 +168,7 @@ class Crew:
         self.settings = settings
         self._watch = FenceWatch()
         self._watch.start()
-        self._reader = Directory(settings)
+        self._reader = Directory(settings, patient(settings))
         self._reader.start()
 
     def start(
@@ -173,8 +177,10 @@ class Crew:
         hosts: str = "",
         projects: dict[int, int] | None = None,
         rates: dict[int, int] | None = None,
+        **times: float,
     ) -> BareScheduler:
-        return self.make(name, hosts, projects, rates).start()
+        """Start one, with other times than the settings' if any are given."""
+        return self.make(name, hosts, projects, rates, **times).start()
 
     def make(
         self,
@@ -182,15 +188,21 @@ class Crew:
         hosts: str = "",
         projects: dict[int, int] | None = None,
         rates: dict[int, int] | None = None,
+        **times: float,
     ) -> BareScheduler:
-        settings = replace(self.settings, hosts=hosts or self.settings.hosts)
+        settings = replace(self.settings, hosts=hosts or self.settings.hosts, **times)
         scheduler = BareScheduler(settings, name, projects, rates)
         self._watch.schedulers.append(scheduler)
         return scheduler
 
-    def start_and_share(self, count: int) -> list[BareScheduler]:
-        """Start some and wait until they share all slots."""
-        crew = [self.start(f"scheduler{number}") for number in range(count)]
+    def start_and_share(self, count: int, mortal: Collection[int] = ()) -> list[BareScheduler]:
+        """Start some and wait until they share all slots.
+
+        Args:
+            mortal: which of them have the times of one that is to die.
+        """
+        times = [MORTAL if number in mortal else {} for number in range(count)]
+        crew = [self.start(f"scheduler{number}", **times[number]) for number in range(count)]
         self.shared_by(*crew)
         return crew
 

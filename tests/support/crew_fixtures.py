@@ -7,6 +7,7 @@ import pytest
 
 from pyspider_zk.config import Settings
 from pyspider_zk.zookeeper.connection import Connection
+from tests.support.connected import connected
 from tests.support.crew import Cable, Crew
 
 
@@ -30,10 +31,8 @@ def crew(settings: Settings) -> Iterator[Crew]:
 @pytest.fixture
 def connection(settings: Settings) -> Iterator[Connection]:
     """Give a connection of one's own."""
-    connection = Connection(settings)
-    connection.start()
-    yield connection
-    connection.stop()
+    with connected(settings) as connection:
+        yield connection
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,7 @@ from pyspider_zk.queues.api import Queues
 from pyspider_zk.queues.connect import connect
 from pyspider_zk.queues.memory import MemoryBroker
 
-DEADLINE = 20.0
-SESSION = 20.0  # seconds; nobody dies here, and a starved machine must not end a member
+DEADLINE = 60.0
 PROJECTS = [("a", "RUNNING", "daily"), ("b", "STOP", ""), ("c", "STOP", "")]
 
 
@@ -55,7 +53,7 @@ class LiveCluster:
             status_queue=None,
             out_queue=self.dispatched,
             data_path=str(self.folder),
-            settings=replace(self.settings, session=SESSION),
+            settings=self.settings,
             queues=self.queues(),
         )
         threads = [

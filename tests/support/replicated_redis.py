@@ -110,14 +110,25 @@ class ReplicatedRedis:
         os.kill(self.servers[0].pid, signal.SIGKILL)
         return self.servers[0]
 
+    @contextmanager
+    def no_failover(self) -> Iterator[None]:
+        """Let no sentinel count a server as down while the block runs."""
+        self._count_as_down_after(600_000)
+        yield
+        self._count_as_down_after(DOWN_AFTER)
+
     def await_failover(self) -> None:
         """Block until the sentinels name another master than the first."""
-        before = self.state()["port"]
-        eventually(lambda: self.state()["port"] != before, "another master")
+        eventually(lambda: self.state()["port"] != self.servers[0].port, "another master")
 
     def knows_all(self) -> bool:
         """Return whether each sentinel knows the others, and sees the replica connected."""
         return all(map(_knows_all, self.sentinels))
+
+    def _count_as_down_after(self, milliseconds: int) -> None:
+        for sentinel in self.sentinels:
+            with sentinel.client() as client:
+                client.sentinel_set(MASTER_NAME, "down-after-milliseconds", milliseconds)
 
 
 @contextmanager

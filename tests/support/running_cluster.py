@@ -35,12 +35,12 @@ def up(folder: Path, *options: str) -> Iterator[Running]:
         yield _ready(folder)
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(60)
+        process.wait(180)
 
 
 def _ready(folder: Path) -> Running:
     """Wait until the scheduler has all slots and the web UI is there."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180  # seconds: a dozen processes start
     while not ((running := running_in(folder / "data")) and _settled(running)):
         assert time.monotonic() < deadline, tail(folder / "out.txt", lines=50)
         time.sleep(0.1)

@@ -14,7 +14,7 @@ from pyspider_zk.queues.api import Delivery, Message, Queues, SlotQueues
 from pyspider_zk.queues.memory import MemoryBroker, MemorySlotQueues
 from pyspider_zk.queues.names import QueueKind
 
-DEADLINE = 20.0  # seconds that no test needs
+DEADLINE = 60.0  # seconds that no test needs
 
 LOCKER = """
 import sqlite3, sys, time

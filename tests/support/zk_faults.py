@@ -6,6 +6,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.zookeeper.connection import Connection, Watch
 from pyspider_zk.zookeeper.steps import Step
+from tests.support.connected import HUNG
 
 
 class Lossy(Connection):
@@ -25,7 +26,7 @@ class Lossy(Connection):
     before_find: Callable[[], object] | None = None
 
     def __init__(self, settings: Settings) -> None:
-        super().__init__(settings)
+        super().__init__(settings, HUNG)
         self._listed: dict[str, list[str]] = {}
 
     def multi(self, *steps: Step) -> list[object]:

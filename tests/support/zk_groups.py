@@ -11,7 +11,7 @@ from pyspider_zk.groups.records import Participant
 from pyspider_zk.zookeeper.connection import Connection
 from tests.support.zk_faults import Lossy
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 _times = itertools.count()
 
@@ -57,7 +57,7 @@ def together(*tasks: Callable[[], object]) -> None:
 
     def run(task: Callable[[], object]) -> None:
         try:
-            fence.wait(30)
+            fence.wait(60)
             task()
         except BaseException as error:
             failures.append(error)

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import requests
 
-from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.config import settings_from
 from pyspider_zk.errors import Mismatch
+from tests.support.connected import looking
 from tests.support.processes import PROGRAM, ROOT
 from tests.support.secured_servers import authority, tls_redis, tls_zookeeper
 from tests.systemd.units import FILES, FOLDER, Unit, unit
@@ -103,7 +103,7 @@ def statuses(target: Path, ca: Path) -> tuple[int, int]:
     url = f"https://localhost:{port}/metrics"
     token = {"Authorization": f"Bearer {GIVEN}"}
     stranger, scraper = (
-        requests.get(url, headers=headers, verify=str(ca), timeout=20) for headers in ({}, token)
+        requests.get(url, headers=headers, verify=str(ca), timeout=60) for headers in ({}, token)
     )
     assert "pyspider_zk" not in stranger.text
     assert "pyspider_zk_build_info" in scraper.text
@@ -125,7 +125,7 @@ def test_every_unit_s_process_joins_the_cluster_tells_metrics_and_ends_in_order(
         for process in processes.values():
             stack.callback(process.wait)
             stack.callback(process.kill)
-        directory = stack.enter_context(Directory(settings))
+        directory = stack.enter_context(looking(settings))
 
         def all_joined() -> bool:
             try:
@@ -136,7 +136,7 @@ def test_every_unit_s_process_joins_the_cluster_tells_metrics_and_ends_in_order(
 
         eventually(all_joined, within=180)
         targets = state / "pyspider-zk/data/metrics"
-        eventually(lambda: len(list(targets.glob("*.json"))) == len(units), within=60)
+        eventually(lambda: len(list(targets.glob("*.json"))) == len(units))
         told = [statuses(target, etc / "tls/ca.pem") for target in targets.glob("*.json")]
         assert told == [(401, 200)] * len(units)
         for process in processes.values():

@@ -112,7 +112,7 @@ def test_a_refused_head_is_answered_over_the_wire() -> None:
     serving = threading.Thread(target=server.run)
     serving.start()
     try:
-        with closing(HTTPConnection("127.0.0.1", server.port, timeout=20)) as link:
+        with closing(HTTPConnection("127.0.0.1", server.port, timeout=60)) as link:
             link.request("HEAD", "/")
             answer = link.getresponse()
             assert (answer.status, answer.read()) == (401, b"")

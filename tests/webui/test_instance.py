@@ -13,7 +13,6 @@ from urllib.request import urlopen
 import pytest
 from pyspider.webui.app import app as stock_app
 
-from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.records import ComponentKind
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import ConfigError, Unavailable
@@ -24,13 +23,14 @@ from pyspider_zk.queues.memory import MemoryBroker
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.webui.instance import ClusterWebUI
 from pyspider_zk.webui.refusals import Answering
+from tests.support.connected import looking
 from tests.support.live_cluster import DEADLINE, LiveCluster
 from tests.support.ports import own_port
 from tests.webui.conftest import NAMES, Eventually
 
 
 def present(settings: Settings) -> list[str]:
-    with Directory(settings) as directory:
+    with looking(settings) as directory:
         found = directory.read().components.get(ComponentKind.WEBUI, {})
     return [component.address for component in found.values()]
 

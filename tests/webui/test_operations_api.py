@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.webui.instance import ClusterWebUI
 from tests.support.crew import BareScheduler
-from tests.support.live_cluster import SESSION, LiveCluster
+from tests.support.live_cluster import LiveCluster
 from tests.webui.conftest import Eventually
 
 pytestmark = pytest.mark.zk
@@ -322,7 +321,7 @@ def test_one_is_rebalancing_at_a_time(client: Any, eventually: Eventually) -> No
 def test_a_web_ui_that_ends_while_it_rebalances_puts_maintenance_back(
     ui: ClusterWebUI, cluster: LiveCluster, eventually: Eventually
 ) -> None:
-    settings = replace(cluster.settings, session=SESSION)
+    settings = cluster.settings
     owner, other = BareScheduler(settings), BareScheduler(settings)
     owner.hold_on.set()  # it releases nothing, so the rebalancing cannot end before the web UI
     with ExitStack() as stack:

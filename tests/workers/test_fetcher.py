@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.records import ComponentKind
 from pyspider_zk.config import Settings
 from pyspider_zk.hooks import ClusterFetcher, ClusterResultWorker
 from pyspider_zk.workers import fetcher
 from tests.queues.away import AwayQueue
+from tests.support.connected import looking
 from tests.support.stand_ins import running
 
 Queue = queue.Queue[Any]
@@ -40,7 +40,7 @@ class FetchedSite:
             def do_GET(self) -> None:
                 if self.path == "/held":
                     site.asked.release()
-                    site._release.wait(20)
+                    site._release.wait(60)
                 with suppress(OSError):  # the fetcher may have gone
                     self.send_response(200)
                     self.end_headers()
@@ -98,8 +98,8 @@ def test_what_is_under_way_goes_back_and_what_is_finished_does_not(
         tasks.put(held)
         tasks.put(a_task(f"{site.url}/", "finished"))
         tasks.put(a_task("data:,text", "data"))
-        assert {pages.get(timeout=20)[0]["taskid"] for _ in range(2)} == {"finished", "data"}
-        assert site.asked.acquire(timeout=20)
+        assert {pages.get(timeout=60)[0]["taskid"] for _ in range(2)} == {"finished", "data"}
+        assert site.asked.acquire(timeout=60)
         # when
         made.quit()
     # then
@@ -119,14 +119,14 @@ def test_after_sigterm_what_is_under_way_is_finished_and_nothing_begun(
 
     def terminate() -> None:
         tasks.put(a_task(f"{site.url}/held", "held"))
-        assert site.asked.acquire(timeout=20)
+        assert site.asked.acquire(timeout=60)
         os.kill(os.getpid(), signal.SIGTERM)
         eventually(lambda: made._drain_until is not None)
         tasks.put(a_task("data:,text", "late"))
         looked = threading.Event()
         for look in (made._wake_up, looked.set):
             made.ioloop.add_callback(look)
-        assert looked.wait(20)
+        assert looked.wait(60)
         site.release()
 
     not_ours = _guarded(made.run, terminate)
@@ -148,16 +148,16 @@ def test_a_drain_lasts_until_the_processors_have_taken_all_results(
     with running(made.run):
         for name in "ab":
             tasks.put(a_task(f"{site.url}/held", name))
-            assert site.asked.acquire(timeout=20)
+            assert site.asked.acquire(timeout=60)
         made.end()
         site.release()
         eventually(lambda: made.outqueue.kept == 1 and not made._under_way)
         looked = threading.Event()
         for look in (made.take_tasks, looked.set):
             made.ioloop.add_callback(look)
-        assert looked.wait(20)
+        assert looked.wait(60)
         assert not made._quit
-        assert {pages.get(timeout=20)[0]["taskid"] for _ in "ab"} == {"a", "b"}
+        assert {pages.get(timeout=60)[0]["taskid"] for _ in "ab"} == {"a", "b"}
     assert left(tasks) == []
 
 
@@ -174,7 +174,7 @@ def test_what_takes_longer_than_the_drain_or_a_second_signal_goes_back(
     made = ClusterFetcher(tasks, pages, settings=replace(cluster_settings, drain=drain))
     with running(made.run):
         tasks.put(a_task(f"{site.url}/held", "held"))
-        assert site.asked.acquire(timeout=20)
+        assert site.asked.acquire(timeout=60)
         for _ in range(calls):
             made.end()
     assert left(tasks) == ["held"]
@@ -188,9 +188,9 @@ def test_a_task_that_came_twice_goes_back_if_one_of_them_is_unfinished(
     made = ClusterFetcher(tasks, pages, settings=cluster_settings)
     with running(made.run):
         tasks.put(a_task(f"{site.url}/held"))
-        assert site.asked.acquire(timeout=20)
+        assert site.asked.acquire(timeout=60)
         tasks.put(a_task(f"{site.url}/"))
-        pages.get(timeout=20)
+        pages.get(timeout=60)
         made.quit()
     assert left(tasks) == ["t"]
 
@@ -211,9 +211,9 @@ def test_a_fetch_for_a_caller_of_ours_is_not_remembered(
 
     with running(made.run):
         tasks.put(a_task("data:,text", "runs"))
-        pages.get(timeout=20)
+        pages.get(timeout=60)
         with running(fetch):
-            assert site.asked.acquire(timeout=20)
+            assert site.asked.acquire(timeout=60)
             # when
             made.quit()
     # then
@@ -242,7 +242,7 @@ def test_a_full_queue_does_not_keep_it_from_ending(
     with running(made.run):
         for name in "ab":
             tasks.put(a_task(f"{site.url}/held", name))
-            assert site.asked.acquire(timeout=20)
+            assert site.asked.acquire(timeout=60)
         # when another has filled the queue meanwhile
         for name in "cd":
             tasks.put(a_task(f"{site.url}/held", name))
@@ -261,7 +261,7 @@ def test_a_queue_that_is_away_does_not_keep_it_from_ending(
     made = ClusterFetcher(tasks, pages, settings=cluster_settings)
     with running(made.run):
         tasks.put(a_task(f"{site.url}/held"))
-        assert site.asked.acquire(timeout=20)
+        assert site.asked.acquire(timeout=60)
         # when
         tasks.away = True
         made.quit()
@@ -284,7 +284,7 @@ def test_results_are_kept_while_the_queue_is_away_and_no_task_is_taken(
     with running(made.run):
         for name in "abc":
             tasks.put(a_task(f"{site.url}/held", name))
-            assert site.asked.acquire(timeout=20)
+            assert site.asked.acquire(timeout=60)
         # when
         pages.away = True
         site.release()
@@ -294,11 +294,11 @@ def test_results_are_kept_while_the_queue_is_away_and_no_task_is_taken(
         # then
         for _ in range(2):
             pages.refused.clear()
-            assert pages.refused.wait(20)
+            assert pages.refused.wait(60)
         assert left(tasks) == ["d", "e"]
         # and
         pages.away = False
-        found = [pages.get(timeout=20)[0]["taskid"] for _ in "abcde"]
+        found = [pages.get(timeout=60)[0]["taskid"] for _ in "abcde"]
         made.quit()
     assert (set(found[:3]), found[3:]) == (set("abc"), ["d", "e"])
     about = [r.levelno for r in caplog.records if "listens" in r.message or "again" in r.message]
@@ -315,10 +315,10 @@ def test_a_full_queue_does_not_stop_what_is_being_fetched(
     with running(made.run):
         for name in "abc":
             tasks.put(a_task(f"{site.url}/held", name))
-            assert site.asked.acquire(timeout=20)
+            assert site.asked.acquire(timeout=60)
         # when all are fetched and only one finds room
         site.release()
-        found = {pages.get(timeout=20)[0]["taskid"] for _ in range(3)}
+        found = {pages.get(timeout=60)[0]["taskid"] for _ in range(3)}
         made.quit()
     # then
     assert found == set("abc")
@@ -332,7 +332,7 @@ def test_what_is_kept_at_the_end_is_sent(
     made = ClusterFetcher(tasks, pages, settings=cluster_settings)
     with running(made.run):
         tasks.put(a_task(f"{site.url}/held", "kept"))
-        assert site.asked.acquire(timeout=20)
+        assert site.asked.acquire(timeout=60)
         pages.away = True
         site.release()
         eventually(lambda: made.outqueue.kept == 1)
@@ -352,17 +352,17 @@ def test_a_task_queue_that_is_away_is_said_once_and_asked_again(
     with running(made.run):
         for _ in range(4):
             tasks.refused.clear()
-            assert tasks.refused.wait(20)
+            assert tasks.refused.wait(60)
         tasks.away = False
         tasks.put(a_task("data:,text"))
-        pages.get(timeout=20)
+        pages.get(timeout=60)
         made.quit()
     about = [r.levelno for r in caplog.records if "listens" in r.message or "again" in r.message]
     assert about == [logging.WARNING, logging.INFO]
 
 
 def present(settings: Settings, kind: ComponentKind) -> list[int]:
-    with Directory(settings) as directory:
+    with looking(settings) as directory:
         return [component.pid for component in directory.read().components[kind].values()]
 
 
@@ -376,7 +376,7 @@ def test_a_fetcher_is_present_until_sigterm(
 
     def terminate() -> None:
         tasks.put(a_task("data:,text"))
-        pages.get(timeout=20)
+        pages.get(timeout=60)
         seen.extend(present(cluster_settings, ComponentKind.FETCHER))
         os.kill(os.getpid(), signal.SIGTERM)
 
@@ -403,7 +403,7 @@ def test_a_result_worker_is_present_until_sigterm(cluster_settings: Settings) ->
 
     def terminate() -> None:
         inqueue.put((a_task("data:,text"), {"title": "one"}))
-        assert saved.get(timeout=20)["result"] == {"title": "one"}
+        assert saved.get(timeout=60)["result"] == {"title": "one"}
         seen.extend(present(cluster_settings, ComponentKind.RESULT_WORKER))
         os.kill(os.getpid(), signal.SIGTERM)
 
@@ -433,11 +433,11 @@ def test_results_that_are_away_are_said_once_and_saved_later(
     with running(made.run):
         for _ in range(4):
             inqueue.refused.clear()
-            assert inqueue.refused.wait(20)
+            assert inqueue.refused.wait(60)
         inqueue.away = False
         inqueue.put((a_task("data:,text"), {"title": "one"}))
         # then
-        assert saved.get(timeout=20)["result"] == {"title": "one"}
+        assert saved.get(timeout=60)["result"] == {"title": "one"}
         made.quit()
     about = [r.levelno for r in caplog.records if "listens" in r.message or "again" in r.message]
     assert about == [logging.WARNING, logging.INFO]

@@ -25,7 +25,7 @@ from tests.support.stand_ins import running
 LOOPBACK = "127.0.0.1"
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - it is refused
 SECRET = "correct horse battery"  # noqa: S105 - of these tests
-DEADLINE = 20.0
+DEADLINE = 60.0
 Serve = Callable[..., ClusterFetcher]
 
 
@@ -85,7 +85,7 @@ def test_it_answers_nobody_else(serve: Serve, method: str, monkeypatch: pytest.M
 def test_what_a_browser_can_be_made_to_send_is_refused(
     serve: Serve, headers: dict[str, str], status: int
 ) -> None:
-    with closing(http.client.HTTPConnection(address(serve(Settings())), timeout=20)) as link:
+    with closing(http.client.HTTPConnection(address(serve(Settings())), timeout=60)) as link:
         body = xmlrpc.client.dumps(({"url": "data:,x"},), "fetch")
         link.request("POST", "/", body, {"Content-Type": "text/xml", **headers})
         assert link.getresponse().status == status

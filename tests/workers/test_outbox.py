@@ -111,9 +111,9 @@ def test_a_task_that_made_nothing_publishes_nothing(queues: FaultySlotQueues) ->
 def test_a_queue_that_is_away_is_waited_for_and_nothing_is_lost(queues: FaultySlotQueues) -> None:
     queues.away = True
     with running(outbox_of(queues).queue(QueueKind.STATUS).put, a_task(ONE, "pack")):
-        assert queues.refused.wait(10)
+        assert queues.refused.wait(60)
         queues.refused.clear()
-        assert queues.refused.wait(10)
+        assert queues.refused.wait(60)
         queues.away = False
     assert [taskids(messages) for messages in queues.published] == [["pack"]]
 
@@ -123,7 +123,7 @@ def test_close_ends_the_waiting_for_a_queue_that_is_away(queues: FaultySlotQueue
     back_off = back_off_of()
     outbox = outbox_of(queues, back_off)
     with running(outbox.queue(QueueKind.STATUS).put, a_task(ONE), raises=Unavailable):
-        assert queues.refused.wait(10)
+        assert queues.refused.wait(60)
         back_off.close()
 
 
@@ -135,7 +135,7 @@ def test_close_ends_the_waiting_for_room() -> None:
     outbox.queue(QueueKind.STATUS).put(a_task(ONE, "first"))
     # when
     with running(outbox.queue(QueueKind.STATUS).put, a_task(ONE, "second"), raises=Unavailable):
-        assert queues.asked_full.wait(10)
+        assert queues.asked_full.wait(60)
         back_off.close()
     # then
     assert [taskids(messages) for messages in queues.published] == [["first"]]
@@ -149,7 +149,7 @@ def test_room_is_waited_for() -> None:
     outbox.queue(QueueKind.STATUS).put(a_task(ONE, "first"))
     # when
     with running(outbox.queue(QueueKind.STATUS).put, a_task(ONE, "second")):
-        assert queues.asked_full.wait(10)
+        assert queues.asked_full.wait(60)
         owner = broker.queues(SLOTS).slot_queues
         owner.acknowledge(read_all(owner, SLOTS))
     # then
@@ -166,7 +166,7 @@ def test_a_slot_of_a_dead_owner_holds_up_only_until_the_next_owner_reads() -> No
     read_all(dead, SLOTS)
     # when
     with running(outbox.queue(QueueKind.STATUS).put, a_task(ONE, "second")):
-        assert queues.asked_full.wait(10)
+        assert queues.asked_full.wait(60)
         # then who has nothing for it goes on
         other = FaultySlotQueues(broker, limit=1)
         outbox_of(other).queue(QueueKind.STATUS).put(a_task(OTHER, "of another slot"))
@@ -184,7 +184,7 @@ def test_an_outage_is_said_once(queues: FaultySlotQueues, caplog: pytest.LogCapt
     with running(outbox_of(queues).queue(QueueKind.STATUS).put, a_task(ONE, "pack")):
         for _ in range(3):
             queues.refused.clear()
-            assert queues.refused.wait(10)
+            assert queues.refused.wait(60)
         queues.away = False
     assert [record.levelno for record in caplog.records] == [logging.WARNING, logging.INFO]
 
@@ -195,10 +195,10 @@ def test_a_queue_that_comes_back_within_the_grace_gets_what_was_done(
     queues.away = True
     back_off = back_off_of(grace=60)
     with running(outbox_of(queues, back_off).queue(QueueKind.STATUS).put, a_task(ONE, "pack")):
-        assert queues.refused.wait(10)
+        assert queues.refused.wait(60)
         back_off.close()
         queues.refused.clear()
-        assert queues.refused.wait(10)
+        assert queues.refused.wait(60)
         queues.away = False
     assert [taskids(messages) for messages in queues.published] == [["pack"]]
 
@@ -276,7 +276,7 @@ def test_a_redis_that_was_stopped_gets_everything_once_it_is_back(
     # when
     try:
         with running(_put_both, outbox_of(watched)):
-            assert watched.refused.wait(30)
+            assert watched.refused.wait(60)
             redis_server.start()
     finally:
         if not redis_server.running:

@@ -14,7 +14,6 @@ from pyspider.database import connect_database
 from pyspider.processor.processor import Processor
 from umsgpack import PackException  # type: ignore[import-untyped]
 
-from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.records import ComponentKind
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Unavailable
@@ -24,6 +23,7 @@ from pyspider_zk.queues.api import Delivery
 from pyspider_zk.queues.memory import MemoryBroker
 from pyspider_zk.queues.names import QueueKind
 from tests.queues.away import AwayQueue
+from tests.support.connected import looking
 from tests.support.stand_ins import FaultySlotQueues, faulty, read_all, running
 
 SLOTS = 8
@@ -201,7 +201,7 @@ def test_a_result_waits_outside_of_the_script_whose_time_is_limited(
     with running(run, processor, a_task("page")):
         for _ in range(2):
             results.refused.clear()
-            assert results.refused.wait(20)
+            assert results.refused.wait(60)
         # then the script has ended, and what must come after the result has not left
         assert processor.project_manager.projects[ONE]["instance"].task is None
         assert slot_queues.published == []
@@ -217,7 +217,7 @@ def test_to_quit_ends_the_waiting(make: Make, results: AwayQueue) -> None:
     processor._back_off._grace = 0
     results.away = True
     with running(run, processor, a_task("page"), raises=Unavailable):
-        assert results.refused.wait(20)
+        assert results.refused.wait(60)
         processor.quit()
 
 
@@ -238,7 +238,7 @@ def test_results_leave_before_the_pack_of_their_task(
 ) -> None:
     slot_queues.away = True
     with running(run, make(), a_task("page")):
-        assert slot_queues.refused.wait(20)
+        assert slot_queues.refused.wait(60)
         assert results.qsize() == 1
         slot_queues.away = False
 
@@ -254,7 +254,7 @@ def test_no_service_is_needed_to_make_one(projectdb: Any) -> None:
 
 def present(settings: Settings) -> list[int]:
     """Return the processes of the processors that are present."""
-    with Directory(settings) as directory:
+    with looking(settings) as directory:
         found = directory.read().components.get(ComponentKind.PROCESSOR, {})
     return [component.pid for component in found.values()]
 
@@ -354,9 +354,9 @@ def test_sigterm_ends_it_after_the_task_at_hand(
     before = signal.signal(signal.SIGTERM, lambda *_: not_ours.set())
 
     def terminate() -> None:
-        assert slot_queues.refused.wait(10)
+        assert slot_queues.refused.wait(60)
         os.kill(os.getpid(), signal.SIGTERM)
-        assert quitted.wait(10)
+        assert quitted.wait(60)
         slot_queues.away = False
 
     quitted = threading.Event()

@@ -81,13 +81,13 @@ def safe(tls: str, certificates: Authority, settings: Settings) -> Settings:
     return replace(settings, hosts=tls, session=30.0, tls=True, tls_ca=str(certificates.ca))
 
 
-def connected(settings: Settings, patience: float = 10.0) -> Connection:
+def connected(settings: Settings, patience: float = 60.0) -> Connection:
     connection = Connection(settings)
     connection.start(patience)
     return connection
 
 
-def refusal(settings: Settings, patience: float = 10.0) -> str:
+def refusal(settings: Settings, patience: float = 60.0) -> str:
     with pytest.raises(Refused) as refused:
         Connection(settings).start(patience)
     assert settings.password == "" or settings.password not in str(refused.value)
@@ -186,7 +186,7 @@ def test_no_znode_of_a_running_cluster_is_open_to_strangers(
             locks.shared_lock("shared"),
         ):
             worker.join()
-            worker.barrier("barrier", 1).wait(10.0)
+            worker.barrier("barrier", 1).wait(60)
             paths = tree(owner, login.root)
             acls = {path: granted(owner, path) for path in paths}
             attacks = {path: attack(stranger, path) for path in paths}

@@ -12,7 +12,7 @@ from pyspider_zk.controller import Locks
 from pyspider_zk.local import services
 from pyspider_zk.local.services import ZooKeeperServer
 from pyspider_zk.zookeeper.connection import Connection
-from tests.support.crew import Cable, Crew
+from tests.support.crew import MORTAL, Cable, Crew
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.zk
@@ -63,7 +63,7 @@ def cut_used(cables: list[Cable]) -> None:
 
 
 def test_a_healthy_second_address_is_tried_under_steady_traffic(cables: list[Cable]):
-    connection = Connection(Settings(hosts=hosts(cables), session=6.0))
+    connection = Connection(Settings(hosts=hosts(cables), session=15.0))
     connection.start()
     session = connection.session
     traffic = Traffic(connection)
@@ -80,7 +80,7 @@ def test_a_healthy_second_address_is_tried_under_steady_traffic(cables: list[Cab
 
 
 def test_a_scheduler_fails_over_and_keeps_its_number(crew: Crew, cables: list[Cable]):
-    far = crew.start("far", hosts=hosts(cables))
+    far = crew.start("far", hosts=hosts(cables), **MORTAL, session=4.0)
     crew.shared_by(far)
     member = far.member
     traffic = Traffic(far.coordinator.connection)

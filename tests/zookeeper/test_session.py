@@ -344,7 +344,7 @@ class Told:
         connection.on_change(self.changes.put)
 
     def next(self) -> Change:
-        return self.changes.get(timeout=30)
+        return self.changes.get(timeout=60)
 
     def until(self, last: Change) -> list[Change]:
         changes = [self.next()]
@@ -451,7 +451,7 @@ def test_what_cannot_be_done_now_is_done_once_it_can_be(errands: Errands):
 
     errands.do_until_done(second_time)
 
-    assert done.wait(30)
+    assert done.wait(60)
 
 
 def test_an_errand_that_fails_keeps_no_other_from_being_done(errands: Errands):
@@ -460,4 +460,4 @@ def test_an_errand_that_fails_keeps_no_other_from_being_done(errands: Errands):
     errands.do_until_done(lambda: 1 / 0)
     errands.do(done.set)
 
-    assert done.wait(30)
+    assert done.wait(60)
