@@ -87,7 +87,7 @@ def connected(settings: Settings, patience: float = 60.0) -> Connection:
     return connection
 
 
-def refusal(settings: Settings, patience: float = 60.0) -> str:
+def refusal(settings: Settings, patience: float = 10.0) -> str:
     with pytest.raises(Refused) as refused:
         Connection(settings).start(patience)
     assert settings.password == "" or settings.password not in str(refused.value)
@@ -258,7 +258,7 @@ def test_a_member_that_is_refused_ends_neither_itself_nor_the_others(
     """Members without the login meet a tree that was protected meanwhile, and one comes with it."""
     crew = Crew(settings)
     try:
-        (late,) = crew.start_and_share(1)
+        (late,) = crew.start_and_share(1, mortal=[0])
         owner = connected(login)
         protect(owner, login.root)
         eventually(lambda: not late.open)
@@ -293,7 +293,7 @@ def test_sasl_refuses_a_wrong_password_and_whoever_has_none(
 
 def test_a_server_without_sasl_is_told_apart(login: Settings) -> None:
     with pytest.raises(Unavailable, match=r"'crawl' \(sasl\).*scheme"):
-        Connection(replace(login, scheme="sasl")).start()
+        Connection(replace(login, scheme="sasl", session=4.0)).start()
 
 
 def test_who_is_refused_later_goes_on_trying_and_comes_back(

@@ -108,6 +108,7 @@ def test_a_silent_link_ends_in_unavailable(cable: Cable):
 
     with pytest.raises(Unavailable, match="does not answer"):
         connection.children("/")
+    cable.mend()
     connection.stop()
 
 
