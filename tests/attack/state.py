@@ -25,7 +25,7 @@ WEIGHED = "/slot-rates"
 SAVED = b"slot_record:"
 """What such keys hold their members save anew every minute, with the time."""
 
-REST = 30.0  # seconds for a cluster that was just started to come to rest
+REST = 120.0  # seconds for a cluster that was just started to come to rest
 _QUIET = 2.0  # seconds for which nothing changes at rest; two renewals
 
 

@@ -29,6 +29,7 @@ from tests.support.running_cluster import up
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "test-output" / "browser"
 WINDOW = {"width": 1280, "height": 800}
+PATIENCE = 60_000  # milliseconds; a session must end, or a process start, on a starved machine
 OPTIONS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -39,6 +40,8 @@ OPTIONS = [
     "--disable-sync",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # no name leads anywhere
 ]
+
+expect.set_options(timeout=PATIENCE)
 
 PAGE = """<!DOCTYPE html><html><head><title>page {path}</title></head>
 <body><h1>Page {path}</h1><p class="note">of a <b>test</b></p>
@@ -253,6 +256,7 @@ def page(chromium: Browser, web: Web, watch: PageWatch) -> Iterator[Page]:
     options = {"base_url": web.url, "viewport": WINDOW, "reduced_motion": "reduce"}
     with chromium.new_context(**options) as context:
         context.on("page", watch.over)
+        context.set_default_timeout(PATIENCE)
         page = context.new_page()
         yield page
         page.unroute_all(behavior="ignoreErrors")  # answers under way are of no interest any more

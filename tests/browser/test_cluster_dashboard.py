@@ -37,7 +37,7 @@ def operate(page: Page, operation: str, name: str = "still") -> None:
 
 
 def says(page: Page, text: str | re.Pattern[str]) -> None:
-    expect(page.locator(".cluster-message")).to_have_text(text, timeout=30_000)
+    expect(page.locator(".cluster-message")).to_have_text(text)
 
 
 def test_it_shows_the_owners_and_leads_to_the_pages(

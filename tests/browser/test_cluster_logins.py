@@ -129,7 +129,7 @@ def test_with_need_auth_nobody_sees_anything_without_a_login(
     with visit(chromium, closed, ANN) as page:
         started(page)
         confirm(page, "Start 1 project")
-        expect(page.locator("#batch")).to_contain_text("1 of 1 project done", timeout=30_000)
+        expect(page.locator("#batch")).to_contain_text("1 of 1 project done")
         page.get_by_role("link", name="Details").click()
         expect(page.locator("#detail")).to_contain_text("by ann")
 
@@ -196,7 +196,7 @@ def test_a_locked_project_is_changed_with_a_login(
         page.get_by_role("button", name="operations on locked").click()
         page.locator("tr[data-name=locked]").get_by_role("link", name="Start", exact=True).click()
         said = page.locator(".cluster-message")
-        expect(said).to_have_text("start: 1 of 1 project done", timeout=30_000)
+        expect(said).to_have_text("start: 1 of 1 project done")
     assert cluster.web.project("locked")["status"] == "RUNNING"
 
 
@@ -210,7 +210,7 @@ def test_with_login_to_change_everybody_looks_and_ann_changes(
     with visit(chromium, readable, ANN) as page:
         started(page)
         confirm(page, "Start 1 project")
-        expect(page.locator("#batch")).to_contain_text("1 of 1 project done", timeout=30_000)
+        expect(page.locator("#batch")).to_contain_text("1 of 1 project done")
 
 
 def test_who_logs_in_by_the_page_has_a_session_with_a_role(
@@ -237,7 +237,7 @@ def test_who_logs_in_by_the_page_has_a_session_with_a_role(
         assert "olga" not in page.evaluate("document.cookie")
         started(page)
         confirm(page, "Start 1 project")
-        expect(page.locator("#batch")).to_contain_text("1 of 1 project done", timeout=30_000)
+        expect(page.locator("#batch")).to_contain_text("1 of 1 project done")
         refused = page.request.post("/debug/mine/save", form={"script": "import os"})
         assert (refused.status, "as an admin" in refused.text()) == (403, True)
         page.goto("/login/")

@@ -33,7 +33,7 @@ def names(page: Page) -> list[str]:
 
 
 def has_ended(page: Page, text: str) -> None:
-    expect(page.locator("#batch [role=status]")).to_have_text(text, timeout=30_000)
+    expect(page.locator("#batch [role=status]")).to_have_text(text)
 
 
 def test_filters_and_order_stay_in_the_address(

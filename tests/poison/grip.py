@@ -22,7 +22,7 @@ from pyspider_zk.projects.slots import slot_of
 from tests.poison.databases import raw_databases
 from tests.support.crawling_cluster import CrawlingCluster
 
-CALL_PATIENCE = 10.0  # seconds for an answer
+CALL_PATIENCE = 30.0  # seconds for an answer
 _COLUMNS = ("name", "group", "status", "script", "comments", "rate", "burst", "updatetime")
 PLAIN_SCRIPT = """
 from pyspider.libs.base_handler import BaseHandler
