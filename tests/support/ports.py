@@ -4,8 +4,11 @@ import socket
 
 LOOPBACK = "127.0.0.1"
 
-OWN = range(10_000, 20_000)
-"""Below pyspider's own, those that ``pyspider_zk.local`` takes, and those that Linux gives away."""
+OWN = range(11_000, 20_000)
+"""Below pyspider's own, those that ``pyspider_zk.local`` takes, and those that Linux gives away.
+
+Above 10080, which browsers refuse.
+"""
 
 _held: list[socket.socket] = []
 
