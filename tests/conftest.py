@@ -1,5 +1,6 @@
 """Real services for the tests: one ZooKeeper and one Redis for a whole run."""
 
+import gc
 import itertools
 import os
 import re
@@ -30,6 +31,7 @@ MARKER_OF = {
     "chromium": "browser",
 }
 LONG = ("slow", "browser", "soak")
+MOST_OPEN = 256  # descriptors; select() takes none above 1023
 
 # Properties are judged by what they say, not by how fast a loaded machine is. Examples are the same
 # in every run, so that a change fails by its own fault; make soak draws others.
@@ -62,6 +64,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 raise pytest.UsageError(f"{item.nodeid} uses {fixture}: mark it {marker}")
     long = {item.path for item in items if any(map(item.get_closest_marker, LONG))}
     items.sort(key=lambda item: item.path not in long)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    """Close the files that are open in cycles: a large process collects them rarely."""
+    if len(os.listdir("/dev/fd")) > MOST_OPEN:
+        gc.collect()
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ import logging
 import queue
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -40,7 +40,6 @@ class World:
         self.broker = MemoryBroker()
         self.queues = self.broker.queues(SLOTS)
         self.fetcher: queue.Queue[dict[str, Any]] = queue.Queue()
-        self._opened: list[Any] = []
         self.taskdb = self.database("task")
         self.projectdb = self.database("project")
 
@@ -48,13 +47,7 @@ class World:
         """Return a connection of its own to a database."""
         made = connect_database(f"sqlite+{kind}db:///{self.folder}/{kind}.db")
         made._execute("PRAGMA synchronous=OFF")  # no test pulls the plug
-        self._opened.append(made.dbcur.connection)
         return made
-
-    def close(self) -> None:
-        """Close what this thread opened; schedulers are full of cycles, which are kept for long."""
-        for connection in self._opened:
-            connection.close()
 
     def scheduler(
         self,
@@ -189,10 +182,9 @@ def granted(epoch: int) -> SoleOwner:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
+def world(tmp_path: Path) -> World:
     """Give an empty world."""
-    with closing(World(tmp_path)) as made:
-        yield made
+    return World(tmp_path)
 
 
 @pytest.fixture
