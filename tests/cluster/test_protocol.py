@@ -18,6 +18,8 @@ from tests.cluster.protocol_states import OLD_ACKS, OLD_ROWS, RULES, State, birt
 from tests.cluster.protocol_world import ALL, RESTARTS, SLOW, faults_in, steps
 from tests.cluster.protocol_zookeeper import TREE
 
+pytestmark = pytest.mark.timeout(900)  # they need the processor all the time
+
 TO_THE_END = 999  # steps: such a search comes to an end by itself, with any number of writes
 AT_HOME = ("crash", "leave", "drain")
 LOSSES = ("crash", "expiry")
@@ -97,7 +99,6 @@ def test_in_no_state_ownership_overlaps_and_all_recover(
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize(FIELDS, LARGE, ids=name_of)
 def test_in_no_state_of_a_larger_search(name, start, faults, kinds, depth, at_least, capsys):
     found = look_at_all(start, faults, kinds, depth, at_least)
@@ -297,7 +298,6 @@ def spoil_transaction(monkeypatch, function: str, spoil: Callable[[Step], Step |
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(600)
 def test_without_the_check_of_the_sweep_a_violation_is_found_from_rest(monkeypatch):
     spoil_transaction(monkeypatch, "sweep_moves", of_any_version)
 

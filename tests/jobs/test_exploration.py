@@ -10,6 +10,8 @@ from tests.cluster.protocol_search import Violated
 from tests.jobs.jobs_search import JobRecovery, explore
 from tests.jobs.jobs_states import JobsState, birth
 
+pytestmark = pytest.mark.timeout(900)  # they need the processor all the time
+
 PUT, CANCEL = ("put",), ("put", "cancel")
 FREE = False  # everybody may take everything, as in a queue without slots
 
@@ -54,7 +56,6 @@ def test_in_no_state_a_job_is_lost_and_all_end(name, start, at_least, capsys):
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize(("name", "start", "at_least"), LARGE, ids=name_of)
 def test_in_no_state_of_a_larger_search(name, start, at_least, capsys):
     found = look_at_all(start, at_least)
