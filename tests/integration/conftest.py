@@ -107,7 +107,9 @@ class Crawl:
 
     def database(self, kind: str) -> Any:
         """Return a connection to a database."""
-        return connect_database(self._database_url(kind))
+        made = connect_database(self._database_url(kind))
+        made.patience = 60.0  # the crawl writes all the time, and who waits for a lock has no turn
+        return made
 
     def run_projects(self, names: list[str], rate: float = RATE) -> None:
         """Create projects that crawl the site, and start them."""
