@@ -11,8 +11,9 @@ At rest the heaviest member therefore exceeds the lightest by no more than the t
 more than one and a half times the lightest slot that could be taken from it.
 """
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from bisect import bisect_left, insort
+from collections.abc import Collection, Mapping, Sequence
+from heapq import heapify, heappop, heappush, heapreplace
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -70,9 +71,15 @@ def place(
     busy = _busy(owners, projects, rated)
     free = dict.fromkeys((slot for slot in owners if slot not in busy.weights), 1)
     empty = _Group(free, UNRATED, EMPTY_TOLERANCE * len(free))
-    moves -= _Shares(busy, target, members, pinned).even_out(moves)
-    _Shares(empty, target, members, pinned).even_out(moves)
+    for group in (busy, empty):
+        load = _load_of(group, target, members)
+        _fill(group, target, load)
+        moves -= _Shares(group, target, load, pinned).even_out(moves)
     return target
+
+
+_Held = tuple[int, int]
+"""Weight and number of a slot that may be taken from its owner."""
 
 
 class _Group(NamedTuple):
@@ -88,16 +95,34 @@ class _Group(NamedTuple):
     rated: Rated
     tolerance: float
 
-    def may_get(self, taker: MemberId, slot: int) -> bool:
-        """Return whether a member may be given a slot so soon."""
-        return slot not in self.rated.moved or taker not in self.rated.settled
-
     def is_worth(self, slot: int, gap: int) -> bool:
         """Return whether a move to a member that is lighter by ``gap`` gains more than the rate.
 
         It shrinks the gap by twice the lesser of what is moved and what is then left of it.
         """
         return 2 * self.weights[slot] + self.rated.rates.get(slot, 0) < 2 * gap
+
+    def best_of(self, held: Sequence[_Held], gap: int) -> tuple[int, int] | None:
+        """Return what the best move to a member that is lighter by ``gap`` leaves of that, and it.
+
+        A slot up to half the gap is always worth it, as its weight exceeds its rate. Of heavier
+        ones a member has about a hundred at most: with more, the gap is within the tolerance.
+
+        Args:
+            held: to choose from, in order.
+        """
+        middle = bisect_left(held, (gap // 2 + 1, 0))
+        best = None
+        if middle:
+            weight = held[middle - 1][0]
+            best = gap - 2 * weight, held[bisect_left(held, (weight, 0))][1]
+        for weight, slot in map(held.__getitem__, range(middle, len(held))):
+            found = 2 * weight - gap, slot
+            if weight >= gap or (best and best < found):
+                break
+            if self.is_worth(slot, gap):
+                return found
+        return best
 
 
 def _busy(slots: Collection[int], projects: Mapping[int, int], rated: Rated) -> _Group:
@@ -133,65 +158,111 @@ def _follow_pins(target: dict[int, MemberId], pinned: Mapping[int, MemberId], mo
     return taken
 
 
+def _load_of(
+    group: _Group, target: Mapping[int, MemberId], members: Collection[MemberId]
+) -> dict[MemberId, int]:
+    """Return what each member carries of a group of slots."""
+    load = dict.fromkeys(members, 0)
+    for slot, weight in group.weights.items():
+        if slot in target:
+            load[target[slot]] += weight
+    return load
+
+
+def _fill(group: _Group, target: dict[int, MemberId], load: dict[MemberId, int]) -> None:
+    """Give each slot without an owner to the lightest member, heaviest slot first."""
+    takers = [(carried, member) for member, carried in load.items()]
+    heapify(takers)
+    weights = group.weights
+    for slot in sorted(
+        weights.keys() - target.keys(), key=lambda number: (-weights[number], number)
+    ):
+        carried, member = takers[0]
+        target[slot] = member
+        load[member] = carried + weights[slot]
+        heapreplace(takers, (load[member], member))
+
+
 class _Shares:
-    """The members' shares of one group of slots, while these are placed in ``target``."""
+    """The members' shares of one group of slots, while these are moved in ``target``.
+
+    A move costs about the same however many slots there are: the leader decides on the thread that
+    renews its own lease, and may move as many at once as there are slots.
+
+    A member stands in a heap with each load that it has had there; only the current one counts. It
+    is dropped from the givers when it has nothing for such takers. That stays so until its load
+    changes, for the lightest member never gets lighter.
+    """
 
     def __init__(
         self,
         group: _Group,
         target: dict[int, MemberId],
-        members: Collection[MemberId],
+        load: dict[MemberId, int],
         pinned: Collection[int],
     ) -> None:
         self._group = group
         self._target = target
-        self._load = dict.fromkeys(sorted(members), 0)
-        self._held: dict[MemberId, set[int]] = defaultdict(set)
-        for slot in group.weights:
-            if slot in target:
-                self._give(slot, target[slot], is_free=slot not in pinned)
+        self._load = load
+        self._takers: list[tuple[int, MemberId]] = []
+        self._givers: tuple[list[tuple[int, MemberId]], ...] = ([], [])  # to any, to settled ones
+        self._held: dict[MemberId, tuple[list[_Held], list[_Held]]]  # not moved since, and moved
+        self._held = {member: ([], []) for member in load}
+        for member in load:
+            self._rank(member)
+        for weight, slot in sorted((weight, slot) for slot, weight in group.weights.items()):
+            if slot not in pinned:
+                self._kin(slot, target[slot]).append((weight, slot))
 
     def even_out(self, moves: int) -> int:
-        """Place all slots; return how many were taken from an owner."""
-        for slot in self._heaviest_first(set(self._group.weights) - self._target.keys()):
-            self._give(slot, self._lightest())
+        """Move slots between members; return how many."""
         allowed = max(1.0, self._group.tolerance / len(self._load))
         for done in range(moves):
             move = self._best_move(allowed)
             if move is None:
                 return done
-            slot, taker = move
-            self._take(slot)
-            self._give(slot, taker)
-        return max(moves, 0)
+            self._carry_out(*move)
+        return moves
 
-    def _heaviest_first(self, slots: Iterable[int]) -> list[int]:
-        return sorted(slots, key=lambda slot: (-self._group.weights[slot], slot))
+    def _kin(self, slot: int, member: MemberId) -> list[_Held]:
+        """Return the slots of a member that may be given to the same takers as a slot."""
+        return self._held[member][slot in self._group.rated.moved]
+
+    def _rank(self, member: MemberId) -> None:
+        heappush(self._takers, (self._load[member], member))
+        for givers in self._givers:
+            heappush(givers, (-self._load[member], member))
 
     def _lightest(self) -> MemberId:
-        return min(self._load, key=lambda member: self._load[member])
-
-    def _give(self, slot: int, member: MemberId, *, is_free: bool = True) -> None:
-        self._target[slot] = member
-        self._load[member] += self._group.weights[slot]
-        if is_free:
-            self._held[member].add(slot)
-
-    def _take(self, slot: int) -> None:
-        member = self._target[slot]
-        self._load[member] -= self._group.weights[slot]
-        self._held[member].remove(slot)
+        while self._takers[0][0] != self._load[self._takers[0][1]]:
+            heappop(self._takers)
+        return self._takers[0][1]
 
     def _best_move(self, allowed: float) -> tuple[int, MemberId] | None:
         """Return slot and taker of the best move, from the heaviest giver that has one."""
-        group, taker = self._group, self._lightest()
-        for giver in sorted(self._load, key=lambda member: -self._load[member]):
-            gap = self._load[giver] - self._load[taker]
-            if gap <= allowed:
-                return None
-            held = (slot for slot in self._held.get(giver, ()) if group.may_get(taker, slot))
-            fitting = [slot for slot in held if group.is_worth(slot, gap)]
-            if fitting:
-                best = min(fitting, key=lambda slot: (abs(gap - 2 * group.weights[slot]), slot))
-                return best, taker
+        taker = self._lightest()
+        is_settled = taker in self._group.rated.settled
+        givers = self._givers[is_settled]
+        while givers:
+            load, giver = -givers[0][0], givers[0][1]
+            if load == self._load[giver]:
+                gap = load - self._load[taker]
+                if gap <= allowed:
+                    return None
+                held = self._held[giver][:1] if is_settled else self._held[giver]
+                found = [best for each in held if (best := self._group.best_of(each, gap))]
+                if found:
+                    return min(found)[1], taker
+            heappop(givers)
         return None
+
+    def _carry_out(self, slot: int, taker: MemberId) -> None:
+        giver, weight = self._target[slot], self._group.weights[slot]
+        held = self._kin(slot, giver)
+        del held[bisect_left(held, (weight, slot))]
+        insort(self._kin(slot, taker), (weight, slot))
+        self._target[slot] = taker
+        self._load[giver] -= weight
+        self._load[taker] += weight
+        self._rank(giver)
+        self._rank(taker)

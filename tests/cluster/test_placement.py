@@ -5,6 +5,8 @@ import subprocess
 import sys
 from collections import Counter
 from statistics import mean
+from types import FrameType
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from pyspider_zk.cluster import placement
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.projects.slots import slot_of
+from tests.cluster.scanning_placement import place_by_scanning
 
 ANY_NUMBER = 10**6
 crowds = st.integers(1, 8)
@@ -267,6 +270,80 @@ def test_what_was_moved_lately_moves_on_only_to_who_is_new():
 
     assert moving({a, b}) == {3}
     assert moving({a}) == {1, 2, 3}
+
+
+slots_of_any_kind = st.tuples(
+    st.integers(1, 9) | st.integers(0, 60),  # projects
+    st.sampled_from([0, 9, 100, 1000]) | st.integers(0, 50),  # tasks per second
+    st.none() | st.integers(0, 1),  # number of the owner
+    st.booleans(),  # moved lately
+)
+
+
+@given(st.lists(slots_of_any_kind, min_size=4, max_size=16), st.integers(2, 4), st.data())
+@settings(max_examples=100)
+def test_the_move_that_is_chosen_is_the_best_of_all(table, count, data):
+    members = crowd(count)
+    projects = weights_of([projects for projects, _, _, _ in table])
+    owners = {
+        slot: None if number is None else members[number]
+        for slot, (_, _, number, _) in enumerate(table)
+    }
+    rated = placement.Rated(
+        {slot: rate for slot, (_, rate, _, _) in enumerate(table) if rate},
+        moved={slot for slot, (*_, was_moved) in enumerate(table) if was_moved},
+        settled=data.draw(st.sets(st.sampled_from(members))),
+    )
+    moves = data.draw(st.integers(0, 5) | st.just(ANY_NUMBER))
+    pins = data.draw(st.just({}) | pin_tables)
+
+    placed = placement.place(owners, members, projects, moves, pins, rated)
+
+    assert placed == place_by_scanning(owners, members, projects, moves, pins, rated)
+
+
+@pytest.mark.parametrize("projects", [{0: 5, 1: 3}, {0: 3, 1: 5}])
+def test_of_two_slots_that_even_out_alike_the_first_moves(projects):
+    a, b = crowd(2)
+
+    assert place([a, a], [a, b], projects, 1) == [b, a]
+
+
+def test_who_had_nothing_for_a_settled_member_still_gives_to_a_newcomer():
+    a, b, settled, newcomer = members = crowd(4)
+    owners = {0: a, 1: a, 2: b, 3: b, 4: newcomer}
+    rated = placement.Rated({5: 1}, moved={0, 1}, settled={settled})
+
+    placed = placement.place(owners, members, {0: 9, 1: 9, 2: 8, 3: 8, 4: 1}, 2, {}, rated)
+
+    assert placed == {0: newcomer, 1: a, 2: settled, 3: b, 4: newcomer}
+
+
+def lines_run(slots: int, rates: dict[int, int]) -> int:
+    """Return how many lines are run to move the slots of one member to the nine that joined."""
+    members, projects = crowd(10), {slot: 1 + slot % 7 for slot in range(0, slots, 2)}
+    owners = dict.fromkeys(range(slots), members[0])
+    lines = 0
+
+    def count(_frame: FrameType, event: str, _arg: Any) -> Any:
+        nonlocal lines
+        lines += event == "line"
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        placement.place(owners, set(members), projects, ANY_NUMBER, {}, placement.Rated(rates))
+    finally:
+        sys.settrace(before)
+    return lines
+
+
+@pytest.mark.parametrize("has_rates", [False, True])
+def test_placing_four_times_as_many_slots_takes_about_four_times_as_many_steps(has_rates):
+    rates = {slot: slot * 37 % 400 for slot in range(0, 1024, 3)} if has_rates else {}
+
+    assert lines_run(1024, rates) < 5 * lines_run(256, rates)
 
 
 def test_the_rate_of_a_slot_without_projects_does_not_count():
