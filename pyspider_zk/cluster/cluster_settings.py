@@ -51,6 +51,8 @@ class ClusterSettings(Record):
         weigh_by: what a slot weighs.
         weigh_every: how often the tasks per second are looked at; nothing is moved twice by them
             within this time.
+        rebalance: the slots are evened out although maintenance is on; the leader takes that back
+            as soon as nothing moves any more, whatever became of who asked for it.
     """
 
     lease: float | None = None
@@ -62,6 +64,7 @@ class ClusterSettings(Record):
     pins: Mapping[int, int] = field(default_factory=dict)
     weigh_by: WeighBy = WeighBy.LOAD
     weigh_every: float = 300.0
+    rebalance: bool = False
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
@@ -160,8 +163,23 @@ def with_values(settings: ClusterSettings, values: Mapping[str, Any]) -> Cluster
 
 
 def with_maintenance(settings: ClusterSettings, mode: Maintenance) -> ClusterSettings:
-    """Return the settings with the assignment standing still, or not."""
-    return replace(settings, maintenance=mode)
+    """Return the settings with the assignment standing still, or not; this ends a rebalancing."""
+    return replace(settings, maintenance=mode, rebalance=False)
+
+
+def with_rebalance(settings: ClusterSettings) -> ClusterSettings:
+    """Return the settings with the slots being evened out once; without maintenance they are."""
+    return replace(settings, rebalance=settings.maintenance is not Maintenance.OFF)
+
+
+def without_rebalance(settings: ClusterSettings) -> ClusterSettings:
+    """Return the settings with what maintenance says."""
+    return replace(settings, rebalance=False)
+
+
+def in_force(settings: ClusterSettings) -> ClusterSettings:
+    """Return what the leader goes by now: a rebalancing suspends maintenance."""
+    return with_maintenance(settings, Maintenance.OFF) if settings.rebalance else settings
 
 
 def with_evicted(settings: ClusterSettings, number: int) -> ClusterSettings:

@@ -8,10 +8,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
-from pyspider_zk.cluster.cluster_settings import ClusterSettings
+from pyspider_zk.cluster.cluster_settings import ClusterSettings, in_force, without_rebalance
 from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.event_recorder import EventRecorder
-from pyspider_zk.cluster.events import Moves, moves_between
+from pyspider_zk.cluster.events import Event, EventKind, Moves, moves_between
 from pyspider_zk.cluster.placement import Rated
 from pyspider_zk.cluster.reader import Found, Reader, Table
 from pyspider_zk.cluster.records import Assignment, Member
@@ -33,7 +33,12 @@ from pyspider_zk.cluster.rules import (
     observe,
     standing_of,
 )
-from pyspider_zk.cluster.transactions import assign_steps, depose_steps, sweep_moves
+from pyspider_zk.cluster.transactions import (
+    assign_steps,
+    depose_steps,
+    rebalanced_steps,
+    sweep_moves,
+)
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.cluster.weighing import Weighing
 from pyspider_zk.groups.ids import MemberId
@@ -213,6 +218,8 @@ class Leadership:
             self._on_change(None)  # the next turn tells of more; who died is told by the lease
             return
         self._sweep(leftovers(snapshot, self._rules))
+        if decision is None and self._settings.rebalance and _is_in_place(snapshot):
+            self._end_rebalance(member)
         if decision is None and is_settled(snapshot, self._rules):
             self._rest = (min(snapshot.now + REST, self._weighing.due), dict(projects))
 
@@ -220,6 +227,21 @@ class Leadership:
         assert self._candidacy is not None  # noqa: S101 - for mypy: only a leader weighs
         leases, settings = self._leases, self._settings
         return self._weighing.rated(self._candidacy, settings, assignment, leases, now)
+
+    def _end_rebalance(self, member: MemberId) -> None:
+        """Let maintenance go on, unless the settings are others by now."""
+        path = self._tree.settings
+        found = self._connection.find(path)
+        known = self._reader.value(path, found, ClusterSettings.decode)
+        if found is None or known != self._settings:
+            return  # the next turn goes by those
+        assert self._candidacy is not None  # noqa: S101 - for mypy: only a leader rebalances
+        text = "maintenance goes on: the slots were rebalanced"
+        event = Event(EventKind.REBALANCE, text, time.time(), str(member))
+        self._connection.ensure([self._tree.events])
+        steps = rebalanced_steps(self._tree, self._candidacy, self._settings, found[1])
+        self._connection.multi(*steps, self._events.step(event))
+        self._settings = without_rebalance(self._settings)
 
     def _repair(self, version: int, now: float) -> None:
         """Write the assignment over one that cannot be read, as soon as that is safe."""
@@ -313,7 +335,7 @@ class Leadership:
         return Snapshot(
             *(table, registered, self._stamps, acks, projects, now),
             left=self._left,
-            settings=self._settings,
+            settings=in_force(self._settings),
         )
 
     def _stamp(
@@ -372,6 +394,12 @@ class Leadership:
             for steps in sweep_moves(self._tree, member, version):
                 with suppress(NoNodeError):
                     do_despite_strays(self._connection, *steps)
+
+
+def _is_in_place(snapshot: Snapshot) -> bool:
+    """Return whether no slot moves, or waits until its owner's lease has ended."""
+    rows = snapshot.assignment.slots
+    return all(row.next is None and row.owner in snapshot.members for row in rows)
 
 
 OUTDATED = (BadVersionError, NoNodeError)

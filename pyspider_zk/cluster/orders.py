@@ -9,9 +9,11 @@ from pyspider_zk.cluster.cluster_settings import (
     with_evicted,
     with_maintenance,
     with_pin,
+    with_rebalance,
     with_values,
     without_evicted,
     without_pin,
+    without_rebalance,
 )
 from pyspider_zk.cluster.events import EventKind
 from pyspider_zk.cluster.settings_store import SettingsStore
@@ -55,22 +57,18 @@ class Orders:
             *(EventKind.MAINTENANCE, _MAINTENANCE[mode], self._who),
         )
 
-    def maintenance(self) -> Maintenance:
-        """Return whether the assignment stands still."""
-        return self._store.read().maintenance
-
-    def suspend_maintenance(self) -> ClusterSettings:
-        """Let the slots be evened out although maintenance is on."""
+    def rebalance(self) -> ClusterSettings:
+        """Let the leader even the slots out once although maintenance is on."""
         return self._store.change(
-            lambda found: with_maintenance(found, Maintenance.OFF),
+            with_rebalance,
             *(EventKind.REBALANCE, "maintenance is suspended while slots move", self._who),
         )
 
-    def resume_maintenance(self, mode: Maintenance) -> ClusterSettings:
-        """Put suspended maintenance back, unless somebody has ordered some meanwhile."""
+    def end_rebalance(self) -> ClusterSettings:
+        """Let maintenance go on though slots may still be uneven."""
         return self._store.change(
-            lambda found: with_maintenance(found, mode) if _is_off(found) else found,
-            *(EventKind.REBALANCE, "maintenance goes on: the slots were rebalanced", self._who),
+            without_rebalance,
+            *(EventKind.REBALANCE, "maintenance goes on: rebalancing was ended", self._who),
         )
 
     def evict(self, number: int) -> ClusterSettings:
@@ -104,7 +102,3 @@ class Orders:
     def reset(self) -> ClusterSettings:
         """Write the defaults over whatever is there, also what is damaged."""
         return self._store.reset(self._who)
-
-
-def _is_off(settings: ClusterSettings) -> bool:
-    return settings.maintenance is Maintenance.OFF

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from pyspider_zk.cluster.cluster_settings import Maintenance, with_maintenance
+from pyspider_zk.cluster.cluster_settings import Maintenance, in_force, with_maintenance
 from pyspider_zk.cluster.placement import Rated
 from pyspider_zk.cluster.records import Assignment, Cluster, Member, Slot
 from pyspider_zk.cluster.rules import Rules, Snapshot, Stamp, decide
@@ -38,7 +38,7 @@ def preview(
     alive = {member: Stamp(0, 0.0) for member in members}
     snapshot = Snapshot(
         *(_arrived(cluster.assignment), members, alive, {}, projects, 0.0),
-        settings=cluster.settings,
+        settings=in_force(cluster.settings),
         rated=Rated(cluster.slot_rates),
     )
     decision = decide(snapshot, Rules(moves=cluster.meta.slots))

@@ -1,21 +1,20 @@
 """Rebalancing: the slots are evened out once, even if maintenance is on."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from threading import Event
 
 from pyspider_zk.cluster.cluster_settings import Maintenance
 from pyspider_zk.cluster.orders import Orders
 from pyspider_zk.cluster.preview import SlotMove, preview, without_maintenance
 from pyspider_zk.cluster.records import Cluster
-from pyspider_zk.errors import SessionLost, TimedOut, Unavailable
+from pyspider_zk.errors import Conflict, TimedOut
 
 _POLL = 0.3  # seconds between two looks at whether slots still move
 
 
 class Rebalancing:
-    """One rebalancing. The leader does it; this suspends maintenance, and waits.
+    """One rebalancing. The leader does it; this asks for it, and waits.
 
     Threads: one runs it, any may read ``left``.
 
@@ -45,7 +44,10 @@ class Rebalancing:
         return preview(without_maintenance(self._read()), self._projects)
 
     def run(self, timeout: float, ended: Event) -> None:
-        """Suspend maintenance until no slot moves any more; blocks for about ``timeout`` at most.
+        """Let the slots be evened out; blocks for about ``timeout`` at most.
+
+        If it fails, or is interrupted, maintenance goes on; if this process dies the leader goes
+        on until nothing moves any more.
 
         Args:
             timeout: seconds.
@@ -53,43 +55,30 @@ class Rebalancing:
 
         Raises:
             TimedOut: slots still move, or it was ended before.
+            Conflict: somebody ordered maintenance meanwhile.
             ClusterError: the cluster cannot be read or told.
         """
-        with self._without_maintenance(timeout, ended):
-            self._await_rest(timeout, ended)
-
-    @contextmanager
-    def _without_maintenance(self, timeout: float, ended: Event) -> Iterator[None]:
-        before = self._orders.maintenance()
         try:
-            self._orders.suspend_maintenance()  # may be done although it raises
-            yield
-        finally:
-            self._resume(before, timeout, ended)
-
-    def _resume(self, before: Maintenance, timeout: float, ended: Event) -> None:
-        """Put maintenance back, though ZooKeeper may be away for a while."""
-        deadline = time.monotonic() + timeout
-        while True:
-            try:
-                self._orders.resume_maintenance(before)
-            except (Unavailable, SessionLost):
-                if ended.wait(_POLL) or time.monotonic() > deadline:
-                    raise
-            else:
-                return
+            self._orders.rebalance()
+            self._await_rest(timeout, ended)
+        except BaseException:
+            self._orders.end_rebalance()
+            raise
 
     def _await_rest(self, timeout: float, ended: Event) -> None:
         deadline = time.monotonic() + timeout
-        while self._look():
+        while not self._is_done():
             if ended.wait(_POLL):
                 raise TimedOut("it was ended while slots still moved")
             if time.monotonic() > deadline:
                 raise TimedOut(f"slots still move after {timeout:g} s: see `pyspider-zk status`")
 
-    def _look(self) -> int:
-        """Return how many slots have still to move."""
+    def _is_done(self) -> bool:
         cluster = self._read()
         moving = sum(slot.next is not None for slot in cluster.assignment.slots)
         self.left = moving + len(preview(without_maintenance(cluster), self._projects))
-        return self.left
+        if cluster.settings.rebalance:
+            return False
+        if self.left and cluster.settings.maintenance is not Maintenance.OFF:
+            raise Conflict(f"maintenance goes on, {self.left} slots did not move: see the events")
+        return not self.left

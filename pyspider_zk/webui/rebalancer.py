@@ -36,7 +36,7 @@ class RebalanceProgress(NamedTuple):
 class Rebalancer:
     """Runs one rebalancing at a time, in a thread of its own.
 
-    Threads: any. Only ``close`` blocks, until maintenance is put back.
+    Threads: any. Only ``close`` blocks, until maintenance goes on.
 
     Args:
         store: of the cluster-wide settings.

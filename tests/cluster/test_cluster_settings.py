@@ -13,9 +13,12 @@ from pyspider_zk.cluster.cluster_settings import (
     Maintenance,
     WeighBy,
     faults_of,
+    in_force,
     taken_over,
     with_evicted,
+    with_maintenance,
     with_pin,
+    with_rebalance,
     with_values,
     without_evicted,
     without_pin,
@@ -43,6 +46,7 @@ def valid_settings(draw) -> ClusterSettings:
         draw(st.dictionaries(st.integers(0, MOST_SLOTS - 1), numbers)),
         draw(st.sampled_from(WeighBy)),
         draw(of_range("weigh_every")),
+        draw(st.booleans()),
     )
 
 
@@ -92,6 +96,18 @@ def test_settings_are_read_as_they_were_written(settings):
 def test_what_are_no_settings_is_refused(junk):
     with pytest.raises(BadMessage):
         ClusterSettings.decode(junk)
+
+
+def test_an_order_of_maintenance_ends_a_rebalancing():
+    asked = with_rebalance(ClusterSettings(maintenance=Maintenance.HOLD))
+
+    assert (asked.rebalance, in_force(asked).maintenance) == (True, Maintenance.OFF)
+    for mode in Maintenance:
+        assert with_maintenance(asked, mode) == ClusterSettings(maintenance=mode)
+
+
+def test_without_maintenance_there_is_no_rebalancing_to_ask_for():
+    assert with_rebalance(ClusterSettings()) == ClusterSettings()
 
 
 def test_what_a_newer_version_writes_beside_them_is_ignored():

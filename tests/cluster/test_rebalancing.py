@@ -1,139 +1,166 @@
-"""Rebalancing: maintenance is suspended, and goes on whatever happens."""
+"""Rebalancing: the leader evens the slots out once, and maintenance goes on, whoever dies."""
 
+import subprocess
+import sys
 from collections.abc import Callable
-from dataclasses import replace
 from threading import Event
-from typing import Any
+from typing import NamedTuple
 
 import pytest
 
-from pyspider_zk.cluster.cluster_settings import Maintenance
+from pyspider_zk.cluster.cluster_settings import ClusterSettings, Maintenance
+from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.orders import Orders
 from pyspider_zk.cluster.rebalancing import Rebalancing
-from pyspider_zk.cluster.records import Assignment, Cluster, Member, Meta, Slot
+from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.cluster.settings_store import SettingsStore
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
-from pyspider_zk.errors import TimedOut, Unavailable
-from pyspider_zk.groups.ids import MemberId
+from pyspider_zk.errors import Conflict, TimedOut
 from pyspider_zk.zookeeper.connection import Connection
-from tests.support.connected import connected
-from tests.support.crew import Cable, Crew
+from tests.support.crew import BareScheduler, Crew
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.zk
 
-A, B = MemberId(0, "a"), MemberId(1, "b")
-MEMBERS = dict.fromkeys((A, B), Member("h:1", "h", 1, "v", 0.0))
-STUCK = Cluster(Meta(64), Assignment(1, (Slot(A, 1),) * 64), members=MEMBERS)
-"""A cluster whose leader moves nothing."""
+HELD = ClusterSettings(maintenance=Maintenance.HOLD)
+
+
+class Uneven(NamedTuple):
+    """A cluster on hold: the first member, who leads, has all slots."""
+
+    first: BareScheduler
+    second: BareScheduler
+    store: SettingsStore
+
+    @property
+    def orders(self) -> Orders:
+        return Orders(self.store, "me")
 
 
 @pytest.fixture
-def store(crew: Crew, connection: Connection, settings: Settings) -> SettingsStore:
-    crew.start_and_share(1)
-    return SettingsStore(connection, Tree(settings.root))
+def uneven(crew: Crew, connection: Connection, settings: Settings) -> Uneven:
+    [first] = crew.start_and_share(1)
+    store = SettingsStore(connection, Tree(settings.root))
+    Orders(store, "me").maintain(Maintenance.HOLD)
+    eventually(lambda: first.coordinator._shared.current == HELD)
+    return Uneven(first, crew.start("second"), store)
 
 
-@pytest.fixture
-def orders(store: SettingsStore) -> Orders:
-    made = Orders(store, "me")
-    made.maintain(Maintenance.HOLD)
-    return made
+def run(orders: Orders, read: Callable[[], Cluster], timeout: float, ended: bool = False) -> None:
+    event = Event()
+    if ended:
+        event.set()
+    Rebalancing(orders, read, {}).run(timeout, event)
 
 
-def run(orders: Orders, read: Callable[[], Cluster], ended: Event | None = None) -> None:
-    Rebalancing(orders, read, {}).run(0, ended or Event())
-
-
-def test_maintenance_goes_on_if_slots_do_not_move(orders: Orders, store: SettingsStore):
-    seen = []
-
-    def read() -> Cluster:
-        seen.append(store.read().maintenance)
-        return STUCK
-
-    with pytest.raises(TimedOut, match="slots still move after 0 s"):
-        run(orders, read)
-    assert set(seen) == {Maintenance.OFF}
-    assert store.read().maintenance is Maintenance.HOLD
-
-
-def test_maintenance_goes_on_if_the_cluster_cannot_be_read(orders: Orders, store: SettingsStore):
-    def read() -> Cluster:
-        raise Unavailable("away")
-
-    with pytest.raises(Unavailable):
-        run(orders, read)
-    assert store.read().maintenance is Maintenance.HOLD
-
-
-@pytest.mark.parametrize("lost", [Unavailable("no reply"), KeyboardInterrupt()], ids=repr)
-def test_maintenance_goes_on_if_the_reply_to_its_suspension_is_lost(
-    orders: Orders, store: SettingsStore, monkeypatch, lost: BaseException
+def test_the_slots_are_even_and_maintenance_goes_on(
+    uneven: Uneven, crew: Crew, connection: Connection, settings: Settings
 ):
-    change = store.change
+    run(uneven.orders, crew.cluster, 60)
 
-    def lose(*order: Any) -> None:
-        change(*order)
-        monkeypatch.undo()
-        raise lost
-
-    monkeypatch.setattr(store, "change", lose)
-    with pytest.raises(type(lost)):
-        run(orders, lambda: STUCK)
-    assert store.read().maintenance is Maintenance.HOLD
+    crew.shared_by(uneven.first, uneven.second)
+    assert uneven.store.read() == HELD
+    events = [event for _, event in EventLog(connection, Tree(settings.root)).read()]
+    assert [(each.text, each.who) for each in events if each.kind == "rebalance"] == [
+        ("maintenance is suspended while slots move", "me"),
+        ("maintenance goes on: the slots were rebalanced", str(uneven.first.member)),
+    ]
 
 
-class MendingEvent(Event):
-    """Mends a cable when somebody begins to wait."""
+REQUESTER = """
+import sys
+from threading import Event
+from pyspider_zk.cluster.directory import Directory
+from pyspider_zk.cluster.orders import Orders
+from pyspider_zk.cluster.rebalancing import Rebalancing
+from pyspider_zk.cluster.settings_store import SettingsStore
+from pyspider_zk.cluster.tree import Tree
+from pyspider_zk.config import Settings
+from pyspider_zk.zookeeper.connection import Connection
+settings = Settings(hosts=sys.argv[1], root=sys.argv[2], slots=12)
+connection = Connection(settings)
+connection.start()
+orders = Orders(SettingsStore(connection, Tree(settings.root)), "me")
+Rebalancing(orders, Directory(settings, connection).read, {}).run(600, Event())
+"""
 
-    def __init__(self, cable: Cable) -> None:
-        super().__init__()
-        self._cable = cable
 
-    def wait(self, timeout: float | None = None) -> bool:
-        self._cable.mend()
-        return super().wait(timeout)
-
-
-@pytest.mark.usefixtures("orders")
-def test_maintenance_goes_on_once_zookeeper_answers_again(
-    settings: Settings, store: SettingsStore, cable: Cable
+def test_maintenance_goes_on_if_the_requester_is_killed(
+    uneven: Uneven, crew: Crew, settings: Settings
 ):
+    uneven.first.hold_on.set()
+    asking = subprocess.Popen([sys.executable, "-c", REQUESTER, settings.hosts, settings.root])
+    try:
+        eventually(lambda: uneven.first.coordinator.view.releasing, within=60)
+    finally:
+        asking.kill()
+        asking.wait()
+    uneven.first.hold_on.clear()
+
+    crew.shared_by(uneven.first, uneven.second)
+    eventually(lambda: uneven.store.read() == HELD)
+
+
+def test_the_next_leader_completes_it(uneven: Uneven, crew: Crew):
+    third = crew.start("third")
+    uneven.first.hold_on.set()
+    uneven.orders.rebalance()
+    eventually(lambda: uneven.first.coordinator.view.releasing)
+
+    uneven.first.die()
+
+    crew.shared_by(uneven.second, third)
+    eventually(lambda: uneven.store.read() == HELD)
+
+
+@pytest.mark.parametrize(
+    ("ended", "fault"), [(False, "slots still move after 0 s"), (True, "it was ended")]
+)
+def test_maintenance_goes_on_if_nobody_waits_any_longer(
+    uneven: Uneven, crew: Crew, ended: bool, fault: str
+):
+    uneven.first.hold_on.set()
+
+    with pytest.raises(TimedOut, match=fault):
+        run(uneven.orders, crew.cluster, 0, ended)
+
+    assert uneven.store.read() == HELD
+
+
+def test_what_somebody_orders_meanwhile_ends_it(uneven: Uneven, crew: Crew):
+    uneven.first.hold_on.set()
+
     def read() -> Cluster:
-        cable.cut()
-        raise Unavailable("away")
+        uneven.orders.maintain(Maintenance.ON)
+        return crew.cluster()
 
-    with connected(replace(settings, hosts=cable.address), timeout=3.0) as far:
-        orders = Orders(SettingsStore(far, Tree(settings.root)), "me")
-        with pytest.raises(Unavailable):
-            Rebalancing(orders, read, {}).run(60, MendingEvent(cable))
-    assert store.read().maintenance is Maintenance.HOLD
+    with pytest.raises(Conflict, match="slots did not move"):
+        run(uneven.orders, read, 60)
+    assert uneven.store.read() == ClusterSettings(maintenance=Maintenance.ON)
 
 
-def test_maintenance_goes_on_if_it_is_ended(orders: Orders, store: SettingsStore):
-    ended = Event()
-    ended.set()
-    with pytest.raises(TimedOut, match="it was ended"):
-        run(orders, lambda: STUCK, ended)
-    assert store.read().maintenance is Maintenance.HOLD
+def test_without_maintenance_nothing_is_asked_for(
+    crew: Crew, connection: Connection, settings: Settings
+):
+    crew.start_and_share(2)
+    store = SettingsStore(connection, Tree(settings.root))
+
+    run(Orders(store, "me"), crew.cluster, 60)
+
+    assert store.read() == ClusterSettings()
 
 
-def test_what_somebody_orders_meanwhile_stays(orders: Orders, store: SettingsStore):
-    def read() -> Cluster:
-        orders.maintain(Maintenance.ON)
-        return STUCK
+def test_settings_that_break_meanwhile_keep_nobody_from_working(
+    uneven: Uneven, crew: Crew, connection: Connection, settings: Settings
+):
+    uneven.first.hold_on.set()
+    uneven.orders.rebalance()
+    eventually(lambda: uneven.first.coordinator.view.releasing)
 
-    with pytest.raises(TimedOut):
-        run(orders, read)
-    assert store.read().maintenance is Maintenance.ON
+    connection.set(Tree(settings.root).settings, b"junk")
+    uneven.first.hold_on.clear()
 
-
-def test_one_that_finds_maintenance_suspended_does_not_end_it(orders: Orders, store: SettingsStore):
-    def read() -> Cluster:
-        orders.maintain(Maintenance.HOLD)  # the other one is done
-        return Cluster(Meta(1), Assignment(1, (Slot(A, 1),)), members={A: MEMBERS[A]})
-
-    orders.suspend_maintenance()
-    run(orders, read)
-    assert store.read().maintenance is Maintenance.HOLD
+    crew.shared_by(uneven.first, uneven.second)
+    assert uneven.first.failure is None
+    assert uneven.orders.reset() == ClusterSettings()

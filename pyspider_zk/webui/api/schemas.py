@@ -321,6 +321,7 @@ class PinSchema(Schema):
     evicted="numbers of the members that get no slots",
     weigh_by="load: a slot weighs its active projects and tasks per second; projects: only those",
     weigh_every="seconds between two looks at the tasks per second",
+    rebalance="the slots are being evened out although maintenance is on",
     without=("pins",),
 )
 class ClusterSettingsSchema(Schema):

@@ -98,7 +98,7 @@ function showRebalance({ state, total, left, fault }) {
     running: `Rebalancing: ${count(Math.max(0, total - left))} of ${plural(total, "slot")} moved`,
     done: `Rebalanced: ${plural(total, "slot")} moved.`,
     failed: `Rebalancing failed: ${fault}`,
-    none: "The web UI that was rebalancing has ended: check maintenance.",
+    none: "The web UI that was rebalancing has ended: the events say how far it came.",
   }[state];
   progress("rebalance", text, running ? Math.max(0, total - left) : null, total);
 }
