@@ -1,5 +1,6 @@
 """Another number of slots: nothing is lost, nothing is doubled, wherever it is interrupted."""
 
+import tracemalloc
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -131,6 +132,29 @@ def test_messages_move_to_their_new_slots_in_order(bench: StoppedCluster, after:
     assert bench.meta() == Meta(after)
     assert {(slot.owner, slot.epoch) for slot in bench.table().slots} == {(None, 2000)}
     assert len(bench.table().slots) == after
+
+
+def test_bodies_are_in_memory_only_while_they_move(
+    bench: StoppedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_reslotting, "BYTES", 100_000)
+    size, count = 20_000, 50
+    with closing(bench.queues(BEFORE)) as queues:
+        for slot in range(BEFORE):
+            project = next(each for each in PROJECTS if slot_of(each, BEFORE) == slot)
+            tasks = [task(project, number) | {"note": "n" * size} for number in range(count)]
+            sent = [Message(kind, slot, each) for each in tasks for kind in QueueKind]
+            queues.slot_queues.publish(sent)
+
+    tracemalloc.start()
+    try:
+        bench.change(5)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 2_000_000 < BEFORE * len(QueueKind) * count * size
+    assert sum(map(len, received(bench, 5).values())) == BEFORE * len(QueueKind) * count
 
 
 def test_there_and_back_again(bench: StoppedCluster) -> None:

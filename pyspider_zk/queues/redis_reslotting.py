@@ -6,8 +6,9 @@ there under its old name, and the same calls go on with it. Nobody else may use 
 """
 
 import heapq
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pyspider_zk.errors import BadMessage
@@ -31,8 +32,10 @@ from pyspider_zk.queues.routing import route
 STATE = "reslotting"
 """The hash that exists while this is under way."""
 
-PAGE = 50  # messages of one stream that are in memory
+PAGE = 50  # entries of one stream that are read at once
+TAGS = 100_000  # of messages, in memory: their bodies are read when they move
 AT_ONCE = 100  # moves per round trip
+BYTES = 4 * 2**20  # of messages that move in one round trip, but for one that is larger
 _NEW_LETTERS = f"{STATE}:{DEAD_LETTERS}"
 
 # KEYS: state   ARGV: slots before, after, epoch, prefix, what the keys of slots begin with...
@@ -45,6 +48,17 @@ for i = 5, #ARGV do
   end
 end
 redis.call('HSET', KEYS[1], 'before', ARGV[1], 'after', ARGV[2], 'epoch', ARGV[3])
+"""
+
+# KEYS: stream   ARGV: first tag, count
+_TAGS = """
+local found = {}
+for _, entry in ipairs(redis.call('XRANGE', KEYS[1], ARGV[1], '+', 'COUNT', ARGV[2])) do
+  local bytes = 0
+  for _, part in ipairs(entry[2]) do bytes = bytes + #part end
+  found[#found + 1] = {entry[1], bytes}
+end
+return found
 """
 
 # KEYS: old stream, ready, dead letters, new stream...
@@ -89,12 +103,21 @@ class Reslotting:
 
 @dataclass(frozen=True)
 class _OldMessage:
-    """A message of an old slot queue."""
+    """A message of an old slot queue.
+
+    Attributes:
+        size: bytes of its body.
+    """
 
     kind: QueueKind
     slot: int
     tag: bytes
-    raw: bytes
+    size: int
+
+    @property
+    def stream(self) -> str:
+        """Its queue's key."""
+        return _old_stream(self.kind, self.slot)
 
     @property
     def age_order(self) -> tuple[int, int, bool]:
@@ -139,16 +162,11 @@ class RedisReslotting:
 
     def move_messages(self, plan: Reslotting) -> None:
         """Move the messages of all old slot queues, in the order of their publication."""
-        streams = [
-            self._messages(kind, slot) for kind in QueueKind for slot in self._old(kind, plan)
-        ]
-        batch: list[_OldMessage] = []
-        for message in heapq.merge(*streams, key=lambda each: each.age_order):
-            batch.append(message)
-            if len(batch) == AT_ONCE:
-                self._move(batch, plan.after)
-                batch = []
-        self._move(batch, plan.after)
+        streams = [(kind, slot) for kind in QueueKind for slot in self._old(kind, plan)]
+        page = max(1, min(PAGE, TAGS // max(1, len(streams))))
+        queues = [self._messages(kind, slot, page) for kind, slot in streams]
+        for batch in _batches(heapq.merge(*queues, key=lambda each: each.age_order)):
+            self._move(batch, plan.after)
 
     def move_parked(self, plan: Reslotting) -> None:
         """Move what is parked; a field that is none stays under the old key."""
@@ -192,11 +210,10 @@ class RedisReslotting:
         """Take the slots out of the dead letters: one that is replayed finds its own anew."""
         with self._link.client() as client:
             client.unlink(_NEW_LETTERS)
-            letters = list(self._entries(DEAD_LETTERS))
-            for tag, fields in letters:
+            for tag, fields in self._entries(DEAD_LETTERS):
                 kept: Any = {name: value for name, value in fields.items() if name != b"slot"}
                 client.xadd(_NEW_LETTERS, kept, id=tag)
-            if letters:
+            if client.exists(_NEW_LETTERS):
                 client.rename(_NEW_LETTERS, DEAD_LETTERS)
 
     def clear(self, plan: Reslotting) -> None:
@@ -223,26 +240,47 @@ class RedisReslotting:
                 pipe.exists(_old_stream(kind, slot))
             return [slot for slot, there in enumerate(pipe.execute()) if there]
 
-    def _messages(self, kind: QueueKind, slot: int) -> Iterator[_OldMessage]:
-        for tag, fields in self._entries(_old_stream(kind, slot)):
-            yield _OldMessage(kind, slot, tag, fields.get(b"body", b""))
+    def _messages(self, kind: QueueKind, slot: int, page: int) -> Iterator[_OldMessage]:
+        stream = _old_stream(kind, slot)
+        pages = self._pages(
+            stream, page, lambda after, client: client.eval(_TAGS, 1, stream, after, page)
+        )
+        return (_OldMessage(kind, slot, tag, size) for tag, size in pages)
 
     def _entries(self, stream: str) -> Iterator[tuple[bytes, dict[bytes, bytes]]]:
-        """Yield the entries of a stream, page by page; those before may be deleted meanwhile."""
+        return self._pages(
+            stream, PAGE, lambda after, client: client.xrange(stream, min=after, count=PAGE)
+        )
+
+    def _pages(self, stream: str, count: int, read: Callable[[str, Any], Any]) -> Iterator[Any]:
+        """Yield what is read of a stream, page by page; what came may be deleted meanwhile.
+
+        Args:
+            count: entries of a page.
+            read: reads a page from a tag on; the first item of each entry is its tag.
+        """
         after = "-"
         while True:
-            page: Any = self._foreign_keys.run(
-                lambda: {stream: "stream"},
-                lambda it: it.xrange(stream, min=after, count=PAGE),  # noqa: B023 - called at once
-            )
+            page = self._foreign_keys.run(lambda: {stream: "stream"}, partial(read, after))
             yield from page
-            if len(page) < PAGE:
+            if len(page) < count:
                 return
             after = f"({page[-1][0].decode()}"
 
+    def _bodies(self, messages: list[_OldMessage]) -> list[bytes]:
+        def read(client: Any) -> Any:
+            pipe = client.pipeline(transaction=False)
+            for message in messages:
+                pipe.xrange(message.stream, message.tag, message.tag)
+            return pipe.execute()
+
+        found = self._foreign_keys.run(lambda: {each.stream: "stream" for each in messages}, read)
+        return [entries[0][1].get(b"body", b"") if entries else b"" for entries in found]
+
     def _move(self, messages: list[_OldMessage], slots: int) -> None:
         """Move messages, each in one step, in this order."""
-        routes = [(message, route(message.kind, message.raw, slots)) for message in messages]
+        bodies = zip(messages, self._bodies(messages), strict=True)
+        routes = [(message, route(message.kind, raw, slots)) for message, raw in bodies]
         types = dict.fromkeys(map(ready_key, QueueKind), "set") | {DEAD_LETTERS: "stream"}
         for message, its in routes:
             types |= {slot_queue(message.kind, slot): "stream" for slot in its.parts}
@@ -253,8 +291,21 @@ class RedisReslotting:
                 _queue_move(pipe, message, its.parts, its.rejected)
             pipe.execute()
 
-        if messages:
-            self._foreign_keys.run(lambda: types, carry_out)
+        self._foreign_keys.run(lambda: types, carry_out)
+
+
+def _batches(messages: Iterable[_OldMessage]) -> Iterator[list[_OldMessage]]:
+    """Yield the messages in the lists that move in one round trip."""
+    batch: list[_OldMessage] = []
+    size = 0
+    for message in messages:
+        size += message.size
+        if batch and (len(batch) == AT_ONCE or size > BYTES):
+            yield batch
+            batch, size = [], message.size
+        batch.append(message)
+    if batch:
+        yield batch
 
 
 def _queue_move(
@@ -265,7 +316,7 @@ def _queue_move(
 ) -> None:
     kind = message.kind
     streams = [slot_queue(kind, slot) for slot in parts]
-    keys = [_old_stream(kind, message.slot), ready_key(kind), DEAD_LETTERS, *streams]
+    keys = [message.stream, ready_key(kind), DEAD_LETTERS, *streams]
     pairs = [item for pair in (*parts.items(), *rejected) for item in pair]
     pipe.eval(_MOVE, len(keys), *keys, message.tag, kind.value, DEAD_LETTER_LIMIT, *pairs)
 
