@@ -21,6 +21,8 @@ from pyspider_zk.limits import (
     LONGEST_WAIT,
     MOST_SLOTS,
     REFUSED_IN_PATHS,
+    SHORTEST_LEASE,
+    SHORTEST_RENEWAL,
 )
 from pyspider_zk.listening import is_loopback
 from pyspider_zk.secret_files import read_secret
@@ -60,15 +62,16 @@ class Settings:
             Redis database each.
         slots: number of slots, from 1 to 16384; fixed when the cluster is created, the same
             everywhere.
-        renewal: seconds between two renewals of the lease; if only ``lease`` is set and shorter
-            than 4, that by 3.2.
-        lease: seconds that a renewal lasts, at least three renewals, at most 600; schedulers may
-            have different values. A dead scheduler's projects pause for a little longer than that.
+        renewal: seconds between two renewals of the lease, at least 0.1; if only ``lease`` is set
+            and shorter than 4, that by 3.2.
+        lease: seconds that a renewal lasts, at least 0.5 and three renewals, at most 600;
+            schedulers may have different values. A dead scheduler's projects pause for a little
+            longer than that.
         hang: seconds that a scheduler's loop may stand still, for example while it loads a large
             project, before its projects go to others; at least a lease, at most a day.
         budget: seconds that a single write or send may take; scheduling stops that long before the
             lease ends. Less than half a lease.
-        session: seconds of ZooKeeper session to request, at most a day; the server may grant
+        session: seconds of ZooKeeper session to request, from 0.5 to a day; the server may grant
             another value, which is then used, and a warning reports it.
         drain: seconds that a scheduler waits, after SIGTERM, for its slots to move, and a fetcher
             for the pages that it is fetching; at most a day.
@@ -461,8 +464,19 @@ def _at_most(name: str, limit: float) -> _Rule:
     return _rule(name, holds, fault)
 
 
+def _at_least(name: str, limit: float) -> _Rule:
+    """Return the rule that a time is no shorter than a limit."""
+
+    def holds(settings: Settings) -> bool:
+        return bool(getattr(settings, name) >= limit)
+
+    return _rule(name, holds, f"{name}: {{0.{name}:g}} s must be at least {limit:g} seconds")
+
+
 _TIMES = (
-    _rule("renewal", lambda its: its.renewal > 0, "renewal: must be more than 0 seconds"),
+    _at_least("renewal", SHORTEST_RENEWAL),
+    _at_least("lease", SHORTEST_LEASE),
+    _at_least("session", SHORTEST_LEASE),
     _rule(
         "lease renewal",
         # The leader looks once in a renewal. Looks further apart than half a lease begin anew.
@@ -484,7 +498,6 @@ _TIMES = (
         "budget: {0.budget:g} s must be less than half the lease of {0.lease:g} s: nothing could be"
         " scheduled between two renewals",
     ),
-    _rule("session", lambda its: its.session > 0, "session: must be more than 0 seconds"),
 )
 
 _LOGINS = (
@@ -530,7 +543,11 @@ _RULES = (
         f"slots: {{0.slots}} must be from 1 to {MOST_SLOTS}",
     ),
     *_TIMES,
-    _rule("await_members", lambda its: its.await_members >= 1, "await_members: must be at least 1"),
+    _rule(
+        "await_members",
+        lambda its: 1 <= its.await_members <= MOST_SLOTS,
+        f"await_members: {{0.await_members}} must be from 1 to {MOST_SLOTS}",
+    ),
     *_LOGINS,
     _rule(
         "tls tls_ca tls_certificate tls_key",

@@ -9,5 +9,11 @@ REFUSED_IN_PATHS = "\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000-\U001
 LONGEST_WAIT = 86400.0
 """Seconds; no other time may be longer. ZooKeeper counts the milliseconds of one in 32 bits."""
 
+SHORTEST_LEASE = 0.5
+"""Seconds; of a shorter lease or session no time is left once ZooKeeper has answered."""
+
+SHORTEST_RENEWAL = 0.1
+"""Seconds between two renewals."""
+
 LONGEST_LEASE = 600.0
 """Seconds; no lease may be longer, so a lease of unknown length has ended after that."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 
 from pyspider_zk.config import RENEWALS, Settings
 from pyspider_zk.errors import BadMessage, BadRequest, BadValues, NotFound
-from pyspider_zk.limits import LONGEST_LEASE, MOST_SLOTS
+from pyspider_zk.limits import LONGEST_LEASE, MOST_SLOTS, SHORTEST_LEASE, SHORTEST_RENEWAL
 from pyspider_zk.zookeeper import codec
 from pyspider_zk.zookeeper.codec import Record
 
@@ -88,8 +88,8 @@ class Range(NamedTuple):
 
 
 RANGES: Mapping[str, Range] = {
-    "lease": Range(0.5, LONGEST_LEASE),
-    "renewal": Range(0.1, LONGEST_LEASE / 3),
+    "lease": Range(SHORTEST_LEASE, LONGEST_LEASE),
+    "renewal": Range(SHORTEST_RENEWAL, LONGEST_LEASE / 3),
     "restart_delay": Range(0, LONGEST_LEASE),
     "moves": Range(1, MOST_SLOTS),
     "weigh_every": Range(1, 86_400),

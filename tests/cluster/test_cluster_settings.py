@@ -58,7 +58,10 @@ def own_settings(draw) -> Settings:
     lease = draw(st.floats(0.5, 60))
     budget = draw(st.floats(0, 0.499 * lease))  # it is written with twelve digits
     return Settings(
-        lease=lease, renewal=lease / draw(st.floats(3.1, 10)), hang=lease + 1, budget=budget
+        lease=lease,
+        renewal=max(0.1, lease / draw(st.floats(3.1, 10))),
+        hang=lease + 1,
+        budget=budget,
     )
 
 
