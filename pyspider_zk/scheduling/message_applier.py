@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import asdict
 from pyspider.scheduler.scheduler import Project
 
-from pyspider_zk.errors import BadMessage, ClusterError
+from pyspider_zk.errors import BadMessage, ClusterError, DatabaseAway
 from pyspider_zk.queues.names import QueueKind, SlotQueue
 from pyspider_zk.queues.tasks import (
     TaskKey,
@@ -42,7 +42,7 @@ FAILURES = 3
 
 
 class ProjectWaits(Exception):
-    """A message's project cannot be loaded, so its messages wait; the argument is its name."""
+    """A message's project cannot be loaded now, so its messages wait; the argument is its name."""
 
 
 class MessageApplier:
@@ -75,7 +75,7 @@ class MessageApplier:
         self.known = 0
         self._requests = 0  # of this round
         self._tasks_left = 0
-        self._unknown: set[str] = set()
+        self._looked_at: set[str] = set()  # the projects whose rows were read in this round
         self._clear: dict[str, Project] = {}
         self._undecided: set[TaskKey] = set()
         self._closed: set[int] = set()  # the slots whose fence was closed before the last commit
@@ -94,7 +94,7 @@ class MessageApplier:
         """
         if self.unfinished():
             self.finish()
-        self._unknown.clear()
+        self._looked_at.clear()
         self._clear.clear()
         self._undecided.clear()
         self.touched.clear()
@@ -446,14 +446,14 @@ class MessageApplier:
 
         Raises:
             FenceClosed: nothing of the project may be applied now.
-            ProjectWaits: it is in quarantine, maybe since now.
+            ProjectWaits: see ``_is_there``.
         """
         name: str = task["project"]
         if name in self._clear:
             return self._clear[name]
         self._heartbeat.beat()
         self._fence.check(name)
-        if name not in self._scheduler.projects and not self._is_there(name):
+        if not self._is_there(name):
             return None
         self.touched.add(name)
         if not self._scheduler.task_verify(task):
@@ -463,25 +463,31 @@ class MessageApplier:
             self._clear[name] = project
         return project
 
-    def _is_there(self, project: str) -> bool:
-        """Look for a project's row, once in a round: a message may contain thousands of its tasks.
+    def _is_there(self, name: str) -> bool:
+        """Return whether there is a project, and let memory say whether it is active.
 
-        The row was written before the messages that this round has read, or there is none.
+        One that is not active in memory may have been started since: then whoever sent the message
+        was told that it will be applied. So its row is read, once in a round: it was written before
+        the messages that this round has read.
 
         Raises:
-            ProjectWaits: it is in quarantine, maybe since now.
+            ProjectWaits: it is in quarantine, maybe since now, or its row cannot be read now.
         """
-        if project in self._unknown:
-            return False
+        project = self._scheduler.projects.get(name)
+        if (project is not None and project.active) or name in self._looked_at:
+            return project is not None
         try:
-            if self._projects.look_at(project):
-                return True
+            is_there = self._projects.look_at(name)
+        except DatabaseAway as error:
+            self._projects.look_soon([name])
+            raise ProjectWaits(name) from error
         except ClusterError:
             raise
         except Exception as error:
-            if project not in self._projects.quarantine:
-                self._projects.put_aside(project, error)
-            raise ProjectWaits(project) from error
-        logger.error("unknown project: %s", project)
-        self._unknown.add(project)
-        return False
+            if name not in self._projects.quarantine:
+                self._projects.put_aside(name, error)
+            raise ProjectWaits(name) from error
+        self._looked_at.add(name)
+        if not is_there:
+            logger.error("unknown project: %s", name)
+        return is_there

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from pyspider.database.sqlite.taskdb import TaskDB
 from pyspider.scheduler.scheduler import Scheduler
 
 from pyspider_zk.cluster.records import Cluster
@@ -278,6 +279,33 @@ def test_newtask_publishes_to_the_slot_of_the_project(
     (delivery,) = read_all(world.queues.slot_queues, SLOTS)
     assert (delivery.kind, delivery.slot) == (QueueKind.NEWTASK, slot_of("off", SLOTS))
     assert delivery.body == task("off")
+
+
+def test_a_task_of_a_project_that_was_just_started_is_not_lost(
+    world: World, scheduler: SlotScheduler, answers: LocalAnswers, task: MakeTask
+) -> None:
+    # given a change that the scheduler has not seen
+    scheduler.run_once()
+    world.projectdb.update("off", {"status": "RUNNING"})
+    # when
+    assert answers.newtask(task("off", "on_start")) is True
+    scheduler.run_once()
+    # then
+    assert world.statuses("off") == {"on_start": TaskDB.ACTIVE}
+
+
+def test_messages_of_a_stopped_project_cost_one_look_at_its_row_in_a_round(
+    world: World, scheduler: SlotScheduler, task: MakeTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduler.run_once()
+    read, looks = scheduler.project_set.look_at, []
+    look = lambda name: looks.append(name) or read(name)  # noqa: E731
+    monkeypatch.setattr(scheduler.project_set, "look_at", look)
+    world.new(*(task("off", f"t{number}") for number in range(20)))
+    world.finish(task("off", "t0"))
+    scheduler.run_once()
+    assert looks == ["off"]
+    assert world.statuses("off") == {}
 
 
 def with_queues(world: World, scheduler: SlotScheduler, limit: int = 0) -> tuple[LocalAnswers, Any]:

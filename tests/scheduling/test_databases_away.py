@@ -171,6 +171,31 @@ def test_crawling_goes_on_while_the_project_database_is_away(
     assert not scheduler.fenced.projects["p"].active
 
 
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_project_that_was_started_before_an_outage_loses_no_message_and_stops_no_other(
+    world: World, task: Task, is_known: bool
+) -> None:
+    if is_known:
+        world.project("off", status="STOP")
+    scheduler = crawling(world, task)
+    rounds(scheduler, 2)
+    world.dispatched()
+    if is_known:
+        world.database("project").update("off", {"status": "RUNNING"})
+    else:
+        world.project("off")
+
+    with moved(world.folder / "project.db"):
+        world.new(task("off", "on_start"), task("p", "second"))
+        world.script_is_known("off")
+        rounds(scheduler, 3)
+        assert [each["taskid"] for each in world.dispatched()] == ["second"]
+    scheduler.rows.look_soon()
+    rounds(scheduler, 4)
+
+    assert [each["taskid"] for each in world.dispatched()] == ["on_start"]
+
+
 @pytest.mark.parametrize("kind", ["task", "project"])
 @pytest.mark.parametrize("outage", OUTAGES)
 def test_a_takeover_during_an_outage_is_made_good_afterwards(
