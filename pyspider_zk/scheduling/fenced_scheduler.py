@@ -51,6 +51,9 @@ logger = logging.getLogger("scheduler")
 
 T = TypeVar("T")
 
+ON_FINISHED = "on_finished"
+"""The id of the task that calls a script's ``on_finished``."""
+
 INHERITED = ("status", "updatetime", "schedule")
 """The columns that tell whether a former owner may have sent a task; the last may be unreadable."""
 
@@ -337,7 +340,7 @@ class FencedScheduler(Scheduler):
         project, taskid = self.projects[task["project"]], task["taskid"]
         tasks = project.task_queue
         if not tasks.is_processing(taskid) and self._is_inherited(project.name, taskid):
-            self._take_over(tasks, taskid)
+            self._take_over(project, taskid)
         undo = _undo(tasks, taskid)
         if not tasks.done(taskid):
             logger.error("not processing pack: %(project)s:%(taskid)s %(url)s", task)
@@ -355,12 +358,14 @@ class FencedScheduler(Scheduler):
         self.taskdb.on_refusal(project.name, taskid, undo)
         return result
 
-    def _take_over(self, tasks: TaskQueue, taskid: str) -> None:
+    def _take_over(self, project: Project, taskid: str) -> None:
         """Let a task count as in flight that a former owner sent."""
+        tasks = project.task_queue
         if not tasks.delete(taskid):
             tasks.unloaded.take_one()
         tasks.processing.put(InQueueTask(taskid, 0, time.time() + tasks.processing_timeout))
         tasks.doubt([taskid])
+        project._selected_tasks |= taskid != ON_FINISHED
 
     def _count_times(self, project: str, fetched: Any, processed: Any) -> None:
         if fetched:

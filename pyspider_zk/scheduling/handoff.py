@@ -13,8 +13,9 @@ from pyspider.scheduler.scheduler import Project
 from pyspider.scheduler.task_queue import InQueueTask
 
 from pyspider_zk.errors import BadMessage
-from pyspider_zk.projects.rows import is_name
+from pyspider_zk.projects.rows import is_name, is_number
 from pyspider_zk.queues.codec import encode
+from pyspider_zk.scheduling.fenced_scheduler import ON_FINISHED
 from pyspider_zk.scheduling.handoff_rules import KNOWLEDGE, ROWS, STATE
 
 Part = Mapping[str, Any]
@@ -126,16 +127,18 @@ def project_part(
     Times on this host's clock are given as ages. The log of active tasks, nine tenths of the size,
     is left out of records that are kept in case of a death: nobody would read it.
     """
-    queue, now = project.task_queue, time.time()
+    queue, now, postponed = project.task_queue, time.time(), list(postponed)
+    is_running = project._selected_tasks or any(map(_is_finish, postponed))
     processing = list(queue.processing.queue_dict.values())
     part = {
         "md5sum": project.md5sum,
         "processing": [[item.taskid, item.priority, item.exetime] for item in processing],
         "unsent": list(unsent),
-        "postponed": list(postponed),
+        "postponed": postponed,
         "bucket": [queue.bucket.bucket, now - queue.bucket.last_update],
         "paused": [project._paused, now - project._paused_time, _seen(project)],
         "finishing": [project._selected_tasks, project._send_finished_event_wait],
+        "running": now if is_running else None,
     }
     if whole:
         part["active_tasks"] = [list(entry) for entry in project.active_tasks]
@@ -167,6 +170,20 @@ def restore_state(project: Project, part: Part) -> None:
     if seen is not None and seen < len(project.active_tasks):
         project._unpause_last_seen = project.active_tasks[seen][1]
     project._selected_tasks, project._send_finished_event_wait = part["finishing"]
+
+
+def is_finish_due(part: Part, requested: Any) -> bool:
+    """Return whether a dead owner had yet to call ``on_finished``, if no task is pending now.
+
+    Args:
+        requested: when that was requested last, in seconds since the epoch; None if never.
+    """
+    running: float | None = part.get("running")
+    return running is not None and not (is_number(requested) and requested >= running)
+
+
+def _is_finish(task: Mapping[str, Any]) -> bool:
+    return bool(task["taskid"] == ON_FINISHED)
 
 
 def last_tick(part: Part) -> int | None:

@@ -21,6 +21,10 @@ def _second(value: object, _: str) -> bool:
     return value is None or is_whole(value)
 
 
+def _moment(value: object, _: str) -> bool:
+    return value is None or is_number(value)
+
+
 def _rows(value: object, _: str) -> bool:
     return isinstance(value, list)
 
@@ -103,6 +107,7 @@ KNOWLEDGE: Mapping[str, Rule] = {
     "info": _info,
     "counters": _counters,
     "tick": _second,
+    "running": _moment,
 }
 """Entries that mislead nobody even if they are out of date."""
 

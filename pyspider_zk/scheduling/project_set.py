@@ -14,9 +14,10 @@ from pyspider_zk.projects.rows import row_faults
 from pyspider_zk.scheduling.active_tasks import ActiveTasks
 from pyspider_zk.scheduling.counters import drop_counters, dump_windows, load_windows
 from pyspider_zk.scheduling.cron import Cron
-from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
+from pyspider_zk.scheduling.fenced_scheduler import ON_FINISHED, FencedScheduler
 from pyspider_zk.scheduling.handoff import (
     Part,
+    is_finish_due,
     kept,
     last_tick,
     project_part,
@@ -247,6 +248,9 @@ class ProjectSet:
         self._cron.start(project.name, last_tick(part) or int(time.time()))
         if part.get("clean"):
             restore_state(project, part)
+        elif part.get("running") is not None:  # else nothing is read
+            row = self._scheduler.find_task(project.name, ON_FINISHED, ["updatetime"]) or {}
+            project._selected_tasks = is_finish_due(part, row.get("updatetime"))
 
     def _follow_status(self, project: Project) -> None:
         """Request the settings of a new script, and load the tasks of an active project."""

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Collection, Mapping
+from itertools import islice
 
 from pyspider_zk.cluster.fence import Fence
 from pyspider_zk.cluster.records import Load
@@ -26,6 +27,12 @@ from pyspider_zk.scheduling.quarantine import Quarantine
 from pyspider_zk.scheduling.round_size import RoundSize
 from pyspider_zk.scheduling.script_calls import ScriptCalls
 from pyspider_zk.scheduling.task_selection import TaskSelection
+
+NEWS_SHARE = 0.01
+"""Seconds of each round for saving the records of slots with news."""
+
+SLOTS_AT_ONCE = 8
+"""Whose records are saved before the time is looked at again."""
 
 SAVE_INTERVAL = 60.0
 """Seconds after which the records of all slots are saved again, and the counters logged."""
@@ -188,18 +195,26 @@ class SlotScheduler:
             self._saved = min(self._saved, time.time())
 
     def _save(self) -> None:
-        """Save the records of changed slots every minute, and of those with news at once.
-
-        A project whose script became known begins to tick: the next owner must know since when.
-        """
-        news = self.project_set.news
-        if news and self.handover.save(news):
-            news.clear()
+        """Save the records of changed slots every minute, and of those with news at once."""
+        self._save_news()
         now = time.time()
         if now - self._saved > SAVE_INTERVAL:
             self._saved = now
             self._save_changed()
             log_counters(self.fenced.counters, self.heartbeat.beat)
+
+    def _save_news(self) -> None:
+        """Save slots with news for a round's share of time; the others wait for the next round.
+
+        A project whose script became known begins to tick: the next owner must know since when.
+        One that begins to run is to be told when it has finished.
+        """
+        news, until = self.project_set.news, time.monotonic() + NEWS_SHARE
+        while news and time.monotonic() < until:
+            some = set(islice(news, SLOTS_AT_ONCE))
+            if not self.handover.save(some):
+                return
+            news -= some
 
     def _save_changed(self) -> None:
         """Save the slots that changed since they were saved, for the next owner after a death."""

@@ -12,7 +12,7 @@ from pyspider.scheduler.task_queue import TaskQueue
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.scheduling.agenda import Agenda
 from pyspider_zk.scheduling.fair_share import FairShare
-from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
+from pyspider_zk.scheduling.fenced_scheduler import ON_FINISHED, FencedScheduler
 from pyspider_zk.scheduling.project_set import ProjectSet
 from pyspider_zk.scheduling.round_size import RoundSize
 
@@ -24,10 +24,10 @@ MOST_SAID = 3
 TURNS = 100
 """How many turns make up a round's share: so many projects are served in each round."""
 
-ON_FINISHED = {
-    "taskid": "on_finished",
-    "url": "data:,on_finished",
-    "process": {"callback": "on_finished"},
+FINISH: dict[str, Any] = {
+    "taskid": ON_FINISHED,
+    "url": f"data:,{ON_FINISHED}",
+    "process": {"callback": ON_FINISHED},
     "schedule": {"age": 0, "priority": 9, "force_update": True},
 }
 """The new task that calls a script's ``on_finished``, but for its project."""
@@ -120,7 +120,7 @@ class TaskSelection:
             return
         project._selected_tasks = False
         project._send_finished_event_wait = 0
-        self._scheduler.postponed.append({"project": project.name, **deepcopy(ON_FINISHED)})
+        self._scheduler.postponed.append({"project": project.name, **deepcopy(FINISH)})
 
     # -- which tasks ------------------------------------------------------------------------------
 
@@ -147,7 +147,9 @@ class TaskSelection:
             for taskid in self._selected.pop(project.name, ()):
                 tasks.done(taskid)
             raise
-        if any(taskid != "on_finished" for taskid in chosen):
+        if any(taskid != ON_FINISHED for taskid in chosen):
+            if not project._selected_tasks:
+                self._projects.news.add(self._scheduler.fence.slot(project.name))
             project._selected_tasks = True
             project._send_finished_event_wait = 0
         return chosen
