@@ -8,7 +8,7 @@ from pyspider.scheduler.scheduler import Project
 
 from pyspider_zk.errors import DatabaseAway
 from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
-from pyspider_zk.scheduling.handoff import Part, restore_processing
+from pyspider_zk.scheduling.handoff import Part, restore_tasks
 from pyspider_zk.scheduling.refill import Refill
 from pyspider_zk.scheduling.retry_queue import RetryQueue
 from pyspider_zk.scheduling.row_counts import RowCounts
@@ -40,8 +40,8 @@ class ActiveTasks:
     def load(self, project: Project, part: Part) -> None:
         """Load the first of the ACTIVE rows; ``work`` loads the others.
 
-        Those known to be with fetcher or processor are not loaded. After a death nobody knows which
-        these are; a status pack of the former owner's fetch may still come.
+        Those that the former owner handed over are not loaded. After a death nobody knows which
+        were with fetcher or processor; a status pack of the former owner's fetch may still come.
 
         Args:
             part: the state of the project that the former owner left.
@@ -52,7 +52,7 @@ class ActiveTasks:
         if project.name in self._scheduler.taskdb.projects_with_writes:
             raise DatabaseAway(f"tasks of project {project.name} wait to be written")
         if part.get("clean"):
-            project.task_queue.doubt(restore_processing(project, part))
+            project.task_queue.doubt(restore_tasks(project, part))
         else:
             self._scheduler.inherited[project.name] = time.time()
             self._second_looks.put(project.name, time.monotonic() + ZOMBIE_WINDOW)

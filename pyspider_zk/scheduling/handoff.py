@@ -16,7 +16,7 @@ from pyspider_zk.errors import BadMessage
 from pyspider_zk.projects.rows import is_name, is_number
 from pyspider_zk.queues.codec import encode
 from pyspider_zk.scheduling.fenced_scheduler import ON_FINISHED
-from pyspider_zk.scheduling.handoff_rules import KNOWLEDGE, ROWS, STATE
+from pyspider_zk.scheduling.handoff_rules import KNOWLEDGE, ORDER, ROWS, STATE
 
 Part = Mapping[str, Any]
 """One project's share of a slot's record."""
@@ -83,7 +83,7 @@ def kept(name: str, part: Part) -> tuple[Part, list[str]]:
 
 def _usable(name: str, part: Part, clean: bool) -> tuple[dict[str, Any], list[str]]:
     """Return the usable entries of a part, and descriptions of the others."""
-    rules = {**KNOWLEDGE, **STATE}
+    rules = {**KNOWLEDGE, **STATE, **ORDER}
     given = {key: value for key, value in part.items() if key in rules}
     good = {key: value for key, value in given.items() if rules[key](value, name)}
     wrong = [key for key in given if key not in good]
@@ -99,10 +99,11 @@ def _usable(name: str, part: Part, clean: bool) -> tuple[dict[str, Any], list[st
 def writable(parts: Mapping[str, Part]) -> dict[str, Part]:
     """Return the parts without what a record cannot hold: numbers beyond 64 bits.
 
-    Tasks in the task database may hold one; then the log of active tasks is left out, and if that
-    does not help, the project's whole part.
+    Tasks in the task database may hold one; then the log of active tasks and the order of pending
+    ones are left out, and if that does not help, the project's whole part.
     """
-    shortened = {name: {**part, "active_tasks": []} for name, part in parts.items()}
+    lists: Part = {"active_tasks": [], "pending": []}
+    shortened = {name: {**part, **lists} for name, part in parts.items()}
     good = {name: part for name, part in shortened.items() if _is_writable(part)}
     return {**good, **{name: parts[name] for name in good if _is_writable(parts[name])}}
 
@@ -125,7 +126,8 @@ def project_part(
     """Return a project's state, except its counters and tick.
 
     Times on this host's clock are given as ages. The log of active tasks, nine tenths of the size,
-    is left out of records that are kept in case of a death: nobody would read it.
+    and the order of pending tasks are left out of records that are kept in case of a death: nobody
+    would read them.
     """
     queue, now, postponed = project.task_queue, time.time(), list(postponed)
     is_running = project._selected_tasks or any(map(_is_finish, postponed))
@@ -141,6 +143,8 @@ def project_part(
         "running": now if is_running else None,
     }
     if whole:
+        due = sorted(queue.priority_queue.queue_dict.values())
+        part["pending"] = [[item.taskid, item.priority, item.exetime] for item in due]
         part["active_tasks"] = [list(entry) for entry in project.active_tasks]
     if not project.waiting_get_info:
         part["info"] = {
@@ -198,15 +202,18 @@ def last_tick(part: Part) -> int | None:
     return min([tick, *(int(task["fetch"]["save"]["tick"]) - 1 for task in unsent)])
 
 
-def restore_processing(project: Project, part: Part) -> set[str]:
-    """Mark the tasks that are with fetcher or processor; return their ids.
+def restore_tasks(project: Project, part: Part) -> set[str]:
+    """Put the tasks that are with fetcher or processor, and those that are due; return their ids.
 
     None is given up later than if it was sent now, though the former owner's clock was ahead.
     """
-    latest = time.time() + project.task_queue.processing_timeout
+    queue, pending = project.task_queue, part.get("pending", ())
+    latest = time.time() + queue.processing_timeout
     for taskid, priority, exetime in part["processing"]:
-        project.task_queue.processing.put(InQueueTask(taskid, priority, min(exetime, latest)))
-    return {taskid for taskid, _, _ in part["processing"]}
+        queue.processing.put(InQueueTask(taskid, priority, min(exetime, latest)))
+    for taskid, priority, exetime in pending:
+        queue.put(taskid, priority, exetime)
+    return {taskid for taskid, _, _ in (*part["processing"], *pending)}
 
 
 def _seen(project: Project) -> int | None:

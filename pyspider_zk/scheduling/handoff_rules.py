@@ -94,13 +94,17 @@ STATE: Mapping[str, Rule] = {
 }
 """Entries that only a clean record passes on, all or none of them."""
 
+ORDER: Mapping[str, Rule] = {"pending": _rows}
+"""What a clean record passes on as well; without it, rows tell the order of pending tasks."""
+
 ROWS: Mapping[str, Rule] = {
     "processing": _in_flight,
+    "pending": _in_flight,
     "unsent": _task,
     "postponed": _task,
     "active_tasks": _active_task,
 }
-"""For each list of the state, the rule for one of its rows; one that breaks it costs no other."""
+"""For each list, the rule for one of its rows; one that breaks it costs no other."""
 
 KNOWLEDGE: Mapping[str, Rule] = {
     "md5sum": _text,

@@ -28,6 +28,7 @@ class ActivePage:
     """Some ACTIVE rows of a project.
 
     Attributes:
+        rows: of tasks, those first that were written first.
         last: the position after which the next page begins; None if this page is the last one.
     """
 
@@ -46,14 +47,17 @@ def last_position(rows: Sequence[Sequence[Any]], limit: int) -> Any:
 def active_page_of(
     project: str, stored: Sequence[Sequence[Any]], limit: int, read: Read = json.loads
 ) -> ActivePage:
-    """Return a page of rows: id, schedule as it is stored, and position.
+    """Return a page of rows: id, schedule as it is stored, time and position.
+
+    Tasks of one priority are sent in the order of the rows: that of the times when they were
+    requested, for nothing else writes a row that waits.
 
     Logs how many rows have no task id, and how many a schedule that cannot be decoded.
     """
     tasks = [row for row in stored if isinstance(row[0], str | int) and row[0] != ""]
     rows: list[ActiveRow] = []
     bad = 0
-    for taskid, schedule, _ in tasks:
+    for taskid, schedule, *_ in sorted(tasks, key=_written):
         try:
             document = from_json(schedule, read) if schedule else {}
         except UNREADABLE:
@@ -62,6 +66,11 @@ def active_page_of(
         rows.append((taskid, document))
     _log(project, len(stored) - len(tasks), bad)
     return ActivePage(rows, last_position(stored, limit))
+
+
+def _written(row: Sequence[Any]) -> float:
+    """Return when a row was written; sqlite stores whatever it is given."""
+    return row[2] if isinstance(row[2], int | float) else 0.0
 
 
 def count_states(count: CountState, after: Any, limit: int) -> tuple[Mapping[int, int], Any]:

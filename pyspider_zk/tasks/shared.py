@@ -136,7 +136,7 @@ class SharedTasks:
         tasks = self._found(project)
         if tasks is None:
             return NO_ROWS
-        columns = (tasks.c.taskid, tasks.c.schedule, tasks.c.taskid)
+        columns = (tasks.c.taskid, tasks.c.schedule, tasks.c.updatetime, tasks.c.taskid)
         rows = self._all(_page(tasks, columns, self._taskdb.ACTIVE, after, limit))
         return active_page_of(project, rows, limit, loaded)
 

@@ -26,7 +26,7 @@ def sqlite_active(table: str) -> str:
 
     The index on the status leads to the first row, and nothing is sorted.
     """
-    return f"SELECT taskid, schedule, rowid {_sqlite_page(table)}"
+    return f"SELECT taskid, schedule, updatetime, rowid {_sqlite_page(table)}"
 
 
 def sqlite_count(table: str) -> str:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import lru_cache, partial
+from operator import itemgetter
 from typing import Any
 
 from pyspider.database.basedb import BaseDB
@@ -138,6 +139,7 @@ class SqliteTasks:
             for group in grouped(writes, time.time(), lambda taskid: taskid):
                 table = quoted_table(self._taskdb, group.project)
                 statement = sqlite_upsert if group.is_new else sqlite_update
+                group.rows.sort(key=itemgetter(-1))  # rowids then tell which came first
                 cursor.executemany(statement(table, _quoted(group.names)), group.rows)
             before_commit()
         known.update(to_make)

@@ -19,6 +19,10 @@ MOST_BYTES = 2**19
 ``max_allowed_packet``), also when half of it must be escaped."""
 
 
+STEP = 1e-6
+"""Seconds between the times of two rows of one transaction, so that their order is not lost."""
+
+
 class TaskWrite(Struct, frozen=True):
     """One change of one task's row.
 
@@ -39,7 +43,8 @@ class RowGroup:
 
     Attributes:
         names: of the columns, the task id first.
-        rows: sorted by task id, so that two who write the same rows lock them in one order.
+        rows: sorted by task id, so that two who write the same rows lock them in one order. Their
+            times, in the last column, tell the order of the writes.
     """
 
     project: str
@@ -57,7 +62,7 @@ def grouped(
     before an insert of the same task, if there is any, and go first.
 
     Args:
-        now: the time of the writes, in seconds since the epoch.
+        now: the time of the first write, in seconds since the epoch.
         compared: returns what of a task id the database compares.
     """
     updates: dict[tuple[str, str], TaskWrite] = {}
@@ -78,9 +83,9 @@ def merged(first: TaskWrite, second: TaskWrite) -> TaskWrite:
 
 def _groups(writes: Iterable[TaskWrite], is_new: bool, now: float) -> Iterator[RowGroup]:
     rows: dict[tuple[str, tuple[str, ...]], list[Row]] = {}
-    for write in writes:
+    for number, write in enumerate(writes):
         first = (write.taskid, write.project) if is_new else (write.taskid,)
-        row = (*first, *write.columns.values(), now)
+        row = (*first, *write.columns.values(), now + number * STEP)
         rows.setdefault((write.project, tuple(write.columns)), []).append(row)
     begin = ("taskid", "project") if is_new else ("taskid",)
     for (project, names), alike in rows.items():

@@ -80,11 +80,24 @@ def test_each_active_row_comes_once_as_pyspider_reads_it(ours: Opened, limit: in
     found = rows(ours, limit)
     fields = ["taskid", "schedule"]
     expected = [tuple(row.values()) for row in ours.taskdb.load_tasks(ACTIVE, "p1", fields)]
-    assert found == expected
+    assert sorted(found, key=repr) == sorted(expected, key=repr)
     assert {each for each, _ in found} == {
         *(f"t{number}" for number in (0, 1, 2, 4, 5, 6, 7)),
         "bare",
     }
+
+
+def test_those_come_first_that_were_written_first(ours: Opened) -> None:
+    write(ours, ["c", "a"])
+    write(ours, ["d", "b", "e"])
+    write(ours, ["a"], {"status": ACTIVE})
+    assert ids(ours, 100) == ["c", "d", "b", "e", "a"]
+
+
+def test_a_time_that_is_none_comes_first(untyped: TaskBackend) -> None:
+    write(untyped.ours, ["a", "b", "c"])
+    untyped.ours.taskdb._execute("UPDATE taskdb_p1 SET updatetime = 'x' WHERE taskid = 'b'")
+    assert ids(untyped.ours, 100) == ["b", "a", "c"]
 
 
 def test_a_page_has_no_more_rows_than_asked_for(atomic: TaskBackend) -> None:
@@ -168,7 +181,7 @@ def test_rows_without_a_task_id_are_passed_over(
 def test_only_text_and_whole_numbers_are_ids(untyped: TaskBackend, limit: int) -> None:
     ours = untyped.ours
     write(ours, ["t1", b"x", None, 1.5, None, "t2", 3])
-    assert ids(ours, limit) == [3, "t1", "t2"]
+    assert sorted(ids(ours, limit), key=str) == [3, "t1", "t2"]
 
 
 # --- meanwhile ----------------------------------------------------------------------------------

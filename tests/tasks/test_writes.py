@@ -5,6 +5,7 @@ import pytest
 from pyspider_zk.tasks.writes import (
     MOST_BYTES,
     MOST_ROWS,
+    STEP,
     RowGroup,
     TaskWrite,
     grouped,
@@ -25,7 +26,7 @@ def test_writes_of_the_same_columns_are_one_group_sorted_by_id() -> None:
         "p",
         True,
         ("taskid", "project", "url", "updatetime"),
-        [("a", "p", "a", 9.0), ("b", "p", "b", 9.0), ("c", "p", "c", 9.0)],
+        [("a", "p", "a", 9 + STEP), ("b", "p", "b", 9 + 2 * STEP), ("c", "p", "c", 9.0)],
     )
 
 
@@ -37,8 +38,8 @@ def test_other_projects_and_columns_are_groups_of_their_own() -> None:
     )
     assert [(group.project, group.names, group.rows) for group in found] == [
         ("p", ("taskid", "url", "updatetime"), [("a", "1", 9.0)]),
-        ("q", ("taskid", "url", "updatetime"), [("a", "2", 9.0)]),
-        ("p", ("taskid", "status", "updatetime"), [("b", 3, 9.0)]),
+        ("q", ("taskid", "url", "updatetime"), [("a", "2", 9 + STEP)]),
+        ("p", ("taskid", "status", "updatetime"), [("b", 3, 9 + 2 * STEP)]),
     ]
 
 
