@@ -109,6 +109,11 @@ class Guarded:
         return partial(self._call, found) if callable(found) and name not in PURE else found
 
     @property
+    def unguarded(self) -> Any:
+        """The database itself."""
+        return self._inner
+
+    @property
     def is_away(self) -> bool:
         """Whether the database did not answer when it was asked last."""
         return self._breaker.is_open

@@ -9,11 +9,13 @@ import heapq
 import itertools
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any
 from xmlrpc.client import Fault
 
-from pyspider_zk.errors import BadMessage, BadRequest, Unavailable
+from pyspider_zk.errors import BadMessage, BadRequest, DatabaseAway, Unavailable
 from pyspider_zk.jobs.operations import is_locked
 from pyspider_zk.projects.rows import ACTIVE
 from pyspider_zk.queues.api import Message
@@ -28,11 +30,15 @@ from pyspider_zk.scheduling.counters import read_counters
 from pyspider_zk.scheduling.numbers import ProjectNumbers
 from pyspider_zk.scheduling.operation_answers import LOCK_REMEDY
 from pyspider_zk.scheduling.scheduler import SlotScheduler
+from pyspider_zk.tasks.database import task_database
 
 logger = logging.getLogger("scheduler")
 
 _SHOWN = ("type", "taskid", "project", "status", "url", "lastcrawltime", "updatetime", "track")
 _SHOWN_TRACK = ("ok", "time", "follows", "status_code")
+Entry = tuple[float, Mapping[str, Any]]
+"""Of the log of active tasks: when, in seconds since the epoch, and the task."""
+
 MOST_SHOWN = 100_000  # tasks in one answer
 _DASHBOARD = {"5m_time": "avg", "5m": "sum", "1h": "sum", "1d": "sum", "all": "sum"}
 
@@ -102,6 +108,8 @@ class LocalAnswers:
         self._quarantine = slot_scheduler.quarantine
         self._projectdb: Any = None
         self._projectdb_lock = threading.Lock()
+        self._taskdb: Any = None
+        self._taskdb_lock = threading.Lock()
 
     def size(self) -> int:
         """Return how many tasks are in memory."""
@@ -148,11 +156,28 @@ class LocalAnswers:
                 for name, known in self._scheduler.projects.items()
                 if not project or name == project
             ]
+        if project and project in self._scheduler.inherited:
+            logs.append(self._ended_before(project, logs[0] if logs else []))
         newest = heapq.merge(*logs, key=lambda entry: entry[0], reverse=True)
         return [
             [when, xmlrpc_value(_shown(task))]
             for when, task in itertools.islice(newest, min(max(0, limit), MOST_SHOWN))
         ]
+
+    def _ended_before(self, project: str, log: Sequence[Entry]) -> list[Entry]:
+        """Return what a log lacks of a project whose former owner took its own along: from rows."""
+        known = {task["taskid"] for _, task in log}
+        most = max(0, self._scheduler.ACTIVE_TASKS - len(log))
+        with self._taskdb_lock, suppress(DatabaseAway):
+            if self._taskdb is None:
+                self._taskdb = self._scheduler.taskdb.copy()
+            tasks, ask = task_database(self._taskdb.unguarded), self._taskdb.ask
+            taskids = ask(partial(tasks.last_ended, project, most + len(known)))
+            rows = ask(partial(tasks.get_many, project, taskids, _SHOWN[1:]))
+            found = [rows[taskid] for taskid in taskids if rows.get(taskid) is not None]
+            ended = [(row["lastcrawltime"], row) for row in found if row["taskid"] not in known]
+            return ended[:most]
+        return []
 
     def quarantine(self) -> dict[str, dict[str, Any]]:
         """Return what is wrong with each project in quarantine."""

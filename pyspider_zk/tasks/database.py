@@ -116,6 +116,14 @@ class TaskDatabase(Protocol):
         """
         ...
 
+    def last_ended(self, project: str, limit: int) -> Sequence[Any]:
+        """Return the ids of tasks that have ended, the last ones first; none without pages.
+
+        No index leads to them, so of many rows only some thousands are looked at: in sqlite the
+        newest, on a server any.
+        """
+        ...
+
     def write_many(
         self,
         writes: Sequence[TaskWrite],

@@ -19,6 +19,9 @@ ActiveRow = tuple[Any, Any]
 CountState = Callable[[int, Any, int], tuple[int, Any]]
 """Takes a state, a position and a limit; returns how many rows there are, and the next position."""
 
+LOOKED_AT = 5_000
+"""Rows of ended tasks, at most, of which the last ones are found."""
+
 STATES = (TaskDB.ACTIVE, TaskDB.SUCCESS, TaskDB.FAILED, TaskDB.BAD)
 """Of tasks."""
 

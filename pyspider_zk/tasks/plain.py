@@ -79,6 +79,10 @@ class PlainTasks:
         self._look_for(project)
         return self._taskdb.status_count(project), None
 
+    def last_ended(self, project: str, limit: int) -> Sequence[Any]:  # noqa: ARG002 - as above
+        """Return nothing; see ``TaskDatabase``."""
+        return ()
+
     def _look_for(self, project: str) -> None:
         """Look which tables there are if a project's is unknown: pyspider's loader does not."""
         look = getattr(self._taskdb, "_list_project", None)

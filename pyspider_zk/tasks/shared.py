@@ -28,7 +28,7 @@ from pyspider_zk.databases.active_rows import UNREADABLE
 from pyspider_zk.tasks.columns import encode, typed
 from pyspider_zk.tasks.dialects import IDLE_LIMITS, SEALERS, WRITERS, sealed
 from pyspider_zk.tasks.documents import with_documents
-from pyspider_zk.tasks.pages import NO_ROWS, ActivePage, active_page_of, count_states
+from pyspider_zk.tasks.pages import LOOKED_AT, NO_ROWS, ActivePage, active_page_of, count_states
 from pyspider_zk.tasks.seals import TABLE, UNSEALED, Seals, SealsUnreadable
 from pyspider_zk.tasks.sql import postgresql_array, postgresql_select
 from pyspider_zk.tasks.writes import TaskWrite, grouped, pieces, projects_to_make
@@ -152,6 +152,18 @@ class SharedTasks:
         if tasks is None:
             return {}, None
         return count_states(partial(self._count, tasks), after, limit)
+
+    def last_ended(self, project: str, limit: int) -> Sequence[Any]:
+        """Return ids, among some thousands; see ``TaskDatabase``."""
+        tasks = self._found(project)
+        if tasks is None:
+            return ()
+        ended = tasks.c.status.in_((self._taskdb.SUCCESS, self._taskdb.FAILED))
+        columns = tasks.c.taskid, tasks.c.lastcrawltime
+        some = select(*columns).where(ended).limit(LOOKED_AT).subquery()
+        crawled = some.c.lastcrawltime
+        query = select(some.c.taskid).where(crawled.is_not(None)).order_by(crawled.desc())
+        return [taskid for (taskid,) in self._all(query.limit(limit))]
 
     def _count(self, tasks: Any, status: int, after: Any, limit: int) -> tuple[int, Any]:
         page = _page(tasks, [tasks.c.taskid], status, after, limit).subquery()

@@ -35,6 +35,21 @@ def sqlite_count(table: str) -> str:
     return f"SELECT count(*), max(position) FROM ({page})"  # noqa: S608 - no values
 
 
+def sqlite_last_ended(table: str) -> str:
+    """Return a query for the ids that were crawled last, among the newest rows of two states.
+
+    It takes a state and how many of its rows are looked at, the same again, and a limit.
+    """
+    newest = (
+        f"SELECT * FROM (SELECT taskid, lastcrawltime FROM {table}"  # noqa: S608 - no values
+        " WHERE status = ? ORDER BY rowid DESC LIMIT ?)"
+    )
+    return (
+        f"SELECT taskid FROM ({newest} UNION ALL {newest})"  # noqa: S608 - no values
+        " WHERE lastcrawltime IS NOT NULL ORDER BY lastcrawltime DESC LIMIT ?"
+    )
+
+
 def _sqlite_page(table: str) -> str:
     return f"FROM {table} WHERE status = ? AND rowid > ? ORDER BY rowid LIMIT ?"
 

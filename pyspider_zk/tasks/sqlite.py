@@ -14,7 +14,7 @@ from pyspider_zk.databases.active_rows import UNREADABLE
 from pyspider_zk.databases.sqlite import quoted_table, transaction
 from pyspider_zk.tasks.columns import encode, untyped
 from pyspider_zk.tasks.documents import with_documents
-from pyspider_zk.tasks.pages import NO_ROWS, ActivePage, active_page_of, count_states
+from pyspider_zk.tasks.pages import LOOKED_AT, NO_ROWS, ActivePage, active_page_of, count_states
 from pyspider_zk.tasks.seals import (
     TABLE,
     UNSEALED,
@@ -26,6 +26,7 @@ from pyspider_zk.tasks.seals import (
 from pyspider_zk.tasks.sql import (
     sqlite_active,
     sqlite_count,
+    sqlite_last_ended,
     sqlite_select,
     sqlite_update,
     sqlite_upsert,
@@ -112,6 +113,15 @@ class SqliteTasks:
             return {}, None
         statement = sqlite_count(quoted_table(self._taskdb, project))
         return count_states(partial(self._count, statement), after, limit)
+
+    def last_ended(self, project: str, limit: int) -> Sequence[Any]:
+        """Return ids, among those of the newest rows; see ``TaskDatabase``."""
+        if project not in self._known([project]):
+            return ()
+        statement = sqlite_last_ended(quoted_table(self._taskdb, project))
+        states = (self._taskdb.SUCCESS, LOOKED_AT, self._taskdb.FAILED, LOOKED_AT)
+        with closing(self._taskdb.dbcur) as cursor:
+            return [taskid for (taskid,) in cursor.execute(statement, (*states, limit))]
 
     def _count(self, statement: str, status: int, after: Any, limit: int) -> tuple[int, Any]:
         ((count, last),) = self._page(statement, status, after, limit)

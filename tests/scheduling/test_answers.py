@@ -9,6 +9,7 @@ import time
 import xmlrpc.client
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,8 +27,9 @@ from pyspider_zk.rpc.router import Router
 from pyspider_zk.scheduling.answers import LocalAnswers, rpc_functions
 from pyspider_zk.scheduling.member import ClusterScheduler
 from pyspider_zk.scheduling.scheduler import SlotScheduler
+from tests.scheduling.test_task_databases import SharedWorld
 from tests.support.stand_ins import faulty, read_all, running
-from tests.support.world import SLOTS, World
+from tests.support.world import SLOTS, World, crawling, granted
 
 MakeTask = Callable[..., dict[str, Any]]
 
@@ -298,8 +300,12 @@ def test_messages_of_a_stopped_project_cost_one_look_at_its_row_in_a_round(
     world: World, scheduler: SlotScheduler, task: MakeTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scheduler.run_once()
-    read, looks = scheduler.project_set.look_at, []
-    look = lambda name: looks.append(name) or read(name)  # noqa: E731
+    read, looks = scheduler.project_set.look_at, list[str]()
+
+    def look(name: str) -> bool:
+        looks.append(name)
+        return read(name)
+
     monkeypatch.setattr(scheduler.project_set, "look_at", look)
     world.new(*(task("off", f"t{number}") for number in range(20)))
     world.finish(task("off", "t0"))
@@ -497,3 +503,33 @@ def test_whoever_asks_while_no_member_can_be_reached_is_told_so(scheduler: SlotS
             assert found.value.faultCode == 503
     finally:
         router.close()
+
+
+# -- active tasks of a former owner --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [World, SharedWorld])
+def test_active_tasks_of_an_owner_that_died_come_from_rows(
+    tmp_path: Path, task: MakeTask, kind: type[World]
+) -> None:
+    world = kind(tmp_path)
+    before = crawling(world)
+    for taskid, ok in (("a", True), ("c", True), ("b", False)):
+        world.new(task("p", taskid, retries=0))
+        before.run_once()
+        world.finish(task("p", taskid, retries=0), ok)
+        before.run_once()
+    world.new(task("p", "waiting"))
+    before.run_once()
+    world.dispatched()
+
+    world.script_is_known("p")
+    after = world.scheduler(granted(epoch=2))
+    after.run_once()
+    told = LocalAnswers(after).get_active_tasks("p")
+
+    assert [each["taskid"] for _, each in told] == ["waiting", "b", "c", "a"]
+    assert [each["status"] for _, each in told] == [1, TaskDB.FAILED, 2, 2]
+    assert told[1][1]["track"]["process"] == {"ok": False, "time": 0.1}
+    assert [when for when, _ in told] == sorted((when for when, _ in told), reverse=True)
+    assert LocalAnswers(after).get_active_tasks("p", 2) == told[:2]

@@ -260,3 +260,16 @@ def test_sqlite_finds_a_page_by_its_index(untyped: TaskBackend, statement: Any) 
     assert "USING" in plan
     assert "status_taskdb_p1_index (status=? AND rowid>?)" in plan
     assert "B-TREE" not in plan  # nothing is sorted
+
+
+# --- what has ended -----------------------------------------------------------------------------
+
+
+def test_those_that_ended_last_come_first(ours: Opened) -> None:
+    write(ours, ["a", "b", "c", "d", "waiting"])
+    for taskid, status, crawled in (("b", 3, 7.0), ("d", 2, 9.0), ("a", 2, 8.0), ("c", 4, 10.0)):
+        write(ours, [taskid], {"status": status, "lastcrawltime": crawled})
+    write(ours, ["never"], {"url": "u", "status": 2})
+    assert list(ours.bulk.last_ended("p1", 10)) == ["d", "a", "b"]
+    assert list(ours.bulk.last_ended("p1", 1)) == ["d"]
+    assert list(ours.bulk.last_ended("nobody", 10)) == []
