@@ -176,14 +176,14 @@ def restore_state(project: Project, part: Part) -> None:
     project._selected_tasks, project._send_finished_event_wait = part["finishing"]
 
 
-def is_finish_due(part: Part, requested: Any) -> bool:
+def is_finish_due(running: float, requested: Any) -> bool:
     """Return whether a dead owner had yet to call ``on_finished``, if no task is pending now.
 
     Args:
-        requested: when that was requested last, in seconds since the epoch; None if never.
+        running: when its project still ran, in seconds since the epoch.
+        requested: when ``on_finished`` was requested last; None if never.
     """
-    running: float | None = part.get("running")
-    return running is not None and not (is_number(requested) and requested >= running)
+    return not (is_number(requested) and requested >= running)
 
 
 def _is_finish(task: Mapping[str, Any]) -> bool:

@@ -226,6 +226,7 @@ class ProjectSet:
 
         A state that fails, whatever is broken in it, is left out: it would fail every owner.
         """
+        is_due = self._is_finish_due(info["name"])
         project = self._created(info)
         try:
             self._restore(project, self._parts.get(project.name, {}))
@@ -235,7 +236,20 @@ class ProjectSet:
             drop_counters(self._scheduler.counters, project.name)
             project = self._created(info)
             self._restore(project, {})
+        project._selected_tasks |= is_due
         return project
+
+    def _is_finish_due(self, name: str) -> bool:
+        """Return whether an owner that died left it to this one to call ``on_finished``.
+
+        Raises:
+            DatabaseAway: it cannot be told now.
+        """
+        part = self._parts.get(name, {})
+        if part.get("running") is None or part.get("clean"):
+            return False
+        row = self._scheduler.find_task(name, ON_FINISHED, ["updatetime"]) or {}
+        return is_finish_due(part["running"], row.get("updatetime"))
 
     def _created(self, info: dict[str, Any]) -> Project:
         project = Project(self._scheduler, info)
@@ -248,9 +262,6 @@ class ProjectSet:
         self._cron.start(project.name, last_tick(part) or int(time.time()))
         if part.get("clean"):
             restore_state(project, part)
-        elif part.get("running") is not None:  # else nothing is read
-            row = self._scheduler.find_task(project.name, ON_FINISHED, ["updatetime"]) or {}
-            project._selected_tasks = is_finish_due(part, row.get("updatetime"))
 
     def _follow_status(self, project: Project) -> None:
         """Request the settings of a new script, and load the tasks of an active project."""

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from pyspider.database.sqlite.taskdb import TaskDB
 
+from pyspider_zk.errors import DatabaseAway
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.testing import SoleOwner
 from tests.support.world import SLOTS, World, crawling, granted
@@ -129,3 +130,23 @@ def test_one_that_fails_is_tried_again_after_its_delay_by_the_next_owner(
 
     assert rounds(world, after, 2 * WAIT) == []
     assert len(after.fenced.projects["p"].task_queue.time_queue.queue_dict) == 1
+
+
+def test_a_database_that_is_away_during_the_takeover_is_asked_again(
+    world: World, task: Task, before: SlotScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.finish(task("p", "a"))
+    world.finish(task("p", "b"))
+    before.run_once()
+    after = next_owner(world)
+    find, failures = after.fenced.find_task, [DatabaseAway("taskdb is away")]
+
+    def find_or_fail(*args: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return find(*args)
+
+    monkeypatch.setattr(after.fenced, "find_task", find_or_fail)
+
+    assert rounds(world, after) == ["on_finished"]
+    assert failures == []

@@ -73,6 +73,7 @@ def test_whatever_a_message_may_hold_passes_to_the_next_owner(task: dict[str, An
         ("processing", [5, float("inf"), 1.5], ["t", float("nan"), 1.5]),
         ("processing", ["t", 2**64 - 1, 1.5], ["t", 0, float("inf")]),
         ("processing", ["t", 0, 1.5], ["t", 0]),
+        ("pending", ["t", 0, 0], [None, 0, 0]),
         ("unsent", TICK, {**TICK, "project": "q"}),
         ("unsent", TICK, {**TICK, "fetch": {}}),
         ("unsent", TICK, {**TICK, "fetch": {"save": {"tick": None}}}),
@@ -89,6 +90,14 @@ def test_a_row_that_cannot_be_used_costs_no_other(key: str, good: object, bad: o
 
     assert part == {**EMPTY, key: [good, good], "clean": True}
     assert faults == [f"p: 1 of {key}"]
+
+
+@pytest.mark.parametrize(("key", "bad"), [("pending", 5), ("running", "now"), ("tick", 1.5)])
+def test_an_entry_that_is_not_of_the_state_costs_itself_alone(key: str, bad: object) -> None:
+    part, faults = handed_over(**{key: bad})
+
+    assert part == {**EMPTY, "clean": True}
+    assert faults == [f"p: {key}"]
 
 
 @pytest.mark.parametrize("key", STATE)
