@@ -210,11 +210,13 @@ class SlotScheduler:
         One that begins to run is to be told when it has finished.
         """
         news, until = self.project_set.news, time.monotonic() + NEWS_SHARE
-        while news and time.monotonic() < until:
+        while news:
             some = set(islice(news, SLOTS_AT_ONCE))
             if not self.handover.save(some):
                 return
             news -= some
+            if time.monotonic() >= until:
+                return
 
     def _save_changed(self) -> None:
         """Save the slots that changed since they were saved, for the next owner after a death."""

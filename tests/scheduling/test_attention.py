@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pyspider_zk.scheduling import scheduler as scheduler_module
 from pyspider_zk.scheduling.attention import Attention
 from pyspider_zk.scheduling.scheduler import SAVE_INTERVAL, SlotScheduler
 from pyspider_zk.scheduling.window import WindowSize
@@ -121,6 +122,27 @@ def test_a_minute_saves_the_slots_that_changed(world: World, wall: Clock, task: 
     wall.now += SAVE_INTERVAL + 1
     scheduler.run_once()
     assert list(world.broker.records) == [scheduler.fence.slot("p")]
+
+
+def test_slots_with_news_are_saved_for_a_share_of_each_round(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scheduler_module, "NEWS_SHARE", 0.0)
+    monkeypatch.setattr(scheduler_module, "SLOTS_AT_ONCE", 1)
+    scheduler = world.scheduler()
+    for number in range(3):
+        world.project(f"p{number}")
+    scheduler.run_once()
+    world.broker.records.clear()
+    for number in range(3):
+        world.script_is_known(f"p{number}")
+
+    saved = []
+    for _ in range(4):
+        scheduler.run_once()
+        saved.append(len(world.broker.records))
+
+    assert saved == [1, 2, 3, 3]
 
 
 def test_a_slot_that_comes_back_is_saved_whole(world: World, wall: Clock) -> None:
