@@ -24,6 +24,7 @@ LABELS = ("new", "success", "retry", "failed")
 """Their names in the log."""
 
 # Times first: a counter appends them last, so a reader never finds a time without its value.
+# Nobody reads a live one, which would remove the oldest of each in turn.
 _SERIES = ("times", "events", "values")
 _SCALARS = ("cache_value", "cache_event", "cache_start", "_first_data_time", "window_size")
 
@@ -62,6 +63,7 @@ def read_counters(manager: CounterManager, value: str) -> dict[str, dict[str, An
 
     Works on copies, because reading a counter trims it while the scheduler goes on counting. The
     mapping is copied whole, because listing its items may let another thread run in between.
+    Threads: any.
     """
     result: dict[str, dict[str, Any]] = {}
     for key, live in manager.counters.copy().items():
@@ -81,13 +83,12 @@ def log_counters(managers: Managers, beat: Callable[[], None]) -> None:
         beat: shows that the loop runs.
     """
     sums: dict[str, dict[str, int]] = {}
-    counters = managers["5m"].counters.copy()
-    for count, ((project, event), counter) in enumerate(counters.items()):
+    for count, ((project, event), counter) in enumerate(managers["5m"].counters.items()):
         if count % ROWS_PER_BEAT == 0:
             beat()
         sums.setdefault(project, dict.fromkeys(LOGGED, 0))
         if event in LOGGED:
-            sums[project][event] = counter.sum
+            sums[project][event] = _copy(counter).sum
     logger.info(counter_log(sums))
 
 

@@ -2,7 +2,8 @@
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from pyspider_zk.scheduling.counters import (
     drop_counters,
     dump_windows,
     load_windows,
+    log_counters,
     read_counters,
 )
 
@@ -120,6 +122,32 @@ def test_reading_leaves_the_counters_as_they_are(clock: CounterClock, folder: st
     # then
     assert read == {}
     assert dump_windows(own, "p") == before
+
+
+class LoggedMeanwhile(deque[float]):
+    """Times of a counter: while they are copied, the loop logs what it counted."""
+
+    def __init__(self, times: deque[float], log: Callable[[], None]) -> None:
+        super().__init__(times)
+        self._log = log
+
+    def copy(self) -> deque[float]:
+        log, self._log = self._log, lambda: None
+        copied = deque(self)
+        log()
+        return copied
+
+
+def test_counters_may_be_read_while_the_loop_logs_them(clock: CounterClock, folder: str) -> None:
+    live = managers(folder)
+    for _ in range(3):
+        live["5m"].event(("p", "success"), 1)
+        clock.now += 11
+    counter = live["5m"].counters["p", "success"]
+    counter.times = LoggedMeanwhile(counter.times, lambda: log_counters(live, lambda: None))
+    clock.now += 310
+
+    assert read_counters(live["5m"], "sum") == {}
 
 
 def test_all_that_pyspider_counts_is_known() -> None:
