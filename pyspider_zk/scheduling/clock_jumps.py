@@ -7,7 +7,6 @@ from typing import Any
 
 from pyspider.libs.counter import BaseCounter
 from pyspider.scheduler.scheduler import Project
-from pyspider.scheduler.task_queue import InQueueTask
 
 from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
 from pyspider_zk.zookeeper.clock import boottime
@@ -51,7 +50,7 @@ class ClockJumps:
         for name, since in scheduler.inherited.items():
             scheduler.inherited[name] = min(since, now)
         for manager in scheduler.counters.values():
-            trim_counters(list(manager.counters.values()), now)
+            trim_counters(manager.counters.values(), now)
         return True
 
     def back(self) -> float:
@@ -72,7 +71,7 @@ def trim_project(project: Project, now: float) -> None:
     project._paused_time = min(project._paused_time, now)
     latest = now + tasks.processing_timeout
     for item in list(tasks.processing.queue_dict.values()):
-        tasks.processing.put(InQueueTask(item.taskid, item.priority, latest))  # the earlier counts
+        tasks.put_in_flight(item.taskid, item.priority, latest)
 
 
 def trim_counters(counters: Iterable[BaseCounter], now: float) -> None:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeVar
 from pyspider.database.base.taskdb import TaskDB
 from pyspider.libs.counter import CounterManager
 from pyspider.scheduler.scheduler import Project, Scheduler, task_log
-from pyspider.scheduler.task_queue import InQueueTask, TaskQueue
+from pyspider.scheduler.task_queue import TaskQueue
 
 from pyspider_zk.cluster.fence import Fence
 from pyspider_zk.databases.breaker import Breaker
@@ -35,7 +35,6 @@ from pyspider_zk.scheduling.task_counts import (
     RETRIED,
     TaskCounts,
 )
-from pyspider_zk.scheduling.task_heap import HeapEntry, TaskHeap
 from pyspider_zk.scheduling.task_rules import (
     RequestTerms,
     ScheduleTerms,
@@ -363,7 +362,7 @@ class FencedScheduler(Scheduler):
         tasks = project.task_queue
         if not tasks.delete(taskid):
             tasks.unloaded.take_one()
-        tasks.processing.put(InQueueTask(taskid, 0, time.time() + tasks.processing_timeout))
+        tasks.put_in_flight(taskid, 0, time.time() + tasks.processing_timeout)
         tasks.doubt([taskid])
         project._selected_tasks |= taskid != ON_FINISHED
 
@@ -488,11 +487,5 @@ def _undo(tasks: TaskQueue, taskid: str) -> Callable[[], object]:
     for place in (tasks.processing, tasks.priority_queue, tasks.time_queue):
         item = place.queue_dict.get(taskid)
         if item is not None:
-            return partial(_put_back, tasks, place, item)
+            return partial(tasks.restore, place, item)
     return partial(tasks.delete, taskid)
-
-
-def _put_back(tasks: TaskQueue, place: TaskHeap, item: HeapEntry) -> None:
-    tasks.delete(item.taskid)
-    place.put(item)
-    tasks.doubt([item.taskid])

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pyspider.scheduler.scheduler import Project
-from pyspider.scheduler.task_queue import InQueueTask
 
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.projects.rows import is_name, is_number
@@ -131,7 +130,7 @@ def project_part(
     """
     queue, now, postponed = project.task_queue, time.time(), list(postponed)
     is_running = project._selected_tasks or any(map(_is_finish, postponed))
-    processing = list(queue.processing.queue_dict.values())
+    processing = queue.processing.queue_dict.values()
     part = {
         "md5sum": project.md5sum,
         "processing": [[item.taskid, item.priority, item.exetime] for item in processing],
@@ -210,7 +209,7 @@ def restore_tasks(project: Project, part: Part) -> set[str]:
     queue, pending = project.task_queue, part.get("pending", ())
     latest = time.time() + queue.processing_timeout
     for taskid, priority, exetime in part["processing"]:
-        queue.processing.put(InQueueTask(taskid, priority, min(exetime, latest)))
+        queue.put_in_flight(taskid, priority, min(exetime, latest))
     for taskid, priority, exetime in pending:
         queue.put(taskid, priority, exetime)
     return {taskid for taskid, _, _ in (*part["processing"], *pending)}
@@ -218,6 +217,6 @@ def restore_tasks(project: Project, part: Part) -> set[str]:
 
 def _seen(project: Project) -> int | None:
     """Return the index of the last active task before the pause; pyspider knows it by identity."""
-    entries = enumerate(list(project.active_tasks))
+    entries = enumerate(project.active_tasks)
     found = (at for at, (_, task) in entries if task is project._unpause_last_seen)
     return next(found, None)

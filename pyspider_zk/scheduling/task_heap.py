@@ -7,8 +7,6 @@ from heapq import heapify, heappop, heappush
 from queue import Empty
 from typing import Any, NamedTuple
 
-from pyspider.scheduler.task_queue import InQueueTask
-
 SPARE = 64
 """Dead entries that a heap keeps beside as many as it has tasks, before it drops them all."""
 
@@ -59,10 +57,6 @@ class TaskHeap:
         self._numbers = numbers
         self.queue: list[HeapEntry] = []
         self.queue_dict: dict[str, HeapEntry] = {}
-
-    def put(self, item: InQueueTask | HeapEntry) -> None:
-        """Add a task, as pyspider does."""
-        self.add(item.taskid, item.priority, item.exetime)
 
     def add(self, taskid: str, priority: Any, exetime: Any, number: int | None = None) -> None:
         """Add a task; one that is here gets the higher priority and the earlier time.

@@ -150,6 +150,18 @@ class Window(TaskQueue):
         self._rows.setdefault(taskid)
         self._on_change()
 
+    def put_in_flight(self, taskid: str, priority: Any, until: float) -> None:
+        """Put a task that was sent; of two times at which it is given up, the earlier counts."""
+        with self.mutex:
+            self.processing.add(taskid, priority, until)
+
+    def restore(self, place: TaskHeap, task: HeapEntry) -> None:
+        """Put a task back where it was, wherever it is now."""
+        with self.mutex:
+            self.delete(task.taskid)
+            place.add(task.taskid, task.priority, task.exetime)
+        self.doubt([task.taskid])
+
     def sent(self, taskid: str) -> None:
         """Let the time-out of a task begin now that had waited for the fetchers since it was got.
 

@@ -60,8 +60,8 @@ class HeapBesideStock(RuleBasedStateMachine):
 
     @rule(taskid=IDS, priority=PRIORITIES, exetime=TIMES)
     def put(self, taskid: str, priority: float, exetime: float) -> None:
-        for each in (self.heap, self.stock):
-            each.put(InQueueTask(taskid, priority, exetime))
+        self.heap.add(taskid, priority, exetime)
+        self.stock.put(InQueueTask(taskid, priority, exetime))
         if taskid not in self.arrived:
             self.arrived.append(taskid)
 
@@ -146,7 +146,7 @@ def test_a_task_that_comes_back_by_its_number_is_where_it_was() -> None:
 def test_ids_that_cannot_be_compared_share_a_heap() -> None:
     heap = heap_of()
     for taskid in (1, "a", 2, "b"):
-        heap.put(InQueueTask(taskid, 0, 5.0))
+        heap.add(taskid, 0, 5.0)
     assert all_of(heap) == [1, "a", 2, "b"]
 
 
