@@ -1,9 +1,10 @@
 """Local jobs: the jobs that a member has claimed, for its scheduling loop to work on."""
 
 import logging
-import threading
 import time
+from bisect import insort
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from itertools import takewhile
 
 from pyspider_zk.cluster.fence import Fence
@@ -27,13 +28,14 @@ Item = tuple[JobWork, ProjectTarget]
 class LocalJobs:
     """The jobs that a member holds.
 
-    Threads: the job thread calls ``add`` and ``clear``, the scheduling loop ``work``; both may
-    look. No lock is held while a job is worked at.
+    Threads: the job thread calls ``add`` and ``clear``, which take effect once the scheduling loop
+    makes what is posted to it. Everything else is the loop's; others may ask how many there are.
 
     Projects that the same is to be done to are carried out in chunks, across jobs and batches: a
     transaction costs more than what is in it.
 
     Args:
+        post: has a call made by the loop.
         share: see ``SHARE``; one project is always done.
 
     Attributes:
@@ -45,15 +47,16 @@ class LocalJobs:
         self,
         operations: Operations,
         fence: Fence,
+        post: Callable[[Callable[[], object]], object],
         share: float = SHARE,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.call: Callable[[], None] = lambda: None
         self._operations = operations
         self._fence = fence
+        self._post = post
         self._share = share
         self._clock = clock
-        self._lock = threading.Lock()
         self._works: list[JobWork] = []
         self._held: dict[int, int] = {}
         self._pace = Pace()
@@ -61,14 +64,15 @@ class LocalJobs:
     def add(self, claim: Claim) -> JobWork:
         """Add a claimed job."""
         work = JobWork(claim, self._operations, self._clock)
-        with self._lock:
-            self._works = sorted([*self._works, work], key=lambda each: each.name.rank)
+        self._post(partial(self._add, work))
         return work
 
     def clear(self, work: JobWork) -> None:
         """Remove a job that is another member's or has ended."""
-        with self._lock:
-            self._works = [each for each in self._works if each is not work]
+        self._post(partial(self._works.remove, work))
+
+    def _add(self, work: JobWork) -> None:
+        insort(self._works, work, key=lambda each: each.name.rank)
 
     def works(self) -> list[JobWork]:
         """Return the jobs, the next one first."""

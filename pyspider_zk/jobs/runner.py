@@ -3,7 +3,7 @@
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from pyspider_zk.cluster.fence import Fence
 from pyspider_zk.errors import JobLost, SessionLost, Unavailable, brief
@@ -41,6 +41,9 @@ class JobRunner:
         claimant: returns the present claimant of the member, None while it is no member.
         wake_loop: called when jobs have arrived.
         on_parted: called when a job is no longer this member's, ended or given back.
+
+    Attributes:
+        works: the jobs that are this member's; the scheduling loop may not know of it yet.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class JobRunner:
         self._claimant = claimant
         self._wake_loop = wake_loop
         self._on_parted = on_parted
+        self.works: list[JobWork] = []
         self._outage = Outage(
             logger,
             "%s; jobs go on and are reported later",
@@ -78,7 +82,7 @@ class JobRunner:
         Blocks for some seconds at most if ZooKeeper is silent; then others find the claimant gone.
         """
         self._loop.stop()
-        for work in self._local_jobs.works():
+        for work in self.works:
             work.let_go()
         self._exchange()
 
@@ -91,7 +95,7 @@ class JobRunner:
         if self._outage.lasts:
             self._loop.rest(REPORT)  # the scheduling loop may wake us every round
             return 0.0
-        if self._local_jobs.works():
+        if self.works:
             return REPORT
         return EMPTY if self._queue.is_empty else IDLE
 
@@ -101,7 +105,7 @@ class JobRunner:
             self._look()
         except SessionLost as error:
             logger.info("jobs are lost: %s", error)
-            self._lose(self._local_jobs.works())
+            self._lose(self.works)
         except Unavailable as error:
             self._outage.failed(error)
         except Exception:
@@ -111,15 +115,9 @@ class JobRunner:
 
     def _look(self) -> None:
         claimant = self._claimant()
-        self._lose(
-            [
-                each
-                for each in self._local_jobs.works()
-                if each.claim.job.claimant != _path(claimant)
-            ]
-        )
+        self._lose([each for each in self.works if each.claim.job.claimant != _path(claimant)])
         self._follow_cancellations()
-        self._tell(self._local_jobs.works())
+        self._tell(self.works)
         if claimant is not None and not self._loop.ends and self._take(claimant):
             self._follow_cancellations()  # of batches that are new here
 
@@ -139,7 +137,7 @@ class JobRunner:
     def _add(self, claim: Claim) -> None:
         """Add a job to the local ones; one that cannot be added fails without blocking others."""
         try:
-            self._local_jobs.add(claim)
+            self.works = [*self.works, self._local_jobs.add(claim)]
         except Exception as error:
             logger.exception("job %s cannot be begun", claim.name)
             try:
@@ -155,7 +153,7 @@ class JobRunner:
         If too many wait, the ones that waited longest give way. They come back after all others,
         and not too often: each time costs two writes.
         """
-        works = self._local_jobs.works()
+        works = self.works
         waiting = sorted((work for work in works if work.waits), key=_waits_since)
         places, room = ROOM - len(works) + len(waiting), HELD - len(works)
         is_time = time.monotonic() - self._made_room >= CANCEL
@@ -192,7 +190,7 @@ class JobRunner:
                 outcome, reason = report.verdict or (None, "")
                 logger.info("job %s is %s %s", work.name, outcome or "given back", reason)
                 self._on_parted()
-                self._local_jobs.clear(work)
+                self._lose([work])
 
     def _give_up(self, work: JobWork, reason: str) -> None:
         """End a job that cannot be reported otherwise, so that it does not block the others."""
@@ -209,15 +207,16 @@ class JobRunner:
 
     def _follow_cancellations(self) -> None:
         """Stop the jobs of batches that were cancelled; a watch tells as soon as one is."""
-        works = self._local_jobs.works()
-        cancelled = self._queue.cancelled({work.name.group for work in works}, self._loop.wake)
-        stopped = [work for work in works if work.name.group in cancelled]
+        groups = {work.name.group for work in self.works}
+        cancelled = self._queue.cancelled(groups, self._loop.wake)
+        stopped = [work for work in self.works if work.name.group in cancelled]
         for work in stopped:
             work.cancel()
         if stopped:
             self._wake_loop()
 
-    def _lose(self, works: list[JobWork]) -> None:
+    def _lose(self, works: Collection[JobWork]) -> None:
+        self.works = [work for work in self.works if work not in works]
         for work in works:
             self._local_jobs.clear(work)
 

@@ -70,7 +70,7 @@ def rpc_functions(slot_scheduler: SlotScheduler, router: Router) -> Functions:
 
 
 def _answering(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function, answering with a fault if its arguments cannot be used."""
+    """Return the function, answering with a fault if it cannot do what it is asked."""
 
     @functools.wraps(function)
     def answer(*args: Any) -> Any:
@@ -78,6 +78,8 @@ def _answering(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*args)
         except (BadMessage, BadRequest) as error:
             raise Fault(400, f"{function.__name__}: {error}") from error
+        except Unavailable as error:
+            raise Fault(503, f"{function.__name__}: {error}") from error
 
     return answer
 
@@ -186,7 +188,7 @@ class LocalAnswers:
 
     def update_project(self) -> None:
         """Read the project database in the next round."""
-        self._rows.look_soon()
+        self._scheduler.calls.post(self._rows.look_soon)
 
     def newtask(self, task: Any) -> bool:
         """Put a task on its slot's queue; return False if that is not possible.
@@ -209,6 +211,7 @@ class LocalAnswers:
 
         Raises:
             BadMessage: it is no task, or cannot be sent.
+            Unavailable: its queue has no room, and this scheduler has ended.
         """
         check_task(task)
         encode(task)  # one that cannot be encoded would fail every round of the scheduler

@@ -1,8 +1,8 @@
 """Arrivals of messages: which slot queues to read, and whether the inbox, in this round."""
 
-import threading
 import time
 from collections.abc import Callable, Collection
+from functools import partial
 
 from pyspider_zk.cluster.fence import Fence
 from pyspider_zk.errors import Unavailable
@@ -36,6 +36,7 @@ class Arrivals:
     Threads: ``start``, ``stop``, ``due`` and ``is_inbox_due`` belong to the scheduler loop.
 
     Args:
+        post: has a call made by the loop.
         wake: called when there is something to read; must not block.
         clock: in seconds.
     """
@@ -44,15 +45,16 @@ class Arrivals:
         self,
         wake_ups: WakeUps,
         fence: Fence,
+        post: Callable[[Callable[[], object]], object],
         wake: Callable[[], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._wake_ups = wake_ups
         self._fence = fence
+        self._post = post
         self._wake = wake
         self._clock = clock
         self._loop = Loop("arrivals", self.listen)
-        self._lock = threading.Lock()
         self._woken: set[SlotQueue] = set()
         self._due = self._inbox_due = float("-inf")
 
@@ -66,8 +68,7 @@ class Arrivals:
 
     def due(self) -> Collection[SlotQueue] | None:
         """Return which queues to read now, None for all, and count them as read."""
-        with self._lock:  # before reading, so that no later wake-up is lost
-            woken, self._woken = self._woken, set()
+        woken, self._woken = self._woken, set()
         now = self._clock()
         if now < self._due:
             return woken
@@ -90,8 +91,10 @@ class Arrivals:
             return AWAY_PAUSE  # the scheduler loop logs it
         ours = {(kind, slot) for kind, slot in queues if slot in self._fence.held}
         if ours:
-            with self._lock:
-                self._woken |= ours
+            self._post(partial(self._note, ours))
             self._wake()
             return HEAD_START  # what comes meanwhile is heard then: the loop works, and may rest
         return 0
+
+    def _note(self, queues: set[SlotQueue]) -> None:
+        self._woken |= queues

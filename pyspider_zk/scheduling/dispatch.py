@@ -20,7 +20,7 @@ Task = dict[str, Any]
 class Dispatch:
     """Dispatch of tasks; those that find no room wait in pyspider's send buffer.
 
-    Threads: the scheduler loop only; others may add to the left of the buffer meanwhile.
+    Threads: the scheduler loop only.
 
     Args:
         waiting: the tasks that wait, the next one at the right.
@@ -82,7 +82,7 @@ class Dispatch:
         if not self._waiting:
             return
         if self._waiting_keys is None:
-            self._waiting_keys = {_key(task) for task in list(self._waiting)}
+            self._waiting_keys = {_key(task) for task in self._waiting}
         if (project, taskid) in self._waiting_keys:
             for task in list(self._waiting):
                 if _key(task) == (project, taskid) and _is_same(task, schedule):

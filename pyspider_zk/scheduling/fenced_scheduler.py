@@ -19,11 +19,13 @@ from pyspider_zk.cluster.fence import Fence
 from pyspider_zk.databases.breaker import Breaker
 from pyspider_zk.databases.guarded import PATIENCE, Guarded
 from pyspider_zk.databases.tables import Tables, with_fresh_tables
+from pyspider_zk.errors import Unavailable
 from pyspider_zk.projects.rows import is_number
 from pyspider_zk.queues.tasks import PARTS, TaskKey, usable_schedule
 from pyspider_zk.scheduling.attention import Attention
 from pyspider_zk.scheduling.dispatch import Dispatch
 from pyspider_zk.scheduling.group_commit import GroupCommit
+from pyspider_zk.scheduling.posted_calls import PostedCalls
 from pyspider_zk.scheduling.slot_seals import SlotSeals
 from pyspider_zk.scheduling.task_counts import (
     DONE,
@@ -63,10 +65,12 @@ class FencedScheduler(Scheduler):
     It overrides methods that pyspider itself calls, so a subclass may override ``on_task_failed``
     and the like as with pyspider's. It does not run the rounds: see ``SlotScheduler``.
 
-    Threads: one thread owns it; ``lock`` is held while ``projects`` changes, and by others while
-    they read it. The constructor does no I/O.
+    Threads: one thread owns it. Others post what they want changed to ``calls``, and hold ``lock``
+    while they read ``projects``, as the owner does while it changes them. The constructor does no
+    I/O.
 
     Attributes:
+        calls: what other threads want done.
         lock: the project-set lock.
         fence: which slots are held, and whether effects are allowed; set its ``ownership`` first.
         taskdb: the task database; what is written takes effect with ``commit``.
@@ -97,6 +101,7 @@ class FencedScheduler(Scheduler):
             window: CounterManager(made.cls) for window, made in self._cnt.items()
         }
         self.counts = TaskCounts(self._cnt)
+        self.calls = PostedCalls()
         self.lock = threading.RLock()
         self.tables = Tables(self.taskdb)
         self.inherited: dict[str, float] = {}
@@ -139,11 +144,7 @@ class FencedScheduler(Scheduler):
 
     @property
     def send_buffer(self) -> deque[dict[str, Any]]:
-        """Tasks that wait for room in the fetcher's queue, the next one at the right.
-
-        Other threads add to it at any time, which ends an iteration with an error: iterate over
-        ``list`` of it, which nothing interrupts.
-        """
+        """Tasks that wait for room in the fetcher's queue, the next one at the right."""
         return self._send_buffer
 
     @property
@@ -154,7 +155,7 @@ class FencedScheduler(Scheduler):
     def unsend(self, is_meant: Callable[[str], bool]) -> None:
         """Drop tasks that are to be sent, or applied later, of the projects that are meant."""
         for waiting in (self._send_buffer, self._postpone_request):
-            for task in [task for task in list(waiting) if is_meant(task["project"])]:
+            for task in [task for task in waiting if is_meant(task["project"])]:
                 waiting.remove(task)
 
     def is_full(self, project: Project) -> bool:
@@ -451,11 +452,15 @@ class FencedScheduler(Scheduler):
         """Dispatch a task at once, without the fence; if the queue is full, in a later round.
 
         Threads: any.
+
+        Raises:
+            Unavailable: the queue is full, and there is no later round.
         """
         try:
             self.out_queue.put_nowait(task)
         except queue.Full:
-            self._send_buffer.appendleft(task)
+            if not self.calls.post(partial(self._send_buffer.appendleft, task)):
+                raise Unavailable("this scheduler has ended: send the task again") from None
 
     def call_script(self, project: str, callback: str, save: object) -> None:
         """Send a task that calls a project's script without fetching a page, as pyspider does."""

@@ -66,6 +66,7 @@ class ClusterScheduler(FencedScheduler):
     """Scheduler that joins the cluster, schedules the projects of its slots, and leaves in order.
 
     Threads: ``run`` owns the scheduler; ``quit``, ``drain`` and XML-RPC calls may come from any.
+    These change nothing that rounds use: they post it to ``calls``.
 
     The constructor's arguments are pyspider's; it does no I/O. ``threads`` is accepted and has
     no effect: add members instead. ``settings``, ``queues`` and ``coordinate`` are for programs
@@ -89,7 +90,7 @@ class ClusterScheduler(FencedScheduler):
         cluster = self.settings.root
         super().__init__(*args, slots=self.settings.slots, cluster=cluster, **kwargs)
         self._pace = RoundPace(lambda: self.LOOP_INTERVAL)
-        self._arrivals = Arrivals(queues.wake_ups, self.fence, self._pace.wake)
+        self._arrivals = Arrivals(queues.wake_ups, self.fence, self.calls.post, self._pace.wake)
         self.slot_scheduler = SlotScheduler(
             self,
             self.settings.slots,
@@ -207,6 +208,9 @@ class ClusterScheduler(FencedScheduler):
         """
         if self.fence.ownership is None:
             raise Unavailable(NOT_JOINED)
+        self.calls.post(self._drain_if_not_yet)
+
+    def _drain_if_not_yet(self) -> None:
         if self._drain_until is None:
             self.drain()
 
@@ -258,6 +262,7 @@ class ClusterScheduler(FencedScheduler):
         """Hand over and leave; after a failure the memory cannot be trusted, so only leave."""
         ownership = self.fence.ownership
         try:
+            self.calls.close()
             if ownership is not None:
                 self.slot_scheduler.handover.give_up_all(ownership, planned=orderly)
         except ClusterError as error:

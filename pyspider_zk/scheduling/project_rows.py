@@ -24,7 +24,7 @@ NO_CHANGES = Changes(set(), set())
 class ProjectRows:
     """Reader of the short columns of all projects, from time to time or on request.
 
-    Threads: the scheduler loop; ``look_soon`` may be called from any. The constructor does no I/O.
+    Threads: the scheduler loop only. The constructor does no I/O.
 
     Args:
         beat: shows that the loop runs.
@@ -53,7 +53,7 @@ class ProjectRows:
         """
         if time.monotonic() < self._due and not self._is_soon:
             return NO_CHANGES
-        self._is_soon = False  # before reading, so that no later call is lost
+        self._is_soon = False
         began = time.monotonic()
         try:
             changes = self._read()

@@ -106,7 +106,7 @@ class ProjectSet:
             whole: for the next owner in a planned move; otherwise for the next one after a death.
         """
         found = {name: part for name, part in self._parts.items() if part}
-        unsent = _by_project(reversed(list(self._scheduler.send_buffer)))
+        unsent = _by_project(reversed(self._scheduler.send_buffer))
         postponed = _by_project(self._scheduler.postponed)
         for name, project in list(self._scheduler.projects.items()):
             if self._fence.slot(name) in slots:
@@ -301,7 +301,7 @@ class ProjectSet:
         project = self._scheduler.projects.get(name)
         if project is None:
             return
-        unsent = _by_project(reversed(list(self._scheduler.send_buffer))).get(name, ())
+        unsent = _by_project(reversed(self._scheduler.send_buffer)).get(name, ())
         postponed = _by_project(self._scheduler.postponed).get(name, ())
         try:
             part = self._part(project, unsent, postponed, whole=True)

@@ -54,7 +54,7 @@ class SlotScheduler:
         fenced: decides about tasks; nobody else may call it during a round.
 
     Attributes:
-        rows: the rows of the project database; any thread may request another read.
+        rows: the rows of the project database.
         project_set: the projects in memory.
         intake: the messages without acknowledgement.
         applier: applies messages.
@@ -110,7 +110,7 @@ class SlotScheduler:
             beat,
         )
         operations = ProjectOperations(fenced, self.project_set, self.applier, self.deletion)
-        self.local_jobs = LocalJobs(operations, fenced.fence)
+        self.local_jobs = LocalJobs(operations, fenced.fence, fenced.calls.post)
         self._clock_jumps = ClockJumps()
         self._saved = 0.0  # by the wall clock, as pyspider does
         self._saved_at: dict[int, int] = {}  # epochs of the slots whose records were saved
@@ -136,8 +136,9 @@ class SlotScheduler:
         return self.rows.index.active
 
     def run_once(self) -> None:
-        """Do one round: follow the assignment, apply messages, send tasks."""
+        """Do one round: make posted calls, follow the assignment, apply messages, send tasks."""
         self.is_busy = self.may_find_more = False
+        self.fenced.calls.make()
         self.heartbeat.beat()
         self._follow_clock()
         self.project_set.follow_rows()
@@ -159,6 +160,7 @@ class SlotScheduler:
         Everything else runs once per round, because pyspider counts rounds.
         """
         self.may_find_more = False
+        self.fenced.calls.make()
         self.heartbeat.beat()
         if self._is_open():
             self.applier.apply(due=self._due(), is_extra=True)

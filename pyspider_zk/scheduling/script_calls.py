@@ -39,7 +39,7 @@ class ScriptCalls:
             return
         self._waiting = set(filter(self._waits, self._waiting))
         for name in self._info_requests.due(self._waiting):
-            if not any(_is_info_request(task, name) for task in list(self._scheduler.send_buffer)):
+            if not any(_is_info_request(task, name) for task in self._scheduler.send_buffer):
                 logger.warning("project %s: its script has not answered; requested again", name)
                 with self._projects.isolating(name):
                     self._scheduler.request_info(name)
@@ -72,7 +72,7 @@ class ScriptCalls:
         """Return how many ticks of each project wait to be sent."""
         return Counter(
             task["project"]
-            for task in list(self._scheduler.send_buffer)
+            for task in self._scheduler.send_buffer
             if task["taskid"] == "_on_cronjob"
         )
 

@@ -183,7 +183,7 @@ def test_what_is_asked_for_is_done_and_told(cluster: JobCluster, world: World) -
     assert stopped(world) == set(made)
     told = cluster.batch()
     assert (told["done"], told["failed"], told["remaining"]) == (20, 0, 0)
-    assert worker.scheduler.local_jobs.works() == []
+    assert worker.runner.works == []
 
 
 def test_progress_is_told_while_it_goes_on(cluster: JobCluster, world: World) -> None:
@@ -317,7 +317,7 @@ def test_a_job_whose_claimant_is_gone_is_laid_aside(cluster: JobCluster, world: 
     worker.claimant = None
     worker.runner.wake()
 
-    eventually(lambda: not worker.scheduler.local_jobs.works(), "laid aside without any round")
+    eventually(lambda: not worker.runner.works, "laid aside without any round")
     assert cluster.batch()["jobs"]["running"] > 0, "it is not ours to give back"
 
 
@@ -538,7 +538,7 @@ def test_a_hung_loop_loses_its_jobs_with_its_slots(cluster: JobCluster, world: W
     after.until(lambda: cluster.state() == "done")
     hung.runner.wake()
 
-    eventually(lambda: not hung.scheduler.local_jobs.works(), "though its loop hangs still")
+    eventually(lambda: not hung.runner.works, "though its loop hangs still")
     assert stopped(world) == set(made)
     assert cluster.batch()["done"] == 20
 

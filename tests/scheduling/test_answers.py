@@ -3,11 +3,10 @@
 import copy
 import logging
 import queue
-import sys
 import threading
 import time
 import xmlrpc.client
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -232,15 +231,6 @@ def test_reading_disturbs_nobody_while_the_scheduler_works(
             ended.set()
 
 
-@pytest.fixture
-def brisk() -> Iterator[None]:
-    """Switch threads as often as possible."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
-
-
 # -- tasks -----------------------------------------------------------------------------------
 
 
@@ -357,6 +347,22 @@ def test_send_task_waits_for_room_at_the_fetcher(
     scheduler.run_once()
     # then
     assert full.get_nowait()["taskid"] == "t"
+
+
+def test_a_scheduler_that_has_ended_keeps_no_task_that_it_cannot_send(
+    world: World, scheduler: SlotScheduler, task: MakeTask
+) -> None:
+    send_task = rpc_functions(scheduler, Router(nobody))["local_send_task"]
+    scheduler.fenced.calls.close()
+    assert send_task(task("p")) is True
+    assert world.dispatched() == [task("p")]
+
+    world.fetcher.maxsize = 1
+    world.fetcher.put(task("q"))
+
+    with pytest.raises(xmlrpc.client.Fault, match="has ended: send the task again") as refused:
+        send_task(task("p"))
+    assert refused.value.faultCode == 503
 
 
 def test_send_task_refuses_what_is_no_task(answers: LocalAnswers) -> None:

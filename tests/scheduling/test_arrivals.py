@@ -37,7 +37,11 @@ def arrivals_of(broker: MemoryBroker, clock: Clock, woken: list[str]) -> Arrival
     fence = Fence(SLOTS)
     fence.held = {3: 1}
     wake_ups = broker.queues(SLOTS).wake_ups
-    return Arrivals(wake_ups, fence, lambda: woken.append("woken"), clock)
+    return Arrivals(wake_ups, fence, at_once, lambda: woken.append("woken"), clock)
+
+
+def at_once(call: Callable[[], object]) -> None:
+    call()
 
 
 def publish(broker: MemoryBroker, slot: int) -> None:
@@ -111,7 +115,7 @@ def test_a_message_queue_that_is_away_is_listened_to_after_a_pause() -> None:
         def wait(self, _seconds: float) -> set[SlotQueue]:
             raise Unavailable("it is away")
 
-    assert Arrivals(Away(), Fence(SLOTS), lambda: None).listen() > 0
+    assert Arrivals(Away(), Fence(SLOTS), at_once, lambda: None).listen() > 0
 
 
 class SlowMember(ClusterScheduler):

@@ -192,6 +192,7 @@ def test_a_task_may_be_sent_by_hand_while_those_that_wait_are_looked_at(
     scheduler.fenced.send_buffer.append(AppendedMeanwhile(scheduler))
 
     look(scheduler)
+    scheduler.fenced.calls.make()
 
     assert "by hand" in [each["taskid"] for each in scheduler.fenced.send_buffer]
     faults = [each["reason"] for each in scheduler.quarantine.told().values()]

@@ -32,9 +32,10 @@ def add(scheduler: SlotScheduler, claim: Claim, clock: Clock | None = None) -> J
     """Add a claim to the scheduler's local jobs, made at the epoch that it has its slots at."""
     if clock is not None:
         scheduler.local_jobs._clock = clock
-    return scheduler.local_jobs.add(
-        replace(claim, job=replace(claim.job, slot_epoch=epoch_of(scheduler)))
-    )
+    claimed = replace(claim, job=replace(claim.job, slot_epoch=epoch_of(scheduler)))
+    work = scheduler.local_jobs.add(claimed)
+    scheduler.fenced.calls.make()
+    return work
 
 
 def epoch_of(scheduler: SlotScheduler) -> int:

@@ -2,6 +2,7 @@
 
 import logging
 import queue
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -202,3 +203,12 @@ def task() -> Callable[..., dict[str, Any]]:
         }
 
     return make
+
+
+@pytest.fixture
+def brisk() -> Iterator[None]:
+    """Switch threads as often as possible."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)

@@ -1,0 +1,132 @@
+"""Whatever is asked of a member, by many threads at once, disturbs no round and loses nothing."""
+
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from pyspider_zk.rpc.router import Router
+from pyspider_zk.rpc.server import Functions
+from pyspider_zk.scheduling.answers import rpc_functions
+from pyspider_zk.scheduling.measures import SchedulerMeasures
+from pyspider_zk.scheduling.round_times import RoundTimes
+from pyspider_zk.scheduling.scheduler import SlotScheduler
+from tests.support.world import World
+
+MakeTask = Callable[..., dict[str, Any]]
+
+THREADS, TURNS = 8, 20
+PROJECTS = ("a", "b", "c")
+COMES_AND_GOES = "d"
+ROOM = 5  # at the fetchers, so that most of what is sent waits
+MOST_ROUNDS = 1000  # that no test needs
+
+
+@pytest.fixture
+def scheduler(world: World) -> SlotScheduler:
+    for name in PROJECTS:
+        world.project(name)
+    made = world.scheduler()
+    made.run_once()
+    world.dispatched()
+    world.fetcher.maxsize = ROOM
+    return made
+
+
+def functions_of(scheduler: SlotScheduler) -> Functions:
+    """Return what a member answers for itself, and what its other threads read."""
+    measures = SchedulerMeasures(scheduler, RoundTimes())
+    served = rpc_functions(scheduler, Router(lambda: None))  # type: ignore[arg-type, return-value]
+    return {
+        **{name: each for name, each in served.items() if name.startswith("local_")},
+        "metrics": lambda: [*measures.work(), *measures.membership()],
+        "lease": lambda: (scheduler.load, scheduler.active_projects, scheduler.heartbeat.age),
+    }
+
+
+class Caller:
+    """Calls every function, many times, and after each of them sends a task by hand.
+
+    Attributes:
+        sent: the ids of the tasks that were accepted.
+    """
+
+    def __init__(self, functions: Functions, task: MakeTask, number: int) -> None:
+        self._functions = functions
+        self._task = task
+        self._number = number
+        self.sent: list[str] = []
+
+    def call_all(self) -> None:
+        names = sorted(self._functions)
+        names = names[self._number :] + names[: self._number]  # everybody in another order
+        for turn in range(TURNS):
+            for name in names:
+                self._call(name, PROJECTS[turn % len(PROJECTS)], turn)
+                self._send("local_send_task", PROJECTS[turn % len(PROJECTS)], f"{turn} {name}")
+
+    def _call(self, name: str, project: str, turn: int) -> None:
+        given: dict[str, tuple[Any, ...]] = {
+            "local_counter": ("5m", "sum"),
+            "local_get_active_tasks": (None, 50),
+            "local_project_history": ([project],),
+        }
+        if name in ("local_newtask", "local_send_task"):
+            self._send(name, project, f"{turn}")
+        else:
+            self._functions[name](*given.get(name, ()))
+
+    def _send(self, name: str, project: str, taskid: str) -> None:
+        taskid = f"{name} {self._number} {taskid}"
+        assert self._functions[name](self._task(project, taskid)) is True
+        self.sent.append(taskid)
+
+
+class Crawl:
+    """Rounds of a scheduler, and what the fetchers got in between."""
+
+    def __init__(self, world: World, scheduler: SlotScheduler) -> None:
+        self._world = world
+        self._scheduler = scheduler
+        self._rounds = 0
+        self.fetched: Counter[str] = Counter()
+
+    def go_on(self) -> None:
+        """Do a round; scripts answer what they are asked, and a project comes or goes."""
+        self._rounds += 1
+        assert self._rounds < MOST_ROUNDS
+        for name in PROJECTS:
+            self._world.script_is_known(name, min_tick=1)
+        if self._rounds % 4 == 1:
+            self._world.project(COMES_AND_GOES)
+        elif self._rounds % 4 == 3:
+            self._world.projectdb.drop(COMES_AND_GOES)
+        self._scheduler.run_once()
+        for each in self._world.dispatched():
+            self.fetched[each["taskid"]] += 1
+            if each["taskid"].startswith("local_newtask"):
+                self._world.finish(each)
+
+
+@pytest.mark.usefixtures("brisk")
+def test_every_function_is_called_from_many_threads_while_rounds_run(
+    world: World, scheduler: SlotScheduler, task: MakeTask, caplog: pytest.LogCaptureFixture
+) -> None:
+    functions, crawl = functions_of(scheduler), Crawl(world, scheduler)
+    callers = [Caller(functions, task, number) for number in range(THREADS)]
+    with ThreadPoolExecutor(THREADS) as pool:
+        ends = [pool.submit(caller.call_all) for caller in callers]
+        while not all(end.done() for end in ends):
+            crawl.go_on()
+    for end in ends:
+        end.result()
+    world.fetcher.maxsize = 0
+    sent = {taskid for caller in callers for taskid in caller.sent}
+    while not sent <= crawl.fetched.keys():
+        crawl.go_on()
+
+    assert {crawl.fetched[taskid] for taskid in sent} == {1}
+    assert scheduler.quarantine.told() == {}
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
