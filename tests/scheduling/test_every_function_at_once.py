@@ -17,10 +17,11 @@ from tests.support.world import World
 
 MakeTask = Callable[..., dict[str, Any]]
 
-THREADS, TURNS = 8, 20
-PROJECTS = ("a", "b", "c")
-COMES_AND_GOES = "d"
-ROOM = 5  # at the fetchers, so that most of what is sent waits
+THREADS, TURNS = 8, 30
+PROJECTS = [f"p{number}" for number in range(20)]
+COMES_AND_GOES = "comes_and_goes"
+ROOM = 5  # at the fetchers; in some rounds there is room for all
+BACKLOG = 2000  # tasks that wait from the beginning
 MOST_ROUNDS = 1000  # that no test needs
 
 
@@ -58,6 +59,11 @@ class Caller:
         self._task = task
         self._number = number
         self.sent: list[str] = []
+
+    def send_many(self) -> None:
+        """Let the loop have much to go through."""
+        for number in range(BACKLOG):
+            self._send("local_send_task", PROJECTS[number % len(PROJECTS)], f"early {number}")
 
     def call_all(self) -> None:
         names = sorted(self._functions)
@@ -103,6 +109,7 @@ class Crawl:
             self._world.project(COMES_AND_GOES)
         elif self._rounds % 4 == 3:
             self._world.projectdb.drop(COMES_AND_GOES)
+        self._world.fetcher.maxsize = ROOM if self._rounds % 16 < 12 else 0
         self._scheduler.run_once()
         for each in self._world.dispatched():
             self.fetched[each["taskid"]] += 1
@@ -116,13 +123,13 @@ def test_every_function_is_called_from_many_threads_while_rounds_run(
 ) -> None:
     functions, crawl = functions_of(scheduler), Crawl(world, scheduler)
     callers = [Caller(functions, task, number) for number in range(THREADS)]
+    callers[0].send_many()
     with ThreadPoolExecutor(THREADS) as pool:
         ends = [pool.submit(caller.call_all) for caller in callers]
         while not all(end.done() for end in ends):
             crawl.go_on()
     for end in ends:
         end.result()
-    world.fetcher.maxsize = 0
     sent = {taskid for caller in callers for taskid in caller.sent}
     while not sent <= crawl.fetched.keys():
         crawl.go_on()
