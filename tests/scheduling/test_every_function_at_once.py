@@ -3,16 +3,22 @@
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
+from xmlrpc.client import Fault, ServerProxy
 
 import pytest
 
+from pyspider_zk.config import Settings
 from pyspider_zk.rpc.router import Router
 from pyspider_zk.rpc.server import Functions
 from pyspider_zk.scheduling.answers import rpc_functions
 from pyspider_zk.scheduling.measures import SchedulerMeasures
 from pyspider_zk.scheduling.round_times import RoundTimes
 from pyspider_zk.scheduling.scheduler import SlotScheduler
+from tests.support.live_cluster import LiveCluster, living
+from tests.support.rpc_url import rpc_url
+from tests.support.waiting import eventually
 from tests.support.world import World
 
 MakeTask = Callable[..., dict[str, Any]]
@@ -23,6 +29,8 @@ COMES_AND_GOES = "comes_and_goes"
 ROOM = 5  # at the fetchers; in some rounds there is room for all
 BACKLOG = 2000  # tasks that wait from the beginning
 MOST_ROUNDS = 1000  # that no test needs
+ENDS = {"_quit", "local_drain"}  # a member
+OVER = ("done", "cancelled")  # as is a batch
 
 
 @pytest.fixture
@@ -136,4 +144,78 @@ def test_every_function_is_called_from_many_threads_while_rounds_run(
 
     assert {crawl.fetched[taskid] for taskid in sent} == {1}
     assert scheduler.quarantine.told() == {}
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+class Client:
+    """Calls by XML-RPC all that a whole member serves, except for what ends it.
+
+    Attributes:
+        batches: the ids of those that were accepted.
+    """
+
+    def __init__(self, url: str, task: MakeTask, number: int) -> None:
+        self._url = url
+        self._task = task
+        self._number = number
+        self.batches: list[str] = []
+
+    def call_all(self) -> None:
+        with ServerProxy(self._url, allow_none=True) as proxy:
+            listed: Any = proxy.system.listMethods()
+            served = sorted({each for each in listed if "." not in each} - ENDS)
+            shift = self._number * len(served) // THREADS
+            for turn in range(2):
+                given = self._arguments(f"{self._number} {turn}")
+                proxy.submit_operation(*given["submit_operation"])
+                self.batches.append(f"{self._number} {turn}")
+                for name in served[shift:] + served[:shift]:
+                    self._call(proxy, name, given.get(name, ()))
+
+    def _arguments(self, what: str) -> dict[str, tuple[Any, ...]]:
+        stop = ("stop", {"names": ["b"]})
+        local: dict[str, tuple[Any, ...]] = {
+            "counter": ("5m", "sum"),
+            "newtask": (self._task("a", f"new {what}"),),
+            "send_task": (self._task("a", f"by hand {what}"),),
+        }
+        return {
+            **local,
+            **{f"local_{name}": each for name, each in local.items()},
+            "local_project_history": (["a"],),
+            "plan_operation": stop,
+            "submit_operation": (*stop, None, "", what),
+            **dict.fromkeys(("get_batch", "cancel_batch", "retry_batch"), (what,)),
+        }
+
+    def _call(self, proxy: ServerProxy, name: str, given: tuple[Any, ...]) -> None:
+        try:
+            assert getattr(proxy, name)(*given) is not False, name
+        except Fault as fault:
+            if (name, fault.faultCode) != ("retry_batch", 422):  # which failed for no project
+                raise
+
+
+@pytest.mark.zk
+@pytest.mark.usefixtures("brisk")
+def test_every_function_of_a_whole_member_is_called_from_many_threads(
+    tmp_path: Path, cluster_settings: Settings, task: MakeTask, caplog: pytest.LogCaptureFixture
+) -> None:
+    with living(LiveCluster(tmp_path, cluster_settings), eventually) as cluster:
+        (member,) = cluster.running
+        address = f"127.0.0.1:{member.rpc.port(5)}"
+        clients = [
+            Client(rpc_url(address, cluster_settings.secret), task, number)
+            for number in range(THREADS)
+        ]
+        with ThreadPoolExecutor(THREADS) as pool:
+            for end in [pool.submit(client.call_all) for client in clients]:
+                end.result()
+        with ServerProxy(rpc_url(address, cluster_settings.secret), allow_none=True) as proxy:
+            for batch in [batch for client in clients for batch in client.batches]:
+                eventually(lambda batch=batch: proxy.get_batch(batch)["state"] in OVER, batch)
+
+    sent = [each["taskid"] for each in list(cluster.dispatched.queue)]
+    by_hand = {f"by hand {number} {turn}" for number in range(THREADS) for turn in range(2)}
+    assert {sent.count(taskid) for taskid in by_hand} == {2}, "by the cluster and by the member"
     assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
