@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from pyspider_zk.cluster.cluster_settings import ClusterSettings, taken_over
+from pyspider_zk.cluster.cluster_settings import ClusterSettings, Maintenance, taken_over
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.former_self import FormerSelf
-from pyspider_zk.cluster.leader import OUTDATED, Leadership
+from pyspider_zk.cluster.leader import Leadership
 from pyspider_zk.cluster.membership import Membership
 from pyspider_zk.cluster.meta import ensure_cluster
 from pyspider_zk.cluster.protocol_watch import ProtocolWatch
@@ -26,11 +26,13 @@ from pyspider_zk.loop import Loop
 from pyspider_zk.outage import Outage
 from pyspider_zk.zookeeper.clock import boottime
 from pyspider_zk.zookeeper.connection import Connection
+from pyspider_zk.zookeeper.errors import OUTDATED
 from pyspider_zk.zookeeper.waiting import Waiter
 
 logger = logging.getLogger(__name__)
 
 RETRY_PAUSE = 0.05  # seconds, after a conflicting change
+CONFLICTS = 20  # in a row, after which they are no coincidence
 AFTER = 0.001  # seconds after the last moment of a lease
 FOUNDING = 60.0  # seconds that a ZooKeeper may be away which answered at the start
 JITTER = 0.1  # of the renewal: else members that started at once would renew at once forever
@@ -86,7 +88,8 @@ class Coordinator:
         self._membership = self._new_membership()
         self._former_self = self._new_former_self()
         self._leadership = Leadership(
-            self.connection, tree, self._rules, clock, self._loop.wake, self._table, self._reader
+            *(self.connection, tree, self._rules, clock, self._loop.wake),
+            *(self._table, self._reader, self._renew_if_due),
         )
         self._stale = threading.Event()
         self._draining = threading.Event()
@@ -95,6 +98,7 @@ class Coordinator:
         self._former: MemberId | None = None
         self._next_renewal = float("-inf")
         self._beat = clock()
+        self._conflicts = 0
         self._outage = Outage(
             logger, "%s; the fences stay open until the lease ends", "ZooKeeper answers again"
         )
@@ -118,8 +122,12 @@ class Coordinator:
         """
         self.connection.start(patience)
         try:
-            if not Waiter(self._clock).until(self._is_founded, max(patience, FOUNDING)):
-                raise Unavailable(f"ZooKeeper at {self._settings.hosts} stopped answering")
+            waiter = Waiter(self._clock)
+            if not waiter.until(self._is_founded, max(patience, FOUNDING)):
+                where = f"{self._settings.hosts}{self._settings.root}"
+                raise Unavailable(
+                    f"no cluster can be founded or joined at {where}: {waiter.fault!r}"
+                )
         except BaseException:
             self.connection.stop()
             raise
@@ -143,8 +151,8 @@ class Coordinator:
         try:
             self._membership.leave(returns_within)
             self._leadership.withdraw()
-        except (Unavailable, SessionLost) as error:
-            logger.warning("left without telling: %s; the lease will end by itself", error)
+        except (Unavailable, SessionLost, *OUTDATED) as error:
+            logger.warning("left without telling: %r; the lease will end by itself", error)
         finally:
             self.connection.stop()
 
@@ -165,7 +173,7 @@ class Coordinator:
 
     @property
     def alone(self) -> bool:
-        """Whether, while draining, nobody is there who could take the slots."""
+        """Whether, while draining, nobody is there who could take the slots, or may."""
         return self._alone
 
     @property
@@ -242,16 +250,27 @@ class Coordinator:
         """Do one step; return how long to sleep, unless something wakes the thread."""
         try:
             self._step()
-        except OUTDATED:
-            return RETRY_PAUSE  # decided on an older state: try again
+        except OUTDATED as error:
+            return self._decide_anew(error)
         except SessionLost as error:
             self._drop_all(error)
             return RETRY_PAUSE
         except Unavailable as error:
             self._outage.failed(error)
             return self._settings.renewal
+        self._conflicts = 0
         self._outage.answered()
         return self._pause(self._clock())
+
+    def _decide_anew(self, error: Exception) -> float:
+        """Return when to try again what was decided on an older state, or seems to be."""
+        self._conflicts += 1
+        if self._conflicts <= CONFLICTS:
+            return RETRY_PAUSE
+        self._outage.failed(
+            Unavailable(f"ZooKeeper refuses one decision after the other: {error!r}")
+        )
+        return self._settings.renewal
 
     def _pause(self, now: float) -> float:
         """Return the time until the next renewal, or until a member must be dead if that is sooner.
@@ -262,25 +281,42 @@ class Coordinator:
         return max(0.0, min(self._next_renewal, death) - now)
 
     def _step(self) -> None:
+        """Do what is to be done, the lease first: whatever else fails must not cost it."""
         if self._membership.lost:
             raise SessionLost("the ZooKeeper session ended")
         self.connection.require()
+        if self._membership.id is not None:
+            self._keep_up()
         self._protocol.refresh()
         if self._shared.refresh():
             self._take_over(self._shared.current)
         member = self._membership.id or self._join()
         if member is None:
             return
+        self._keep_up()  # if it has just joined, or goes by another lease now
+        self.vital_signs.learned(self._membership.epoch)
         if self._draining.is_set():
-            self._membership.drain()
-            self._alone = not self._others()
+            self._drain(member)
+        self._pass_on_releases()
+        self._lead(member)
+
+    def _keep_up(self) -> None:
+        """Follow the assignment and renew the lease, if either is due."""
         if self._stale.is_set():
             self._stale.clear()
             self._membership.refresh()
-        self._pass_on_releases()
         self._renew_if_due()
-        self.vital_signs.learned(self._membership.epoch)
-        self._lead(member)
+
+    def _drain(self, member: MemberId) -> None:
+        """Let the slots move, and find out whether they can."""
+        self._membership.drain()
+        is_on_hold = self._shared.current.maintenance is Maintenance.HOLD
+        if is_on_hold and not self._alone:
+            logger.warning(
+                "maintenance is on hold: the slots stay, and wait for number %d to be back",
+                member.number,
+            )
+        self._alone = is_on_hold or not self._others()
 
     def _lead(self, member: MemberId) -> None:
         """Lead, or stand by; what nobody foresaw there must not cost this member its slots.

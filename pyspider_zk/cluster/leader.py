@@ -4,7 +4,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -41,16 +40,19 @@ from pyspider_zk.cluster.transactions import (
 )
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.cluster.weighing import Weighing
+from pyspider_zk.errors import Refused
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.connection import Ask, Connection, Watch
-from pyspider_zk.zookeeper.errors import BadVersionError, NoNodeError
-from pyspider_zk.zookeeper.strays import do_despite_strays
+from pyspider_zk.zookeeper.errors import NotEmptyError
+from pyspider_zk.zookeeper.steps import Step
+from pyspider_zk.zookeeper.strays import delete_below, deleted_by
 
 logger = logging.getLogger(__name__)
 
 WATCHED = 3  # candidates before it that each one watches: that many may die at once
 UNKNOWN = Member("", "", 0, "", 0.0)
 TIDYING = 60.0  # seconds between two deletions of old events
+SWEPT_AT_ONCE = 64  # members whose leftovers are deleted by one round trip
 REST = 60.0  # seconds for which a leader relies on its watches, while nothing happens
 
 
@@ -71,6 +73,10 @@ class Leadership:
     it reads only the leases of the other members, and decides nothing.
 
     Threads: one thread calls the methods; watches come on kazoo's.
+
+    Args:
+        renew: renews this member's lease if that is due; called between duties, and between the
+            round trips of those that may take any number.
     """
 
     def __init__(
@@ -82,6 +88,7 @@ class Leadership:
         on_change: Watch,
         table: Table,
         reader: Reader,
+        renew: Callable[[], object],
     ) -> None:
         self._connection = connection
         self._tree = tree
@@ -93,6 +100,7 @@ class Leadership:
         self._rest: tuple[float, Mapping[int, int]] | None = None  # until when, with which projects
         self._table = table
         self._reader = reader
+        self._renew = renew
         self._candidacy: str | None = None
         self._stamps: dict[MemberId, Stamp] = {}
         self._left: frozenset[MemberId] = frozenset()
@@ -214,6 +222,7 @@ class Leadership:
             moves = moves_between(snapshot.assignment, decision.assignment)
             _log(moves)
             self._recorder.note(moves)
+            self._renew()
         if not self._recorder.record(member, snapshot.members):
             self._on_change(None)  # the next turn tells of more; who died is told by the lease
             return
@@ -258,6 +267,7 @@ class Leadership:
 
     def _trim_events(self) -> None:
         """Delete old events, now and then."""
+        self._renew()
         now = self._clock()
         if now - self._tidied >= TIDYING:
             self._events.trim()
@@ -390,20 +400,38 @@ class Leadership:
 
     def _sweep(self, leases: Mapping[MemberId, int]) -> None:
         """Delete leftovers; a lease only if it still has the version that was judged."""
-        for member, version in leases.items():
-            for steps in sweep_moves(self._tree, member, version):
-                with suppress(NoNodeError):
-                    do_despite_strays(self._connection, *steps)
+        moves = [sweep_moves(self._tree, *judged) for judged in leases.items()]
+        for start in range(0, len(moves), SWEPT_AT_ONCE):
+            some = moves[start : start + SWEPT_AT_ONCE]
+            self._renew()
+            gone = self._deleted([ack for ack, _ in some])
+            self._deleted(
+                [lease for (_, lease), is_gone in zip(some, gone, strict=True) if is_gone]
+            )
+
+    def _deleted(self, moves: Sequence[Sequence[Step]]) -> list[bool]:
+        """Delete these, each for itself; return whether each is gone.
+
+        If somebody put something below one, that goes now, and the leftover in another turn.
+        """
+        refusals = self._connection.multi_all(moves)
+        holds = [isinstance(refusal, NotEmptyError) for refusal in refusals]
+        for steps in (steps for steps, is_held in zip(moves, holds, strict=True) if is_held):
+            self._clear(deleted_by(steps))
+        return [not is_held for is_held in holds]
+
+    def _clear(self, paths: Sequence[str]) -> None:
+        """Delete what somebody put below these; what we may not look at stays, and is named."""
+        try:
+            delete_below(self._connection, paths, self._renew)
+        except Refused as error:
+            self._connection.unreadable.note(paths[0], error)
 
 
 def _is_in_place(snapshot: Snapshot) -> bool:
     """Return whether no slot moves, or waits until its owner's lease has ended."""
     rows = snapshot.assignment.slots
     return all(row.next is None and row.owner in snapshot.members for row in rows)
-
-
-OUTDATED = (BadVersionError, NoNodeError)
-"""Errors of a leader's write that was decided on an older state."""
 
 
 def _registered(

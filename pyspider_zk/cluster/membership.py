@@ -2,7 +2,7 @@
 
 import logging
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from pyspider_zk.cluster.reader import Table
@@ -115,14 +115,15 @@ class Membership:
             self._hold_until(min(self.hold.until, before + self.rules.open_for))
             steps = renew_steps(self._tree, member, known[1], load, self._released)
             try:
-                self._connection.multi(*steps)
+                self._do(steps)
             except BadVersionError:
                 self._connection.sync(self._tree.assignment)
-                if self._read_assignment() is None:
+                newer = self._read_assignment()
+                if newer is None:
                     return False
+                if newer[1] == known[1]:
+                    raise  # it is not our view that is outdated
                 continue
-            except NoNodeError as error:
-                raise SessionLost(f"member {member} is not registered any more") from error
             if before >= self.hold.until:
                 self.hold = self.hold._replace(since=before)
             self._hold_until(before + self.rules.open_for)
@@ -139,16 +140,24 @@ class Membership:
         self._show()
 
     def acknowledge(self) -> None:
-        """Write the releases for the leader, unless they are written already."""
+        """Write the releases for the leader, unless they are written already.
+
+        Raises:
+            SessionLost: the member's node for it is gone; another incarnation must join.
+        """
         if self._released != self._acknowledged:
             released = dict(self._released)
-            self._connection.multi(*acknowledge_steps(self._tree, self._me(), released))
+            self._do(acknowledge_steps(self._tree, self._me(), released))
             self._acknowledged = released
 
     def drain(self) -> None:
-        """Request that all slots are moved away."""
+        """Request that all slots are moved away.
+
+        Raises:
+            SessionLost: the member's node is gone; another incarnation must join.
+        """
         if self._record is not None and not self._record.draining:
-            self._connection.multi(*drain_steps(self._tree, self._me(), self._record))
+            self._do(drain_steps(self._tree, self._me(), self._record))
             self._record = replace(self._record, draining=True)
 
     def leave(self, returns_within: float = 0.0) -> None:
@@ -161,12 +170,21 @@ class Membership:
         if member is None or self.lost:
             return
         self._connection.require()
-        try:
-            do_despite_strays(self._connection, *leave_steps(self._tree, member, returns_within))
-        except NoNodeError as error:
-            raise SessionLost(f"member {member} is not registered any more") from error
+        self._do(leave_steps(self._tree, member, returns_within))
         self.id = None
         logger.info("member %s left", member)
+
+    def _do(self, steps: Sequence[Step]) -> None:
+        """Do these steps on znodes of this member, all or none.
+
+        Raises:
+            SessionLost: one is gone. Nobody else deletes them while their member is alive, so
+                its number may be another's.
+        """
+        try:
+            do_despite_strays(self._connection, *steps)
+        except NoNodeError as error:
+            raise SessionLost(f"member {self.id} is not registered any more") from error
 
     def _hold_until(self, until: float) -> None:
         self.hold = self.hold._replace(until=until)

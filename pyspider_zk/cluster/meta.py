@@ -10,7 +10,7 @@ from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.cluster.upgrade import Upgrade
 from pyspider_zk.errors import BadMessage, Mismatch
 from pyspider_zk.zookeeper.connection import Connection
-from pyspider_zk.zookeeper.errors import BadVersionError, NodeExistsError
+from pyspider_zk.zookeeper.errors import BadVersionError
 
 
 def ensure_cluster(
@@ -45,11 +45,8 @@ def ensure_meta(connection: Connection, tree: Tree, mine: Meta) -> Meta:
     """
     found = connection.find(tree.meta)
     if found is None:
-        try:
-            connection.create(tree.meta, mine.encode())
-        except NodeExistsError:
-            return ensure_meta(connection, tree, mine)
-        return mine
+        connection.ensure([tree.meta], mine.encode())
+        found = connection.get(tree.meta)
     try:
         fault = check_meta(Meta.decode(found[0]), mine.slots, tree.root)
     except BadMessage as error:

@@ -11,7 +11,7 @@ from pyspider_zk.cluster.records import Assignment
 from pyspider_zk.cluster.slot_rates import Rates, SlotRates, followed, moved_since
 from pyspider_zk.cluster.transactions import weigh_steps
 from pyspider_zk.cluster.tree import Tree
-from pyspider_zk.errors import Refused
+from pyspider_zk.errors import Refused, Unavailable
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.connection import Connection
 
@@ -38,7 +38,7 @@ class Weighing:
     It costs one read when a member begins to lead, and one write at each look, which also mends
     what anybody wrote there.
 
-    A refusal of that znode keeps no leader from its duty: it goes by what it knows.
+    That this znode cannot be used keeps no leader from its duty: it goes by what it knows.
 
     Threads: one thread calls the methods, which block and raise as a connection does.
 
@@ -108,7 +108,7 @@ class Weighing:
         rates = followed(former, then, assignment, self._reader.loads(leases))
         try:
             self._write(candidacy, SlotRates(rates))
-        except Refused as error:
+        except Unavailable as error:  # a quota, for instance
             logger.warning("the next leader will not know what slots are weighed by: %s", error)
         return _Look(now, rates, assignment, _owners(assignment))
 

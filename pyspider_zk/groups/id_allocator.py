@@ -10,6 +10,7 @@ from pyspider_zk.zookeeper.errors import BadVersionError, NodeExistsError
 from pyspider_zk.zookeeper.steps import Create, Step, Write
 
 NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
+TRIES = 100  # to take a number while others take theirs
 
 Steps = Callable[[MemberId], Sequence[Step]]
 """The steps that register a number's new holder, its ephemeral node first of all."""
@@ -54,12 +55,17 @@ class IdAllocator:
         return next((one for one in self.running() if one.incarnation == incarnation), None)
 
     def take(self, name: str, incarnation: str, steps: Steps) -> MemberId:
-        """Take a number and register, all or nothing."""
+        """Take a number and register, all or nothing.
+
+        Raises:
+            NodeExistsError: others were faster each time.
+        """
         holders = self.holders()
-        while True:
+        for _ in range(TRIES):
             member = self.try_to_take(name, incarnation, holders, steps)
             if member is not None:
                 return member
+        raise NodeExistsError
 
     def try_to_take(
         self, name: str, incarnation: str, holders: Mapping[int, str], steps: Steps

@@ -8,22 +8,13 @@ from pyspider_zk.jobs import transactions
 from pyspider_zk.jobs.model import BatchRecord, Found, Job, JobName, JobState, Junk, batch_id_of
 from pyspider_zk.jobs.transactions import JobTree
 from pyspider_zk.zookeeper.connection import Connection, Watch
-from pyspider_zk.zookeeper.errors import (
-    BadVersionError,
-    NodeExistsError,
-    NoNodeError,
-    NotEmptyError,
-)
+from pyspider_zk.zookeeper.errors import OUTDATED, NoNodeError, NotEmptyError
 from pyspider_zk.zookeeper.steps import Create, Delete, Step
 from pyspider_zk.zookeeper.strays import delete_below, deleted_by
 
 Name = TypeVar("Name")
 Versioned = tuple[BatchRecord, int]
 """A batch's record and the version of its znode."""
-
-REFUSED = (BadVersionError, NoNodeError, NodeExistsError, NotEmptyError)
-"""Errors of ZooKeeper for a move that was decided on an older state."""
-
 
 AT_ONCE = 64  # transactions that are sent without waiting for the first reply
 
@@ -65,7 +56,7 @@ class JobStore:
         """Do all steps or none.
 
         Raises:
-            REFUSED: one of them was decided on an older state.
+            OUTDATED: one of them was decided on an older state.
             Unavailable: they may have been done or not.
         """
         try:
@@ -97,9 +88,6 @@ class JobStore:
 
     def _moved(self, moves: Sequence[JobMove]) -> list[bool]:
         refusals = self._connection.multi_all([move.steps for move in moves])
-        for refusal in refusals:
-            if refusal is not None and not isinstance(refusal, REFUSED):
-                raise refusal
         if any(isinstance(refusal, NoNodeError) for refusal in refusals):
             self._founded = set()  # somebody may have deleted everything
         if any(refusals):
@@ -119,7 +107,7 @@ class JobStore:
     def _refusal_of(self, steps: Iterable[Step]) -> Exception | None:
         try:
             self.do(steps)
-        except REFUSED as error:
+        except OUTDATED as error:
             self.catch_up()
             refusal: Exception = error
             return refusal

@@ -9,22 +9,23 @@ from typing import Any, NamedTuple
 
 from kazoo.client import KazooClient, TransactionRequest
 from kazoo.exceptions import (
-    ConnectionLoss,
     KazooException,
     NodeExistsError,
     NoNodeError,
-    OperationTimeoutError,
+    NotReadOnlyCallError,
+    QuotaExceededError,
     RolledBackError,
     RuntimeInconsistency,
     SessionExpiredError,
-    SessionMovedError,
+    ThrottledOpError,
 )
 from kazoo.handlers.threading import KazooTimeoutError
 
 from pyspider_zk.config import Settings
-from pyspider_zk.errors import Refused, SessionLost, Unavailable
+from pyspider_zk.errors import ClusterError, Refused, SessionLost, Unavailable
 from pyspider_zk.zookeeper.access import EVERYBODY, REFUSALS, Admission, login, tells_no_secret
 from pyspider_zk.zookeeper.clock import boottime
+from pyspider_zk.zookeeper.errors import AWAY, OUTDATED, is_answer
 from pyspider_zk.zookeeper.heartbeat import OnChange, SessionHeartbeat
 from pyspider_zk.zookeeper.session import Session
 from pyspider_zk.zookeeper.session_times import Times
@@ -37,13 +38,12 @@ Watch = Callable[[object], None]
 """Called with kazoo's event, on kazoo's thread: only to post. Pass the same callable each time:
 kazoo keeps every new one until the watch fires."""
 
-_AWAY = (
-    ConnectionLoss,
-    KazooTimeoutError,
-    OperationTimeoutError,
-    SessionMovedError,
-)
 _FOLLOWS_ANOTHER_FAULT = (RolledBackError, RuntimeInconsistency)
+_REMEDIES = {
+    QuotaExceededError: "raise the quota that is set there",
+    ThrottledOpError: "it is overloaded",
+    NotReadOnlyCallError: "it is read-only until it has found a quorum",
+}
 
 logger = logging.getLogger(__name__)
 _kazoo_logger = logging.getLogger("pyspider_zk.kazoo")
@@ -78,10 +78,10 @@ class Connection:
 
     kazoo queues calls without limit while it is disconnected, so every call here is sent
     asynchronously and waited for with a limit. All calls raise ``Unavailable`` if no answer
-    comes, ``Refused`` if we are not let in, and ``SessionLost`` if the session ended; the fate of
-    a write is unknown after ``Unavailable``. What ZooKeeper refuses for another reason
-    (``NoNodeError``, ``BadVersionError`` ...) comes through as kazoo's own exceptions, for this
-    package's other modules.
+    comes or ZooKeeper cannot do now what is asked, ``Refused`` if we are not let in, and
+    ``SessionLost`` if the session ended; the fate of a write is unknown after ``Unavailable``.
+    Only ``OUTDATED`` (``NoNodeError``, ``BadVersionError`` ...) come through as kazoo's own
+    exceptions, for this package's other modules.
 
     It notes when each request was sent that was answered. On that rests how long the session
     surely lives, and the trying of another server when one is silent; see ``Session``.
@@ -384,22 +384,27 @@ class Connection:
         kazoo returns the exceptions of a rolled-back transaction as if they were results; here
         the one that caused it is raised.
         """
-        return self._succeeded(self._do(self._transaction(steps).commit_async))
+        sent = self._session.now()
+        return self._results(self._transaction(steps).commit_async(), sent, steps)
 
-    def multi_all(self, transactions: Sequence[Sequence[Step]]) -> list[KazooException | None]:
-        """Do many transactions, each for itself and in this order; return what each failed with.
+    def multi_all(self, transactions: Sequence[Sequence[Step]]) -> list[Exception | None]:
+        """Do many transactions, each for itself and in this order; return which is ``OUTDATED``.
 
         All are requested at once, so they cost one round trip. If ``Unavailable`` is raised, any of
         them may have been done or not.
         """
         sent = self._session.now()
         answers = [self._transaction(steps).commit_async() for steps in transactions]
-        return [self._refusal(answer, sent) for answer in answers]
+        return [
+            self._refusal(answer, sent, steps)
+            for answer, steps in zip(answers, transactions, strict=True)
+        ]
 
-    def _refusal(self, answer: Any, sent: float) -> KazooException | None:
+    def _refusal(self, answer: Any, sent: float, steps: Sequence[Step]) -> Exception | None:
         try:
-            self._succeeded(self._wait(answer, sent, self._settings.root))
-        except KazooException as refusal:
+            self._results(answer, sent, steps)
+        except OUTDATED as error:
+            refusal: Exception = error
             return refusal
         return None
 
@@ -409,14 +414,17 @@ class Connection:
             _add(transaction, step)
         return transaction
 
-    def _succeeded(self, results: list[Any]) -> list[Any]:
+    def _results(self, answer: Any, sent: float, steps: Sequence[Step]) -> list[Any]:
         """Return the results of a transaction, or raise what it failed with."""
-        faults = [result for result in results if isinstance(result, Exception)]
-        causes = [fault for fault in faults if not isinstance(fault, _FOLLOWS_ANOTHER_FAULT)]
-        for fault in causes or faults:
-            if isinstance(fault, REFUSALS):
-                raise self._admission.denied(self._settings.root, fault) from fault
-            raise fault
+        paths = [step.path for step in steps]
+        results: list[Any] = self._wait(answer, sent, next(iter(paths), self._settings.root))
+        pairs = zip(results, paths, strict=False)
+        faults = [each for each in pairs if isinstance(each[0], Exception)]
+        causes = [each for each in faults if not isinstance(each[0], _FOLLOWS_ANOTHER_FAULT)]
+        for fault, path in causes or faults:
+            if isinstance(fault, OUTDATED):
+                raise fault
+            raise self._meaning(fault, path) from fault
         return results
 
     def _on_state(self, state: object) -> None:
@@ -438,20 +446,29 @@ class Connection:
         """Wait for the answer to what was sent at that time or later; a refusal is an answer."""
         try:
             result = answer.get(timeout=self._timeout)
-        except SessionExpiredError as error:
-            raise SessionLost("the ZooKeeper session expired") from error
-        except _AWAY as error:
-            raise self._admission.refused() or Unavailable(
-                f"ZooKeeper at {self._settings.hosts} does not answer ({type(error).__name__})"
-            ) from error
-        except REFUSALS as error:
-            self._session.answered(sent)
-            raise self._admission.denied(path, error) from error
-        except KazooException:
-            self._session.answered(sent)
-            raise
+        except (KazooException, KazooTimeoutError) as error:
+            if is_answer(error):
+                self._session.answered(sent)
+            if isinstance(error, OUTDATED):
+                raise
+            raise self._meaning(error, path) from error
         self._session.answered(sent)
         return result
+
+    def _meaning(self, error: Exception, path: str) -> ClusterError:
+        """Return what an error means, but for ``OUTDATED``, to who asked something of a znode."""
+        name, hosts = type(error).__name__, self._settings.hosts
+        if isinstance(error, SessionExpiredError):
+            return SessionLost("the ZooKeeper session expired")
+        if isinstance(error, REFUSALS):
+            return self._admission.denied(path, error)
+        if isinstance(error, AWAY):
+            unanswered = f"ZooKeeper at {hosts} does not answer ({name})"
+            return self._admission.refused() or Unavailable(unanswered)
+        remedy = _REMEDIES.get(type(error), "it is tried again")
+        return Unavailable(
+            f"ZooKeeper at {hosts} cannot do now what {path} needs ({name}): {remedy}"
+        )
 
 
 def _add(transaction: TransactionRequest, step: Step) -> None:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from pyspider_zk.zookeeper.errors import is_answer
 from pyspider_zk.zookeeper.session import Change, Session
 
 logger = logging.getLogger(__name__)
@@ -82,7 +83,7 @@ class SessionHeartbeat:
             if not answer.ready():
                 return
             self._sent = None
-            if answer.successful():
+            if answer.successful() or is_answer(answer.exception):
                 self._session.answered(sent)
         if self._session.unanswered >= self._session.times.beat:
             now, answer = self._session.now(), self._ask()

@@ -1,7 +1,7 @@
 """Strays: znodes that somebody put below one of ours; they are in the way of its deletion."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.errors import NotEmptyError
@@ -29,19 +29,25 @@ def deleted_by(steps: Iterable[Step]) -> list[str]:
     return [step.path for step in steps if isinstance(step, Delete)]
 
 
-def delete_below(connection: Connection, paths: Sequence[str]) -> bool:
+def delete_below(
+    connection: Connection, paths: Sequence[str], between: Callable[[], object] = lambda: None
+) -> bool:
     """Delete everything below these znodes, but not them; return whether there was anything.
 
     What comes meanwhile may stay.
+
+    Args:
+        between: called after each round trip; there may be any number of them.
     """
     strays: list[str] = []
     level = list(paths)
-    while level := children_of(connection, level):
+    while level := children_of(connection, level, between):
         strays += level
     deepest_first = strays[::-1]
     for start in range(0, len(strays), AT_ONCE):
         some = deepest_first[start : start + AT_ONCE]
         connection.multi_all([[Delete(path)] for path in some])
+        between()
     if strays:
         logger.warning(
             "%s does not belong there and was deleted, and so were %d other znodes",
@@ -50,11 +56,14 @@ def delete_below(connection: Connection, paths: Sequence[str]) -> bool:
     return bool(strays)
 
 
-def children_of(connection: Connection, parents: Sequence[str]) -> list[str]:
-    """Return the paths of all children of these znodes."""
+def children_of(
+    connection: Connection, parents: Sequence[str], between: Callable[[], object] = lambda: None
+) -> list[str]:
+    """Return the paths of all children of these znodes; see ``delete_below``."""
     paths: list[str] = []
     for start in range(0, len(parents), AT_ONCE):
         some = parents[start : start + AT_ONCE]
         names = connection.look([], [(path, None) for path in some]).names
         paths += [f"{path}/{name}" for path, its in zip(some, names, strict=True) for name in its]
+        between()
     return paths

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.zookeeper.clock import boottime
+from pyspider_zk.zookeeper.errors import OUTDATED
 
 logger = logging.getLogger(__name__)
 
@@ -17,11 +18,15 @@ class Waiter:
     """Loop that checks, sleeps until something changes, and checks again.
 
     Threads: one thread waits; ``wake`` may be called from any, kazoo's included.
+
+    Attributes:
+        fault: why it last could not check.
     """
 
     def __init__(self, clock: Callable[[], float] = boottime) -> None:
         self._clock = clock
         self._changed = threading.Event()
+        self.fault: Exception | None = None
 
     def wake(self, _event: object = None) -> None:
         """Make the waiting thread check again; meant to be passed as a watch."""
@@ -34,7 +39,7 @@ class Waiter:
 
         Args:
             holds: checks, with ``wake`` as the watch; what it raises ends the waiting, except for
-                ``Unavailable``.
+                ``Unavailable`` and ``OUTDATED``.
             timeout: seconds; None waits for as long as it takes.
         """
         deadline = float("inf") if timeout is None else self._clock() + timeout
@@ -44,8 +49,9 @@ class Waiter:
             try:
                 if holds():
                     return True
-            except Unavailable as error:
-                logger.debug("waiting goes on: %s", error)
+            except (Unavailable, *OUTDATED) as error:
+                self.fault = error
+                logger.debug("waiting goes on: %r", error)
                 pause = RETRY_PAUSE
             left = deadline - self._clock()
             if left <= 0:

@@ -226,7 +226,8 @@ ALWAYS = Hold(float("-inf"), float("inf"))
 def leadership(connection: Connection, tree: Tree, slots: int) -> Leadership:
     unreadable = Unreadable()
     table, reader = Table(tree.assignment, slots, unreadable), Reader(tree, unreadable)
-    return Leadership(connection, tree, Rules(), boottime, lambda _: None, table, reader)
+    known = (lambda _: None, table, reader, lambda: None)
+    return Leadership(connection, tree, Rules(), boottime, *known)
 
 
 def test_who_leads_again_tells_so_again(

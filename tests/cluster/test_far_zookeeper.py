@@ -10,7 +10,11 @@ from dataclasses import replace
 
 import pytest
 
+from pyspider_zk.cluster.records import Load
+from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
+from pyspider_zk.groups.ids import MemberId
+from pyspider_zk.zookeeper.connection import Connection
 from tests.support.crew import Cable, Crew
 from tests.support.waiting import eventually
 
@@ -65,6 +69,27 @@ def test_a_death_is_noticed_behind_a_long_way(far_crew: Crew):
     members[2].die()
 
     far_crew.shared_by(*members[:2])
+
+
+@pytest.mark.parametrize("round_trip", [0.08])
+def test_the_leftovers_of_many_cost_the_leader_no_lease(
+    far_crew: Crew, connection: Connection, settings: Settings
+):
+    leader, other = far_crew.start_and_share(2)
+    before, tree = far_crew.table(), Tree(settings.root)
+    for number in range(100, 200):
+        gone = MemberId(number, "gone")
+        connection.create(tree.lease(gone), Load(lease=1.0).encode())
+        connection.create(tree.ack(gone), b"{}")
+    connection.create(f"{tree.lease(MemberId(150, 'gone'))}/left/behind/far/below", b"")
+    record, _ = connection.get(tree.member(other.member))
+    connection.set(tree.member(other.member), record)  # so that the leader looks
+
+    eventually(lambda: len(connection.children(tree.leases)) == 2, "sweeping")
+
+    assert len(connection.children(tree.acks)) == 2
+    assert leader.coordinator.leading
+    assert far_crew.table() == before
 
 
 @pytest.mark.soak

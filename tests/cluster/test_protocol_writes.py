@@ -83,7 +83,8 @@ class WritesBench:
     def _leadership(self, link: Connection) -> Leadership:
         reader = Reader(self.tree, Unreadable())
         return Leadership(
-            link, self.tree, TIMES, lambda: self.now, lambda _: None, self._table(), reader
+            *(link, self.tree, TIMES, lambda: self.now, lambda _: None),
+            *(self._table(), reader, lambda: None),
         )
 
     def _member(self, link: Connection) -> Membership:

@@ -3,10 +3,13 @@
 from dataclasses import replace
 
 import pytest
+from kazoo.security import make_digest_acl
 
+from pyspider_zk.cluster.records import Load
 from pyspider_zk.cluster.scale import ScaleNode
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
+from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.connection import Connection
 from tests.support.connected import looking
 from tests.support.crew import BareScheduler, Crew, expire
@@ -74,6 +77,26 @@ def test_what_stands_below_a_leftover_of_the_dead_is_deleted_with_it(
 
     eventually(lambda: connection.find(leftover) is None, "the leftover is deleted")
     is_well(crew, first)
+
+
+def test_what_may_not_be_looked_at_keeps_one_leftover_and_no_other(
+    crew: Crew, connection: Connection, settings: Settings
+):
+    alone, tree = crew.start(), Tree(settings.root)
+    left = [MemberId(number, "gone") for number in (7, 8, 9)]
+    for gone in left:
+        connection.create(tree.lease(gone), Load(lease=1.0).encode())
+    closed = f"{tree.lease(left[1])}/closed"
+    connection._client.create(closed, acl=[make_digest_acl("they", "theirs", all=True)])
+
+    eventually(
+        lambda: connection.find_all([tree.lease(left[0]), tree.lease(left[2])]) == [None, None],
+        "the others go",
+    )
+    eventually(lambda: tree.lease(left[1]) in alone.coordinator.cluster().unreadable, "naming it")
+    connection.delete(closed)
+    eventually(lambda: connection.find(tree.lease(left[1])) is None, "the last leftover goes")
+    is_well(crew, alone)
 
 
 @pytest.mark.parametrize("returns_within", [0.0, 5.0])

@@ -5,10 +5,12 @@ from pathlib import Path
 import pytest
 
 from pyspider_zk.cluster.rules import Rules
+from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.local.services import ZooKeeperServer
 from pyspider_zk.zookeeper.clock import boottime
+from pyspider_zk.zookeeper.connection import Connection
 from tests.support.connected import looking
 from tests.support.crew import MORTAL, BareScheduler, Cable, Crew, expire
 from tests.support.waiting import eventually
@@ -260,3 +262,32 @@ def delete_all(connection, path: str) -> None:
     for name in connection.children(path):
         connection.delete(f"{path}/{name}")
     connection.delete(path)
+
+
+def test_a_living_member_whose_registration_is_gone_joins_again(
+    crew: Crew, connection: Connection, settings: Settings
+):
+    (old,) = crew.start_and_share(1)
+    old.hold_on.set()
+    new, before = crew.start("new"), old.member
+    eventually(lambda: old.coordinator.view.releasing, "slots to release")
+
+    connection.delete(Tree(settings.root).ack(before))
+    old.hold_on.clear()
+
+    eventually(lambda: old.coordinator.member not in (before, None), "joining again")
+    crew.shared_by(old, new)
+
+
+def test_a_living_member_that_is_gone_before_it_drains_drains_as_another(
+    crew: Crew, connection: Connection, settings: Settings
+):
+    first, second = crew.start_and_share(2)
+    before = first.member
+
+    connection.delete(Tree(settings.root).member(before))
+    first.coordinator.drain()
+
+    eventually(lambda: first.coordinator.member not in (before, None), "joining again")
+    crew.shared_by(second)
+    assert crew.cluster().members[first.member].draining
