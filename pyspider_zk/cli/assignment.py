@@ -54,7 +54,10 @@ def drain(options: dict[str, Any], number: int) -> None:
         request_drain(number, record, opened.own, user())
         text = f"member {member} was asked to drain"
         opened.events.append(Event(EventKind.DRAIN, text, time.time(), user()))
-    if all(one.draining for other, one in cluster.members.items() if other != member):
+    if cluster.settings.maintenance is Maintenance.HOLD:
+        held = "maintenance is on hold: its slots stay, and wait for its number to be back"
+        click.echo(held, err=True)
+    elif all(one.draining for other, one in cluster.members.items() if other != member):
         click.echo("there is no other scheduler: its slots wait for one to join", err=True)
     click.echo(f"member {number} drains")
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -177,3 +178,38 @@ def test_rebalance_evens_out_once_and_drain_takes_it_back(
     events = told("events", "--limit", 100)
     assert "maintenance: only the slots of members that drain or are gone move (ann)" in events
     assert "was asked to drain (ann)" in events
+
+
+def test_who_drains_on_hold_ends_at_once_and_keeps_its_slots(
+    run: Run,
+    tmp_path: Path,
+    cluster_settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    eventually: Callable[..., None],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setenv("PYSPIDER_ZK_SECRET", cluster_settings.secret)
+    where = ("--zookeeper", hosts(cluster_settings))
+
+    def told(*words: object) -> str:
+        result = run(*where, *words)
+        assert result.exit_code == 0, result.output
+        return str(result.output)
+
+    def members() -> list[tuple[int, int]]:
+        found = json.loads(told("status", "--json"))["members"]
+        return [(each["number"], each["slots"]) for each in found]
+
+    long = LiveCluster(tmp_path, replace(cluster_settings, slots=8, drain=600.0))
+    with living(long, eventually), long.scheduler() as second:
+        eventually(lambda: len(members()) == 2 and second.fence.held)
+        eventually(lambda: all(row.next is None for row in second._cluster().assignment.slots))
+        before = members()
+        told("maintenance", "on", "--hold")
+
+        assert "on hold: its slots stay, and wait for its number" in told("drain", 1)
+
+        eventually(lambda: members() == before[:1])
+        assert "maintenance is on hold: the slots stay" in caplog.text
+        told("maintenance", "off")
+        eventually(lambda: members() == [(0, 8)])

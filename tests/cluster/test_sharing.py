@@ -6,9 +6,14 @@ from dataclasses import replace
 import pytest
 
 from pyspider_zk.cluster import rules
+from pyspider_zk.cluster.cluster_settings import Maintenance
+from pyspider_zk.cluster.orders import Orders
 from pyspider_zk.cluster.phases import Trigger
 from pyspider_zk.cluster.records import Slot
+from pyspider_zk.cluster.settings_store import SettingsStore
+from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.groups.ids import MemberId
+from pyspider_zk.zookeeper.connection import Connection
 from tests.support.crew import Crew
 from tests.support.waiting import eventually
 
@@ -103,6 +108,29 @@ def test_a_draining_member_without_others_is_alone(crew: Crew):
 
     eventually(lambda: alone.coordinator.alone)
     assert len(alone.open) == 12
+
+
+def test_a_draining_member_is_alone_while_maintenance_holds_the_slots(
+    crew: Crew, connection: Connection, caplog: pytest.LogCaptureFixture
+):
+    first, second = crew.start_and_share(2)
+    before = crew.table()
+    orders = Orders(SettingsStore(connection, Tree(crew.settings.root)), "ann")
+    orders.maintain(Maintenance.HOLD)
+
+    first.coordinator.drain()
+
+    eventually(lambda: first.coordinator.alone)
+    assert (
+        caplog.messages.count(
+            "maintenance is on hold: the slots stay, and wait for number 0 to be back"
+        )
+        == 1
+    )
+    assert crew.table() == before
+    orders.maintain(Maintenance.OFF)
+    crew.shared_by(second)
+    assert not first.coordinator.alone
 
 
 def test_a_slot_is_granted_only_after_its_owner_released_it(crew: Crew):

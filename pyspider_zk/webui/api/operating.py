@@ -4,6 +4,7 @@ import time
 from collections import Counter
 from typing import Any
 
+from pyspider_zk.cluster.cluster_settings import Maintenance
 from pyspider_zk.cluster.events import Event, EventKind
 from pyspider_zk.cluster.preview import SlotMove, preview, without_maintenance
 from pyspider_zk.errors import Conflict
@@ -73,7 +74,7 @@ def rebalance(asked: dict[str, Any]) -> tuple[dict[str, Any], int]:
 @blueprint.arguments(DrainSchema)
 @blueprint.does(DrainedSchema, 202, errors=(404, 409))
 def drain_member(asked: dict[str, Any], number: int) -> tuple[dict[str, Any], int]:
-    """Move a member's slots to others; then its process ends.
+    """Move a member's slots to others; then its process ends, on hold at once.
 
     A repeated request changes nothing.
     """
@@ -83,6 +84,8 @@ def drain_member(asked: dict[str, Any], number: int) -> tuple[dict[str, Any], in
         raise Conflict(f"member {number} is another process by now: look again")
     request_drain(number, record, backend().settings, user())
     others = sum(not each.draining for each in cluster.members.values() if each is not record)
+    if cluster.settings.maintenance is Maintenance.HOLD:
+        others = 0
     text = f"member {member} was asked to drain"
     tell(Event(EventKind.DRAIN, text, time.time(), user(), {"member": str(member)}))
     return {"number": number, "others": others}, 202

@@ -301,7 +301,7 @@ class DrainedSchema(Schema):
     """A member that was asked to drain."""
 
     number = _number("of the member")
-    others = _number("members that can take its slots; 0: they wait for one to join")
+    others = _number("members that can take its slots; 0: they wait for one, on hold for itself")
 
 
 class PinSchema(Schema):

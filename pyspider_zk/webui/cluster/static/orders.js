@@ -34,7 +34,7 @@ export async function drain(number, members) {
       text(`Its ${plural(member.slots, "slot")} move to ${plural(others, "other member")}; then its process (${member.host}, ${member.pid}) ends. A supervisor may start it again. This cannot be undone.`),
       movesContent(plan),
       !others && fault("There is no other member: its projects pause until one joins."),
-      others > 0 && member.slots > 0 && !plan.total && fault(HELD),
+      others > 0 && member.slots > 0 && !plan.total && fault(`${HELD} On hold its process ends at once, and they wait for its number.`),
     ],
     confirm: `Drain member ${number}`,
     busy: "Draining…",
