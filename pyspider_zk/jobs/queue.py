@@ -1,11 +1,12 @@
 """The job queue: durable jobs with priorities, each in exactly one of three places."""
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspider_zk.errors import BadMessage, JobLost, SessionLost, brief
 from pyspider_zk.jobs.batches import Batches, Entries
@@ -54,6 +55,8 @@ logger = logging.getLogger(__name__)
 
 NORMAL = 500
 LOOKED_AT = 64  # pending jobs that are read at once
+SHORT = 1000  # names of pending jobs that are listed for each ``take``
+LISTED = 8000  # names that are listed a second if there are many more; 38,400 are 10 MB
 
 Mine = Callable[[str], int]
 """Function of a project: the slot epoch at which the caller may claim its jobs; 0: not at all.
@@ -61,6 +64,17 @@ Mine = Callable[[str], int]
 A claimant with a higher one takes over the running jobs of one with a lower one. Where owners do
 not change, use ``True`` and ``False``: then jobs are taken over from dead claimants only.
 """
+
+
+class _Pending(NamedTuple):
+    """The pending jobs in turn, as they were listed, without those that are known to be gone.
+
+    Attributes:
+        until: when the list is too old, on the monotonic clock.
+    """
+
+    names: Sequence[JobName] = ()
+    until: float = float("-inf")
 
 
 class JobQueue:
@@ -98,6 +112,8 @@ class JobQueue:
         self._clock = clock
         self._on_change: Watch | None = None
         self.is_empty = self._runs_none = False
+        self._pending = _Pending()
+        self._has_news = threading.Event()
 
     def put(
         self,
@@ -226,12 +242,21 @@ class JobQueue:
         return None
 
     def on_change(self, callback: Watch) -> None:
-        """Call back once after each ``take``, as soon as another may find more.
+        """Call back once after a ``take`` that had room, as soon as another may find more.
 
         That is when jobs were put or given back, or a claimant joined or left. A watch is only a
         hint, so also call ``take`` from time to time; pauses after failures end silently.
         """
         self._on_change = callback
+
+    @property
+    def look_within(self) -> float:
+        """Seconds until another ``take`` finds what came; infinite if nothing came that is known.
+
+        A long list of pending jobs serves for some seconds: each claim tells all who have listed.
+        """
+        left = self._pending.until - time.monotonic()
+        return max(0.0, left) if self._has_news.is_set() else float("inf")
 
     def take(self, claimant: Claimant, mine: Mine, room: int) -> list[Claim]:
         """Claim jobs, after giving back those whose claimants are gone.
@@ -475,20 +500,48 @@ class JobQueue:
             logger.info("job %s is %s: %s", claim.name, place_of(job), concern)
 
     def _claim_pending(self, claimant: Claimant, mine: Mine, room: int) -> Iterator[Claim]:
-        names = self._store.names(JobState.PENDING, self._on_change)
-        self.is_empty = self._runs_none and not names
-        due = self._due([name for name in self._hands.in_turn(names) if mine(name.project)])
+        if room <= 0:
+            return
+        pending, gone = self._listed(), set[JobName]()
+        due = self._due([name for name in pending.names if mine(name.project)], gone)
+        self._pending = _Pending()  # if it raises: nobody knows what is pending
         while some := list(islice(due, max(0, room))):
+            gone.update(found.name for found, _ in some)
             for claim in self._claim_some(claimant, mine, some):
                 room -= 1
                 yield claim
+        left = [name for name in pending.names if name not in gone]
+        self._pending = pending._replace(names=left)
 
-    def _due(self, names: Sequence[JobName]) -> Iterator[tuple[Found, Versioned | None]]:
-        """Yield those of these pending jobs that may be claimed by now, with their batches."""
+    def _listed(self) -> _Pending:
+        """Return the pending jobs, listed now unless that was done not long ago."""
+        if time.monotonic() < self._pending.until:
+            return self._pending
+        self._has_news.clear()
+        names = self._store.names(JobState.PENDING, self._on_news)
+        self.is_empty = self._runs_none and not names
+        serves = max(0, len(names) - SHORT) / LISTED
+        return _Pending(self._hands.in_turn(names), time.monotonic() + serves)
+
+    def _on_news(self, event: object) -> None:
+        self._has_news.set()
+        if self._on_change is not None:
+            self._on_change(event)
+
+    def _due(
+        self, names: Sequence[JobName], gone: set[JobName]
+    ) -> Iterator[tuple[Found, Versioned | None]]:
+        """Yield those of these jobs that may be claimed by now, with their batches.
+
+        Args:
+            gone: those are added that are pending no more.
+        """
         for start in range(0, len(names), LOOKED_AT):
             part, now = names[start : start + LOOKED_AT], self._clock()
             batches = self._store.batches({name.group for name in part})
-            for found in self._store.read(JobState.PENDING, part):
+            there = list(self._store.read(JobState.PENDING, part))
+            gone.update(set(part) - {found.name for found in there})
+            for found in there:
                 if is_due(found.job, now):
                     yield found, batches.get(found.name.group)
 

@@ -97,7 +97,7 @@ class JobRunner:
             return 0.0
         if self.works:
             return REPORT
-        return EMPTY if self._queue.is_empty else IDLE
+        return EMPTY if self._queue.is_empty else min(IDLE, self._queue.look_within)
 
     def _exchange(self) -> None:
         """Report progress and claim jobs; raises nothing."""

@@ -1,5 +1,6 @@
 """The job queue on a real ZooKeeper: every transaction, competing claimants, lost replies."""
 
+import math
 import random
 import string
 import threading
@@ -12,6 +13,7 @@ from kazoo.exceptions import NoNodeError
 
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import BadMessage, BatchTaken, JobLost, SessionLost, Unavailable
+from pyspider_zk.jobs import queue as queue_module
 from pyspider_zk.jobs.claims import Registration
 from pyspider_zk.jobs.model import (
     Claim,
@@ -1166,6 +1168,39 @@ def test_a_queue_is_empty_while_it_has_no_job_to_do(one: QueueSide):
         one.queue.finish(claim, Outcome.DONE, {})
     one.take()
     assert one.queue.is_empty
+
+
+def test_many_pending_jobs_are_listed_once_for_many_takes(
+    one: QueueSide, other: QueueSide, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(queue_module, "SHORT", 0)
+    monkeypatch.setattr(queue_module, "LISTED", 1e-3)  # so that a list serves for hours
+    one.queue.put("b", [(f"p{number}", {}) for number in range(20)])
+    listed, children = [], one.link.children
+    monkeypatch.setattr(
+        one.link, "children", lambda path, watch=None: listed.append(path) or children(path, watch)
+    )
+
+    claims = [*one.take(room=5), other.take_one()]
+    claims += [claim for _ in range(4) for claim in one.take(room=5)]
+
+    places = one.queue._tree.place(JobState.PENDING)
+    assert listed.count(places) == 1
+    assert len({claim.name for claim in claims}) == len(claims) == 20
+    eventually(lambda: one.queue.look_within < math.inf, "news of the claims")
+
+
+def test_without_room_no_pending_job_is_listed(one: QueueSide, monkeypatch: pytest.MonkeyPatch):
+    one.queue.put("b", TWO)
+    listed, children = [], one.link.children
+    monkeypatch.setattr(
+        one.link, "children", lambda path, watch=None: listed.append(path) or children(path, watch)
+    )
+
+    assert one.take(room=0) == []
+
+    assert one.queue._tree.place(JobState.PENDING) not in listed
+    assert one.queue.look_within == math.inf
 
 
 # --- many at a time -----------------------------------------------------------------------------
