@@ -6,6 +6,7 @@
     ├── ConfigError              invalid settings, all of them at once; exit code 2
     ├── Unavailable              ZooKeeper or the message queue does not answer; exit code 3
     │   ├── DatabaseAway         a database does not answer; its breaker is open
+    │   ├── OverQuota            a quota in ZooKeeper does not allow a write
     │   └── Refused              it refuses our login; exit code 6
     ├── Mismatch                 the cluster was created with other values; exit code 4
     ├── MissingService           a program that must be installed first; exit code 5
@@ -79,6 +80,10 @@ class Unavailable(ClusterError):
 
 class DatabaseAway(Unavailable):
     """A database does not answer; whatever needs it waits, and is not at fault."""
+
+
+class OverQuota(Unavailable):
+    """A quota in ZooKeeper does not allow a write; one that leaves sizes as they are is allowed."""
 
 
 class Refused(Unavailable):

@@ -16,7 +16,7 @@ from pyspider_zk.cluster.transactions import (
     renew_steps,
 )
 from pyspider_zk.cluster.tree import Tree
-from pyspider_zk.errors import SessionLost
+from pyspider_zk.errors import OverQuota, SessionLost
 from pyspider_zk.groups.id_allocator import IdAllocator
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.connection import Connection, Watch
@@ -60,6 +60,7 @@ class Membership:
         self._released: dict[int, int] = {}
         self._acknowledged: Mapping[int, int] = {}
         self._record: Member | None = None
+        self._written = Load()
         self.id: MemberId | None = None
         self.view: View = NOTHING
         self.hold = Hold()
@@ -102,7 +103,7 @@ class Membership:
 
         If the assignment is unreadable nothing is renewed, and the lease runs on to its end: the
         unreadable one may have replaced a table that we have not seen. Returns whether it was
-        renewed.
+        renewed. If a quota does not allow the load, the one before is written again.
 
         Raises:
             SessionLost: the member's node is gone; another incarnation must join.
@@ -124,6 +125,13 @@ class Membership:
                 if newer[1] == known[1]:
                     raise  # it is not our view that is outdated
                 continue
+            except OverQuota:
+                as_before = replace(self._written, lease=self.rules.lease)
+                if load == as_before:
+                    raise
+                load = as_before  # of the same size, which a quota allows
+                continue
+            self._written = load
             if before >= self.hold.until:
                 self.hold = self.hold._replace(since=before)
             self._hold_until(before + self.rules.open_for)

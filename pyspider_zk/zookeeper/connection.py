@@ -22,7 +22,7 @@ from kazoo.exceptions import (
 from kazoo.handlers.threading import KazooTimeoutError
 
 from pyspider_zk.config import Settings
-from pyspider_zk.errors import ClusterError, Refused, SessionLost, Unavailable
+from pyspider_zk.errors import ClusterError, OverQuota, Refused, SessionLost, Unavailable
 from pyspider_zk.zookeeper.access import EVERYBODY, REFUSALS, Admission, login, tells_no_secret
 from pyspider_zk.zookeeper.clock import boottime
 from pyspider_zk.zookeeper.errors import AWAY, OUTDATED, is_answer
@@ -40,7 +40,7 @@ kazoo keeps every new one until the watch fires."""
 
 _FOLLOWS_ANOTHER_FAULT = (RolledBackError, RuntimeInconsistency)
 _REMEDIES = {
-    QuotaExceededError: "raise the quota that is set there",
+    QuotaExceededError: "raise the quota (setquota), or delete what is not needed",
     ThrottledOpError: "it is overloaded",
     NotReadOnlyCallError: "it is read-only until it has found a quorum",
 }
@@ -465,10 +465,9 @@ class Connection:
         if isinstance(error, AWAY):
             unanswered = f"ZooKeeper at {hosts} does not answer ({name})"
             return self._admission.refused() or Unavailable(unanswered)
+        kind = OverQuota if isinstance(error, QuotaExceededError) else Unavailable
         remedy = _REMEDIES.get(type(error), "it is tried again")
-        return Unavailable(
-            f"ZooKeeper at {hosts} cannot do now what {path} needs ({name}): {remedy}"
-        )
+        return kind(f"ZooKeeper at {hosts} cannot do now what {path} needs ({name}): {remedy}")
 
 
 def _add(transaction: TransactionRequest, step: Step) -> None:

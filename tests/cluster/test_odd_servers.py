@@ -1,13 +1,17 @@
 """Real servers that refuse what they are asked: members stay, and own their slots afterwards."""
 
+import itertools
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from pyspider_zk.cluster.records import Load
 from pyspider_zk.config import Settings
+from pyspider_zk.errors import OverQuota
+from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.local import ports
 from pyspider_zk.local.services import ZooKeeperServer
 from pyspider_zk.zookeeper.connection import Connection
@@ -84,6 +88,35 @@ def test_a_quota_keeps_members_out_until_it_is_raised_and_ends_none(
     connection.delete(f"{quota}/zookeeper_limits")
 
     crew.shared_by(first, second)
+
+
+def test_a_quota_of_bytes_costs_nobody_the_lease(
+    crew: Crew,
+    connection: Connection,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    members = crew.start_and_share(2)
+    before, quota = crew.table(), f"/zookeeper/quota{settings.root}"
+    connection.create(f"{quota}/zookeeper_limits", b"count=-1,bytes=-1=;byteHardLimit=1")
+    connection.create(f"{quota}/zookeeper_stats", b"count=100,bytes=100")
+    with pytest.raises(OverQuota):
+        connection.create(f"{settings.root}/more", b"bytes")
+
+    for member in members:
+        growing = (Load(10**digits) for digits in itertools.cycle(range(1, 9)))
+        monkeypatch.setattr(member.coordinator, "_load", growing.__next__)
+    versions = crew.cluster().renewals
+    eventually(lambda: is_renewed(crew, versions, times=10), "renewals go on")
+
+    assert crew.table() == before
+    assert sum(len(member.open) for member in members) == len(before)
+
+
+def is_renewed(crew: Crew, versions: Mapping[MemberId, int], times: int) -> bool:
+    """Return whether all leases were renewed so often since they had these versions."""
+    now = crew.cluster().renewals
+    return all(now.get(member, 0) >= version + times for member, version in versions.items())
 
 
 def ensemble_without_quorum() -> list[str]:
