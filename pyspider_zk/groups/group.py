@@ -90,7 +90,8 @@ class Group:
         refusals: list[NameTaken] = []
         if self._waiting.until(lambda: self._try_to_join(participant, refusals), patience):
             return self.me
-        raise refusals[-1] if refusals else Unavailable(f"no answer within {patience:g} s")
+        missing = Unavailable(f"not joined within {patience:g} s: {self._waiting.fault}")
+        raise refusals[-1] if refusals else missing
 
     def leave(self) -> None:
         """Leave; the last participant deletes everything. Safe to repeat.

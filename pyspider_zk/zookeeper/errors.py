@@ -1,6 +1,7 @@
 """Errors of requests: which of kazoo's exceptions callers decide by, and which are answers."""
 
 from kazoo.exceptions import (
+    EXCEPTIONS,
     BadVersionError,
     ConnectionLoss,
     NodeExistsError,
@@ -9,11 +10,15 @@ from kazoo.exceptions import (
     OperationTimeoutError,
     SessionExpiredError,
     SessionMovedError,
+    SystemZookeeperError,
     ZookeeperError,
 )
 from kazoo.handlers.threading import KazooTimeoutError
 
 __all__ = ["BadVersionError", "NoNodeError", "NodeExistsError", "NotEmptyError"]
+
+# What a newer server answers: kazoo would end for good on an error that it does not know.
+EXCEPTIONS.default_factory = lambda: SystemZookeeperError
 
 OUTDATED = (BadVersionError, NoNodeError, NodeExistsError, NotEmptyError)
 """What ZooKeeper answers to a request that was decided on an older state: look, and decide anew.

@@ -1,6 +1,9 @@
 """Bounded calls, honest transactions, and the session they belong to."""
 
 import socket
+import struct
+from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
@@ -51,6 +54,32 @@ def test_what_is_missing_is_none_empty_or_harmless(connection: Connection, zk_ro
     assert connection.find(f"{zk_root}/x") is None
     assert connection.children(f"{zk_root}/x") == []
     connection.delete(f"{zk_root}/x")
+
+
+class NewerServer(Cable):
+    """A way to a server that answers with an error that nobody knows yet, not with "no node"."""
+
+    def _pump(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                target.sendall(data.replace(struct.pack(">i", -101), struct.pack(">i", -9999)))
+
+
+def test_an_error_that_kazoo_does_not_know_ends_no_connection(settings: Settings):
+    way = NewerServer(settings.hosts)
+    connection = Connection(replace(settings, hosts=way.address))
+    try:
+        connection.start()
+        session = connection.session
+
+        with pytest.raises(Unavailable, match="/missing"):
+            connection.find("/missing")
+
+        assert "zookeeper" in connection.children("/")
+        assert connection.session == session
+    finally:
+        connection.stop()
+        way.close()
 
 
 def test_version_zero_is_a_condition(connection: Connection, zk_root: str):
