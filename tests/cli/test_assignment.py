@@ -206,6 +206,8 @@ def test_who_drains_on_hold_ends_at_once_and_keeps_its_slots(
         eventually(lambda: all(row.next is None for row in second._cluster().assignment.slots))
         before = members()
         told("maintenance", "on", "--hold")
+        told("settings", "set", "restart_delay", 1)
+        eventually(lambda: all(each.fence.ownership.restart_delay for each in long.running))
 
         assert "on hold: its slots stay, and wait for its number" in told("drain", 1)
 

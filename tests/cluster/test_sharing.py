@@ -117,6 +117,8 @@ def test_a_draining_member_is_alone_while_maintenance_holds_the_slots(
     before = crew.table()
     orders = Orders(SettingsStore(connection, Tree(crew.settings.root)), "ann")
     orders.maintain(Maintenance.HOLD)
+    orders.set({"restart_delay": 7})
+    eventually(lambda: first.coordinator.restart_delay == second.coordinator.restart_delay == 7)
 
     first.coordinator.drain()
 
