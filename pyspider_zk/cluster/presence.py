@@ -13,6 +13,7 @@ from pyspider_zk.errors import Mismatch, SessionLost, Unavailable
 from pyspider_zk.loop import Loop
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.ephemeral import Ephemeral
+from pyspider_zk.zookeeper.errors import OUTDATED
 
 logger = logging.getLogger(__name__)
 
@@ -77,7 +78,7 @@ class Presence:
         except Mismatch as error:
             logger.error("presence is not registered, stop this process: %s", error)
             return None
-        except (Unavailable, SessionLost) as error:
-            logger.info("presence is not registered yet: %s", error)
+        except (Unavailable, SessionLost, *OUTDATED) as error:
+            logger.info("presence is not registered yet: %r", error)
             return self._interval
         return None

@@ -15,6 +15,7 @@ from pyspider_zk.jobs.queue import JobQueue
 from pyspider_zk.jobs.reports import ended_event, outcome_dict
 from pyspider_zk.loop import Loop
 from pyspider_zk.outage import Outage
+from pyspider_zk.zookeeper.errors import OUTDATED
 
 logger = logging.getLogger(__name__)
 
@@ -102,8 +103,8 @@ class Finalizer:
     def _turn(self) -> float:
         try:
             self.look()
-        except (Unavailable, SessionLost) as error:
-            logger.debug("batches are closed later: %s", error)
+        except (Unavailable, SessionLost, *OUTDATED) as error:
+            logger.debug("batches are closed later: %r", error)
         return self._pause
 
     def _tidy(self) -> None:
