@@ -13,6 +13,7 @@ from pyspider_zk.jobs.model import Claim, Claimant, Outcome, Report
 from pyspider_zk.jobs.queue import JobQueue
 from pyspider_zk.loop import Loop
 from pyspider_zk.outage import Outage
+from pyspider_zk.zookeeper.errors import OUTDATED
 
 logger = logging.getLogger(__name__)
 
@@ -108,6 +109,8 @@ class JobRunner:
             self._lose(self.works)
         except Unavailable as error:
             self._outage.failed(error)
+        except OUTDATED as error:
+            self._outage.failed(Unavailable(f"no job can be moved ({type(error).__name__})"))
         except Exception:
             logger.exception("jobs wait")
         else:
