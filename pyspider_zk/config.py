@@ -47,6 +47,10 @@ _WEBHOOK = re.compile(rf"{_ORIGIN.pattern}(/[!-~]*)?", re.ASCII)
 _LONE = "\ud800-\udfff"  # bytes of the environment that are not UTF-8; nothing could record them
 _READER = re.compile(rf"digest:[^:,\s{_LONE}]+:[A-Za-z0-9+/]{{27}}=|sasl:[^:@/,\s{_LONE}]+")
 _LISTENING = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+):\d{1,5}")
+_SERVICE_PLACE = re.compile(r"(tcp|udp|sctp)://\S+:\d+")
+_SERVICE_VARIABLE = re.compile(
+    r"_SERVICE_HOST$|_SERVICE_PORT(_\w+)?$|_PORT_\d+_(TCP|UDP|SCTP)(_(ADDR|PORT|PROTO))?$"
+)
 _ROOT = re.compile(rf"(/(?!\.{{1,2}}(/|$))[^/\s{REFUSED_IN_PATHS}]+)+")
 
 
@@ -256,10 +260,16 @@ def _from_section(section: object, faults: list[str]) -> _Given:
     return _from_files(known, faults)
 
 
+def is_service_link(variable: str, value: str) -> bool:
+    """Return whether Kubernetes or Docker set a variable, to tell where a service is."""
+    is_port = variable.endswith("_PORT") and _SERVICE_PLACE.fullmatch(value)
+    return bool(is_port or _SERVICE_VARIABLE.search(variable))
+
+
 def _from_environ(environ: Mapping[str, str], faults: list[str]) -> _Given:
     given: _Given = {}
     for variable, value in environ.items():
-        if not variable.startswith(ENV_PREFIX):
+        if not variable.startswith(ENV_PREFIX) or is_service_link(variable, value):
             continue
         name = variable.removeprefix(ENV_PREFIX).lower()
         if name in _KNOWN:

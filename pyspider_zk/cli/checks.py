@@ -98,6 +98,8 @@ def _known(command: click.Command) -> list[str]:
 
 
 def _value_fault(name: str, option: click.Option, value: object, ctx: click.Context) -> str | None:
+    if option.type is click.STRING and isinstance(value, bool | list | dict):
+        return f"{name}: must be text"  # click would take what Python writes for it
     try:
         option.type_cast_value(ctx, value)
     except click.UsageError as error:

@@ -16,8 +16,9 @@ from pyspider_zk import __version__
 from pyspider_zk.cli.checks import Findings, inspect_config, section_of
 from pyspider_zk.cli.failure import Failure
 from pyspider_zk.cli.json_lines import write_json
+from pyspider_zk.cli.links import database_link_faults, link_faults, take_out_services
 from pyspider_zk.cli.log_lines import keep_lines_apart
-from pyspider_zk.cli.stock import ALONE, CLUSTER_CLASSES, ClusterContext, set_apart
+from pyspider_zk.cli.stock import ALONE, CLUSTER_CLASSES, ClusterContext, set_apart, with_type
 from pyspider_zk.components.wiring import ZOOKEEPER_OPTION, current_settings
 from pyspider_zk.config import JSON, SECTION, settings_from
 from pyspider_zk.databases.urls import faults as database_faults
@@ -54,6 +55,12 @@ class ClusterGroup(click.Group):
         self.own = frozenset(str(command.name) for command in own)
         for command in own:
             self.add_command(command)
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """Begin a command, in an environment without the addresses of services."""
+        for warning in take_out_services(os.environ):
+            say(f"Warning: {warning}", err=True)
+        return super().make_context(*args, **kwargs)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Find a command by its name with dashes or underscores."""
@@ -110,7 +117,7 @@ def _version() -> list[click.Parameter]:
 
 
 def _option(param: click.Parameter) -> click.Parameter:
-    ours = copy.copy(param)
+    ours = copy.copy(with_type(param))
     if param.name == "config":
         ours.callback = _read_config
     elif param.name in _DATABASES and param.callback is not None:
@@ -202,11 +209,22 @@ def _report(ctx: click.Context, params: Mapping[str, Any]) -> None:
     faults = [*findings.faults, *_settings_faults(params)]
     if _needs_queue(ctx, params["config"]):
         faults.extend(_queue_faults(params))
-    if (ctx.invoked_subcommand or "all") in ("all", "up", *CLUSTER_CLASSES):
+    if (ctx.invoked_subcommand or "all") in ("all", "up", *ALONE, *CLUSTER_CLASSES):
         given = ctx.meta.get(URLS, {})
         faults.extend(database_faults({kind: url for kind, url in given.items() if url}))
+    if ctx.invoked_subcommand not in _group(ctx).own:
+        faults.extend(_link_faults(params))
     if faults:
         raise ConfigError(faults)
+
+
+def _link_faults(params: Mapping[str, Any]) -> list[str]:
+    queue = params["message_queue"] or params["amqp_url"]
+    containers = [] if queue else ["RABBITMQ"]
+    containers += [] if params["phantomjs_proxy"] else ["PHANTOMJS"]
+    faults = link_faults(containers, os.environ)
+    is_complete = all(params[kind] for kind in _DATABASES)
+    return faults if is_complete else [*faults, *database_link_faults(os.environ)]
 
 
 def _settings_faults(params: Mapping[str, Any]) -> tuple[str, ...]:

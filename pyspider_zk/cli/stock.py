@@ -4,12 +4,17 @@ pyspider's click objects are copied, never changed: plain ``pyspider`` stays wha
 """
 
 import copy
+import errno
 import functools
 import logging
 import multiprocessing
+import signal
+import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
+from contextlib import ExitStack
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 from pyspider import run
@@ -18,6 +23,10 @@ from pyspider_zk.cli.checks import section_of
 from pyspider_zk.cli.failure import Failure
 from pyspider_zk.cli.insecure import INSECURE_HELP, check_stock, insecure_option
 from pyspider_zk.cli.json_lines import name_component
+from pyspider_zk.cli.links import check_scheduler_link
+from pyspider_zk.cluster.records import ComponentKind
+from pyspider_zk.components.identity import presence
+from pyspider_zk.components.signals import on_signals
 from pyspider_zk.components.wiring import (
     TOGETHER_OPTION,
     check_login,
@@ -28,6 +37,7 @@ from pyspider_zk.components.wiring import (
 from pyspider_zk.databases.connecting import wait_for_databases
 from pyspider_zk.errors import ClusterError, ConfigError
 from pyspider_zk.listening import HIGHEST_PORT, LOOPBACK
+from pyspider_zk.webui.opening import NO_SCHEDULER_RPC
 
 # command -> the option that chooses what it runs, and our choice
 CLUSTER_CLASSES = {
@@ -37,6 +47,7 @@ CLUSTER_CLASSES = {
     "result-worker": ("result_cls", "pyspider_zk.hooks.ClusterResultWorker"),
     "webui": ("webui_instance", "pyspider_zk.webui.app"),
 }
+SCHEDULER_BASE = CLUSTER_CLASSES["scheduler"][1]
 LOOP_LIMIT = 2000
 """Messages and tasks of a large round; each then costs an eighth less than with pyspider's 1000."""
 
@@ -59,6 +70,45 @@ _HELP = {
 
 Function = Callable[..., Any]
 
+THROUGH_ZOOKEEPER = object()
+"""In place of a scheduler's address: pyspider shall make no connection of its own."""
+
+_NO_LISTENING = (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES)
+
+logger = logging.getLogger(__name__)
+
+
+def rpc_url(value: str) -> str:
+    """Take the URL of an XML-RPC server.
+
+    Raises:
+        click.BadParameter: it is none; it is not repeated, for it may hold a password.
+    """
+    try:
+        parts = urlsplit(value)
+        _ = parts.port  # which may be none
+        is_one = parts.scheme in ("http", "https") and parts.hostname
+    except ValueError:
+        is_one = False
+    if not is_one:
+        raise click.BadParameter("must be http://HOST:PORT/")
+    return value
+
+
+_RPC_URL = click.types.FuncParamType(rpc_url)
+_ANY_PORT = click.IntRange(0, HIGHEST_PORT)
+_TYPES = {
+    "port": _ANY_PORT,
+    "xmlrpc_port": _ANY_PORT,
+    "scheduler_rpc": _RPC_URL,
+    "fetcher_rpc": _RPC_URL,
+    "threads": click.IntRange(1),
+    "poolsize": click.IntRange(1),
+    "timeout": click.FloatRange(0, min_open=True),
+    "logging_config": click.Path(exists=True, dir_okay=False),
+}
+"""Of pyspider's options whose own type lets values pass that cannot work."""
+
 
 class ClusterContext(click.Context):
     """A context in which our commands stand in for pyspider's of the same name.
@@ -73,7 +123,21 @@ class ClusterContext(click.Context):
             root = self.find_root().command
             commands = root.commands if isinstance(root, click.Group) else {}
             callback = commands.get(command_name(callback), callback)
+            kwargs = _as_given_by_option(self, callback, kwargs)
         return super().invoke(callback, *args, **kwargs)
+
+
+def _as_given_by_option(
+    ctx: click.Context, command: click.Command, given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return what ``all`` takes from config.json as the command's own options would return it."""
+    params = {param.name: param for param in command.params}
+    return {
+        name: params[name].type_cast_value(ctx, value)
+        if name in params and isinstance(value, bool | int | float | str)
+        else value
+        for name, value in given.items()
+    }
 
 
 def command_name(command: click.Command) -> str:
@@ -86,7 +150,7 @@ def adopt(command: click.Command) -> click.Command:
     ours = copy.copy(command)
     name = ours.name = command_name(command)
     ours.help = _HELP.get(name, command.help)
-    ours.params = list(map(_with_range, ours.params))
+    ours.params = list(map(with_type, ours.params))
     if name in ALONE:
         return ours
     ours.context_class = ClusterContext
@@ -94,7 +158,8 @@ def adopt(command: click.Command) -> click.Command:
         ours.callback = _checked(command.callback)
     if name in CLUSTER_CLASSES and command.callback is not None:
         ours.params = [_adopt_option(name, param) for param in ours.params]
-        ours.callback = _visible(name, _closed(name, _connected(command.callback)))
+        work = _served(command.callback) if name == "webui" else command.callback
+        ours.callback = _visible(name, _closed(name, _present(name, _connected(work))))
     if name == "phantomjs" and command.callback is not None:
         ours.callback = _visible(name, _closed(name, command.callback))
     if name in INSECURE_HELP:
@@ -141,12 +206,12 @@ def is_of_cluster(part: object) -> bool:
     return any(base.__module__.startswith(f"{_PACKAGE}.") for base in bases)
 
 
-def _with_range(param: click.Parameter) -> click.Parameter:
-    """Return an option, one of a port with its range: beyond it, a port of the rest is taken."""
-    if not isinstance(param, click.Option) or not str(param.name).endswith("port"):
+def with_type(param: click.Parameter) -> click.Parameter:
+    """Return an option that refuses what cannot work."""
+    if not isinstance(param, click.Option) or param.name not in _TYPES:
         return param
     ours = copy.copy(param)
-    ours.type = click.IntRange(0, HIGHEST_PORT)
+    ours.type = _TYPES[param.name]
     return ours
 
 
@@ -167,9 +232,26 @@ def _adopt_option(command: str, param: click.Parameter) -> click.Parameter:
 def _load(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
     """Load a class as pyspider does; a wrong path is the user's fault, not a crash."""
     try:
-        return _loaded(value) if isinstance(value, str) else value
+        return _chosen(str(param.name), value) if isinstance(value, str) else value
     except ConfigError as error:
         raise click.BadParameter(str(error), ctx, param) from error
+
+
+def _chosen(option: str, path: object) -> object:
+    """Load what an option chooses.
+
+    Raises:
+        ConfigError: the path leads nowhere, or to a scheduler that would not be a member.
+    """
+    loaded = _loaded(path)
+    if option == "scheduler_cls" and not is_of_cluster(loaded):
+        raise ConfigError(
+            [
+                f"{path!r} is not derived from {SCHEDULER_BASE}, so it would own no slots and read"
+                " none of their queues: derive it from that class"
+            ]
+        )
+    return loaded
 
 
 def _loaded(path: object) -> object:
@@ -203,31 +285,91 @@ def _checked(function: Function) -> Function:
         options = click.get_current_context().obj
         options[TOGETHER_OPTION] = True
         config = options["config"]
-        if any(is_of_cluster(path) for path in _classes(config)):
-            check_services()
-        return function(*args, **kwargs)
+        _check_classes(config)
+        _keep_from_guessing(config)
+        check_services()
+        with on_signals({signal.SIGCHLD: _reap}):
+            return function(*args, **kwargs)
 
     return every
 
 
-def _classes(config: Mapping[str, Any]) -> list[str]:
-    """Return the import paths of what the components run.
+def _keep_from_guessing(config: MutableMapping[str, Any]) -> None:
+    """Let the cluster's web UI look for schedulers itself; ``all`` would name it one.
 
     Raises:
-        ConfigError: naming those that cannot be loaded.
+        ConfigError: config.json names it one.
     """
-    paths: list[str] = []
+    webui = config.setdefault("webui", {})
+    if not is_of_cluster(webui.get(*CLUSTER_CLASSES["webui"])):
+        return
+    if webui.get("scheduler_rpc") is not None:
+        raise ConfigError([f'section "webui", {NO_SCHEDULER_RPC}'])
+    webui["scheduler_rpc"] = None
+
+
+def _reap() -> None:
+    """Let go of subprocesses that ended; they would stay zombies until all of them are to end."""
+    multiprocessing.active_children()
+
+
+def _check_classes(config: Mapping[str, Any]) -> None:
+    """Check what the components run.
+
+    Raises:
+        ConfigError: naming the classes that cannot be loaded or used.
+    """
     faults: list[str] = []
     for command, (option, ours) in CLUSTER_CLASSES.items():
         section = section_of(command)
-        paths.append(config.get(section, {}).get(option, ours))
         try:
-            _loaded(paths[-1])
+            _chosen(option, config.get(section, {}).get(option, ours))
         except ConfigError as error:
             faults.append(f'section "{section}", {option}: {error}')
     if faults:
         raise ConfigError(faults)
-    return paths
+
+
+def _served(function: Function) -> Function:
+    """Let a web UI find its schedulers, and tell why it cannot listen."""
+
+    @functools.wraps(function)
+    def component(*args: Any, **kwargs: Any) -> Any:
+        if is_of_cluster(kwargs["webui_instance"]):
+            kwargs["scheduler_rpc"] = kwargs["scheduler_rpc"] or THROUGH_ZOOKEEPER
+        elif kwargs["scheduler_rpc"] is None:
+            check_scheduler_link()
+        try:
+            return function(*args, **kwargs)
+        except OSError as error:
+            if error.errno not in _NO_LISTENING and not isinstance(error, socket.gaierror):
+                raise
+            where = f"{kwargs['host']}:{kwargs['port']}"
+            remedy = "choose another --port, 0 for any, or --host"
+            raise ClusterError(f"cannot listen at {where} ({error.strerror}): {remedy}") from error
+
+    return component
+
+
+def _present(name: str, function: Function) -> Function:
+    """Register components of the user's own, or pyspider's, in the cluster; ours do so themselves.
+
+    That is information only: without ZooKeeper they work, too.
+    """
+
+    @functools.wraps(function)
+    def component(*args: Any, **kwargs: Any) -> Any:
+        option, _ = CLUSTER_CLASSES[name]
+        if is_of_cluster(kwargs[option]) or kwargs.get("get_object"):
+            return function(*args, **kwargs)
+        with ExitStack() as held:
+            try:
+                held.enter_context(presence(current_settings(), ComponentKind(name)))
+            except ClusterError as error:
+                logger.warning("this %s is not shown in the cluster: %s", name, error)
+            return function(*args, **kwargs)
+
+    return component
 
 
 def _connected(function: Function) -> Function:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from pyspider_zk.cluster.meta import ensure_meta
 from pyspider_zk.cluster.records import Meta
@@ -135,6 +136,13 @@ def check_login(url: str | None) -> None:
             raise
         except Unavailable:
             return
+
+
+def is_given(option: str) -> bool:
+    """Return whether the current command was given this option of its own."""
+    context = click.get_current_context(silent=True)
+    source = None if context is None else context.get_parameter_source(option)
+    return source not in (None, ParameterSource.DEFAULT)
 
 
 def _options() -> Mapping[str, Any]:

@@ -13,6 +13,9 @@ from pyspider.database import servers
 OTHERS = ("sqlite", "redis", "local")
 """Engines whose URLs pyspider reads itself."""
 
+HOLDS = {"redis": "taskdb", "local": "projectdb"}
+"""Engines that pyspider has for one kind of database only."""
+
 ENGINES = (*OTHERS, "mysql", "sqlalchemy")
 
 
@@ -66,10 +69,22 @@ def _place(kind: str, url: str) -> Any:
         raise servers.unsupported(engine)
     if engine not in ENGINES:
         raise ValueError(f"there is no engine {engine!r}; known are {', '.join(ENGINES)}")
+    if HOLDS.get(engine, kind) != kind:
+        raise ValueError(f"{engine} holds no {kind}, only {HOLDS[engine]}: {servers.REMEDY}")
+    if engine == "redis":
+        _check_redis(url)
     if engine in OTHERS:
         return None
     found = servers.address(engine, "+".join(driver), kind, url)
     return found.get_backend_name(), found.host, found.port, found.database
+
+
+def _check_redis(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port, int(parts.path.strip("/") or 0)
+    except ValueError:
+        raise ValueError("its URL must be redis+taskdb://HOST:PORT/NUMBER") from None
 
 
 def _shared(places: Mapping[str, Any]) -> Iterator[str]:

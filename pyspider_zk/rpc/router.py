@@ -105,7 +105,7 @@ class Router:
         return bool(self._ask_owner("local_newtask", task))
 
     def send_task(self, task: Mapping[str, Any]) -> bool:
-        """Dispatch a task to the fetcher, bypassing the scheduler's queue."""
+        """Dispatch a task to the fetcher, bypassing the queue; return False without its project."""
         return bool(self._ask_owner("local_send_task", task))
 
     def _ask_all(

@@ -209,12 +209,16 @@ class LocalAnswers:
     def send_task(self, task: dict[str, Any]) -> bool:
         """Dispatch a task to the fetcher at once, or as soon as its queue has room.
 
+        Returns False if there is no such project.
+
         Raises:
             BadMessage: it is no task, or cannot be sent.
             Unavailable: its queue has no room, and this scheduler has ended.
         """
         check_task(task)
         encode(task)  # one that cannot be encoded would fail every round of the scheduler
+        if not self._row(task["project"]):
+            return False
         self._scheduler.send_by_hand(task)
         return True
 

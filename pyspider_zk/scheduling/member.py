@@ -168,7 +168,7 @@ class ClusterScheduler(FencedScheduler):
         logRequests: bool = False,  # noqa: ARG002, N803 - pyspider's signature
     ) -> None:
         """Serve XML-RPC; port 0 picks a free one. Blocks until the scheduler ends."""
-        with suppress(ConfigError):  # ``run`` raises it
+        with suppress(ConfigError, OSError):  # ``run`` raises them
             self.rpc.serve(bind, port)
 
     def quit(self) -> None:

@@ -17,7 +17,12 @@ from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.components.identity import presence, reachable
 from pyspider_zk.components.monitoring import Monitoring, monitored
 from pyspider_zk.components.signals import on_signals
-from pyspider_zk.components.wiring import current_data_path, current_queues, current_settings
+from pyspider_zk.components.wiring import (
+    current_data_path,
+    current_queues,
+    current_settings,
+    is_given,
+)
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import ConfigError
 from pyspider_zk.jobs.batch_service import BatchService
@@ -34,7 +39,7 @@ from pyspider_zk.webui.api import PREFIX, Backend, create_api
 from pyspider_zk.webui.dashboard import Dashboard
 from pyspider_zk.webui.lent import configured, replaced
 from pyspider_zk.webui.limits import limited
-from pyspider_zk.webui.opening import check_open, login_faults, login_settings
+from pyspider_zk.webui.opening import NO_SCHEDULER_RPC, check_open, login_faults, login_settings
 from pyspider_zk.webui.project_rows import ShownProjects
 from pyspider_zk.webui.protection import protected
 from pyspider_zk.webui.rebalancer import Rebalancer
@@ -90,6 +95,8 @@ class ClusterWebUI:
             ConfigError: a login is needed, and there is none, or it cannot be used; or there is no
                 such port.
         """
+        if is_given("scheduler_rpc"):
+            raise ConfigError([f"webui, {NO_SCHEDULER_RPC}"])
         check_port("port", int(port))  # config.json may have it as text
         settings = current_settings()
         with configured(self.config, login_settings(settings)):

@@ -20,6 +20,10 @@ LISTENER = Listener(
     guard="a login (--need-auth with --username and --password, or the setting users)",
 )
 
+NO_SCHEDULER_RPC = (
+    "scheduler_rpc: the web UI finds every scheduler through ZooKeeper, and would not ask this one"
+    " rather than others; leave it out"
+)
 _NOBODY = "nobody can log in; start webui with --username and --password, or name a file of users"
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from pyspider_zk.cli.stock import set_apart
-from tests.cli.conftest import Run
+from pyspider_zk.config import Settings
+from tests.cli.conftest import Run, hosts
 from tests.support.processes import lines_until, process, rest
 
 pytestmark = pytest.mark.slow  # each runs whole components of pyspider
@@ -53,7 +54,7 @@ CLUSTER = {
     "result-worker": {"result-cls": "pyspider_zk.hooks.ClusterResultWorker"},
 }
 STOCK = {
-    "scheduler": {"scheduler-cls": "pyspider.scheduler.Scheduler", "xmlrpc": False},
+    "scheduler": {"xmlrpc_port": "0"},
     "processor": {"processor-cls": "failing.Failing"},
     "fetcher": {"fetcher-cls": "pyspider.fetcher.Fetcher"},
     "result-worker": {"result-cls": "pyspider.result.ResultWorker"},
@@ -71,12 +72,19 @@ def test_one_crawls_without_a_cluster_whatever_config_json_says(
         child.send_signal(signal.SIGINT)
 
 
+@pytest.mark.zk
+@pytest.mark.redis
 @pytest.mark.parametrize("way", ["subprocess", "thread"])
 def test_a_component_that_fails_under_all_says_so_once(
-    config: Callable[[str], Path], tmp_path: Path, way: str
+    config: Callable[[str], Path],
+    tmp_path: Path,
+    way: str,
+    cluster_settings: Settings,
+    redis_url: str,
 ) -> None:
     (tmp_path / "failing.py").write_text(FAILING)
-    path = config(json.dumps(STOCK))
+    where = {"zookeeper": hosts(cluster_settings), "message_queue": redis_url}
+    path = config(json.dumps({**STOCK, **where}))
     arguments = ("-c", path, "--phantomjs-proxy", "127.0.0.1:1", "all", "--run-in", way)
     with process(*arguments, folder=tmp_path) as child:
         lines = lines_until(child, "webui running on")

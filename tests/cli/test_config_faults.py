@@ -50,6 +50,16 @@ def test_databases_that_cannot_work_are_named(
     assert "S3CRET" not in result.output
 
 
+@pytest.mark.parametrize("command", ["scheduler", "all", "up", "one", "bench"])
+def test_a_database_that_holds_another_kind_only_is_named(
+    run: Run, config: Config, command: str
+) -> None:
+    path = config(f'{{{QUEUE}, "projectdb": "redis+projectdb://127.0.0.1:1/0"}}')
+    result = run("-c", path, command)
+    assert result.exit_code == 2
+    assert "projectdb: redis holds no projectdb, only taskdb: use" in result.stderr
+
+
 def test_an_unknown_top_level_key_is_only_warned_of(run: Run, config: Config) -> None:
     result = run("-c", config('{"mesage_queue": "x"}'), "scheduler", "--help")
     assert result.exit_code == 0
@@ -106,6 +116,15 @@ def test_a_config_that_is_no_text_is_refused(run: Run, tmp_path: Path) -> None:
         ('{"queue_maxsize": [1]}', "config.json, queue_maxsize: [1] is not a valid integer"),
         ('{"queue_maxsize": 1e999}', "config.json, queue_maxsize: inf is not a valid integer"),
         ('{"config": 5}', "config.json, config: 5 is not a valid filename"),
+        ('{"logging_config": "no.conf"}', "logging_config: File 'no.conf' does not exist"),
+        ('{"data_path": ["x"]}', "config.json, data_path: must be text"),
+        ('{"webui": {"username": true}}', 'section "webui", username: must be text'),
+        ('{"webui": {"password": {"a": 1}}}', 'section "webui", password: must be text'),
+        ('{"scheduler": {"threads": "x"}}', "threads: 'x' is not a valid integer range"),
+        ('{"fetcher": {"timeout": "soon"}}', "timeout: 'soon' is not a valid float range"),
+        ('{"fetcher": {"poolsize": 0}}', "poolsize: 0 is not in the range x>=1"),
+        ('{"webui": {"fetcher_rpc": "h:1"}}', "fetcher_rpc: must be http://HOST:PORT/"),
+        ('{"send_message": {"scheduler_rpc": "x"}}', "scheduler_rpc: must be http://HOST:PORT/"),
         ('{"config": "\\u0000"}', r"config.json, config: '\x00' is not a valid filename"),
         ('{"queue_maxsize": ' + "9" * 5000 + "}", "config.json: holds a whole number of more than"),
         ("[" * 100_000, "config.json: is nested too deeply"),
@@ -210,3 +229,42 @@ def test_a_message_to_a_project_name_that_is_not_allowed_is_refused(run: Run) ->
     result = run("send-message", "two words", "hello")
     assert result.exit_code == 1
     assert "project name 'two words' is not allowed: use letters, digits and _" in result.stderr
+
+
+NO_BASE = "'json.JSONDecoder' is not derived from pyspider_zk.hooks.ClusterScheduler"
+
+
+def test_a_scheduler_that_would_not_be_a_member_is_refused(run: Run, config: Config) -> None:
+    queue = ["--message-queue", "redis://127.0.0.1:1/0"]
+    path = config(f'{{{QUEUE}, "scheduler": {{"scheduler-cls": "json.JSONDecoder"}}}}')
+    results = [
+        run(*queue, "scheduler", "--scheduler-cls", "json.JSONDecoder"),
+        run("-c", path, "scheduler"),
+        run("-c", path, "all"),
+    ]
+    for result in results:
+        assert (result.exit_code, NO_BASE in result.stderr) == (2, True), result.output
+
+
+@pytest.mark.parametrize("name", ["Scheduler", "ThreadBaseScheduler", "OneScheduler"])
+def test_pyspider_s_own_scheduler_is_refused(run: Run, name: str) -> None:
+    path = f"pyspider.scheduler.{name}"
+    result = run("--message-queue", "redis://127.0.0.1:1/0", "scheduler", "--scheduler-cls", path)
+    assert result.exit_code == 2
+    assert f"{path!r} is not derived from pyspider_zk.hooks.ClusterScheduler" in result.stderr
+
+
+@pytest.mark.parametrize("where", ["option", "section", "all"])
+def test_a_scheduler_that_the_web_ui_would_not_ask_is_refused(
+    run: Run, config: Config, where: str
+) -> None:
+    url = "http://127.0.0.1:23333/"
+    path = config(f'{{{QUEUE}, "webui": {{"scheduler_rpc": "{url}"}}}}')
+    words = {
+        "option": ("--message-queue", "redis://127.0.0.1:1/0", "webui", "--scheduler-rpc", url),
+        "section": ("-c", path, "webui"),
+        "all": ("-c", path, "all"),
+    }
+    result = run(*words[where])
+    assert result.exit_code == 2
+    assert "scheduler_rpc: the web UI finds every scheduler through ZooKeeper" in result.stderr

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspider.database import connect_database
 
 from pyspider_zk.cluster.scale import ScaleNode
 from pyspider_zk.config import Settings
 from tests.cli.conftest import Run, hosts
-from tests.support.processes import PROGRAM, STOCK_PROGRAM, process, rest
+from tests.support.processes import PROGRAM, STOCK_PROGRAM, lines_until, process, rest
 from tests.support.secured_servers import authority
 
 CLASS = ("--scheduler-cls", "pyspider_zk.hooks.ClusterScheduler")
@@ -40,6 +41,12 @@ def state(run: Run, path: Path) -> Callable[[], dict[str, Any]]:
     return read
 
 
+def project(folder: Path) -> None:
+    """Make a project that messages can be sent to, in the databases of commands in a folder."""
+    projectdb = connect_database(f"sqlite+projectdb:///{folder / 'data' / 'project.db'}")
+    projectdb.insert("project", {"status": "STOP", "script": "", "group": ""})
+
+
 @pytest.mark.zk
 @pytest.mark.redis
 @pytest.mark.parametrize(
@@ -58,6 +65,10 @@ def test_a_scheduler_joins_takes_messages_and_leaves(
     ) as child:
         eventually(lambda: [each["leader"] for each in state().get("members", ())] == [True])
 
+        unknown = run("-c", path, "send-message", "project", "hello")
+        assert (unknown.exit_code, unknown.stdout) == (1, "")
+        assert unknown.stderr == "Error: there is no project 'project'\n"
+        project(tmp_path)
         assert run("-c", path, "send-message", "project", "hello").exit_code == 0
         eventually(lambda: state()["queues"]["scheduler2fetcher"] == 1)
         assert run("-c", path, "scale", 1).output == "1 schedulers run\n"
@@ -127,6 +138,7 @@ def test_commands_and_schedulers_speak_tls_with_each_other(
         eventually(lambda: [each["leader"] for each in state().get("members", ())] == [True])
         # then
         assert state()["members"][0]["address"].startswith("https://localhost:")
+        project(tmp_path)
         assert run("-c", path, "send-message", "project", "hello").exit_code == 0
         child.terminate()
         assert child.wait() == 0
@@ -160,3 +172,87 @@ def test_an_address_that_others_reach_needs_the_secret_or_a_word(
         child.terminate()
         assert child.wait() == 0
         assert "XML-RPC has no secret: whoever reaches it may" in "".join(rest(child))
+
+
+OWN = """
+from pyspider.{module} import {base}
+
+
+class Own({base}):
+    def run(self):
+        print("runs", flush=True)
+        super().run()
+"""
+
+
+@pytest.mark.zk
+@pytest.mark.redis
+@pytest.mark.parametrize(
+    ("command", "option", "module", "base"),
+    [
+        ("result-worker", "result-cls", "result", "ResultWorker"),
+        ("processor", "processor-cls", "processor", "Processor"),
+        ("fetcher", "fetcher-cls", "fetcher", "Fetcher"),
+    ],
+)
+def test_a_component_of_a_user_s_own_class_is_shown_like_ours(
+    path: Path,
+    state: Callable[[], dict[str, Any]],
+    cluster: Settings,  # noqa: ARG001 - `state` needs one
+    tmp_path: Path,
+    command: str,
+    option: str,
+    module: str,
+    base: str,
+) -> None:
+    (tmp_path / "own.py").write_text(OWN.format(module=module, base=base))
+    before = len(state()["components"].get(command, ()))
+    words = ("-c", path, command, f"--{option}", "own.Own")
+    with process(*words, folder=tmp_path) as child:
+        lines_until(child, "runs")
+        shown = state()["components"][command]
+        assert [each["pid"] for each in shown[before:]] == [child.pid]
+        child.terminate()
+        assert child.wait() == 0
+    assert len(state()["components"].get(command, ())) == before
+
+
+@pytest.mark.zk
+@pytest.mark.redis
+@pytest.mark.parametrize("host", ["127.0.0.1", "nowhere.invalid"])
+def test_a_web_ui_that_cannot_listen_says_where_and_what_to_do(
+    run: Run, path: Path, cluster: Settings, host: str
+) -> None:
+    port = cluster.hosts.partition(":")[2]  # ZooKeeper listens there
+    for own in ((), ("--webui-instance", "pyspider.webui.app.app")):
+        result = run("-c", path, "webui", "--insecure", "--host", host, "--port", port, *own)
+        assert result.exit_code == 1, result.output
+        assert f"Error: cannot listen at {host}:{port} (" in result.stderr
+        assert "choose another --port, 0 for any, or --host\n" in result.stderr
+        assert "Traceback" not in result.output
+
+
+@pytest.mark.zk
+@pytest.mark.redis
+def test_a_scheduler_that_cannot_listen_says_so_once(
+    path: Path, tmp_path: Path, cluster: Settings
+) -> None:
+    port = cluster.hosts.partition(":")[2]
+    with process("-c", path, "scheduler", "--xmlrpc-port", port, folder=tmp_path) as child:
+        assert child.wait() == 1
+        told = "".join(rest(child))
+    assert "Error: XML-RPC cannot listen" in told
+    assert "Traceback" not in told
+
+
+@pytest.mark.zk
+@pytest.mark.redis
+def test_a_web_ui_needs_no_link_to_a_scheduler(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCHEDULER_NAME", "/web/scheduler")
+    monkeypatch.setenv("WEBUI_PORT", "tcp://10.0.0.1:5000")
+    with process("-c", path, "webui", "--port", 0, folder=tmp_path) as child:
+        lines_until(child, "webui running on 127.0.0.1:")
+        child.terminate()
+        assert child.wait() == 0
