@@ -42,7 +42,7 @@ from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.scale import ScaleNode
 from pyspider_zk.components.signals import on_signals
 from pyspider_zk.config import SASL, Settings
-from pyspider_zk.errors import ConfigError, Unavailable
+from pyspider_zk.errors import ClusterError, ConfigError, Unavailable
 from pyspider_zk.listening import HIGHEST_PORT
 from pyspider_zk.local.plan import ProcessPlan
 
@@ -67,12 +67,12 @@ def status(options: dict[str, Any], as_json: bool, watch: bool) -> None:
 
     Without --zookeeper it shows the cluster that `pyspider-zk up` runs in this folder.
     """
+    show = _print_json if as_json else _print_tables
+    if watch:
+        _watch(target(options), show if as_json or not sys.stdout.isatty() else None)
+        return
     with Observer(target(options)) as observer:
-        show = _print_json if as_json else _print_tables
-        if watch:
-            _watch(observer, show if as_json or not sys.stdout.isatty() else None)
-        else:
-            show(observer.read())
+        show(observer.read())
 
 
 @with_global_options(
@@ -169,17 +169,30 @@ def _picture(overview: Overview) -> RenderableType:
     return render(overview.cluster, overview.queues)
 
 
-def _watch(observer: Observer, show: Callable[[Overview], None] | None) -> None:
+def _watch(where: ClusterTarget, show: Callable[[Overview], None] | None) -> None:
     """Show the cluster every second until Ctrl-C: one after the other, or (None) in place."""
-    ends = threading.Event()
-    # kazoo mistakes an interruption in the middle of a request for a lost session.
-    with on_signals({signal.SIGINT: ends.set}):
+    with _until_interrupted() as ends, Observer(where) as observer:
         if show is not None:
             _repeat(lambda: show(observer.read()), ends)
             return
         with Live(auto_refresh=False) as live:
             view = _View(observer)
             _repeat(lambda: live.update(view.table(), refresh=True), ends)
+
+
+@contextmanager
+def _until_interrupted() -> Iterator[threading.Event]:
+    """Give the event that Ctrl-C sets; what fails after it is of no interest.
+
+    kazoo mistakes an interruption in the middle of a request for a lost session.
+    """
+    ends = threading.Event()
+    with on_signals({signal.SIGINT: ends.set}):
+        try:
+            yield ends
+        except ClusterError:
+            if not ends.is_set():
+                raise
 
 
 def _repeat(step: Callable[[], None], ends: threading.Event) -> None:

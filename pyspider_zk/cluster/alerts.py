@@ -120,7 +120,9 @@ def _of_cluster(sight: Observation) -> Iterator[Alert]:
     for kind, consequence in _NEEDED.items():
         if not cluster.components.get(kind):
             name = kind.value.replace("-", " ")
-            yield _serious(AlertKind.NO_COMPONENT, f"no {name} runs: {consequence}", kind.value)
+            unless = "unless one of the command pyspider runs"  # which nobody knows of
+            text = f"no {name} is registered: {consequence}, {unless}"
+            yield _serious(AlertKind.NO_COMPONENT, text, kind.value)
 
 
 def _of_members(sight: Observation) -> Iterator[Alert]:

@@ -54,9 +54,14 @@ def current_settings() -> Settings:
     options = _options()
     config = options.get("config") or {}
     settings = settings_from(config.get(SECTION), os.environ, options.get(ZOOKEEPER_OPTION))
-    if options.get(TOGETHER_OPTION):
+    if is_one_of_several():
         settings = replace(settings, metrics=on_free_port(settings.metrics))
     return replace(settings, insecure=True) if options.get(INSECURE_OPTION) else settings
+
+
+def is_one_of_several() -> bool:
+    """Return whether one command runs several components, which share their settings."""
+    return bool(_options().get(TOGETHER_OPTION))
 
 
 def current_limits() -> dict[str, float]:

@@ -190,7 +190,7 @@ def scheduler_command(plan: ProcessPlan, addresses: Addresses, number: int) -> C
 def component_commands(plan: ProcessPlan, addresses: Addresses) -> list[Command]:
     """Return the commands of everything except schedulers."""
     lines = {
-        **{f"fetcher-{n}": ("fetcher",) for n in range(plan.fetchers)},
+        **{f"fetcher-{n}": _fetcher_line(n) for n in range(plan.fetchers)},
         **{f"processor-{n}": ("processor",) for n in range(plan.processors)},
         "result-worker": ("result-worker",),
         "webui": ("webui", "--host", LOOPBACK, "--port", str(addresses.webui_port)),
@@ -201,6 +201,11 @@ def component_commands(plan: ProcessPlan, addresses: Addresses) -> list[Command]
         Command(name, (*base, *line), MappingProxyType({**places, **secret.get(name, {})}))
         for name, line in lines.items()
     ]
+
+
+def _fetcher_line(number: int) -> tuple[str, ...]:
+    """Return the arguments of a fetcher; only one can serve XML-RPC at the configured port."""
+    return ("fetcher", "--xmlrpc-port", "0") if number else ("fetcher",)
 
 
 def secret_environ(addresses: Addresses) -> dict[str, str]:

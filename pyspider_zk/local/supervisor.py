@@ -1,6 +1,7 @@
 """Supervisor of child processes: restarts with back-off, changes of scale, an orderly end."""
 
 import os
+import signal
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,9 @@ Report = Callable[[str], None]
 PAUSES = doubling(1.0, 30.0)  # seconds before each restart
 STEADY = 60.0  # seconds of life after which earlier deaths are forgotten
 POLL = 0.05  # seconds
+
+ASKED = (0, -signal.SIGTERM, -signal.SIGINT)
+"""How a child ends that somebody else told to; it may not have come to handle the signal yet."""
 
 # The same settings fail the same way next time, so a restart would only hide the reason.
 HOPELESS = frozenset({ConfigError.exit_code, Mismatch.exit_code})
@@ -158,8 +162,10 @@ class Supervisor:
         self._report_death(post, code)
 
     def _report_death(self, post: _Post, code: int | None) -> None:
-        """Report the first death in a row; the following ones add nothing."""
-        if post.deaths == 1:
+        """Report each end that was asked for, and the first death in a row; others add nothing."""
+        if code in ASKED:
+            self._report(f"{post.command.name} ended as it was told to, and is started again")
+        elif post.deaths == 1:
             how = f"signal {-code}" if code is not None and code < 0 else f"code {code}"
             self._report(
                 f"{post.command.name} ended unexpectedly ({how}) and is started again;"

@@ -1,5 +1,6 @@
 """The XML-RPC server of a member."""
 
+import errno
 import logging
 import socket
 import socketserver
@@ -294,8 +295,11 @@ class RpcServer:
         self._stopped = threading.Event()
         self._closed = threading.Event()
 
-    def serve(self, host: str, port: int) -> None:
+    def serve(self, host: str, port: int, *, or_any: bool = False) -> None:
         """Bind (port 0: any free one) and answer until ``stop``.
+
+        Args:
+            or_any: take any free port if that one is taken.
 
         Raises:
             OSError: the address cannot be bound.
@@ -305,7 +309,7 @@ class RpcServer:
         try:
             check_port("xmlrpc_port", port)
             self._entry.listen(host)
-            server = self._server(host, port)
+            server = self._server(host, port, or_any)
         except (OSError, ConfigError) as error:
             self._bound.set_exception(error)
             raise
@@ -341,7 +345,18 @@ class RpcServer:
         if self._bound.done() and self._bound.exception() is None:
             self._closed.wait()
 
-    def _server(self, host: str, port: int) -> _Server:
+    def _server(self, host: str, port: int, or_any: bool) -> _Server:
+        try:
+            return self._bind(host, port)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or not or_any:
+                raise
+            server = self._bind(host, 0)
+            free = server.server_address[1]
+            logger.warning("XML-RPC: port %d is taken, it is served at %d", port, free)
+            return server
+
+    def _bind(self, host: str, port: int) -> _Server:
         server_class = _Server6 if ":" in host else _Server
         return server_class(
             (host, port),

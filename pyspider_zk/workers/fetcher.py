@@ -19,7 +19,11 @@ from pyspider_zk.cluster.records import ComponentKind
 from pyspider_zk.components.identity import presence
 from pyspider_zk.components.monitoring import Monitoring, monitored
 from pyspider_zk.components.signals import on_signals
-from pyspider_zk.components.wiring import current_data_path, current_settings
+from pyspider_zk.components.wiring import (
+    current_data_path,
+    current_settings,
+    is_one_of_several,
+)
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import BadMessage, ClusterError, ConfigError, brief
 from pyspider_zk.listening import Listener
@@ -90,6 +94,7 @@ class ClusterFetcher(Fetcher):
         self._drain_until: float | None = None
         self._listener = Loop("fetcher listens", self._listen)
         self._serve_error: Exception | None = None
+        self._any_port = is_one_of_several()
         self.rpc = RpcServer(
             self._functions(),
             admission_of(self.settings, LISTENER),
@@ -234,7 +239,7 @@ class ClusterFetcher(Fetcher):
     ) -> None:
         """Serve XML-RPC until ``quit``. If that fails, ``run`` ends and raises the error."""
         try:
-            self.rpc.serve(bind, port)
+            self.rpc.serve(bind, port, or_any=self._any_port)
         except ConfigError as error:
             self._serve_error = error
         except OSError as error:

@@ -3,7 +3,9 @@
 import json
 import logging
 import signal
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -94,6 +96,38 @@ def test_a_component_that_fails_under_all_says_so_once(
         lines += rest(child)
     errors = [line for line in lines if "Error" in line or "Traceback" in line]
     assert errors == ["Error: processor: nothing at redis://:***@host/0\n"]
+
+
+@pytest.mark.zk
+@pytest.mark.redis
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+def test_a_component_that_ends_under_all_stays_no_zombie(
+    config: Callable[[str], Path],
+    tmp_path: Path,
+    cluster_settings: Settings,
+    redis_url: str,
+    eventually: Callable[..., None],
+) -> None:
+    (tmp_path / "failing.py").write_text(FAILING)
+    where = {"zookeeper": hosts(cluster_settings), "message_queue": redis_url}
+    path = config(json.dumps({**STOCK, **where}))
+    arguments = ("-c", path, "--phantomjs-proxy", "127.0.0.1:1", "all")
+    with process(*arguments, folder=tmp_path) as child:
+        if "Error: processor: " not in "".join(lines_until(child, "webui running on")):
+            lines_until(child, "Error: processor: ")
+        eventually(lambda: states(child.pid))  # the others run
+        eventually(lambda: "Z" not in states(child.pid))
+        child.terminate()
+        assert child.wait() == 0
+
+
+def states(parent: int) -> list[str]:
+    """Return the state of each child process, as the kernel writes it."""
+    found = []
+    for pid in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
+        with suppress(FileNotFoundError, ProcessLookupError):  # it is gone meanwhile
+            found.append(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0])
+    return found
 
 
 def test_bench_gets_no_class_that_it_chooses_itself() -> None:

@@ -173,6 +173,36 @@ def test_watch_ends_well_though_it_is_interrupted_in_the_middle_of_a_request(
     assert json.loads(result.stdout)["slots"] == cluster.slots
 
 
+@pytest.mark.zk
+def test_watch_ends_well_though_it_is_interrupted_before_there_is_a_connection(
+    run: Run, cluster: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter = Observer.__enter__
+
+    def interrupted(observer: Observer) -> Observer:
+        signal.raise_signal(signal.SIGINT)
+        return enter(observer)
+
+    monkeypatch.setattr(Observer, "__enter__", interrupted)
+    result = run("--zookeeper", hosts(cluster), "status", "--json", "--watch")
+    assert result.exit_code == 0, result.output
+
+
+def test_watch_ends_well_though_what_it_asked_when_it_was_interrupted_fails(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_: Observer) -> None:
+        signal.raise_signal(signal.SIGINT)
+        for thread in threading.enumerate():
+            if thread.name == "signal":
+                thread.join()
+        raise Unavailable("no ZooKeeper answers")
+
+    monkeypatch.setattr(Observer, "__enter__", interrupted)
+    result = run("--zookeeper", "127.0.0.1:1", "status", "--watch")
+    assert (result.exit_code, result.output) == (0, "")
+
+
 def test_a_zookeeper_that_is_away_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyspider_zk.cli.overview.PATIENCE", 0.2)
     result = run("status", "--zookeeper", "127.0.0.1:1")

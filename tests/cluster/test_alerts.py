@@ -82,7 +82,8 @@ def test_a_member_is_suspect_after_half_a_lease_and_serious_after_a_whole_one():
 
 def test_a_kind_of_component_that_is_missing():
     without = {**WELL.components, ComponentKind.FETCHER: {}}
-    assert only(Observation(replace(WELL, components=without))).text.startswith("no fetcher runs")
+    text = "no fetcher is registered: nothing is fetched, unless one of the command pyspider runs"
+    assert only(Observation(replace(WELL, components=without))).text == text
 
 
 def test_the_worst_comes_first():

@@ -39,6 +39,13 @@ def test_a_plan_runs_as_many_of_each_component_as_it_says():
     ]
 
 
+def test_only_one_fetcher_serves_the_configured_port():
+    first, *others = component_commands(ProcessPlan(fetchers=3, processors=0), ADDRESSES)[:3]
+
+    assert first.line[-1] == "fetcher"
+    assert [each.line[-3:] for each in others] == [("fetcher", "--xmlrpc-port", "0")] * 2
+
+
 def test_every_process_is_told_where_everything_is():
     commands = [
         scheduler_command(ProcessPlan(), ADDRESSES, 0),

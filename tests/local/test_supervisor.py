@@ -1,5 +1,6 @@
 """The supervisor, with real processes and a clock of our own."""
 
+import signal
 import sys
 
 import pytest
@@ -91,6 +92,26 @@ def test_a_long_life_forgives_earlier_deaths(supervisor, said, faults, eventuall
     supervisor.tick(now + PAUSES[0])
     assert supervisor.pid("a")
     assert len(said) == 2
+
+
+@pytest.mark.parametrize("number", [0, signal.SIGTERM, signal.SIGINT])
+def test_an_end_that_was_asked_for_is_not_unexpected(supervisor, said, number, eventually):
+    asked = f"os.kill(os.getpid(), {int(number)})" if number else ""
+    line = (
+        sys.executable,
+        "-S",
+        "-c",
+        f"import os, signal; signal.signal(2, signal.SIG_DFL); {asked}",
+    )
+    supervisor.want([command("a", line)], now=0)
+    supervisor.tick(now=0)
+    eventually(lambda: supervisor.pid("a") is None)
+
+    supervisor.tick(now=1)
+
+    assert said == ["a ended as it was told to, and is started again"]
+    supervisor.tick(now=1 + PAUSES[0])
+    assert supervisor.names == {"a"}
 
 
 def test_an_error_that_a_restart_cannot_mend_ends_it(supervisor, eventually):

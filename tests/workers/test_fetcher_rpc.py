@@ -10,10 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 import umsgpack
 
 from pyspider_zk.cluster.records import Member
+from pyspider_zk.components.wiring import TOGETHER_OPTION
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import ClusterError, ConfigError
 from pyspider_zk.hooks import ClusterFetcher
@@ -59,6 +61,23 @@ def test_it_answers_who_knows_the_secret(serve: Serve) -> None:
         assert proxy.size() == 0
         counted: Any = proxy.counter("5m", "sum")
     assert counted == {"None": {"200.0": 1}}
+
+
+def test_one_of_several_under_one_command_takes_a_free_port_if_its_own_is_taken(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = serve(Settings())
+    taken = first.rpc.port(DEADLINE)
+    obj = {TOGETHER_OPTION: True, "config": {}}
+    with click.Context(click.Command("all"), obj=obj), ExitStack() as stack:
+        second = ClusterFetcher(None, None)
+        stack.callback(second.close)
+        stack.enter_context(running(second.xmlrpc_run, taken))
+        stack.callback(second.rpc.stop)
+        assert second.rpc.port(DEADLINE) not in (0, taken)
+        with stock(second) as proxy:
+            assert proxy.size() == 0
+    assert f"port {taken} is taken" in caplog.text
 
 
 @pytest.mark.parametrize("method", ["fetch", "size", "counter", "_quit", "system.listMethods"])
