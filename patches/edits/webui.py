@@ -130,6 +130,13 @@ EDITS = (
         "    # force update project list\n",
         "a format that there is not ended in status 500",
     ),
+    Edit(
+        "pyspider/webui/result.py",
+        "    if project not in resultdb.projects:\n",
+        "    projectdb = app.config['projectdb']\n"
+        "    if project not in resultdb.projects and not projectdb.get(project, ['name']):\n",
+        "a project without results was called none",
+    ),
     Edit(_LOGIN, "import base64\n", "", _IDENTITY),
     Edit(
         _LOGIN,

@@ -159,6 +159,14 @@ def test_a_crawl_is_seen_on_every_page(web: Any) -> None:
     assert "front" in web.get("/results?project=demo").text
 
 
+@pytest.mark.parametrize("end", ["json", "txt", "csv", "json?style=full"])
+def test_a_project_without_results_has_an_empty_dump(spider: Spider, web: Any, end: str) -> None:
+    spider.add_project("demo", "")
+    dump = web.get(f"/results/dump/demo.{end}")
+    assert (dump.status_code, dump.text.strip() or "[]") == (200, "[]")
+    assert web.get(f"/results/dump/absent.{end}").status_code == 404
+
+
 @pytest.mark.usefixtures("crawled")
 def test_results_are_dumped_in_three_formats(web: Any) -> None:
     rows = [json.loads(row) for row in web.get("/results/dump/demo.json").text.splitlines()]
