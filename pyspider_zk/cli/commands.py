@@ -31,7 +31,6 @@ from pyspider_zk.cli.slots import slots
 from pyspider_zk.cli.status import headline, render
 from pyspider_zk.cli.target import (
     ClusterTarget,
-    names_zookeeper,
     settings_of,
     target,
     with_global_options,
@@ -41,6 +40,7 @@ from pyspider_zk.cli.users import user
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.scale import ScaleNode
 from pyspider_zk.components.signals import on_signals
+from pyspider_zk.components.wiring import names_zookeeper
 from pyspider_zk.config import SASL, Settings
 from pyspider_zk.errors import ClusterError, ConfigError, Unavailable
 from pyspider_zk.listening import HIGHEST_PORT

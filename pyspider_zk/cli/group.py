@@ -3,10 +3,12 @@
 import copy
 import json
 import logging
+import logging.config
 import os
 import sys
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import click
@@ -22,7 +24,7 @@ from pyspider_zk.cli.stock import ALONE, CLUSTER_CLASSES, ClusterContext, set_ap
 from pyspider_zk.components.wiring import ZOOKEEPER_OPTION, current_settings
 from pyspider_zk.config import JSON, SECTION, settings_from
 from pyspider_zk.databases.urls import faults as database_faults
-from pyspider_zk.errors import ClusterError, ConfigError
+from pyspider_zk.errors import ClusterError, ConfigError, brief
 from pyspider_zk.queues.connect import connect
 from pyspider_zk.terminal import say
 
@@ -187,12 +189,30 @@ def prepare(ctx: click.Context, /, **params: Any) -> Any:
         return None
     if command in ALONE:
         set_apart(str(command), params["config"])
+    _try_files(params["data_path"], params["logging_config"])
     prepared = run.cli.callback(**params)
     if current_settings().log_format == JSON:
         write_json(str(command or "all"))
     else:
         keep_lines_apart()
     return prepared
+
+
+def _try_files(data: str, logs: str) -> None:
+    """Make the folder of data, and set logging up, which pyspider does again.
+
+    Raises:
+        ConfigError: one of them is not possible.
+    """
+    try:
+        Path(data).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = f"data_path: {data!r} cannot be made a folder: {error.strerror}"
+        raise ConfigError([reason]) from error
+    try:
+        logging.config.fileConfig(logs)
+    except Exception as error:  # of whatever the file names
+        raise ConfigError([f"logging_config: {logs!r} cannot be used: {brief(error)}"]) from error
 
 
 def _report(ctx: click.Context, params: Mapping[str, Any]) -> None:

@@ -33,6 +33,7 @@ from pyspider_zk.components.wiring import (
     check_services,
     current_message_queue,
     current_settings,
+    names_zookeeper,
 )
 from pyspider_zk.databases.connecting import wait_for_databases
 from pyspider_zk.errors import ClusterError, ConfigError
@@ -360,7 +361,8 @@ def _present(name: str, function: Function) -> Function:
     @functools.wraps(function)
     def component(*args: Any, **kwargs: Any) -> Any:
         option, _ = CLUSTER_CLASSES[name]
-        if is_of_cluster(kwargs[option]) or kwargs.get("get_object"):
+        has_cluster = names_zookeeper(click.get_current_context().obj)
+        if not has_cluster or is_of_cluster(kwargs[option]) or kwargs.get("get_object"):
             return function(*args, **kwargs)
         with ExitStack() as held:
             try:

@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from pyspider_zk.cli.group import options
-from pyspider_zk.components.wiring import ZOOKEEPER_OPTION
-from pyspider_zk.config import ENV_PREFIX, SECRET_FILE_VARIABLE, SECTION, Settings, settings_from
+from pyspider_zk.components.wiring import ZOOKEEPER_OPTION, names_zookeeper
+from pyspider_zk.config import SECRET_FILE_VARIABLE, SECTION, Settings, settings_from
 from pyspider_zk.databases.connecting import DATABASES
 from pyspider_zk.errors import ClusterError, ConfigError, Unavailable
 from pyspider_zk.local.folder import Running, running_in
@@ -154,13 +154,6 @@ def settings_of(
     if running.secret_file and not settings.secret:
         made[SECRET_FILE_VARIABLE] = running.secret_file
     return settings_from(section, {**os.environ, **made}, zookeeper)
-
-
-def names_zookeeper(options: GlobalOptions) -> bool:
-    """Return whether the option, the environment or config.json names a ZooKeeper."""
-    section = options["config"].get(SECTION)
-    in_section = isinstance(section, str) or (isinstance(section, Mapping) and "hosts" in section)
-    return bool(options[ZOOKEEPER_OPTION] or in_section or os.environ.get(f"{ENV_PREFIX}HOSTS"))
 
 
 def _again(option: click.Parameter, text: str) -> click.Option:

@@ -120,7 +120,7 @@ def _of_cluster(sight: Observation) -> Iterator[Alert]:
     for kind, consequence in _NEEDED.items():
         if not cluster.components.get(kind):
             name = kind.value.replace("-", " ")
-            unless = "unless one of the command pyspider runs"  # which nobody knows of
+            unless = "unless by one that does not register"  # as pyspider's own do not
             text = f"no {name} is registered: {consequence}, {unless}"
             yield _serious(AlertKind.NO_COMPONENT, text, kind.value)
 

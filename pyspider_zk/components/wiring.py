@@ -21,7 +21,7 @@ from click.core import ParameterSource
 from pyspider_zk.cluster.meta import ensure_meta
 from pyspider_zk.cluster.records import Meta
 from pyspider_zk.cluster.tree import Tree
-from pyspider_zk.config import SECTION, Settings, settings_from
+from pyspider_zk.config import ENV_PREFIX, SECTION, Settings, settings_from
 from pyspider_zk.errors import Refused, Unavailable
 from pyspider_zk.metrics.targets import on_free_port
 from pyspider_zk.queues.api import Queues
@@ -62,6 +62,13 @@ def current_settings() -> Settings:
 def is_one_of_several() -> bool:
     """Return whether one command runs several components, which share their settings."""
     return bool(_options().get(TOGETHER_OPTION))
+
+
+def names_zookeeper(options: Mapping[str, Any]) -> bool:
+    """Return whether the option, the environment or config.json names a ZooKeeper."""
+    section = options["config"].get(SECTION)
+    in_section = isinstance(section, str) or (isinstance(section, Mapping) and "hosts" in section)
+    return bool(options[ZOOKEEPER_OPTION] or in_section or os.environ.get(f"{ENV_PREFIX}HOSTS"))
 
 
 def current_limits() -> dict[str, float]:

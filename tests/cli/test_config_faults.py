@@ -60,6 +60,29 @@ def test_a_database_that_holds_another_kind_only_is_named(
     assert "projectdb: redis holds no projectdb, only taskdb: use" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("data_path", "taken", "data_path: 'taken' cannot be made a folder: File exists"),
+        ("data_path", "taken/x", "data_path: 'taken/x' cannot be made a folder: Not a directory"),
+        ("logging_config", "taken", "logging_config: 'taken' cannot be used: "),
+    ],
+)
+def test_a_file_of_another_kind_is_named(
+    run: Run, config: Config, key: str, value: str, told: str, tmp_path: Path
+) -> None:
+    (tmp_path / "taken").write_text("no settings")
+    result = run("-c", config(f'{{{QUEUE}, "{key}": "{value}"}}'), "processor")
+    assert result.exit_code == 2
+    assert told in result.stderr
+
+
+def test_the_folders_above_the_data_are_made(run: Run, tmp_path: Path) -> None:
+    result = run("--data-path", "a/b/c", "send-message", "p", "hello")
+    assert result.exit_code == 3
+    assert (tmp_path / "a" / "b" / "c").is_dir()
+
+
 def test_an_unknown_top_level_key_is_only_warned_of(run: Run, config: Config) -> None:
     result = run("-c", config('{"mesage_queue": "x"}'), "scheduler", "--help")
     assert result.exit_code == 0

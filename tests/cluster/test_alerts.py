@@ -82,7 +82,7 @@ def test_a_member_is_suspect_after_half_a_lease_and_serious_after_a_whole_one():
 
 def test_a_kind_of_component_that_is_missing():
     without = {**WELL.components, ComponentKind.FETCHER: {}}
-    text = "no fetcher is registered: nothing is fetched, unless one of the command pyspider runs"
+    text = "no fetcher is registered: nothing is fetched, unless by one that does not register"
     assert only(Observation(replace(WELL, components=without))).text == text
 
 
