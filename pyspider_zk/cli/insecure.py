@@ -29,10 +29,10 @@ INSECURE_HELP = {
 }
 """By command. For ``all`` it applies to each of its parts."""
 
-_OWN = "a class of the cluster, which can"
 _STOCK = {
-    "scheduler": replace(admission.LISTENER, guard=f"scheduler-cls to {_OWN} have a secret"),
-    "fetcher": replace(fetcher.LISTENER, guard=f"fetcher-cls to {_OWN} have a secret"),
+    "fetcher": replace(
+        fetcher.LISTENER, guard="fetcher-cls to a class of the cluster, which can have a secret"
+    ),
     "webui": replace(opening.LISTENER, guard="--need-auth with --username and --password"),
     "phantomjs": _BROWSER,
 }

@@ -15,7 +15,6 @@ from tests.support.processes import lines_until, process, rest
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - refused unless somebody insists
 STOCK = {
-    "scheduler": ("--scheduler-cls", "pyspider.scheduler.Scheduler", "--xmlrpc-host", EVERYWHERE),
     "fetcher": (
         *("--fetcher-cls", "pyspider.fetcher.Fetcher", "--xmlrpc"),
         *("--xmlrpc-host", EVERYWHERE),
