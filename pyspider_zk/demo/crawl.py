@@ -66,6 +66,13 @@ class DemoCrawl:
         """Return how many tasks of a project are not done."""
         return int(self.taskdb.status_count(project).get(ACTIVE, 0))
 
+    def next_retry(self) -> float | None:
+        """Return in how many seconds the next page is fetched again; None: none waits for that."""
+        now = time.time()
+        rows = (self.taskdb.load_tasks(ACTIVE, each, fields=["schedule"]) for each in self.projects)
+        due = (row["schedule"].get("exetime", 0) for found in rows for row in found)
+        return min((moment - now for moment in due if moment > now), default=None)
+
     def pages(self) -> set[str]:
         """Return the URLs of all results."""
         results = (self.resultdb.select(name, fields=["url"]) for name in self.projects)

@@ -20,6 +20,7 @@ from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.config import settings_from
 from pyspider_zk.demo.crawl import DemoCrawl, projects_of, script
+from pyspider_zk.demo.handlers import docs
 from pyspider_zk.demo.outcome import DemoOutcome
 from pyspider_zk.demo.site import DemoSite, documentation, foreign, ours
 from pyspider_zk.errors import ClusterError
@@ -32,9 +33,11 @@ SCHEDULERS = 3
 KILL_AT = 0.35  # of the expected pages
 KILL_AT_UNKNOWN = 40  # pages, if nobody knows how many there are
 TICK = 0.1  # seconds
-PATIENCE = 90.0  # seconds until schedulers have joined, projects are started, slots taken over
-QUIET = 5.0  # seconds without an active task; what is in queues and hands shows up by then
-STALL = 60.0  # seconds without any change
+PATIENCE = 180.0  # seconds until schedulers have joined, projects are started, slots taken over
+QUIET = 5.0  # seconds without any change; what is in queues and hands shows up by then
+STALL = (docs.RETRIES + 1) * (docs.TIMEOUT + docs.RETRY_DELAY) + QUIET
+"""Seconds without any change: a page may take so long until it is crawled or given up."""
+
 SAMPLE = 10  # missing pages to name
 
 Say = Callable[[str], None]
@@ -124,7 +127,7 @@ def _scene(site: DemoSite, data: Path, console: Console, asked: Interrupts) -> I
     plan = ProcessPlan(data, schedulers=SCHEDULERS, settings=settings_from(environ=os.environ))
     cluster, projects = LocalCluster(plan, say), projects_of(site)
     columns = TextColumn("crawling"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    say(f"Crawling {site.start} in {len(projects)} projects")
+    say(f"Starting {SCHEDULERS} schedulers, to crawl {site.start} in {len(projects)} projects")
     try:
         cluster.start()
         with (
@@ -182,18 +185,34 @@ def _follow(scene: _Scene, enough: float = math.inf) -> float:
     Raises:
         ClusterError: nothing has changed for too long.
     """
-    last, changed = None, time.monotonic()
+    last, changed, told = None, time.monotonic(), 0.0
     while True:
         seen, now = scene.crawl.look(), time.monotonic()
         if seen != last:
-            last, changed = seen, now
+            last, changed, told = seen, now, now
         done, active = seen
         scene.bar.update(scene.bar.task_ids[0], completed=done)
         if done >= enough or (active == 0 and now - changed >= QUIET):
             return changed
         if now - changed >= STALL:
             raise ClusterError(f"no progress: {done} pages are done, {active} tasks are active")
+        if active and now - told >= QUIET:
+            told = now
+            scene.say(waiting_for(active, scene.crawl.next_retry()))
         scene.tick()
+
+
+def waiting_for(pages: int, retry: float | None) -> str:
+    """Return what is waited for, in words.
+
+    Args:
+        pages: how many are not done.
+        retry: in how many seconds the next is fetched again; None: all are on their way.
+    """
+    what = f"Waiting for {pages} page{'' if pages == 1 else 's'}"
+    if retry is None:
+        return f"{what}; a fetch may take {docs.TIMEOUT} s"
+    return f"{what}; the next retry is in {math.ceil(retry)} s"
 
 
 def _kill_one(scene: _Scene, before: Cluster) -> float | None:

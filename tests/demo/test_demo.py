@@ -3,11 +3,18 @@
 import io
 import json
 import random
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler
+from threading import Thread
 
 import pytest
 from rich.console import Console
 
-from pyspider_zk.demo.demo import demo
+from pyspider_zk.demo.demo import demo, waiting_for
+from pyspider_zk.demo.site import SiteServer
 
 FOLDERS = ("", "a/", "b/", "c/")
 PAGES = 40  # per folder
@@ -47,3 +54,59 @@ def test_nothing_is_missing_after_a_scheduler_was_killed(site):
     assert told["takeover_s"] > 0
     assert outcome.complete
     assert "kept in" not in out.getvalue()
+
+
+class Unwilling(SimpleHTTPRequestHandler):
+    """Serves a folder, but refuses a page when it is asked for the first time."""
+
+    def __init__(self, asked: Counter, *args, **options) -> None:
+        self._asked = asked
+        super().__init__(*args, **options)
+
+    def do_GET(self) -> None:
+        self._asked[self.path] += 1
+        if self.path == "/last.html" and self._asked[self.path] == 1:
+            self.send_error(503)
+        else:
+            super().do_GET()
+
+    def log_message(self, *_: object) -> None:
+        """Stay quiet."""
+
+
+@contextmanager
+def unwilling(folder) -> Iterator[str]:
+    """Serve the folder; give the address of its start page."""
+    with SiteServer(("127.0.0.1", 0), partial(Unwilling, Counter(), directory=folder)) as server:
+        thread = Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/index.html"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.zk
+@pytest.mark.redis
+@pytest.mark.slow
+@pytest.mark.usefixtures("zookeeper", "redis_server")
+def test_a_page_that_must_be_fetched_again_is_waited_for_with_a_word(tmp_path):
+    (tmp_path / "index.html").write_text('<a href="last.html">x</a>', encoding="utf-8")
+    (tmp_path / "last.html").write_text("x", encoding="utf-8")
+    out = io.StringIO()
+
+    with unwilling(tmp_path) as start:
+        outcome = demo(None, start, Console(file=out))
+
+    assert outcome.crawled == 2
+    assert "Waiting for 1 page; the next retry is in " in out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("pages", "retry", "words"),
+    [
+        (1, 3.2, "Waiting for 1 page; the next retry is in 4 s"),
+        (2, None, "Waiting for 2 pages; a fetch may take 30 s"),
+    ],
+)
+def test_what_is_waited_for_is_said_in_words(pages, retry, words):
+    assert waiting_for(pages, retry) == words

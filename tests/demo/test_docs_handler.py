@@ -5,6 +5,7 @@ from pyspider.libs.response import rebuild_response
 from pyspider.processor.project_module import ProjectManager
 
 from pyspider_zk.demo.crawl import projects_of, script
+from pyspider_zk.demo.demo import STALL
 from pyspider_zk.demo.handlers.docs import HOME
 from pyspider_zk.demo.site import DemoSite
 from pyspider_zk.demo.walk import pages
@@ -47,6 +48,16 @@ def followed(result):
 
 def handed_over(result):
     return {project: urls for project, urls, *_ in result.messages}
+
+
+def test_the_demo_is_more_patient_than_all_fetches_of_a_page_and_their_retries_take():
+    wanted = ["retry_delay", "crawl_config"]
+    told = run(HOME, "_on_get_info", save=wanted).save
+    config, delay = told["crawl_config"], told["retry_delay"][""]
+    (first,) = run(HOME, "on_start").follows
+
+    assert first["schedule"]["retries"] == config["retries"]
+    assert (config["timeout"] + delay) * (config["retries"] + 1) < STALL
 
 
 def test_the_start_page_belongs_to_the_home_project():

@@ -13,6 +13,9 @@ from pyspider.libs.base_handler import BaseHandler, catch_status_code_error
 HOME = "docs"  # the project of all pages in no folder that has a project
 LONGEST = 64  # characters of a project's name
 GONE = 404
+TIMEOUT = 30  # seconds that a fetch may take
+RETRY_DELAY = 10  # seconds until a page that could not be had is fetched again
+RETRIES = 3
 # The demo sets these anew at the end of the script.
 START = "http://127.0.0.1:8000/index.html"  # where the whole crawl starts
 PROJECTS = (HOME,)
@@ -37,6 +40,13 @@ def project_of(url: str) -> str:
 
 class Handler(BaseHandler):  # type: ignore[misc]  # pyspider ships no types
     """Follows the links to pages of the site."""
+
+    crawl_config = {  # noqa: RUF012 - pyspider's name
+        "timeout": TIMEOUT,
+        "connect_timeout": TIMEOUT,
+        "retries": RETRIES,
+    }
+    retry_delay = RETRY_DELAY
 
     def on_start(self) -> None:
         """Begin at the start page, if it is ours; else wait for messages."""
