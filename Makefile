@@ -5,6 +5,7 @@ export PYTHON
 
 BIN := .venv/bin
 STAMP := .venv/.installed
+CLUSTER_STAMP := .venv/.cluster-installed
 DOCS_STAMP := .venv/.docs-installed
 SOURCES := .ci/venv setup.py pyproject.toml $(wildcard requirements/*.txt) $(shell find patches -type f -not -path '*/.*' -not -path '*/__pycache__/*')
 SUITE := not attack and not chaos and not poison and not outage and not fuzz and not soak
@@ -39,10 +40,10 @@ help:
 	@echo "make pictures  take the documentation's screenshots of the operations page"
 	@echo "make clean  remove the virtual environment and what the tools leave behind"
 
-demo: prepare-demo $(STAMP)
+demo: prepare-demo $(CLUSTER_STAMP)
 	$(BIN)/pyspider-zk demo $(if $(SITE),--site '$(SITE)') $(if $(START_URL),--start-url '$(START_URL)')
 
-up: prepare-test $(STAMP)
+up: prepare-up $(CLUSTER_STAMP)
 	$(BIN)/pyspider-zk up
 
 test: prepare-test prepare-databases prepare-browser prepare-deploy prepare-chaos $(STAMP)
@@ -119,10 +120,15 @@ $(DOCS_STAMP): requirements/docs.txt $(STAMP)
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis test-output
 
-.PHONY: prepare-demo prepare-test prepare-databases prepare-browser prepare-deploy prepare-chaos prepare-engine
-prepare-demo prepare-test prepare-databases prepare-browser prepare-deploy prepare-chaos prepare-engine: prepare-%:
+.PHONY: prepare-demo prepare-up prepare-test prepare-databases prepare-browser prepare-deploy prepare-chaos prepare-engine
+prepare-demo prepare-up prepare-test prepare-databases prepare-browser prepare-deploy prepare-chaos prepare-engine: prepare-%:
 	@.ci/prepare $*
 
-$(STAMP): $(SOURCES) | prepare-test
-	.ci/venv
+# What a cluster needs, without the tools that tests need.
+$(CLUSTER_STAMP): $(SOURCES) | prepare-up
+	.ci/venv deploy
 	@touch $@
+
+$(STAMP): $(SOURCES) | prepare-test
+	.ci/venv test
+	@touch $(CLUSTER_STAMP) $@

@@ -20,7 +20,6 @@ from pyspider_zk.errors import MissingService
 from pyspider_zk.local import programs
 from tests.support import programs as test_programs
 
-NPM_MISSING = "npm is missing; Debian/Ubuntu: apt install npm; elsewhere see patches/README.md"
 VENV_MISSING = "Python's venv is missing; Debian/Ubuntu: apt install python3-venv"
 
 
@@ -43,11 +42,9 @@ def checks(purpose: str) -> Iterator[tuple[str, Callable[[], object]]]:
     yield "libzookeeper-java", lambda: programs.zookeeper_class_path(os.environ)
     yield "redis-server", lambda: programs.redis_server(os.environ)
     yield "python3-venv", venv
-    if not os.environ.get("PYSPIDER_ASSETS"):
-        yield "npm", npm
     if purpose in ("demo", "all") and not (os.environ.get("SITE") or os.environ.get("START_URL")):
         yield "python3-doc", site.documentation
-    if purpose != "demo":
+    if purpose not in ("demo", "up"):
         yield "curl", lambda: tool("curl", "curl")  # the documentation's commands
     if purpose in ("databases", "all"):
         yield "postgresql", lambda: test_programs.postgresql("postgres")
@@ -69,12 +66,6 @@ def venv() -> None:
     """Fail if virtual environments cannot be made: Debian ships them apart."""
     if find_spec("ensurepip") is None:
         raise MissingService(VENV_MISSING)
-
-
-def npm() -> None:
-    """Fail if nobody gets the libraries of the pages."""
-    if shutil.which("npm") is None:
-        raise MissingService(NPM_MISSING)
 
 
 def tool(name: str, package: str) -> None:

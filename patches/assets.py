@@ -173,13 +173,18 @@ def download(folder: Path) -> None:
     Raises:
         AssetsError: there is no npm, or it could not.
     """
-    npm = shutil.which("npm")
+    npm = find_npm()
     if npm is None:
         raise AssetsError(f"npm is missing; Debian/Ubuntu: apt install npm. {_OTHERWISE}")
     command = [npm, "pack", "--silent", "--ignore-scripts", *(each.spec for each in PACKAGES)]
     done = subprocess.run(command, cwd=folder, stdout=sys.stderr)  # noqa: S603 - all ours
     if done.returncode != 0:
         raise AssetsError(f"npm could not get the packages; {_REGISTRY}. {_OTHERWISE}")
+
+
+def find_npm() -> str | None:
+    """Return npm's program, from PATH or the environment of this Python; None: there is none."""
+    return shutil.which("npm") or shutil.which("npm", path=str(Path(sys.executable).parent))
 
 
 _REGISTRY = "behind a mirror set npm's `registry`, in .npmrc or as npm_config_registry"

