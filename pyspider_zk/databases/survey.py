@@ -78,7 +78,7 @@ def _read_fault(path: str) -> str:
     """Return why a file cannot be read, without changing it."""
     uri = f"{Path(path).resolve().as_uri()}?mode=ro"
     try:
-        with closing(sqlite3.connect(uri, SQLITE_PATIENCE, uri=True)) as link:
+        with closing(sqlite3.connect(uri, timeout=SQLITE_PATIENCE, uri=True)) as link:
             link.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.Error as error:
         return str(error)

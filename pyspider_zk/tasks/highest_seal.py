@@ -38,7 +38,7 @@ def highest_seal(url: str, cluster: str) -> int:
 def _in_file(path: Path, cluster: str) -> int:
     uri = f"{path.resolve().as_uri()}?mode=ro"
     try:
-        with closing(sqlite3.connect(uri, PATIENCE, uri=True)) as link:
+        with closing(sqlite3.connect(uri, timeout=PATIENCE, uri=True)) as link:
             return _highest(link, cluster)
     except sqlite3.Error as error:
         raise Unavailable(f"taskdb cannot be read: {path}: {error}") from error

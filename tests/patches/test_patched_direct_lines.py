@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 from hypothesis import example, given
@@ -36,6 +35,12 @@ def ended_by_python() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def set_clock(patch: pytest.MonkeyPatch, moment: float) -> None:
+    """Let it be this time, for records too, which Python 3.13 makes from whole nanoseconds."""
+    patch.setattr(time, "time", lambda: moment)
+    patch.setattr(time, "time_ns", lambda: round(moment * 1e9))
 
 
 class TaskLines:
@@ -117,7 +122,8 @@ def test_the_bytes_are_those_that_the_logger_writes(
     for log in (late, usual):
         with ended_by_python(), log.tasks.flushed_late() if log is late else nullcontext():
             for moment, tasks in told:
-                with patch.object(time, "time", lambda moment=moment: moment):
+                with pytest.MonkeyPatch.context() as patch:
+                    set_clock(patch, moment)
                     for task in tasks:
                         log.tell(task)
                     log.flush()
@@ -130,9 +136,9 @@ def test_the_time_is_when_the_first_began_to_wait(
 ) -> None:
     before = len(log.written)
     for moment in (2e9, 2e9 + 1):
-        monkeypatch.setattr(time, "time", lambda moment=moment: moment)
+        set_clock(monkeypatch, moment)
         log.tell()
-        monkeypatch.setattr(time, "time", lambda moment=moment: moment + 0.9)
+        set_clock(monkeypatch, moment + 0.9)
         log.tell()
         log.flush()
     one, again, _, other, _, _ = (line.split()[2] for line in log.written[before:].splitlines())
@@ -142,7 +148,7 @@ def test_the_time_is_when_the_first_began_to_wait(
 
 def test_a_date_may_have_any_sign(log: TaskLines, monkeypatch: pytest.MonkeyPatch) -> None:
     log.handler.formatter.datefmt = "%H%%"  # type: ignore[union-attr]
-    monkeypatch.setattr(time, "time", lambda: 2e9)
+    set_clock(monkeypatch, 2e9)
     before = len(log.written)
     assert log.waits()
     log.flush()
@@ -237,7 +243,7 @@ def test_so_do_those_that_wait(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(time, "time", lambda: 2e9)
+    set_clock(monkeypatch, 2e9)
     usual = TaskLines(tmp_path / "usual", Escape())
     usual.tell()  # the first record of its kind has another time
     before = len(log.written), len(usual.written)
@@ -258,7 +264,7 @@ def test_a_function_that_is_replaced_for_all_is_called_from_the_next_second_on(
     """As tools do that watch programs."""
     told: list[logging.LogRecord] = []
     monkeypatch.setattr(logging.Logger, "callHandlers", lambda _, record: told.append(record))
-    monkeypatch.setattr(time, "time", lambda: 2e9)
+    set_clock(monkeypatch, 2e9)
     log.tell()
     assert [each.getMessage() for each in told] == [LINE % TASK]
 
@@ -268,7 +274,7 @@ def test_what_is_replaced_is_asked_from_the_next_second_on(
     log: TaskLines, change: Callable[[TaskLines], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     change(log)
-    monkeypatch.setattr(time, "time", lambda: 2e9)
+    set_clock(monkeypatch, 2e9)
     assert not log.waits()
 
 
@@ -299,7 +305,7 @@ def test_other_records_are_made_from_the_next_second_on(
     log: TaskLines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logging, "_logRecordFactory", OtherRecord)
-    monkeypatch.setattr(time, "time", lambda: 2e9)
+    set_clock(monkeypatch, 2e9)
     assert not log.waits()
 
 
