@@ -16,13 +16,14 @@ PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # take long first, which stays so without reordering.
 WORKERS ?= 4
 
-.PHONY: help attack bench demo deploy-test up test lint check audit lock chaos poison outages fuzz soak docs pictures clean
+.PHONY: help attack bench demo deploy-test up test test-python lint check audit lock chaos poison outages fuzz soak docs pictures clean
 
 help:
 	@echo "make demo   crawl Python's documentation with three schedulers, kill one, lose no page"
 	@echo "            (SITE=folder or START_URL=http://... for another site)"
 	@echo "make up     run a cluster on this machine until Ctrl-C, its data in ./data"
 	@echo "make test   all tests, with real servers of their own"
+	@echo "make test-python  the tests that need no service, in another Python (PYTHON=python3.13)"
 	@echo "make check  format, lint, types, imports and the tests that need no service"
 	@echo "make audit  known vulnerabilities in locked packages, and whether the lock files are consistent"
 	@echo "make lock   rewrite the lock files (LOCK=--upgrade for the newest of everything)"
@@ -33,7 +34,8 @@ help:
 	@echo "make outages  each database, Redis and ZooKeeper unavailable for a while, alone and in pairs"
 	@echo "make fuzz     mutated input to five interfaces of a running cluster (SECONDS=60 SEED=1"
 	@echo "              WHAT=xmlrpc,http,webdav,queues,records)"
-	@echo "make soak     the searches that take minutes, and random examples (SEED=...)"
+	@echo "make soak     the searches that take minutes, random examples (SEED=...), and test-python"
+	@echo "              on a Debian 13; as root"
 	@echo "make bench    what a scheduler achieves and costs, beside pyspider's and Scrapy's: 2.5 hours"
 	@echo "              (QUICK=1: some minutes; ONLY=full_cycle; figures in build/bench.json)"
 	@echo "make docs   build the documentation as a site, in build/site"
@@ -48,6 +50,12 @@ up: prepare-up $(CLUSTER_STAMP)
 
 test: prepare-test prepare-databases prepare-browser prepare-deploy prepare-chaos $(STAMP)
 	$(BIN)/python -m pytest -m '$(SUITE)' $(PARALLEL)
+
+# In an environment of its own, beside .venv.
+test-python: OTHER = .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+test-python: prepare-test
+	.ci/venv test $(OTHER)
+	$(OTHER)/bin/python -m pytest -m '$(UNMARKED)' $(PARALLEL)
 
 lint: prepare-test $(STAMP)
 	$(BIN)/ruff check .
@@ -95,6 +103,7 @@ soak: prepare-test $(STAMP)
 	@echo "SEED=$(SEED)"
 	SEED=$(SEED) $(BIN)/python -m pytest -m 'soak or hypothesis' \
 	    --randomly-seed=$(SEED) --hypothesis-seed=$(SEED) $(PARALLEL)
+	.ci/test-python trixie
 
 bench: prepare-test $(STAMP)
 	$(BIN)/python -m tests.bench $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY)) \
@@ -118,7 +127,7 @@ $(DOCS_STAMP): requirements/docs.txt $(STAMP)
 	@touch $@
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis test-output
+	rm -rf .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis test-output
 
 .PHONY: prepare-demo prepare-up prepare-test prepare-databases prepare-browser prepare-deploy prepare-chaos prepare-engine
 prepare-demo prepare-up prepare-test prepare-databases prepare-browser prepare-deploy prepare-chaos prepare-engine: prepare-%:

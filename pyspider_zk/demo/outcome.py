@@ -28,7 +28,7 @@ class DemoOutcome:
     killed: int = _means("of them, with SIGKILL, in the middle of the crawl")
     moved_slots: int = _means("slots (shares of the projects) with a new scheduler")
     takeover_s: float | None = _means("seconds until others had all slots of the killed one")
-    duplicate_fetches: int | None = _means("requests for pages again, under way at the kill")
+    duplicate_fetches: int | None = _means("repeated requests, for what was under way at the kill")
     seconds: float = _means("from the start of the crawl to its end")
 
     @property
