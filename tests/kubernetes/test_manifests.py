@@ -1,19 +1,21 @@
 """The plain manifests are the chart with its default values."""
 
+import os
 import subprocess
 from pathlib import Path
 
 import yaml
 
 from pyspider_zk import __version__
-from tests.kubernetes.chart import CHART, ROOT, documents
+from tests.kubernetes.chart import CHART, HELM, ROOT, documents
 
 MANIFESTS = ROOT / "deploy" / "kubernetes" / "pyspider-zk.yaml"
 RENDER = ROOT / "deploy" / "render"
 
 
 def test_the_manifests_are_in_step_with_the_chart(tmp_path: Path) -> None:
-    subprocess.run([RENDER, tmp_path / "rendered.yaml"], check=True)
+    environ = {**os.environ, "HELM": str(HELM)}
+    subprocess.run([RENDER, tmp_path / "rendered.yaml"], env=environ, check=True)
     rendered = (tmp_path / "rendered.yaml").read_text(encoding="utf-8")
     assert MANIFESTS.read_text(encoding="utf-8") == rendered, "run deploy/render"
 

@@ -85,13 +85,19 @@ def marked(value: Any) -> Iterator[Any]:
 
 
 def check(name: str, data: bytes) -> None:
-    """Read it, and write again what is read."""
+    """Read it, and write again what is read; of an event that is too large for that, what is left.
+
+    How deeply JSON may be nested depends on the Python: 3.13 reads 9000 levels.
+    """
     decode, encode, _ = DECODERS[name]
     try:
         found = decode(data)
     except BadMessage:
         return
-    assert decode(encode(found)) == found
+    again = decode(encode(found))
+    if isinstance(found, Event) and again.data.get("cut"):
+        found, again = again, decode(encode(again))
+    assert again == found
 
 
 @pytest.mark.parametrize("raw", RAW, ids=[f"{raw:.12}-{len(raw)}" for raw in RAW])
