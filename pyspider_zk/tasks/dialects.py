@@ -25,15 +25,18 @@ from pyspider_zk.tasks.sql import (
     sqlite_update,
     sqlite_upsert,
 )
-from pyspider_zk.tasks.writes import Row, RowGroup, statements
+from pyspider_zk.tasks.writes import Row, RowGroup, ids_last, statements
 
 Quoted = Callable[[str], str]
 
 
 def _write_sqlite(connection: Connection, quoted: Quoted, group: RowGroup) -> None:
     names = list(map(quoted, group.names))
-    statement = sqlite_upsert if group.is_new else sqlite_update
-    connection.exec_driver_sql(statement(quoted(group.project), names), group.rows)
+    table = quoted(group.project)
+    if group.is_new:
+        connection.exec_driver_sql(sqlite_upsert(table, names), group.rows)
+    else:
+        connection.exec_driver_sql(sqlite_update(table, names), ids_last(group.rows))
 
 
 def _write_postgresql(connection: Connection, quoted: Quoted, group: RowGroup) -> None:
@@ -74,7 +77,7 @@ def _update_mysql(
     if upserts:
         _upsert_mysql(connection, quoted, group, upserts)
     # No such rows, or none of exactly that id: the server decides.
-    updates = [(*row[1:], row[0]) for row in rows if row[0] not in there]
+    updates = ids_last(row for row in rows if row[0] not in there)
     if updates:
         connection.exec_driver_sql(mysql_update(table, names), updates)
 

@@ -31,7 +31,7 @@ from pyspider_zk.tasks.sql import (
     sqlite_update,
     sqlite_upsert,
 )
-from pyspider_zk.tasks.writes import TaskWrite, grouped, pieces, projects_to_make
+from pyspider_zk.tasks.writes import TaskWrite, grouped, ids_last, pieces, projects_to_make
 
 ENCODERS = untyped()
 
@@ -147,10 +147,12 @@ class SqliteTasks:
             for project in to_make:
                 self._taskdb._create_project(project)  # by the connection of this thread
             for group in grouped(writes, time.time(), lambda taskid: taskid):
-                table = quoted_table(self._taskdb, group.project)
-                statement = sqlite_upsert if group.is_new else sqlite_update
-                group.rows.sort(key=itemgetter(-1))  # rowids then tell which came first
-                cursor.executemany(statement(table, _quoted(group.names)), group.rows)
+                table, names = quoted_table(self._taskdb, group.project), _quoted(group.names)
+                if group.is_new:
+                    group.rows.sort(key=itemgetter(-1))  # rowids then tell which came first
+                    cursor.executemany(sqlite_upsert(table, names), group.rows)
+                else:
+                    cursor.executemany(sqlite_update(table, names), ids_last(group.rows))
             before_commit()
         known.update(to_make)
         self._is_stale = False

@@ -117,6 +117,11 @@ def pieces(items: Sequence[T], most: int = MOST_ROWS) -> Iterator[Sequence[T]]:
         yield items[begin : begin + most]
 
 
+def ids_last(rows: Iterable[Row]) -> list[Row]:
+    """Return rows with the task id last, as an update of one row takes them."""
+    return [(*row[1:], row[0]) for row in rows]
+
+
 def statements(rows: Iterable[Row]) -> Iterator[list[Row]]:
     """Yield rows in pieces that fit into a statement; one that is larger comes alone."""
     piece: list[Row] = []
