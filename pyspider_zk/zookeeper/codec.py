@@ -4,7 +4,9 @@ Anybody may have written the data in ZooKeeper. Invalid records raise ``BadMessa
 else; readers skip them, log that once and go on.
 """
 
+import re
 import zlib
+from itertools import accumulate
 from typing import Any, Self, TypeVar
 
 import msgspec
@@ -13,6 +15,7 @@ from pyspider_zk.errors import BadMessage
 
 SMALL = 1024  # bytes; below it compression wins little
 MOST = 8 * 2**20  # bytes of a record once inflated; ZooKeeper itself takes 1 MiB
+MOST_NESTED = 100  # levels; Python's own limit is met later, by whoever copies or shows it
 QUOTED = 40  # bytes of what is no record that a message quotes
 
 Decoded = TypeVar("Decoded")
@@ -42,7 +45,7 @@ def decode(kind: type[Decoded], data: bytes, most: int = MOST) -> Decoded:
         BadMessage: it is not that form, nested too deeply, or larger than ``most``.
     """
     try:
-        return msgspec.json.decode(_inflated(data, most), type=kind)
+        return msgspec.json.decode(_flat(_inflated(data, most)), type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, zlib.error) as error:
         name = getattr(kind, "__name__", str(kind))
         raise BadMessage(f"this is no {name}: {data[:QUOTED]!r} ({error})") from error
@@ -73,6 +76,20 @@ def _inflated(data: bytes, most: int) -> bytes:
     if not inflating.eof:
         raise zlib.error("cut short")
     return text
+
+
+def _flat(text: bytes) -> bytes:
+    """Return the JSON if it is not nested too deeply."""
+    if text.count(b"[") + text.count(b"{") > MOST_NESTED:
+        steps = _TEXTS.sub(b"", text).translate(_STEPS, _OTHERS)
+        if max(accumulate(step - 1 for step in steps), default=0) > MOST_NESTED:
+            raise RecursionError(f"more than {MOST_NESTED} levels")
+    return text
+
+
+_TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_STEPS = bytes.maketrans(b"[{]}", b"\2\2\0\0")
+_OTHERS = bytes(set(range(256)).difference(b"[{]}"))
 
 
 class Record:

@@ -5,6 +5,7 @@ What is read can be written again: a leader or a claimant does so with a value o
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, is_dataclass
 from typing import Any
 
 import pytest
@@ -63,7 +64,12 @@ RAW = [
     *("9" * DIGITS, "-" + "9" * DIGITS, "9" * 5000, "9" * 20, "1e308", "-1e308", "1e400"),
     *("NaN", "Infinity", "-Infinity", "-0", "null", "true", "[]", "{}", '""', '"9-9"'),
     *(r'"\ud800"', r'"\udfff\ud800"', r'{"\ud800": 1}', '{"%s": 1}' % ("9" * DIGITS)),
-    *("[" * 9000, "[" * 9000 + "]" * 9000, '{"a":' * 9000 + "1" + "}" * 9000),
+    *(
+        "[" * 600 + "]" * 600,
+        "[" * 9000,
+        "[" * 9000 + "]" * 9000,
+        '{"a":' * 9000 + "1" + "}" * 9000,
+    ),
 ]
 """JSON that a value may be, and what only looks like JSON."""
 
@@ -85,19 +91,15 @@ def marked(value: Any) -> Iterator[Any]:
 
 
 def check(name: str, data: bytes) -> None:
-    """Read it, and write again what is read; of an event that is too large for that, what is left.
-
-    How deeply JSON may be nested depends on the Python: 3.13 reads 9000 levels.
-    """
+    """Read it; what is read can be written again, and shown."""
     decode, encode, _ = DECODERS[name]
     try:
         found = decode(data)
     except BadMessage:
         return
-    again = decode(encode(found))
-    if isinstance(found, Event) and again.data.get("cut"):
-        found, again = again, decode(encode(again))
-    assert again == found
+    assert decode(encode(found)) == found
+    if is_dataclass(found):
+        asdict(found)
 
 
 @pytest.mark.parametrize("raw", RAW, ids=[f"{raw:.12}-{len(raw)}" for raw in RAW])
