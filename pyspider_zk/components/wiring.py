@@ -66,9 +66,9 @@ def is_one_of_several() -> bool:
 
 def names_zookeeper(options: Mapping[str, Any]) -> bool:
     """Return whether the option, the environment or config.json names a ZooKeeper."""
-    section = options["config"].get(SECTION)
+    section = (options.get("config") or {}).get(SECTION)
     in_section = isinstance(section, str) or (isinstance(section, Mapping) and "hosts" in section)
-    return bool(options[ZOOKEEPER_OPTION] or in_section or os.environ.get(f"{ENV_PREFIX}HOSTS"))
+    return bool(options.get(ZOOKEEPER_OPTION) or in_section or os.environ.get(f"{ENV_PREFIX}HOSTS"))
 
 
 def current_limits() -> dict[str, float]:

@@ -1,6 +1,8 @@
 """Schedulers started by the command, and the commands that speak to them."""
 
+import gc
 import json
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -230,6 +232,9 @@ def test_a_web_ui_that_cannot_listen_says_where_and_what_to_do(
         assert f"Error: cannot listen at {host}:{port} (" in result.stderr
         assert "choose another --port, 0 for any, or --host\n" in result.stderr
         assert "Traceback" not in result.output
+        del result
+        with warnings.catch_warnings(action="ignore", category=ResourceWarning):
+            gc.collect()  # Tornado leaves a socket open that it could not bind
 
 
 @pytest.mark.zk

@@ -55,7 +55,7 @@ def functions_of(scheduler: SlotScheduler) -> Functions:
     }
 
 
-class Caller:
+class EagerCaller:
     """Calls every function, many times, and after each of them sends a task by hand.
 
     Attributes:
@@ -98,7 +98,7 @@ class Caller:
         self.sent.append(taskid)
 
 
-class Crawl:
+class CrawlByRounds:
     """Rounds of a scheduler, and what the fetchers got in between."""
 
     def __init__(self, world: World, scheduler: SlotScheduler) -> None:
@@ -129,8 +129,8 @@ class Crawl:
 def test_every_function_is_called_from_many_threads_while_rounds_run(
     world: World, scheduler: SlotScheduler, task: MakeTask, caplog: pytest.LogCaptureFixture
 ) -> None:
-    functions, crawl = functions_of(scheduler), Crawl(world, scheduler)
-    callers = [Caller(functions, task, number) for number in range(THREADS)]
+    functions, crawl = functions_of(scheduler), CrawlByRounds(world, scheduler)
+    callers = [EagerCaller(functions, task, number) for number in range(THREADS)]
     callers[0].send_many()
     with ThreadPoolExecutor(THREADS) as pool:
         ends = [pool.submit(caller.call_all) for caller in callers]
@@ -147,7 +147,7 @@ def test_every_function_is_called_from_many_threads_while_rounds_run(
     assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
 
 
-class Client:
+class EagerClient:
     """Calls by XML-RPC all that a whole member serves, except for what ends it.
 
     Attributes:
@@ -205,7 +205,7 @@ def test_every_function_of_a_whole_member_is_called_from_many_threads(
         (member,) = cluster.running
         address = f"127.0.0.1:{member.rpc.port(5)}"
         clients = [
-            Client(rpc_url(address, cluster_settings.secret), task, number)
+            EagerClient(rpc_url(address, cluster_settings.secret), task, number)
             for number in range(THREADS)
         ]
         with ThreadPoolExecutor(THREADS) as pool:
