@@ -26,6 +26,7 @@ from tests.chaos.services import (
     component_child,
     redis_child,
 )
+from tests.chaos.stranger import Stranger
 
 COMPONENTS = {
     "processor-0": "processor",
@@ -127,6 +128,7 @@ class ChaosCluster:
         self._numbers = itertools.count()
         hosts = ",".join(f"{network.address(name)}:{CLIENT_PORT}" for name in ENSEMBLE)
         self.watcher = Watcher(hosts)
+        self.stranger = Stranger(hosts)
 
     def start(self, schedulers: int) -> None:
         """Start everything; blocks until the schedulers share the slots."""
@@ -134,6 +136,7 @@ class ChaosCluster:
             child.start()
         await_that("ZooKeeper serves", lambda: all(member.serves() for member in self.ensemble))
         self.watcher.start()
+        self.stranger.start(START_PATIENCE)
         for seat in SEATS[:schedulers]:
             self.seat(seat)
         for child in self.components:
@@ -143,6 +146,7 @@ class ChaosCluster:
     def stop(self) -> None:
         """End everything; schedulers first, in order."""
         self.watcher.stop()
+        self.stranger.stop()
         running = [one.child for one in self._started if one.child.running]
         for child in (*running, *self.components):
             child.terminate()

@@ -37,6 +37,9 @@ class Kind(StrEnum):
     DROP_BUSY = "drop_under_traffic"
     ZK_KILL = "zk_member_kill"
     ZK_LEADER_KILL = "zk_leader_kill"
+    ZK_THROTTLED = "zk_throttled"
+    ZK_QUOTA = "zk_quota"
+    ZK_STRAYS = "zk_strays"
     REDIS_RESTART = "redis_restart"
     CLOCK_JUMP = "clock_jump"
     LEADER_KILL = "leader_kill_in_rebalance"
@@ -54,6 +57,9 @@ WEIGHTS = {
     Kind.DROP_BUSY: 2,
     Kind.ZK_KILL: 3,
     Kind.ZK_LEADER_KILL: 3,
+    Kind.ZK_THROTTLED: 3,
+    Kind.ZK_QUOTA: 3,
+    Kind.ZK_STRAYS: 3,
     Kind.REDIS_RESTART: 2,
     Kind.CLOCK_JUMP: 6,
     Kind.LEADER_KILL: 3,
@@ -70,6 +76,9 @@ _LASTS = {
     Kind.DROP_BUSY: (4.8, 7.0),
     Kind.ZK_KILL: (1.0, 3.0),
     Kind.ZK_LEADER_KILL: (1.0, 3.0),
+    Kind.ZK_THROTTLED: (4.8, 7.0),
+    Kind.ZK_QUOTA: (1.0, 5.0),
+    Kind.ZK_STRAYS: (1.0, 7.0),
     Kind.REDIS_RESTART: (0.3, 1.5),
     Kind.CLOCK_JUMP: (1.5, 5.0),
     Kind.LEADER_KILL: (0.5, 2.5),
@@ -87,6 +96,7 @@ _RECOVERY = {
     Kind.DROP_BUSY: 1.0,
     Kind.ZK_KILL: 4.0,
     Kind.ZK_LEADER_KILL: 4.0,
+    Kind.ZK_THROTTLED: 4.0,
     Kind.REDIS_RESTART: 4.0,
     Kind.LEADER_KILL: 4.0,
 }
@@ -100,10 +110,20 @@ HITS_SCHEDULER = frozenset(
         Kind.DROP_OUT,
         Kind.DROP_BUSY,
         Kind.LEADER_KILL,
+        Kind.ZK_THROTTLED,
     }
 )
 DROPS = frozenset({Kind.DROP, Kind.DROP_IN, Kind.DROP_OUT, Kind.DROP_BUSY})
-_HITS_ZOOKEEPER = frozenset({Kind.ZK_KILL, Kind.ZK_LEADER_KILL})
+_HITS = {
+    Kind.ZK_KILL: "zookeeper",
+    Kind.ZK_LEADER_KILL: "zookeeper",
+    Kind.ZK_THROTTLED: "zookeeper",
+    Kind.ZK_QUOTA: "znodes",
+    Kind.ZK_STRAYS: "znodes",
+    Kind.REDIS_RESTART: "redis",
+}
+"""What only one of these faults may hit at a time."""
+
 _PAIRED = (Kind.KILL, Kind.STOP, Kind.DROP, Kind.DRAIN, Kind.ZK_LEADER_KILL, Kind.REDIS_RESTART)
 _JUMPS = (-45.0, -10.0, -3.0, 3.0, 10.0, 45.0)
 
@@ -153,7 +173,7 @@ class _Dice:
         self._random = random.Random(seed)  # noqa: S311 - to be repeated, not to be secret
         self._seconds = seconds
         self._hit: list[float] = []
-        self._free_from = {"zookeeper": 0.0, "redis": 0.0}
+        self._free_from = dict.fromkeys(_HITS.values(), 0.0)
         self._schedulers = LEAST
 
     def roll(self) -> Iterator[PlannedFault]:
@@ -177,11 +197,9 @@ class _Dice:
         if kind is Kind.PAIR:
             free = all(at >= since for since in self._free_from.values())
             return free and hit <= MOST_HIT - 2 and at + _LONGEST < self._seconds
-        if kind in HITS_SCHEDULER:
-            return hit < MOST_HIT
-        if kind in _HITS_ZOOKEEPER:
-            return at >= self._free_from["zookeeper"]
-        return kind is not Kind.REDIS_RESTART or at >= self._free_from["redis"]
+        if kind in HITS_SCHEDULER and hit >= MOST_HIT:
+            return False
+        return at >= self._free_from.get(_HITS.get(kind, ""), 0.0)
 
     def _fault(self, kind: Kind, at: float) -> PlannedFault:
         if kind is Kind.PAIR:
@@ -201,10 +219,8 @@ class _Dice:
     def _remember(self, kind: Kind, until: float) -> None:
         if kind in HITS_SCHEDULER:
             self._hit.append(until)
-        if kind in _HITS_ZOOKEEPER:
-            self._free_from["zookeeper"] = until
-        if kind is Kind.REDIS_RESTART:
-            self._free_from["redis"] = until
+        if kind in _HITS:
+            self._free_from[_HITS[kind]] = until
         if kind is Kind.JOIN:
             self._schedulers += 1
         if kind is Kind.DRAIN:  # one joins in its place, unless there is one to spare

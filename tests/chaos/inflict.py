@@ -19,6 +19,7 @@ from tests.chaos.traffic import keep_asking
 REBALANCE_PATIENCE = 8.0
 DRAIN_PATIENCE = 45.0
 _LOOK = 0.02  # seconds between two looks at a rebalance
+_AGAIN = 0.5  # seconds until another try to undo something
 _DIRECTIONS = {
     Kind.DROP: Direction.BOTH,
     Kind.DROP_IN: Direction.IN,
@@ -95,6 +96,9 @@ class Inflictor:
             Kind.JOIN: self._join,
             Kind.ZK_KILL: self._kill_zookeeper,
             Kind.ZK_LEADER_KILL: self._kill_zookeeper,
+            Kind.ZK_THROTTLED: self._throttle_zookeeper,
+            Kind.ZK_QUOTA: self._set_quota,
+            Kind.ZK_STRAYS: self._put_strays,
             Kind.REDIS_RESTART: self._restart_redis,
             Kind.CLOCK_JUMP: self._jump,
             Kind.LEADER_KILL: self._kill_in_rebalance,
@@ -257,6 +261,49 @@ class Inflictor:
         self._hit.add(victim.name)
         self._timeline.after(fault.lasts, restart)
         return True
+
+    def _throttle_zookeeper(self, fault: PlannedFault) -> bool:
+        """Throttle a server, and let a scheduler reach no other one."""
+        server = _chosen(
+            [one for one in self._cluster.ensemble if one.name not in self._hit], fault
+        )
+        victim = self._victim(fault)
+        if server is None or victim is None or not self._is_spared(server):
+            return False
+        healed = self._note(fault, server.name, scheduler=victim.label)
+        server.restart(throttled=True)
+        self._cluster.network.reset(victim.seat, [one for one in ENSEMBLE if one != server.name])
+
+        def heal() -> None:
+            self._cluster.network.heal(victim.seat)
+            server.restart(throttled=False)
+            self._hit -= {server.name, victim.label}
+            healed()
+
+        self._hit |= {server.name, victim.label}
+        self._timeline.after(fault.lasts, heal)
+        return True
+
+    def _set_quota(self, fault: PlannedFault) -> bool:
+        stranger = self._cluster.stranger
+        return self._meddle(fault, stranger.set_quota, stranger.lift_quota)
+
+    def _put_strays(self, fault: PlannedFault) -> bool:
+        stranger = self._cluster.stranger
+        return self._meddle(fault, stranger.put_strays, stranger.remove_strays)
+
+    def _meddle(
+        self, fault: PlannedFault, do: Callable[[], bool], undo: Callable[[], bool]
+    ) -> bool:
+        """Do something to the znodes, and undo it, which may take several tries."""
+        healed = self._note(fault, "znodes")
+        done = do()
+
+        def heal() -> None:
+            healed() if undo() else self._timeline.after(_AGAIN, heal)
+
+        self._timeline.after(fault.lasts if done else 0.0, heal)
+        return done
 
     def _is_spared(self, victim: ZooKeeperMember) -> bool:
         """Return whether all other servers are in sync, so that one of three may go.

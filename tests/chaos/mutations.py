@@ -9,8 +9,10 @@ import zlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pyspider_zk.cluster.reader import Reader
 from pyspider_zk.cluster.rules import Rules
 from pyspider_zk.scheduling import project_set
+from pyspider_zk.zookeeper.connection import Connection
 
 ENDS_AFTER = 9.0
 """Seconds until a scheduler that ends by itself does."""
@@ -83,6 +85,16 @@ def _ticks_twice(scheduler: Any) -> None:
     calls.send_tick = twice
 
 
+def _refusals(_: Any) -> None:
+    """Take whatever ZooKeeper refuses for the time being for a fault of the program."""
+    Connection._meaning = lambda _, error, path: RuntimeError(path, error)  # type: ignore[method-assign, assignment, return-value]
+
+
+def _names(_: Any) -> None:
+    """Take every child of a znode for one of ours."""
+    Reader._parsed = lambda _, __, names, parse: {name: parse(name) for name in names}  # type: ignore[method-assign]
+
+
 def _ends(scheduler: Any) -> None:
     """End by itself with code 7, one of the first schedulers."""
     if scheduler.history.name == "s1-1":
@@ -110,5 +122,7 @@ MUTATIONS: Mapping[str, Callable[[Any], None]] = {
     "tasks": _no_tasks,
     "packs": _no_packs,
     "single_ticks": _ticks_twice,
+    "refusals": _refusals,
+    "names": _names,
     "long_life": _ends,
 }

@@ -23,7 +23,7 @@ _NAMESPACES = Path("/run/netns")
 _CLONE_NEWNET = 0x40000000
 _OURS = re.compile(r"(?:pzc|atk)(\d+)-\w+")
 _PREFIX = "10.203.77"
-_CHAIN = "chain {hook}_ {{ type filter hook {hook} priority 0; ip {side} {{ {others} }} drop; }};"
+_CHAIN = "chain {hook}_ {{ type filter hook {hook} priority 0; ip {side} {{ {others} }} {then}; }};"
 HUB_ADDRESS = f"{_PREFIX}.1"
 
 
@@ -99,9 +99,18 @@ class Network:
         others = ", ".join(self._addresses[peer] for peer in peers)
         chains = ""
         if direction is not Direction.OUT:
-            chains += _CHAIN.format(hook="input", side="saddr", others=others)
+            chains += _CHAIN.format(hook="input", side="saddr", others=others, then="drop")
         if direction is not Direction.IN:
-            chains += _CHAIN.format(hook="output", side="daddr", others=others)
+            chains += _CHAIN.format(hook="output", side="daddr", others=others, then="drop")
+        self._filter(node, chains)
+
+    def reset(self, node: str, peers: Iterable[str]) -> None:
+        """Reset all links from a node to others, those that it has and those that it tries."""
+        others = ", ".join(self._addresses[peer] for peer in peers)
+        then = "meta l4proto tcp reject with tcp reset"
+        self._filter(node, _CHAIN.format(hook="output", side="daddr", others=others, then=then))
+
+    def _filter(self, node: str, chains: str) -> None:
         _run([*self.inside(node), "nft", f"table inet chaos {{ {chains} }}"])
 
     def heal(self, node: str) -> None:

@@ -49,9 +49,19 @@ class ZooKeeperMember:
         self._home = folder / name
         (self._home / "data").mkdir(parents=True)
         self._configure(network)
-        command = [*network.inside(name), programs.java(os.environ), "-Xmx192m", *_JAVA]
-        command += ["-cp", programs.zookeeper_class_path(os.environ), _PEER]
-        self.child = Child(name, [*command, str(self._home / "zoo.cfg")], logs / f"{name}.log")
+        self._java = [*network.inside(name), programs.java(os.environ), "-Xmx192m", *_JAVA]
+        self._log = logs / f"{name}.log"
+        self.child = self._child()
+
+    def restart(self, *, throttled: bool) -> None:
+        """Kill it, and start it anew; one that is throttled does next to nothing for clients."""
+        self.child.kill()
+        self.child = self._child(*(_THROTTLED if throttled else ()))
+        self.child.start()
+
+    def _child(self, *properties: str) -> Child:
+        command = [*self._java, *properties, "-cp", programs.zookeeper_class_path(os.environ)]
+        return Child(self.name, [*command, _PEER, str(self._home / "zoo.cfg")], self._log)
 
     def leads(self) -> bool:
         """Return whether this server leads the ensemble. Blocks half a second at most."""
@@ -82,7 +92,13 @@ class ZooKeeperMember:
 _JAVA = (
     "-Djava.awt.headless=true",
     "-Dzookeeper.admin.enableServer=false",
+    "-Dzookeeper.enforceQuota=true",
     "-XX:TieredStopAtLevel=1",
+)
+_THROTTLED = (
+    "-Dzookeeper.request_throttle_max_requests=1",
+    "-Dzookeeper.request_throttle_stall_time=50",
+    "-Dzookeeper.throttled_op_wait_time=1",
 )
 _PEER = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 

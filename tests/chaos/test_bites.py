@@ -27,6 +27,8 @@ FOUND = {
     "tasks": (MOVES, ("lost",)),
     "packs": (MOVES, ("rescued",)),
     "single_ticks": (MOVES, ("ticks_twice",)),
+    "refusals": (("zk_quota", "zk_throttled"), ("fallen",)),
+    "names": (("zk_strays",), ("fallen",)),
     "long_life": (MOVES, ("fallen",)),
 }
 """By the rule: which faults need it, and what must be found without it, one of them at least."""

@@ -47,7 +47,7 @@ def test_somebody_is_left_to_take_over(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_quorum_of_zookeeper_is_never_lost_for_long(seed: int) -> None:
-    kinds = (Kind.ZK_KILL, Kind.ZK_LEADER_KILL)
+    kinds = (Kind.ZK_KILL, Kind.ZK_LEADER_KILL, Kind.ZK_THROTTLED)
     downs = [fault for fault in flat(schedule(seed, 60)) if fault.kind in kinds]
     for fault in downs:
         at_once = [other for other in downs if other.at <= fault.at < other.at + other.lasts]

@@ -26,7 +26,7 @@ HITS_LEASE = frozenset(
 )
 """What makes a member lose its slots without being asked."""
 
-HITS_ALL = frozenset({"zk_member_kill", "zk_leader_kill", "redis_restart"})
+HITS_ALL = frozenset({"zk_member_kill", "zk_leader_kill", "zk_throttled", "redis_restart"})
 """What may keep any member from renewing its lease, or from handing over."""
 
 

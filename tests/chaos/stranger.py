@@ -1,0 +1,109 @@
+"""What somebody with a ZooKeeper client of his own does to the cluster's znodes."""
+
+import logging
+import operator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
+from kazoo.handlers.threading import KazooTimeoutError
+
+from pyspider_zk.cluster.tree import Tree
+
+PATIENCE = 2.0
+"""Seconds for all requests of one deed: the next fault is due soon, and may hit ZooKeeper."""
+
+_QUOTA = f"/zookeeper/quota{Tree().root}"
+_LIMITS, _USAGE = f"{_QUOTA}/zookeeper_limits", f"{_QUOTA}/zookeeper_stats"
+_HARD = b"count=-1,bytes=-1=;byteHardLimit=1;countHardLimit=1"
+_STRAY = "not-yours"
+
+
+class Stranger:
+    """Somebody else's session. Threads: the main one only.
+
+    What fails is told by False, and may be done in part; nothing is done twice by another try.
+    """
+
+    def __init__(self, hosts: str) -> None:
+        quiet = logging.getLogger("tests.chaos.kazoo")
+        retry = {"max_tries": -1, "max_delay": 0.5}
+        self._client = KazooClient(hosts, timeout=5.0, connection_retry=retry, logger=quiet)
+        self._strays: set[str] = set()
+
+    def start(self, patience: float) -> None:
+        """Connect."""
+        self._client.start(patience)
+
+    def stop(self) -> None:
+        """Disconnect."""
+        self._client.stop()
+        self._client.close()
+
+    def set_quota(self) -> bool:
+        """Allow the cluster not one znode or byte more than it has; return whether that holds."""
+        return self._deed(self._set_quota)
+
+    def lift_quota(self) -> bool:
+        """Allow it anything again; return whether that holds."""
+        return self._deed(lambda: self._delete([_LIMITS, _USAGE]))
+
+    def put_strays(self) -> bool:
+        """Put a znode below each of the cluster's that can have one; return whether all are."""
+        return self._deed(self._put_strays)
+
+    def remove_strays(self) -> bool:
+        """Delete what the cluster did not; return whether all is gone."""
+        return self._deed(self._remove_strays)
+
+    def _set_quota(self) -> None:
+        for parent in ("/zookeeper/quota", _QUOTA):
+            self._create([parent])
+        self._create([_LIMITS], _HARD)
+        self._create([_USAGE], b"count=1000,bytes=1000000")
+
+    def _put_strays(self) -> None:
+        paths = [f"{path}/{_STRAY}" for path in self._persistent()]
+        self._strays.update(paths)  # before, for a request without an answer may have been done
+        self._create(paths)
+
+    def _remove_strays(self) -> None:
+        self._delete(self._strays)
+        self._strays.clear()
+
+    def _persistent(self) -> Iterator[str]:
+        """Return the paths of all znodes of the cluster that may have children."""
+        level = [Tree().root]
+        while level:
+            look = self._client.get_children_async
+            asked = [(path, look(path, include_data=True)) for path in level]
+            level = []
+            for path, (names, stat) in filter(operator.itemgetter(1), self._answers(asked)):
+                if not stat.ephemeralOwner:
+                    yield path
+                    level += [f"{path}/{name}" for name in names]
+
+    def _create(self, paths: Iterable[str], data: bytes = b"") -> None:
+        self._do(self._client.create_async, paths, data)
+
+    def _delete(self, paths: Iterable[str]) -> None:
+        self._do(self._client.delete_async, paths)
+
+    def _do(self, request: Callable[..., Any], paths: Iterable[str], *more: Any) -> None:
+        list(self._answers([(path, request(path, *more)) for path in list(paths)]))
+
+    def _answers(self, asked: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+        """Return what was answered; None if the znode came or went meanwhile, or was there."""
+        for path, answer in asked:
+            try:
+                yield path, answer.get(timeout=PATIENCE)
+            except (NoNodeError, NodeExistsError):
+                yield path, None
+
+    def _deed(self, do: Callable[[], None]) -> bool:
+        try:
+            do()
+        except (KazooException, KazooTimeoutError):
+            return False
+        return True
