@@ -12,10 +12,12 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
 
+from pyspider_zk.cluster.reader import Reader
 from pyspider_zk.cluster.records import Assignment, Member
 from pyspider_zk.cluster.rules import candidate_of, leader_of
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.local.child import Child
+from pyspider_zk.zookeeper.unreadable import Unreadable
 from tests.chaos.network import Network
 from tests.chaos.services import (
     CLIENT_PORT,
@@ -43,6 +45,7 @@ class Watcher:
 
     def __init__(self, hosts: str) -> None:
         self._tree = Tree()
+        self._reader = Reader(self._tree, Unreadable())
         quiet = logging.getLogger("tests.chaos.kazoo")
         quiet.setLevel(logging.CRITICAL)  # that servers die is what a run is about
         retry = {"max_tries": -1, "max_delay": 0.5}
@@ -71,7 +74,7 @@ class Watcher:
 
     def leader_pid(self) -> int | None:
         """Return the process id of the leading scheduler."""
-        first = leader_of(self._children(self._tree.election))
+        first = leader_of(self._reader.candidates(self._children(self._tree.election)))
         data = self._get(self._tree.member(candidate_of(first))) if first else None
         return Member.decode(data).pid if data else None
 

@@ -24,7 +24,9 @@ _HEAD = (
 
 def keep_asking(address: str, quiet: threading.Event) -> threading.Thread:
     """Ask a scheduler from now until an event is set; return the thread that does."""
-    thread = threading.Thread(target=_ask, args=(address, quiet), name=f"asks {address}")
+    thread = threading.Thread(
+        target=_ask, args=(address, quiet), name=f"asks {address}", daemon=True
+    )
     thread.start()
     return thread
 
