@@ -7,6 +7,7 @@ _NAMES = "the methods have other names since wsgidav 3"
 _KEYWORD = "the argument has another name since wsgidav 3, and may only be given by it"
 
 _IDENTITY = "what was presented was logged, and any scheme was taken for Basic"
+_XML = "some XML of 1 MB took minutes and gigabytes, and a comment ended in status 500"
 
 EDITS = (
     Edit(
@@ -25,8 +26,9 @@ EDITS = (
     Edit(
         _FILE,
         "from .app import app\n",
-        "from .app import app\nfrom .identity import identify, matches\n",
-        _IDENTITY,
+        "from .app import app\nfrom .dav_xml import PlainXML\n"
+        "from .identity import identify, matches\n",
+        f"{_IDENTITY}; {_XML}",
     ),
     Span(
         _FILE,
@@ -174,7 +176,8 @@ EDITS = (
         "        raise DAVError(value, context_info)  # wsgidav 4 gives it two arguments too many\n"
         "\n\n"
         "config = {\n"
-        "    'middleware_stack': [ErrorPrinter, HTTPAuthenticator, DirBrowser, RequestResolver],\n"
+        "    'middleware_stack': [\n"
+        "        ErrorPrinter, HTTPAuthenticator, PlainXML, DirBrowser, RequestResolver],\n"
         "    'mount_path': '/dav',\n"
         "    'provider_mapping': {\n"
         "        '/': ScriptProvider(app)\n"
@@ -190,5 +193,20 @@ EDITS = (
         "                    'response_trailer': ''},\n"
         "}\n",
         "a domain controller is a class that wsgidav makes; its options moved and got other names",
+    ),
+    Edit(
+        _FILE,
+        "dav_app = WsgiDAVApp(config)",
+        "\n"
+        "class DavApp(WsgiDAVApp):\n"
+        "    def __call__(self, environ, start_response):\n"
+        "        body = self._whole(environ, start_response)\n"
+        "        return (part if environ['REQUEST_METHOD'] != 'HEAD' else b'' for part in body)\n"
+        "\n"
+        "    def _whole(self, environ, start_response):\n"
+        "        yield from (yield from super().__call__(environ, start_response)) or ()\n"
+        "\n\n"
+        "dav_app = DavApp(config)",
+        "a path above the root had no body, and HEAD one where a resource is refused",
     ),
 )

@@ -4,12 +4,15 @@ from edits.edit import Edit, Span
 
 _APP = "pyspider/webui/app.py"
 _DEBUG = "pyspider/webui/debug.py"
+_DUMP = "pyspider/libs/result_dump.py"
 _LOGIN = "pyspider/webui/login.py"
 _PROPERTY = "is_active and its like are properties: as a method, everybody would be logged in"
 _ASYNC = "async is a keyword since Python 3.7; upstream's later name is async_mode"
 _IDENTITY = (
     "any scheme was taken for Basic, and what was presented was logged; one module reads it now"
 )
+_LINK = "an address, which any site may link to, brought code into the script of a new project"
+_FORMULA = "a spreadsheet runs a cell that begins like a formula"
 _VIEWER = "who may only look is logged in as well; what guards the application refuses changes"
 _QUIT = "quit() has to end the serving thread and free the port, whoever calls it"
 
@@ -107,6 +110,22 @@ EDITS = (
         "        sys.meta_path.append(ProjectFinder(projectdb))\n",
         "before_first_request is gone since Flask 2.3",
     ),
+    Edit(
+        _DEBUG,
+        "    else:\n        script = (default_script\n",
+        "    else:\n"
+        "        start_url = request.form.get('start-urls')\n"
+        "        if start_url and not start_url.startswith(('http://', 'https://')):\n"
+        "            return 'start URLs begin with http:// or https://', 400\n"
+        "        script = (default_script\n",
+        _LINK,
+    ),
+    Edit(
+        _DEBUG,
+        "'__START_URL__', request.values.get('start-urls') or '__START_URL__'))",
+        "\"'__START_URL__'\", repr(start_url or '__START_URL__')))",
+        _LINK,
+    ),
     Edit(_DEBUG, "login.current_user.is_active()", "login.current_user.is_active", _PROPERTY),
     Edit(
         "pyspider/webui/index.py",
@@ -136,6 +155,36 @@ EDITS = (
         "    projectdb = app.config['projectdb']\n"
         "    if project not in resultdb.projects and not projectdb.get(project, ['name']):\n",
         "a project without results was called none",
+    ),
+    Edit(
+        _DUMP,
+        "import json\nimport itertools\n",
+        "import json\nimport itertools\nimport re\n",
+        _FORMULA,
+    ),
+    Edit(
+        _DUMP,
+        "def dump_as_csv(results):\n",
+        "_FORMULA = re.compile(r'[=+\\-@\\t\\r\\n\uff1d\uff0b\uff0d\uff20]')\n"
+        "_NUMBER = re.compile(r'[+-]\\d+([.,]\\d+)*([eE][+-]?\\d+)?')\n"
+        "\n\n"
+        "def as_cell(text):\n"
+        "    # OWASP, CSV injection: behind an apostrophe a formula is a text\n"
+        "    is_formula = _FORMULA.match(text) and not _NUMBER.fullmatch(text)\n"
+        '    return "\'" + text if is_formula else text\n'
+        "\n\n"
+        "def dump_as_csv(results):\n",
+        _FORMULA,
+    ),
+    Span(
+        _DUMP,
+        "        if isinstance(obj, six.binary_type):\n",
+        "    # python2 needs byes when python3 needs unicode\n",
+        "        if isinstance(obj, bytes):\n"
+        "            obj = obj.decode('utf8')\n"
+        "        return as_cell(obj if isinstance(obj, str) else json.dumps(obj, ensure_ascii=False))\n"
+        "\n",
+        _FORMULA,
     ),
     Edit(_LOGIN, "import base64\n", "", _IDENTITY),
     Edit(

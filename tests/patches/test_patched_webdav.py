@@ -185,6 +185,84 @@ def test_bytes_that_are_no_text_are_no_script(dav: Dav, spider: Spider) -> None:
     assert spider.projectdb.get("demo")["script"] == "# old"
 
 
+PROPFIND = '<propfind xmlns="DAV:">{}<prop>{}</prop></propfind>'
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        PROPFIND.format("<!-- a -->", "<!-- b --><getcontentlength/><?c d?>"),
+        "<?c?>" + PROPFIND.format("<?d?>", "<getcontentlength/>") + "<!-- e -->",
+    ],
+)
+def test_comments_and_instructions_in_xml_mean_nothing(dav: Dav, spider: Spider, body: str) -> None:
+    spider.add_project("demo", "# old")
+
+    found = dav("PROPFIND", "/demo.py", data=body)
+
+    assert found.status_code == 207
+    assert "getcontentlength>5<" in found.text
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (PROPFIND.format("", "".join(f"<a{number}/>" for number in range(60))), 207),
+        (PROPFIND.format("", "".join(f"<a{number}/>" for number in range(63))), 413),
+        (PROPFIND.format("", "<a/>" * 60_000), 413),
+        (PROPFIND.format("<!--" + 20_000 * "x" + "-->", ""), 413),
+    ],
+)
+def test_properties_are_asked_for_by_the_dozen_only(
+    dav: Dav, spider: Spider, body: str, status: int
+) -> None:
+    spider.add_project("demo", "# old")
+
+    assert dav("PROPFIND", "/", data=body).status_code == status
+    assert "demo.py" in dav("GET", "/").text
+
+
+@pytest.mark.parametrize("method", ["PROPFIND", "PROPPATCH", "LOCK"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"junk",
+        b"\xff\xfe<",
+        b"<a>",
+        b"<!-- only -->",
+        b'<?xml version="1.0" encoding="utf-7"?><a/>',
+        b'<?xml version="1.0" encoding="no such"?><a/>',
+        b'<!DOCTYPE a [<!ENTITY b "c">]><propfind xmlns="DAV:">&b;</propfind>',
+        b'<!DOCTYPE a SYSTEM "file:///etc/passwd"><a/>',
+        b"<a>" * 300 + b"</a>" * 300,
+        b"<a " + b" ".join(b"b%d=''" % number for number in range(1500)) + b"/>",
+        b"<a/>",
+    ],
+)
+def test_xml_that_is_no_request_is_refused(
+    dav: Dav, spider: Spider, method: str, body: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    spider.add_project("demo", "# old")
+
+    found = dav(method, "/demo.py", data=body, auth=AUTH)
+
+    assert found.status_code in (400, 413)
+    assert "Traceback" not in caplog.text
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "PROPFIND"])
+def test_a_path_above_the_root_is_refused_with_a_whole_answer(dav: Dav, method: str) -> None:
+    found = dav(method, "/..%2f../demo.py")
+
+    assert found.status_code == 400
+    assert bool(found.content) is (method != "HEAD")
+
+
+def test_what_head_cannot_find_has_no_body(dav: Dav) -> None:
+    assert dav("HEAD", "/a b.txt").status_code == 403
+    assert dav("PROPFIND", "/").status_code == 207
+
+
 def test_a_listing_takes_no_body(dav: Dav, spider: Spider) -> None:
     spider.add_project("demo", "# old")
 
