@@ -9,6 +9,7 @@ import difflib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -90,6 +91,8 @@ class Settings:
             list, or a text with commas.
         trusted_hosts: names by which browsers may reach the web UI, besides the address that it
             listens on: a list, or a text with commas.
+        trusted_proxies: addresses or networks of the proxies before the web UI, whose header
+            ``X-Forwarded-For`` tells a visitor's address: a list, or a text with commas.
         users: the file of the web UI's users.
         login_to_change: users who are not logged in can only read in the web UI; needs ``users``,
             or ``webui --username --password``.
@@ -145,6 +148,7 @@ class Settings:
     advertise: str = ""
     trusted_origins: tuple[str, ...] = ()
     trusted_hosts: tuple[str, ...] = ()
+    trusted_proxies: tuple[str, ...] = ()
     users: str = ""
     login_to_change: bool = False
     viewer_username: str = ""
@@ -220,6 +224,7 @@ _TYPES: Mapping[str, Callable[[object], object]] = {
     "advertise": lambda value: _utf8(value),
     "trusted_origins": lambda value: _origins(value),
     "trusted_hosts": lambda value: _hosts(value),
+    "trusted_proxies": lambda value: _networks(value),
     "login_to_change": lambda value: _yes_or_no(value),
     "viewer_username": lambda value: _utf8(value),
     "viewer_password": lambda value: _secret(value),
@@ -428,6 +433,18 @@ def _hosts(value: object) -> tuple[str, ...]:
         if not _HOST.fullmatch(host):
             raise ValueError(f"{host!r} must be a name such as crawl.example.org")
     return hosts
+
+
+def _networks(value: object) -> tuple[str, ...]:
+    networks = _listed(value, "networks")
+    for network in networks:
+        try:
+            is_everybody = ip_network(network).prefixlen == 0
+        except ValueError as error:
+            raise ValueError(f"must be addresses or networks such as 10.0.0.0/8: {error}") from None
+        if is_everybody:
+            raise ValueError(f"{network} is everybody, who could then claim any address")
+    return networks
 
 
 def _listed(value: object, what: str) -> tuple[str, ...]:

@@ -139,6 +139,11 @@ def test_the_hang_limit_is_at_least_a_lease_unless_told_otherwise():
         ("trusted_origins", 7),
         ("login_to_change", "perhaps"),
         ("trusted_origins", "crawl.example.org"),
+        ("trusted_proxies", 7),
+        ("trusted_proxies", "proxy.example.org"),
+        ("trusted_proxies", ["10.0.0.1/8"]),
+        ("trusted_proxies", ["0.0.0.0/0"]),
+        ("trusted_proxies", ["10.0.0.1", "::/0"]),
         ("xmlrpc_names", 7),
         ("xmlrpc_names", "crawl.example.org:23333"),
         ("xmlrpc_names", ["http://crawl.example.org"]),
@@ -173,6 +178,13 @@ def test_origins_may_be_a_list_or_a_text_with_commas():
     environ = {"PYSPIDER_ZK_TRUSTED_ORIGINS": "https://a.example.org, http://b:8080"}
     assert settings_from(None, environ).trusted_origins == origins
     assert settings_from({"trusted_origins": ""}).trusted_origins == ()
+
+
+def test_proxies_are_addresses_and_networks():
+    proxies = ("127.0.0.1", "10.0.0.0/8", "2001:db8::/32")
+    assert settings_from({"trusted_proxies": list(proxies)}).trusted_proxies == proxies
+    environ = {"PYSPIDER_ZK_TRUSTED_PROXIES": ",".join(proxies)}
+    assert settings_from(None, environ).trusted_proxies == proxies
 
 
 def test_names_may_be_a_list_or_a_text_with_commas():

@@ -182,7 +182,9 @@ EDITS = (
         "    # python2 needs byes when python3 needs unicode\n",
         "        if isinstance(obj, bytes):\n"
         "            obj = obj.decode('utf8')\n"
-        "        return as_cell(obj if isinstance(obj, str) else json.dumps(obj, ensure_ascii=False))\n"
+        "        if not isinstance(obj, str):\n"
+        "            obj = json.dumps(obj, ensure_ascii=False)\n"
+        "        return as_cell(obj)\n"
         "\n",
         _FORMULA,
     ),

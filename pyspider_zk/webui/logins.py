@@ -3,7 +3,7 @@
 import logging
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from hmac import digest
 from math import ceil
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
@@ -15,7 +15,7 @@ from pyspider_zk.errors import ClusterError
 from pyspider_zk.webui.accounts import Account, Accounts
 from pyspider_zk.webui.roles import Role
 from pyspider_zk.webui.sessions import COOKIE, LoginSessions
-from pyspider_zk.webui.throttle import Key, Throttle, peer_key
+from pyspider_zk.webui.throttle import Key, Throttle, known_key, peer_key
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
@@ -82,7 +82,8 @@ class Logins:
         self._throttle = throttle
         self._sessions = sessions
         self._key = secrets.token_bytes(32)
-        self._right: OrderedDict[bytes, None] = OrderedDict()
+        self._right = _Latest()
+        self._known = _Latest()
 
     def find(self, environ: "WSGIEnvironment") -> Login | None:
         """Return who sent a request; None if it has no credentials, or nobody can log in.
@@ -117,29 +118,34 @@ class Logins:
         account = accounts.get(name)
         if account is not None and self._digest(account, password) in self._right:
             return Login(account.name, account.role)
-        keys = [peer_key(peer), Key("user", name)]
+        keys = self._keys(name, peer)
         if wait := self._throttle.wait(keys):
             raise TooManyTries(wait)
-        if account is None and any(each.hashed for each in accounts.values()):
-            _DECOY.has(password)  # an unknown name takes as long as a known one
+        if not (account and account.hashed) and any(each.hashed for each in accounts.values()):
+            _DECOY.has(password)  # every name takes as long as one in the file
         if account is None or not account.has(password):
             self._refuse(account, peer, keys)
-        self._remember(account, password)
+        self._right.add(self._digest(account, password))
+        self._known.add(known_key(name, peer))
         return Login(account.name, account.role)
+
+    def _keys(self, name: str, peer: str) -> list[Key]:
+        """Return what a wrong password counts for.
+
+        Where a user has logged in before, only what is tried there counts for that user: others
+        lock nobody out of a known place.
+        """
+        known = known_key(name, peer)
+        return [known] if known in self._known else [peer_key(peer), Key("user", name)]
 
     def _refuse(self, account: Account | None, peer: str, keys: list[Key]) -> NoReturn:
         """Log the refusal without an unknown name, which may be a password."""
         who = repr(account.name) if account else "an unknown name"
         logger.warning("wrong login to the web UI as %s from %s", who, peer)
         for key in self._throttle.failed(keys):
-            whom = peer if key.kind == "peer" else who
-            logger.warning("too many wrong logins of %s %s: refused for a while", key.kind, whom)
+            whom = f"{peer}; a proxy belongs in trusted_proxies" if key.kind == "peer" else who
+            logger.warning("too many wrong logins, refused for a while: %s %s", key.kind, whom)
         raise WrongLogin("wrong name or password")
-
-    def _remember(self, account: Account, password: str) -> None:
-        self._right[self._digest(account, password)] = None
-        while len(self._right) > _REMEMBERED:
-            self._right.popitem(last=False)
 
     def _digest(self, account: Account, password: str) -> bytes:
         """Return the digest of this password of this account as it is now."""
@@ -152,6 +158,21 @@ class Logins:
             return None
         proof = self._sessions.proof(account.name, account.secret)
         return Login(account.name, account.role) if proof == session.proof else None
+
+
+class _Latest:
+    """The latest of what was added. Threads: any."""
+
+    def __init__(self) -> None:
+        self._found: OrderedDict[Hashable, None] = OrderedDict()
+
+    def __contains__(self, one: Hashable) -> bool:
+        return one in self._found
+
+    def add(self, one: Hashable) -> None:
+        self._found[one] = None
+        while len(self._found) > _REMEMBERED:
+            self._found.popitem(last=False)
 
 
 def _cookie(environ: "WSGIEnvironment") -> str:

@@ -18,6 +18,7 @@ from pyspider_zk.webui.journal import Append
 from pyspider_zk.webui.lent import configured, replaced
 from pyspider_zk.webui.logins import LOGIN, Logins
 from pyspider_zk.webui.opening import login_settings
+from pyspider_zk.webui.real_ip import RealIP
 from pyspider_zk.webui.same_site import Guard, hosts_of
 from pyspider_zk.webui.sessions import LoginSessions
 from pyspider_zk.webui.throttle import Throttle
@@ -54,7 +55,7 @@ def protected(
     def wrapped(application: "WSGIApplication") -> "WSGIApplication":
         access = Access(application, logins, config)
         guard = Guard(access, settings.trusted_origins, hosts)
-        return Headers(guard, config.get("cdn") or "")
+        return Headers(RealIP(guard, settings.trusted_proxies), config.get("cdn") or "")
 
     ours = {**COOKIES, **login_settings(settings), "identify": lambda environ: environ.get(LOGIN)}
     pages = DispatcherMiddleware(flask_app.wsgi_app, {login.PREFIX: login.create_login(logins)})

@@ -27,7 +27,7 @@ PER_PEER = Limit(30, 2.0)
 
 
 class Key(NamedTuple):
-    """Key of a count: a user or a peer."""
+    """Key of a count: a user, a peer, or a user at a known peer."""
 
     kind: str
     name: str
@@ -35,7 +35,7 @@ class Key(NamedTuple):
     @property
     def limit(self) -> Limit:
         """How many wrong passwords there may be."""
-        return PER_USER if self.kind == "user" else PER_PEER
+        return PER_PEER if self.kind == "peer" else PER_USER
 
 
 def peer_key(address: str) -> Key:
@@ -47,6 +47,11 @@ def peer_key(address: str) -> Key:
     if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is None:
         return Key("peer", str(ip_network((parsed, 64), strict=False)))
     return Key("peer", address)
+
+
+def known_key(name: str, address: str) -> Key:
+    """Return the key of a user where that user has logged in before."""
+    return Key("user at a known address", f"{peer_key(address).name} {name}")
 
 
 class Throttle:

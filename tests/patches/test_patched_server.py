@@ -28,7 +28,7 @@ def serving(application: Callable[..., Iterable[bytes]]) -> Iterator[str]:
         assert not thread.is_alive()
 
 
-def get(url: str, body: bytes | None = None) -> bytes:
+def get(url: str | urllib.request.Request, body: bytes | None = None) -> bytes:
     with urllib.request.urlopen(url, body, timeout=DEADLINE) as answer:  # noqa: S310 - our own
         return bytes(answer.read())
 
@@ -105,3 +105,17 @@ def test_an_overlong_request_is_cut_off_before_the_application_sees_it() -> None
         get(f"{url}/after")
 
     assert seen == ["/after"]
+
+
+@pytest.mark.parametrize("forged", [0, 1])
+def test_a_name_with_an_underscore_is_taken_for_no_other_header(forged: int) -> None:
+    def application(environ: dict[str, Any], start: Any) -> list[bytes]:
+        start("200 OK", [])
+        return [environ.get("HTTP_X_FORWARDED_FOR", "none").encode()]
+
+    headers = [("X-Forwarded-For", "192.0.2.7"), ("X_Forwarded_For", "192.0.2.1")]
+    with serving(application) as url:
+        both = urllib.request.Request(url, headers=dict(headers[:: 1 - 2 * forged]))  # noqa: S310
+        assert get(both) == b"192.0.2.7"
+        alone = urllib.request.Request(url, headers=dict(headers[1:]))  # noqa: S310
+        assert get(alone) == b"none"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pyspider_zk.webui import accounts
 from pyspider_zk.webui.accounts import FileAccounts, account_faults, all_accounts
 from pyspider_zk.webui.logins import Login, Logins, TooManyTries, WrongLogin
 from pyspider_zk.webui.roles import Role
@@ -92,6 +93,48 @@ def test_wrong_passwords_of_a_user_are_throttled_from_wherever(
     assert logins.find(basic("eve", "look")) == Login("eve", Role.VIEWER)
     clock.now += PER_USER.pause
     assert logins.find(basic("ann", "secret")) == Login("ann", Role.ADMIN)
+
+
+def test_who_logged_in_from_an_address_is_not_locked_out_there_by_others(
+    logins: Logins,
+) -> None:
+    logins.start_session("ann", "secret", "192.0.2.1")
+    for number in range(PER_USER.burst):
+        with pytest.raises(WrongLogin):
+            logins.start_session("ann", "guess", f"192.0.2.{100 + number}")
+    with pytest.raises(TooManyTries):
+        logins.start_session("ann", "another", "192.0.2.2")
+    with pytest.raises(WrongLogin):
+        logins.start_session("ann", "mistyped", "192.0.2.1")
+    assert logins.start_session("ann", "secret", "192.0.2.1")
+
+
+def test_from_an_address_that_is_known_guessing_is_no_faster(logins: Logins) -> None:
+    logins.start_session("olga", PASSWORD, "192.0.2.1")
+    for _ in range(PER_USER.burst):
+        with pytest.raises(WrongLogin):
+            logins.start_session("olga", "guess", "192.0.2.1")
+    for guess in ("guess", "correct"):
+        with pytest.raises(TooManyTries) as raised:
+            logins.start_session("olga", guess, "192.0.2.1")
+        assert raised.value.wait == PER_USER.pause
+
+
+@pytest.mark.parametrize("name", ["ann", "eve", "olga", "nobody", ""])
+def test_every_wrong_login_is_the_same_work(
+    logins: Logins, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    hashed: list[str] = []
+    check = accounts.check_password_hash
+
+    def counted(secret: str, password: str) -> bool:
+        hashed.append(secret.partition("$")[0])
+        return check(secret, password)
+
+    monkeypatch.setattr(accounts, "check_password_hash", counted)
+    with pytest.raises(WrongLogin):
+        logins.start_session(name, "guess", "192.0.2.1")
+    assert hashed == ["scrypt:32768:8:1"]
 
 
 def test_a_peer_is_throttled_whatever_names_it_tries(logins: Logins) -> None:

@@ -127,6 +127,12 @@ class _Container(WSGIContainer):
         super().__init__(application, executor)
         self.tasks = set()
 
+    def environ(self, request):
+        # In WSGI `X_Forwarded_For` and `X-Forwarded-For` are one: a visitor could forge a proxy's.
+        for name in [each for each in request.headers if "_" in each]:
+            del request.headers[name]
+        return super().environ(request)
+
     async def handle_request(self, request):
         task = asyncio.current_task()
         self.tasks.add(task)

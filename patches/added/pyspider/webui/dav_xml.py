@@ -1,7 +1,7 @@
 """The XML of WebDAV requests: short, of few elements, and of nothing else.
 
-Added by pyspider-zk. wsgidav answers every property for every project, whether or not it exists, and
-takes a comment for a property without a name.
+Added by pyspider-zk. wsgidav answers every property for every project, whether or not it exists,
+and takes a comment for a property without a name.
 """
 
 from io import BytesIO
@@ -21,6 +21,7 @@ class PlainXML(BaseMiddleware):
     """Passes requests on with plain XML, and refuses what is too much or none."""
 
     def __call__(self, environ, start_response):
+        """Answer a request."""
         if environ["REQUEST_METHOD"] in _METHODS and get_content_length(environ):
             body = _plain(_read(environ))
             environ.update({"wsgi.input": BytesIO(body), "CONTENT_LENGTH": str(len(body))})
@@ -35,7 +36,7 @@ def _read(environ):
 
 
 def _plain(body):
-    """Return the XML without comments and processing instructions, which are valid and mean nothing."""
+    """Return the XML without comments and instructions: they are valid, and mean nothing."""
     parser = etree.XMLParser(remove_comments=True, remove_pis=True, resolve_entities=False)
     try:
         root = etree.fromstring(body, parser)
