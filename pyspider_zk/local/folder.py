@@ -16,6 +16,7 @@ _LOCK = "up.lock"
 _NOTE = "up.json"
 _OURS = 0o600
 _OUR_FOLDER = 0o700
+_OPEN = "others can enter it: run `chmod 700 {}`, or name another folder with --data-path"
 
 
 @dataclass(frozen=True)
@@ -53,11 +54,12 @@ class Running:
 def claimed(folder: Path) -> Iterator[None]:
     """Lock the folder for this process; the kernel releases it however we end.
 
-    A folder that is created here is closed to others: it holds scripts, results and logs.
+    It holds scripts, results and logs: one that is created here is closed to others, one that they
+    can enter is refused. It is not closed, for it might be their home or ``/tmp``.
 
     Raises:
         ClusterError: a cluster runs there already.
-        ConfigError: it is no folder that we can write to.
+        ConfigError: it is no folder that we can write to, or others can enter it.
     """
     with _opened_lock(folder) as lock:
         try:
@@ -74,6 +76,8 @@ def claimed(folder: Path) -> Iterator[None]:
 def _opened_lock(folder: Path) -> TextIO:
     try:
         folder.mkdir(_OUR_FOLDER, parents=True, exist_ok=True)
+        if folder.stat().st_mode & 0o077:
+            raise ConfigError([f"data path {folder}: {_OPEN.format(folder)}"])
         return (folder / _LOCK).open("a+", encoding="ascii")
     except OSError as error:
         remedy = "name a folder that you can write to with --data-path"

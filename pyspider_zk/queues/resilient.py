@@ -31,7 +31,14 @@ FOREVER = float("inf")
 
 log = logging.getLogger(__name__)
 
-_UNDECODABLE = (umsgpack.UnpackException, RecursionError, TypeError, ValueError, MemoryError)
+_UNDECODABLE = (
+    umsgpack.UnpackException,
+    RecursionError,
+    TypeError,
+    ValueError,
+    OverflowError,
+    MemoryError,
+)
 
 Answer = TypeVar("Answer")
 Asking = Callable[[], AbstractContextManager[Any]]

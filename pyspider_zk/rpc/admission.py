@@ -109,6 +109,7 @@ class CallAdmission:
         self._insecure = insecure
         self._listener = listener
         self._clock = clock
+        self._since = clock()
         self._nonces = _Nonces()
 
     @property
@@ -190,8 +191,9 @@ class CallAdmission:
         except BadMessage as error:
             raise _unproven(str(error)) from None
         now = self._clock()
-        if abs(now - call.time) > WINDOW:
-            raise self._late(call, int(now))
+        self._since = min(self._since, now)  # a clock that was set back must shut nobody out
+        if abs(now - call.time) > WINDOW or call.time < int(self._since):
+            raise self._late(call, int(now))  # what came before the start, nonces do not tell
         if not self._nonces.is_new(call.nonce, now):
             raise _unproven("the call came before")
         return call
@@ -200,7 +202,7 @@ class CallAdmission:
         """Refuse a call of another time; a caller that knows the secret learns our time."""
         body = str(now).encode()
         headers = {**CHALLENGE, ANSWER_HEADER: self._prover.answer(call, body)}
-        why = f"the clocks of caller and member differ by {abs(now - call.time)} s"
+        why = f"the call is of {now - call.time} s ago, or of before the start"
         return CallRefused(HTTPStatus.UNAUTHORIZED, why, headers, body)
 
 

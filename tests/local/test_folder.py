@@ -32,6 +32,22 @@ def test_a_folder_that_is_made_is_for_us_only(tmp_path):
         os.umask(before)
 
 
+@pytest.mark.parametrize("mode", [0o755, 0o750, 0o770, 0o1777, 0o711])
+def test_a_folder_that_others_can_enter_or_write_to_is_refused_and_left_as_it_is(tmp_path, mode):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    folder.chmod(mode)
+
+    with pytest.raises(ConfigError, match=rf"chmod 700 {folder}.*--data-path"):
+        claimed(folder).__enter__()
+
+    assert stat.S_IMODE(folder.stat().st_mode) == mode
+    assert list(folder.iterdir()) == []
+    folder.chmod(0o700)
+    with claimed(folder):
+        pass
+
+
 @pytest.mark.usefixtures("as_nobody")
 def test_in_a_folder_of_another_user_nobody_is_told_what_runs():
     with tempfile.TemporaryDirectory() as folder:

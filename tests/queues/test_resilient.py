@@ -414,8 +414,17 @@ def pages(redis_backend: RedisBackend) -> ResilientQueue:
 @pytest.mark.redis
 @pytest.mark.parametrize(
     "raw",
-    [b"", b"\xc1", b"\xdb\xff", b"\x91" * 100_000, b"\x81" * 100_000, b"\xd9\x02\xc3\x28"],
-    ids=["empty", "unused", "short", "lists", "mappings", "text"],
+    [
+        b"",
+        b"\xc1",
+        b"\xdb\xff",
+        b"\x91" * 100_000,
+        b"\x81" * 100_000,
+        b"\xd9\x02\xc3\x28",
+        b"\xc7\x0c\xff\0\0\0\0\x7f" + b"\xff" * 7,
+        b"\x81\xdd\xff\xff\xff\xff",
+    ],
+    ids=["empty", "unused", "short", "lists", "mappings", "text", "a time", "a key"],
 )
 def test_what_is_no_message_is_dropped_and_the_next_one_taken(
     redis_backend: RedisBackend, pages: ResilientQueue, raw: bytes

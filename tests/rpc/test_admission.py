@@ -186,6 +186,39 @@ def test_a_call_comes_once() -> None:
     asked.admit(head(authorization=proven(nonce=NONCE[::-1])))
 
 
+@pytest.mark.parametrize("ahead", [-200, 0, 1])
+def test_a_call_does_not_come_again_after_a_restart(ahead: int) -> None:
+    now = [NOW]
+    recorded = proven(time=int(NOW) + ahead)
+    now[0] -= WINDOW
+    before = CallAdmission(SECRET, clock=lambda: now[0])
+    now[0] += WINDOW
+    before.admit(head(authorization=recorded))
+    now[0] += 2
+    after = CallAdmission(SECRET, clock=lambda: now[0])
+
+    for later in (0, WINDOW / 2, WINDOW):
+        now[0] = NOW + 2 + later
+        assert refused(after, head(authorization=recorded)).status == 401
+
+    after.admit(head(authorization=proven(time=int(now[0]), nonce=NONCE[::-1])))
+
+
+def test_a_caller_whose_clock_is_behind_is_told_a_time_that_will_do() -> None:
+    made = entry()
+    found = refused(made, head(authorization=proven(time=int(NOW - WINDOW / 2))))
+
+    assert made.admit(head(authorization=proven(time=int(found.body)))).caller.user == "ann"
+
+
+def test_a_clock_that_is_set_back_shuts_nobody_out() -> None:
+    now = [NOW]
+    made = CallAdmission(SECRET, clock=lambda: now[0])
+    now[0] -= 2 * WINDOW
+
+    assert made.admit(head(authorization=proven(time=int(now[0])))).caller.user == "ann"
+
+
 def test_a_call_is_for_the_member_at_its_port() -> None:
     here = "127.0.0.1:1"
     given = head(host=here, authorization=proven(host=here))
