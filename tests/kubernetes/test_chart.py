@@ -37,6 +37,7 @@ EVERYTHING: dict[str, Any] = {
     "processor": {"replicas": 20},
     "webui": {
         "hosts": ["crawl.example.org"],
+        "proxies": ["10.244.0.0/16", "192.0.2.1", "2001:db8::/32"],
         "from": [
             {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "ingress"}}}
         ],

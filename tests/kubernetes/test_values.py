@@ -33,6 +33,8 @@ INJECTION = "x\n      hostNetwork: true"
         ({"zookeeper": {"hosts": "zk1:2281"}}, "zookeeper.hosts"),
         ({"zookeeper": {"enabled": False, "hosts": "zk1:2281 - port: 22"}}, "zookeeper.hosts"),
         ({"webui": {"hosts": ["crawl.example.org/"]}}, "webui.hosts"),
+        ({"webui": {"proxies": ["0.0.0.0/0"]}}, "webui.proxies"),
+        ({"webui": {"proxies": ["ingress-nginx"]}}, "webui.proxies"),
         ({"webui": {"from": [{}]}}, "webui.from"),
         ({"webui": {"from": [{"everybody": {}}]}}, "webui.from"),
         ({"networkPolicy": {"crawl": [{}]}}, "networkPolicy.crawl"),

@@ -55,6 +55,7 @@ metadata:
   "metrics_token_file" "/run/cluster/metrics"
   "drain" .Values.scheduler.drain
   "trusted_hosts" (concat (list "localhost" "127.0.0.1") .Values.webui.hosts) -}}
+{{- with .Values.webui.proxies }}{{ $_ := set $zookeeper "trusted_proxies" . }}{{ end }}
 {{- $config := dict
   "zookeeper" $zookeeper
   "scheduler" (dict "xmlrpc_host" "0.0.0.0" "xmlrpc_port" 23333)
