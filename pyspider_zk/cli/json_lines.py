@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 from pyspider_zk.cli.log_lines import handlers, limited_message
 from pyspider_zk.jobs.model import JobName
 
-# As pyspider and we write a task in a sentence; its id is a hash, or names a callback.
-_TASK = re.compile(r"(?<!\S)([A-Za-z_]\w*):([0-9a-f]{32}|_?on_\w+)(?![^\s,:])")
+# As pyspider and we write a task in a sentence; its id is a hash, or names a callback. Only words of
+# ours stand before it: what a page says stands behind it, and may look the same.
+_TASK = re.compile(r"(?:\[\d+\] |[a-z]+ )*([A-Za-z_]\w*):([0-9a-f]{32}|_?on_\w+)(?![^\s,:])")
 _tracebacks = logging.Formatter()
 
 TRAIL = "pyspider_zk.jobs.execution"
@@ -63,7 +64,7 @@ def ids(record: logging.LogRecord, message: str) -> dict[str, str]:
     found = dict(_ids_of_values(record))
     if "project" in record.__dict__:
         found["project"] = str(record.__dict__["project"])
-    if "task" not in found and (task := _TASK.search(message)):
+    if "task" not in found and (task := _TASK.match(message)):
         found |= {"project": task[1], "task": task[2]}
     return found
 

@@ -105,6 +105,18 @@ def test_what_is_no_task_is_not_taken_for_one(message: str) -> None:
     assert "task" not in told
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        f"process p:item-5 http://site.example/ -> [200] err:ValueError('x evil:{TASK} ')",
+        f"[599] p:item-5 http://site.example/, HTTP 599: x evil:{TASK} 0.1s",
+        "fetch p:5 failed: no host evil:on_start",
+    ],
+)
+def test_what_a_page_says_names_no_task(message: str) -> None:
+    assert "task" not in line(message)
+
+
 SCRIPT = """
 class Loud:
     def __init__(self, resultdb, inqueue):
