@@ -199,13 +199,13 @@ def prepare(ctx: click.Context, /, **params: Any) -> Any:
 
 
 def _try_files(data: str, logs: str) -> None:
-    """Make the folder of data, and set logging up, which pyspider does again.
+    """Make the folder of data, closed to others, and set logging up, which pyspider does again.
 
     Raises:
         ConfigError: one of them is not possible.
     """
     try:
-        Path(data).mkdir(parents=True, exist_ok=True)
+        Path(data).mkdir(0o700, parents=True, exist_ok=True)
     except OSError as error:
         reason = f"data_path: {data!r} cannot be made a folder: {error.strerror}"
         raise ConfigError([reason]) from error

@@ -1,5 +1,6 @@
 """Wrong settings are answered at once, by name."""
 
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -77,10 +78,14 @@ def test_a_file_of_another_kind_is_named(
     assert told in result.stderr
 
 
-def test_the_folders_above_the_data_are_made(run: Run, tmp_path: Path) -> None:
+def test_the_folder_of_data_is_made_closed_and_those_above_it_as_usual(
+    run: Run, tmp_path: Path
+) -> None:
     result = run("--data-path", "a/b/c", "send-message", "p", "hello")
     assert result.exit_code == 3
-    assert (tmp_path / "a" / "b" / "c").is_dir()
+    folder = tmp_path / "a" / "b" / "c"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert folder.parent.stat().st_mode == (tmp_path / "a").stat().st_mode
 
 
 def test_an_unknown_top_level_key_is_only_warned_of(run: Run, config: Config) -> None:
