@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from pyspider_zk.cli.log_lines import handlers, limited_message
 from pyspider_zk.jobs.model import JobName
 
-# As pyspider and we write a task in a sentence; its id is a hash, or names a callback. Only words of
-# ours stand before it: what a page says stands behind it, and may look the same.
+# As pyspider and we write a task in a sentence; its id is a hash, or names a callback. Only our own
+# words stand before it: what a page says stands behind it, and may look the same.
 _TASK = re.compile(r"(?:\[\d+\] |[a-z]+ )*([A-Za-z_]\w*):([0-9a-f]{32}|_?on_\w+)(?![^\s,:])")
 _tracebacks = logging.Formatter()
 
