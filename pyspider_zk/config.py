@@ -18,6 +18,7 @@ from pyspider_zk.cluster_secret import check_cluster_secret, read_cluster_secret
 from pyspider_zk.errors import ConfigError
 from pyspider_zk.limits import (
     DEFAULT_SLOTS,
+    LARGEST_PAGE,
     LONGEST_LEASE,
     LONGEST_WAIT,
     MOST_SLOTS,
@@ -131,6 +132,13 @@ class Settings:
             file, 16 to 1000 characters of ASCII.
         alert_webhook: URL that the leader posts changes of alerts to; best in a file, as a secret
             may be in it.
+        page_limit: bytes of a page, decompressed, at most 50331648 (48 MB); one that is larger
+            counts as failed.
+        page_memory: bytes of all pages that a fetcher holds at a time; beyond them large pages
+            wait, and no tasks are taken. At least ``page_limit``.
+        forbidden_networks: networks that pages are never fetched from, whatever the name in the URL
+            is: a list, or a text with commas. Without it those where clouds tell machines their
+            secrets.
         log_format: of log lines: ``pyspider``, or ``json`` for an object per line.
     """
 
@@ -173,6 +181,9 @@ class Settings:
     metrics: str = ""
     metrics_token: str = field(default="", repr=False)
     alert_webhook: str = field(default="", repr=False)
+    page_limit: int = 8 * 2**20
+    page_memory: int = 256 * 2**20
+    forbidden_networks: tuple[str, ...] = ("169.254.0.0/16", "fe80::/10", "fd00:ec2::254/128")
     log_format: str = "pyspider"
 
 
@@ -232,6 +243,9 @@ _TYPES: Mapping[str, Callable[[object], object]] = {
     "password": lambda value: _secret(value),
     "readers": lambda value: _readers(value),
     "tls": lambda value: _yes_or_no(value),
+    "page_limit": lambda value: _whole(value),
+    "page_memory": lambda value: _whole(value),
+    "forbidden_networks": lambda value: _networks(value),
     "metrics_token": lambda value: _token(value),
     "alert_webhook": lambda value: _webhook(value),
     "secret": lambda value: _cluster_secret(value),
@@ -407,6 +421,16 @@ def _origins(value: object) -> tuple[str, ...]:
         if not _ORIGIN.fullmatch(origin):
             raise ValueError(f"{origin!r} must be an origin such as https://crawl.example.org")
     return origins
+
+
+def _networks(value: object) -> tuple[str, ...]:
+    networks = _listed(value, "networks")
+    for network in networks:
+        try:
+            ip_network(network)
+        except ValueError as error:
+            raise ValueError(f"{error}: must be a network such as 10.0.0.0/8") from None
+    return networks
 
 
 def _readers(value: object) -> tuple[str, ...]:
@@ -592,6 +616,16 @@ _RULES = (
         "metrics metrics_token",
         lambda its: bool(its.metrics) or not its.metrics_token,
         "metrics_token: opens nothing without metrics",
+    ),
+    _rule(
+        "page_limit",
+        lambda its: 1 <= its.page_limit <= LARGEST_PAGE,
+        f"page_limit: {{0.page_limit}} must be from 1 to {LARGEST_PAGE}, to fit into a message",
+    ),
+    _rule(
+        "page_limit page_memory",
+        lambda its: its.page_limit <= its.page_memory,
+        "page_memory: {0.page_memory} must be at least page_limit, {0.page_limit}",
     ),
     _rule(
         "log_format",

@@ -17,3 +17,6 @@ SHORTEST_RENEWAL = 0.1
 
 LONGEST_LEASE = 600.0
 """Seconds; no lease may be longer, so a lease of unknown length has ended after that."""
+
+LARGEST_PAGE = 48 * 2**20
+"""Bytes of a page; with its task it must fit into one message."""

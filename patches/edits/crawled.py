@@ -1,8 +1,10 @@
-"""Crawled pages: their markup and URLs are shown, and never run."""
+"""Crawled pages: their markup and URLs are shown, and never run; parsing them takes no minutes."""
 
 from edits.edit import Edit
 
 _EDITOR = "pyspider/webui/static/debug.min.js"
+_RESPONSE = "pyspider/libs/response.py"
+_BOUNDED = "parsing takes time and memory by what the page is made of, and no signal ends it"
 _WEB_ONLY = "a link to javascript: would run what a crawled page says as whoever presses it"
 
 # The selector helper runs in the editor's own page, so nothing in the frame needs to. The frame
@@ -63,6 +65,32 @@ EDITS = (
         'function(){return t.url?$("<div>").text(t.url).html():'
         "'<span class=\"error\">no_url!</span>'}",
         "an address may hold markup, and would become part of the editor itself",
+    ),
+    Edit(
+        _RESPONSE,
+        "                parser = lxml.html.HTMLParser(encoding=self.encoding)\n"
+        "                self._elements = lxml.html.fromstring(self.content, parser=parser)\n",
+        "                self._elements = markup.parse(self.content, self.url, self.encoding)\n",
+        _BOUNDED,
+    ),
+    Edit(
+        _RESPONSE,
+        "                self._elements = lxml.html.fromstring(self.content)\n",
+        "                self._elements = markup.parse(self.content, self.url)\n",
+        _BOUNDED,
+    ),
+    Edit(
+        _RESPONSE,
+        "from pyspider.libs import utils\n",
+        "from pyspider.libs import markup, utils\n"
+        "from pyspider.libs.charsets import first_charset\n",
+        _BOUNDED,
+    ),
+    Edit(
+        _RESPONSE,
+        "        encoding = encoding and encoding[0] or None\n",
+        "        encoding = first_charset(encoding)\n",
+        "some of Python's codecs raise errors, or take time by the square of the length",
     ),
     _linked("result", "class=open-url", "result.url"),
     _linked("task", "class=url", "task.url"),

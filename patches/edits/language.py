@@ -61,7 +61,7 @@ EDITS = (
         "        message['content-type'] = content_type\n"
         "        charset = message.get_param('charset')\n"
         "        if isinstance(charset, six.string_types):\n"
-        '            encoding = charset.strip("\'\\"")\n',
+        '            encoding = first_charset([charset.strip("\'\\"")])\n',
         "cgi is gone since Python 3.13",
     ),
     Edit(

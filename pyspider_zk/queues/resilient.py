@@ -239,7 +239,7 @@ class SendBuffer:
 
     def __init__(self, queue_: ResilientQueue) -> None:
         self._queue = queue_
-        self._kept: deque[Any] = deque()
+        self._kept: deque[tuple[Any, int]] = deque()
 
     def put(self, body: Any) -> None:
         """Send a message, or keep it.
@@ -252,14 +252,15 @@ class SendBuffer:
             with suppress(queue.Full):
                 self._queue.put_nowait(body)
                 return
-        check_size(umsgpack.packb(body))  # raises here, where the culprit is still known
-        self._kept.append(body)
+        packed = umsgpack.packb(body)
+        check_size(packed)  # raises here, where the culprit is still known
+        self._kept.append((body, len(packed)))
 
     def send(self) -> bool:
         """Send kept messages as far as there is room; return whether nothing is left."""
         with suppress(queue.Full):
             while self._kept:
-                self._queue.put_nowait(self._kept[0])
+                self._queue.put_nowait(self._kept[0][0])
                 self._kept.popleft()
         return not self._kept
 
@@ -276,13 +277,18 @@ class SendBuffer:
         """
         until = time.monotonic() + (FOREVER if timeout is None else timeout)
         while self._kept:
-            self._queue.put(self._kept[0], timeout=until - time.monotonic())
+            self._queue.put(self._kept[0][0], timeout=until - time.monotonic())
             self._kept.popleft()
 
     @property
     def kept(self) -> int:
         """The number of messages that are not sent yet."""
         return len(self._kept)
+
+    @property
+    def kept_bytes(self) -> int:
+        """The bytes of the messages that are not sent yet."""
+        return sum(size for _, size in self._kept)
 
 
 def _named(body: Any) -> str:

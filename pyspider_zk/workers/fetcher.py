@@ -47,9 +47,6 @@ PATIENCE = 5.0
 PAUSE = 0.001
 """Seconds between two looks for tasks, at least."""
 
-PAGE_LIMIT = 48 * 2**20
-"""Bytes of a page; with its task it must fit into one message."""
-
 LISTENER = Listener(
     name="the fetcher's XML-RPC",
     option="--xmlrpc-host",
@@ -75,14 +72,18 @@ class ClusterFetcher(Fetcher):
     outqueue: Any
 
     def __init__(self, *args: Any, settings: Settings | None = None, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
         self.settings = settings or current_settings()
+        self.page_limit = self.settings.page_limit
+        self.page_memory = self.settings.page_memory
+        self.forbidden_networks = self.settings.forbidden_networks
+        super().__init__(*args, **kwargs)
         self._back_off = BackOff(logger, "results are kept and no tasks taken")
         if self.inqueue is not None:
             tasks = ResilientQueue(self.inqueue, self._back_off)
             self.inqueue = CheckedQueue(tasks, check_named, logger)
         if self.outqueue is not None:
             self.outqueue = SendBuffer(ResilientQueue(self.outqueue, self._back_off))
+            self.http_client.kept = lambda: self.outqueue.kept_bytes
         self._meter = WorkMeter(
             ComponentKind.FETCHER, lambda: self.inqueue.passed_over if self.inqueue else 0
         )
@@ -108,6 +109,7 @@ class ClusterFetcher(Fetcher):
         when the queue got a task. A queue that was found empty is left alone until then.
         """
         self._meter.pulse.beat()
+        self.http_client.resume()
         if self._drain_until is not None:
             self._quit_when_drained(self._drain_until)
             return
@@ -153,10 +155,20 @@ class ClusterFetcher(Fetcher):
             self._under_way.pop(id(task), None)
             return
         try:
-            self.outqueue.put((task, _fitting(task, result)))
+            self.outqueue.put((task, self._fitting(task, result)))
             self._under_way.pop(id(task), None)
         except Exception as error:  # which messages cannot be sent differs from queue to queue
             self._give_up(task, error)
+
+    def _fitting(self, task: dict[str, Any], result: Any) -> Any:
+        """Return a result; a failed one if its page, from a task or a browser, is too large."""
+        content = result.get("content") or ""
+        size = len(content.encode(errors="replace") if isinstance(content, str) else content)
+        if size <= self.page_limit:
+            return result
+        error = f"the page has {size} bytes, the limit is {self.page_limit} (page_limit)"
+        logger.error("fetch %s:%s failed: %s", task["project"], task["taskid"], error)
+        return failed_page(task, error)
 
     def on_result(self, type: str, task: dict[str, Any], result: Any) -> None:  # noqa: A002 - pyspider's
         """Count a fetch, as pyspider does and for our metrics."""
@@ -311,14 +323,3 @@ class ClusterFetcher(Fetcher):
                 del waiting[0]
         except queue.Full:
             logger.warning(_LEFT, len(waiting))
-
-
-def _fitting(task: dict[str, Any], result: Any) -> Any:
-    """Return a result; a failed one if its page is too large for a message."""
-    content = result.get("content") or ""
-    size = len(content.encode(errors="replace") if isinstance(content, str) else content)
-    if size <= PAGE_LIMIT:
-        return result
-    error = f"the page has {size} bytes, the limit is {PAGE_LIMIT}"
-    logger.error("fetch %s:%s failed: %s", task["project"], task["taskid"], error)
-    return failed_page(task, error)

@@ -18,10 +18,16 @@ PATCHES = Path(__file__).resolve().parents[2] / "patches"
 sys.path.insert(0, str(PATCHES))  # for the engine; the installed pyspider needs nothing of it
 
 
+class BusyServer(ThreadingHTTPServer):
+    """A server that refuses nobody if a hundred come at a time."""
+
+    request_queue_size = 128
+
+
 @contextlib.contextmanager
 def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
     """Serve on a free loopback port; give the URL."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server = BusyServer(("127.0.0.1", 0), handler)
     server.release = threading.Event()  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()

@@ -261,9 +261,9 @@ def test_a_fetcher_answers_whatever_is_asked_of_it(
 
 
 def test_a_page_that_fits_no_message_is_a_failed_one(
-    fetcher: ClusterFetcher, monkeypatch: pytest.MonkeyPatch
+    fetcher: ClusterFetcher,
 ) -> None:
-    monkeypatch.setattr("pyspider_zk.workers.fetcher.PAGE_LIMIT", 3)
+    fetcher.page_limit = 3
     fetcher.send_result("http", task("big"), {**RESPONSE, "content": "xxxx"})
     fetcher.send_result("http", task("fits"), {**RESPONSE, "content": "xxx"})
     told = results(fetcher)

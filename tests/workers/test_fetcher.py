@@ -469,3 +469,39 @@ def test_what_has_no_queues_gives_its_page_to_who_asked(
     assert page["orig_url"] == "data:,x"
     assert made._under_way == {}
     assert "time-out" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (Settings(page_limit=3), "more than 3 bytes (page_limit)"),
+        (Settings(forbidden_networks=("127.0.0.0/8",)), "127.0.0.1 is in forbidden_networks"),
+    ],
+)
+def test_what_the_settings_forbid_is_a_failed_fetch(
+    site: FetchedSite, settings: Settings, told: str
+) -> None:
+    made = ClusterFetcher(None, None, async_mode=False, settings=settings)
+    try:
+        page = made.fetch({"taskid": "t", "project": "p", "url": site.url})
+    finally:
+        made.close()
+    assert page["status_code"] == 599
+    assert told in page["error"]
+
+
+def test_kept_results_use_up_the_memory_for_pages_until_they_are_sent(
+    site: FetchedSite, tasks: Queue
+) -> None:
+    pages = AwayQueue(away=True)
+    memory = Settings(page_limit=4, page_memory=4)
+    made = ClusterFetcher(tasks, pages, async_mode=False, settings=memory)
+    try:
+        made.fetch(a_task(site.url))
+        assert (made.outqueue.kept, made.http_client.free_size()) == (1, 0)
+        pages.away = False
+        made._send_rest()
+        assert made.http_client.free_size() == made.poolsize
+        assert made.size() == 0
+    finally:
+        made.close()

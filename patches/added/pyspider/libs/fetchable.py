@@ -12,6 +12,9 @@ _QUOTED = 200
 
 _SENDABLE = re.compile(r"[\x20-\x7e]*")
 
+_ODD = re.compile(r"[^\x00-\x7f]|[\[\]]")
+_SHORT = 1000  # digits and fewer are a number
+
 
 class BadURL(ValueError):
     """A URL that cannot be fetched."""
@@ -105,6 +108,8 @@ def _split(url: str) -> SplitResult:
 
 
 def _is_readable(line: str) -> bool:
+    if len(line) < _SHORT and not _ODD.search(line):
+        return True  # the parser fails at hosts and numbers only; to try each line takes time
     try:
         RobotFileParser().parse(["User-agent: *", line])
     except ValueError:
