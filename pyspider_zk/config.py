@@ -235,7 +235,7 @@ _TYPES: Mapping[str, Callable[[object], object]] = {
     "advertise": lambda value: _utf8(value),
     "trusted_origins": lambda value: _origins(value),
     "trusted_hosts": lambda value: _hosts(value),
-    "trusted_proxies": lambda value: _networks(value),
+    "trusted_proxies": lambda value: _proxies(value),
     "login_to_change": lambda value: _yes_or_no(value),
     "viewer_username": lambda value: _utf8(value),
     "viewer_password": lambda value: _secret(value),
@@ -429,7 +429,7 @@ def _networks(value: object) -> tuple[str, ...]:
         try:
             ip_network(network)
         except ValueError as error:
-            raise ValueError(f"{error}: must be a network such as 10.0.0.0/8") from None
+            raise ValueError(f"must be addresses or networks such as 10.0.0.0/8: {error}") from None
     return networks
 
 
@@ -459,15 +459,11 @@ def _hosts(value: object) -> tuple[str, ...]:
     return hosts
 
 
-def _networks(value: object) -> tuple[str, ...]:
-    networks = _listed(value, "networks")
-    for network in networks:
-        try:
-            is_everybody = ip_network(network).prefixlen == 0
-        except ValueError as error:
-            raise ValueError(f"must be addresses or networks such as 10.0.0.0/8: {error}") from None
-        if is_everybody:
-            raise ValueError(f"{network} is everybody, who could then claim any address")
+def _proxies(value: object) -> tuple[str, ...]:
+    networks = _networks(value)
+    everybody = next((each for each in networks if not ip_network(each).prefixlen), None)
+    if everybody:
+        raise ValueError(f"{everybody} is everybody, who could then claim any address")
     return networks
 
 

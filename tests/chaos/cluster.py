@@ -18,6 +18,7 @@ from pyspider_zk.cluster.rules import candidate_of, leader_of
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.local.child import Child
 from pyspider_zk.zookeeper.unreadable import Unreadable
+from tests.chaos.foreign_client import ForeignClient
 from tests.chaos.network import Network
 from tests.chaos.services import (
     CLIENT_PORT,
@@ -28,7 +29,6 @@ from tests.chaos.services import (
     component_child,
     redis_child,
 )
-from tests.chaos.stranger import Stranger
 
 COMPONENTS = {
     "processor-0": "processor",
@@ -131,7 +131,7 @@ class ChaosCluster:
         self._numbers = itertools.count()
         hosts = ",".join(f"{network.address(name)}:{CLIENT_PORT}" for name in ENSEMBLE)
         self.watcher = Watcher(hosts)
-        self.stranger = Stranger(hosts)
+        self.foreign_client = ForeignClient(hosts)
 
     def start(self, schedulers: int) -> None:
         """Start everything; blocks until the schedulers share the slots."""
@@ -139,7 +139,7 @@ class ChaosCluster:
             child.start()
         await_that("ZooKeeper serves", lambda: all(member.serves() for member in self.ensemble))
         self.watcher.start()
-        self.stranger.start(START_PATIENCE)
+        self.foreign_client.start(START_PATIENCE)
         for seat in SEATS[:schedulers]:
             self.seat(seat)
         for child in self.components:
@@ -149,7 +149,7 @@ class ChaosCluster:
     def stop(self) -> None:
         """End everything; schedulers first, in order."""
         self.watcher.stop()
-        self.stranger.stop()
+        self.foreign_client.stop()
         running = [one.child for one in self._started if one.child.running]
         for child in (*running, *self.components):
             child.terminate()

@@ -285,12 +285,12 @@ class Inflictor:
         return True
 
     def _set_quota(self, fault: PlannedFault) -> bool:
-        stranger = self._cluster.stranger
-        return self._meddle(fault, stranger.set_quota, stranger.lift_quota)
+        foreign = self._cluster.foreign_client
+        return self._meddle(fault, foreign.set_quota, foreign.lift_quota)
 
     def _put_strays(self, fault: PlannedFault) -> bool:
-        stranger = self._cluster.stranger
-        return self._meddle(fault, stranger.put_strays, stranger.remove_strays)
+        foreign = self._cluster.foreign_client
+        return self._meddle(fault, foreign.put_strays, foreign.remove_strays)
 
     def _meddle(
         self, fault: PlannedFault, do: Callable[[], bool], undo: Callable[[], bool]

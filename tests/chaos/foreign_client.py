@@ -20,8 +20,8 @@ _HARD = b"count=-1,bytes=-1=;byteHardLimit=1;countHardLimit=1"
 _STRAY = "not-yours"
 
 
-class Stranger:
-    """Somebody else's session. Threads: the main one only.
+class ForeignClient:
+    """Session of somebody else. Threads: the main one only.
 
     What fails is told by False, and may be done in part; nothing is done twice by another try.
     """
