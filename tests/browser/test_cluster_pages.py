@@ -93,6 +93,18 @@ def test_a_page_fits_a_phone(phone: Page, picture: Picture, path: str) -> None:
     picture(phone, path or "overview")
 
 
+@pytest.mark.usefixtures("letters")
+def test_no_link_of_a_page_leads_nowhere(page: Page) -> None:
+    found = {}
+    for path in PAGES:
+        open_page(page, path)
+        links = page.locator("a[href]").evaluate_all("each => each.map((one) => one.href)")
+        found.update(dict.fromkeys(links, path))
+    assert any("/cluster/members" in link or "/debug/" in link for link in found)
+    dead = [(link, path) for link, path in found.items() if not page.request.get(link).ok]
+    assert dead == []
+
+
 def test_a_phone_can_sort(phone: Page, picture: Picture) -> None:
     open_page(phone, "projects")
     phone.get_by_label("Sort by").select_option("Project, descending")
