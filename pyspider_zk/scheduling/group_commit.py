@@ -137,6 +137,12 @@ class GroupCommit:
         """Return committed ACTIVE rows of a project, if they are paged; see ``TaskDatabase``."""
         return self._ask(partial(self._bulk.active_page, project, after, limit))
 
+    def state_page(
+        self, project: str, status: int, after: Any, limit: int, fields: Sequence[str]
+    ) -> tuple[Sequence[dict[str, Any] | None], Any]:
+        """Return committed rows of a project in a state; see ``TaskDatabase``."""
+        return self._ask(partial(self._bulk.state_page, project, status, after, limit, fields))
+
     def active_rows(self, project: str) -> Iterator[ActiveRow]:
         """Yield all committed ACTIVE rows of a project, which are read meanwhile."""
         for row in active_rows(self._database, project, ["taskid", "schedule"]):

@@ -99,6 +99,18 @@ class TaskDatabase(Protocol):
         """
         ...
 
+    def state_page(
+        self, project: str, status: int, after: Any, limit: int, fields: Sequence[str]
+    ) -> tuple[Sequence[dict[str, Any] | None], Any]:
+        """Return these columns of the next rows in a state, and the position then.
+
+        None stands for a row that cannot be read.
+
+        Args:
+            after, limit: as in ``active_page``; the position is None at the end.
+        """
+        ...
+
     def spellings(self, taskid: Any) -> Iterable[Any]:
         """Return the ids that a task may have been given whose row has this one.
 

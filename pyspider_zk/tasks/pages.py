@@ -47,6 +47,17 @@ def last_position(rows: Sequence[Sequence[Any]], limit: int) -> Any:
     return rows[-1][-1] if len(rows) >= limit else None
 
 
+def page_of(
+    fields: Sequence[str],
+    stored: Sequence[Sequence[Any]],
+    limit: int,
+    readable: Callable[[Mapping[str, Any]], dict[str, Any] | None],
+) -> tuple[Sequence[dict[str, Any] | None], Any]:
+    """Return rows of these columns and a position as they are read, and the position after them."""
+    rows = [readable(dict(zip(fields, row[:-1], strict=True))) for row in stored]
+    return rows, last_position(stored, limit)
+
+
 def active_page_of(
     project: str, stored: Sequence[Sequence[Any]], limit: int, read: Read = json.loads
 ) -> ActivePage:

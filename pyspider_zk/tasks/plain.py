@@ -65,6 +65,18 @@ class PlainTasks:
         """Raise ``NotImplementedError``: pyspider's methods have no pages; see ``is_paged``."""
         raise NotImplementedError(f"{type(self._taskdb).__name__} has no pages")
 
+    def state_page(
+        self,
+        project: str,
+        status: int,
+        after: Any,  # noqa: ARG002 - there is but one page
+        limit: int,  # noqa: ARG002 - as above
+        fields: Sequence[str],
+    ) -> tuple[Sequence[dict[str, Any] | None], Any]:
+        """Return all rows in a state; see ``TaskDatabase``."""
+        self._look_for(project)
+        return list(self._taskdb.load_tasks(status, project, list(fields))), None
+
     def spellings(self, taskid: Any) -> Iterable[Any]:
         """Return the id alone: what more there is depends on the database; see ``TaskDatabase``."""
         return (taskid,)

@@ -28,7 +28,14 @@ from pyspider_zk.databases.active_rows import UNREADABLE
 from pyspider_zk.tasks.columns import encode, typed
 from pyspider_zk.tasks.dialects import IDLE_LIMITS, SEALERS, WRITERS, sealed
 from pyspider_zk.tasks.documents import with_documents
-from pyspider_zk.tasks.pages import LOOKED_AT, NO_ROWS, ActivePage, active_page_of, count_states
+from pyspider_zk.tasks.pages import (
+    LOOKED_AT,
+    NO_ROWS,
+    ActivePage,
+    active_page_of,
+    count_states,
+    page_of,
+)
 from pyspider_zk.tasks.seals import TABLE, UNSEALED, Seals, SealsUnreadable
 from pyspider_zk.tasks.sql import postgresql_array, postgresql_select
 from pyspider_zk.tasks.writes import TaskWrite, grouped, pieces, projects_to_make
@@ -139,6 +146,17 @@ class SharedTasks:
         columns = (tasks.c.taskid, tasks.c.schedule, tasks.c.updatetime, tasks.c.taskid)
         rows = self._all(_page(tasks, columns, self._taskdb.ACTIVE, after, limit))
         return active_page_of(project, rows, limit, loaded)
+
+    def state_page(
+        self, project: str, status: int, after: Any, limit: int, fields: Sequence[str]
+    ) -> tuple[Sequence[dict[str, Any] | None], Any]:
+        """Return rows in the order of their task ids; see ``TaskDatabase``."""
+        tasks = self._found(project)
+        if tasks is None:
+            return (), None
+        columns = [*chosen(tasks, fields), tasks.c.taskid]
+        stored = self._all(_page(tasks, columns, status, after, limit))
+        return page_of(fields, stored, limit, self.readable)
 
     def spellings(self, taskid: Any) -> Iterable[Any]:
         """Return the id, the number that it is the text of, and without spaces at its end."""

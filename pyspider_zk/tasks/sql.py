@@ -22,12 +22,12 @@ POSTGRESQL_TYPES = {
 """Of arrays of columns; all others are JSON, as bytes."""
 
 
-def sqlite_active(table: str) -> str:
-    """Return a query for a page of rows: it takes status, position and limit.
+def sqlite_page(table: str, columns: Sequence[str]) -> str:
+    """Return a query for a page of rows: columns and position. It takes status, position and limit.
 
     The index on the status leads to the first row, and nothing is sorted.
     """
-    return f"SELECT taskid, schedule, updatetime, rowid {_sqlite_page(table)}"
+    return f"SELECT {', '.join(columns)}, rowid {_sqlite_page(table)}"
 
 
 def sqlite_count(table: str) -> str:

@@ -14,7 +14,14 @@ from pyspider_zk.databases.active_rows import UNREADABLE
 from pyspider_zk.databases.sqlite import quoted_table, transaction
 from pyspider_zk.tasks.columns import encode, untyped
 from pyspider_zk.tasks.documents import with_documents
-from pyspider_zk.tasks.pages import LOOKED_AT, NO_ROWS, ActivePage, active_page_of, count_states
+from pyspider_zk.tasks.pages import (
+    LOOKED_AT,
+    NO_ROWS,
+    ActivePage,
+    active_page_of,
+    count_states,
+    page_of,
+)
 from pyspider_zk.tasks.seals import (
     TABLE,
     UNSEALED,
@@ -24,9 +31,9 @@ from pyspider_zk.tasks.seals import (
     sqlite_seal,
 )
 from pyspider_zk.tasks.sql import (
-    sqlite_active,
     sqlite_count,
     sqlite_last_ended,
+    sqlite_page,
     sqlite_select,
     sqlite_update,
     sqlite_upsert,
@@ -99,9 +106,20 @@ class SqliteTasks:
         """Return ACTIVE rows in the order of their rowids; see ``TaskDatabase``."""
         if project not in self._known([project]):
             return NO_ROWS
-        statement = sqlite_active(quoted_table(self._taskdb, project))
+        columns = ("taskid", "schedule", "updatetime")
+        statement = sqlite_page(quoted_table(self._taskdb, project), columns)
         rows = self._page(statement, self._taskdb.ACTIVE, after, limit)
         return active_page_of(project, rows, limit)
+
+    def state_page(
+        self, project: str, status: int, after: Any, limit: int, fields: Sequence[str]
+    ) -> tuple[Sequence[dict[str, Any] | None], Any]:
+        """Return rows in the order of their rowids; see ``TaskDatabase``."""
+        if project not in self._known([project]):
+            return (), None
+        statement = sqlite_page(quoted_table(self._taskdb, project), _quoted(tuple(fields)))
+        stored = self._page(statement, status, after, limit)
+        return page_of(fields, stored, limit, self.readable)
 
     def spellings(self, taskid: Any) -> Iterable[Any]:
         """Return the id alone: it is stored as it is; see ``TaskDatabase``."""

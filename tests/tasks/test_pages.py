@@ -10,7 +10,7 @@ from pyspider.database.base.taskdb import TaskDB
 from pyspider_zk.databases.tables import with_fresh_tables
 from pyspider_zk.tasks.database import TaskWrite
 from pyspider_zk.tasks.pages import ActivePage
-from pyspider_zk.tasks.sql import sqlite_active, sqlite_count
+from pyspider_zk.tasks.sql import sqlite_count, sqlite_page
 from tests.patches.test_patched_databases import TEXTS
 from tests.patches.test_patched_servers import OLD, run
 from tests.tasks.conftest import Opened, TaskBackend
@@ -230,6 +230,45 @@ def test_a_table_is_counted_in_steps(atomic: TaskBackend) -> None:
     assert counts(ours, 100) == [{ACTIVE: 4, SUCCESS: 3}]
 
 
+FIELDS = ("taskid", "status", "track", "url")
+
+
+def state_rows(ours: Opened, limit: int, project: str = "p1") -> list[dict[str, Any] | None]:
+    """Return the rows of tasks that have succeeded, from pages of at most so many."""
+    found: list[dict[str, Any] | None] = []
+    last: Any = None
+    while True:
+        some, last = ours.bulk.state_page(project, SUCCESS, last, limit, FIELDS)
+        assert len(some) <= limit
+        found += some
+        if last is None:
+            return found
+
+
+@pytest.mark.parametrize("limit", [1, 3, 7, 100])
+def test_rows_in_a_state_come_once_as_pyspider_reads_them(ours: Opened, limit: int) -> None:
+    write(ours, [f"t{number}" for number in range(9)])
+    write(ours, [*(f"t{number}" for number in range(0, 9, 2)), "bare", *TEXTS], DONE)
+    found = state_rows(ours, limit)
+    known = ours.taskdb.load_tasks(SUCCESS, "p1", list(FIELDS))
+    assert sorted(map(repr, found)) == sorted(map(repr, known))
+    assert len(found) > 5
+    assert state_rows(ours, limit, "nobody") == []
+
+
+def test_a_row_in_a_state_that_cannot_be_read_is_none(ours: Opened) -> None:
+    write(ours, ["a", "b"], DONE)
+    store(ours, "a", {"track": b"{"})
+    assert [row and row["taskid"] for row in state_rows(ours, 10)] == [None, "b"]
+
+
+def test_without_pages_all_rows_in_a_state_come_at_once(plain: TaskBackend) -> None:
+    write(plain.ours, ["a", "b", "c"], DONE)
+    rows, last = plain.ours.bulk.state_page("p1", SUCCESS, None, 1, FIELDS)
+    assert [row and row["taskid"] for row in rows] == ["a", "b", "c"]
+    assert last is None
+
+
 def test_what_has_no_pages_says_so(plain: TaskBackend) -> None:
     with pytest.raises(NotImplementedError):
         plain.ours.bulk.active_page("p1", None, 10)
@@ -252,10 +291,12 @@ def test_steps_and_pages_have_the_same_positions(ours: Opened) -> None:
         assert counted.get(ACTIVE, 0) == len(rest)
 
 
-@pytest.mark.parametrize("statement", [sqlite_active, sqlite_count])
-def test_sqlite_finds_a_page_by_its_index(untyped: TaskBackend, statement: Any) -> None:
+@pytest.mark.parametrize(
+    "statement", [sqlite_page("taskdb_p1", ("taskid", "track")), sqlite_count("taskdb_p1")]
+)
+def test_sqlite_finds_a_page_by_its_index(untyped: TaskBackend, statement: str) -> None:
     write(untyped.ours, ["t1"])
-    query = f"EXPLAIN QUERY PLAN {statement('taskdb_p1')}"
+    query = f"EXPLAIN QUERY PLAN {statement}"
     plan = str(untyped.ours.taskdb._execute(query, (ACTIVE, 5, 10)).fetchall())
     assert "USING" in plan
     assert "status_taskdb_p1_index (status=? AND rowid>?)" in plan
