@@ -13,7 +13,7 @@ tried. A repeated request is done once, whichever scheduler answers.
 import os
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from http import HTTPStatus
 from typing import Any, NamedTuple, Self, TypedDict, Unpack
@@ -196,6 +196,28 @@ class Client:
     def status(self, status: str, /, **options: Unpack[RequestOptions]) -> BatchStatus:
         """Give projects a status; the one in ``options`` chooses them."""
         return self.submit("status", {"status": status}, **options)
+
+    def refetch(
+        self,
+        *,
+        tasks: Sequence[str | int] | None = None,
+        state: str | None = None,
+        callback: str | None = None,
+        error: str | None = None,
+        **options: Unpack[RequestOptions],
+    ) -> BatchStatus:
+        """Have tasks of running projects fetched again, with all their tries.
+
+        Args:
+            tasks: those with one of these ids; None: all that are in the state.
+            state: those that are FAILED, SUCCESS or BAD; None: FAILED, or any if there are ids.
+            callback: those whose page this method of the script gets.
+            error: those whose last error contains this text.
+            options: the projects, and how.
+        """
+        ids = None if tasks is None else list(tasks)
+        chosen = {"tasks": ids, "state": state, "callback": callback, "error": error}
+        return self.submit("refetch", chosen, **options)
 
     def submit(
         self,

@@ -66,6 +66,18 @@ def test_what_is_asked_for_is_done(
     assert rows(cluster)["c"] == {**rows(cluster)["c"], "status": "STOP", "rate": 1}
 
 
+def test_a_failed_task_is_fetched_again(client: Client, cluster: LiveCluster) -> None:
+    tasks = cluster.database("task")
+    for taskid, callback in (("one", "page"), ("two", "page"), ("three", "list")):
+        row = {"url": "u", "status": tasks.FAILED, "process": {"callback": callback}}
+        tasks.insert("a", taskid, row)
+    batch = client.wait(client.refetch(names="a", tasks=["one", "three"], callback="page").id)
+    assert (batch.state, batch.arguments["tasks"]) == ("done", ["one", "three"])
+    assert tasks.status_count("a") == {tasks.ACTIVE: 1, tasks.FAILED: 2}
+    assert client.wait(client.refetch(names="a").id).state == "done"
+    assert tasks.status_count("a") == {tasks.ACTIVE: 3}
+
+
 def test_a_deleted_project_is_gone(client: Client, cluster: LiveCluster) -> None:
     batch = client.delete(names=["b", "c"], user="ann", priority=900)
     assert client.wait(batch.id).state == "done"
@@ -126,6 +138,13 @@ def test_a_plan_that_holds_no_more_is_not_carried_out(client: Client, cluster: L
 def test_a_wrong_request_is_refused_by_name(client: Client, asked: Any, culprit: str) -> None:
     with pytest.raises(BadRequest, match=culprit):
         client.start(**asked)
+
+
+@pytest.mark.parametrize("empty", [{"tasks": []}, {"error": ""}, {"callback": ""}, {"state": ""}])
+def test_nothing_to_choose_tasks_by_is_not_everything(client: Client, empty: Any) -> None:
+    (name,) = empty
+    with pytest.raises(BadRequest, match=f"refetch: {name} must be"):
+        client.refetch(names="a", **empty)
 
 
 def test_what_there_is_not_is_not_found(client: Client) -> None:

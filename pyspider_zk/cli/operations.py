@@ -20,6 +20,7 @@ from pyspider_zk.cli.selecting import selection_of, selects_projects
 from pyspider_zk.cli.target import with_global_options
 from pyspider_zk.client import Client, Plan, SelectionOptions
 from pyspider_zk.errors import ClusterError
+from pyspider_zk.jobs.operations import TASK_STATES
 from pyspider_zk.projects.rows import STATUSES
 from pyspider_zk.terminal import say
 
@@ -125,6 +126,25 @@ def set_status(options: dict[str, Any], /, to_status: str, **how: Any) -> None:
     _request(options, "status", {"status": to_status}, how)
 
 
+@with_global_options(**WHERE)
+@click.command()
+@click.option("--task", "tasks", metavar="ID", multiple=True, help="this task; may be repeated")
+@click.option(
+    "--state",
+    type=click.Choice(TASK_STATES, case_sensitive=False),
+    help="tasks that ended so; without --task: FAILED",
+)
+@click.option("--callback", metavar="METHOD", help="tasks whose page this method gets")
+@click.option("--error", metavar="TEXT", help="tasks whose last error contains this")
+@_operation
+@click.pass_obj
+def refetch(options: dict[str, Any], /, **how: Any) -> None:
+    """Fetch tasks again, with all their tries; by default all that failed."""
+    given = {name: how.pop(name) for name in ("tasks", "state", "callback", "error")}
+    given["tasks"] = list(given["tasks"]) or None
+    _request(options, "refetch", given, how)
+
+
 Confirm = Callable[[Plan], None]
 
 
@@ -204,4 +224,4 @@ def _named(plan: Plan) -> str:
     return f"{counted(plan.count)}: {', '.join(plan.names)}{more}"
 
 
-OPERATIONS = [start, stop, restart, delete, run, rate, group, set_status]
+OPERATIONS = [start, stop, restart, delete, run, rate, group, set_status, refetch]

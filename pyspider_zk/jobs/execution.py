@@ -6,6 +6,7 @@ import time
 from collections import ChainMap, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import filterfalse, islice
+from typing import Any
 
 from pyspider_zk.errors import BadMessage, BadRequest, FenceClosed, Unavailable, brief
 from pyspider_zk.jobs.model import Claim, Outcome, Verdict
@@ -55,6 +56,7 @@ class JobWork:
         self._operations = operations
         self._clock = clock
         self._projects: list[str] = []
+        self._places: dict[str, Any] = {}
         self._lock = threading.Lock()
         self._changes = self._recorded = 0
         self._cancelled = claim.job.cancelled
@@ -216,7 +218,8 @@ class JobWork:
 
     def _target(self, name: str) -> ProjectTarget:
         waited = self._later.get(name) == WAITS
-        return ProjectTarget(name, self.name.group, waited, self.waits, self._versions.get(name))
+        version, place = self._versions.get(name), self._places.get(name)
+        return ProjectTarget(name, self.name.group, waited, self.waits, version, place)
 
     def _fail(self, target: ProjectTarget, error: Exception) -> None:
         """Put a project off: the fault is its own; an unavailable database raises another error."""
@@ -239,6 +242,8 @@ class JobWork:
                 self._errors[name] = error
             if target.version is not None:
                 self._versions[name] = target.version
+            if target.place is not None:
+                self._places[name] = target.place
             self._changes += is_news
 
     def _step_on(self) -> bool:

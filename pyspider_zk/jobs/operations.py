@@ -10,11 +10,20 @@ from typing import Any, Self
 
 from pyspider_zk.errors import BadMessage, BadRequest
 from pyspider_zk.projects.rows import STATUSES, is_number, is_text, split_group
+from pyspider_zk.queues.tasks import TASKID_LIMIT, is_whole
 from pyspider_zk.zookeeper.codec import checked
 
 GROUP_LIMIT = 1000  # characters of all groups of a project
 PROJECTS_LIMIT = 10_000
 """Projects that a job may name; the cluster's own jobs name fewer."""
+
+TASKS_LIMIT = 1000
+"""Task ids of a request: each of its jobs holds them all."""
+
+TEXT_LIMIT = 1000  # characters by which tasks are chosen
+
+TASK_STATES = ("FAILED", "SUCCESS", "BAD")
+"""The states of tasks that have ended."""
 
 
 class Operation(StrEnum):
@@ -28,6 +37,7 @@ class Operation(StrEnum):
     RATE = "rate"
     GROUP = "group"
     STATUS = "status"
+    REFETCH = "refetch"
 
 
 STARTING = (Operation.START, Operation.RUN, Operation.RESTART)
@@ -102,7 +112,7 @@ def check_operation(name: object) -> Operation:
 
 
 def check_arguments(operation: Operation, arguments: object) -> dict[str, Any]:
-    """Return an operation's arguments, complete and as plain values.
+    """Return an operation's arguments as plain values, with those that have defaults.
 
     Raises:
         BadRequest: the message names the argument and what it must be.
@@ -114,7 +124,10 @@ def check_arguments(operation: Operation, arguments: object) -> dict[str, Any]:
     if strange:
         known = ", ".join(rules) or "none"
         raise BadRequest(f"{operation} has no argument {', '.join(strange)}; known are: {known}")
-    return {name: rule(f"{operation}: {name}", arguments.get(name)) for name, rule in rules.items()}
+    values = {
+        name: rule(f"{operation}: {name}", arguments.get(name)) for name, rule in rules.items()
+    }
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def counted_stage(operation: str, arguments: Mapping[str, Any]) -> int:
@@ -178,10 +191,45 @@ def _switch(place: str, value: object) -> bool:
     return bool(value)
 
 
+def _tasks(place: str, value: object) -> list[str | int] | None:
+    if value is None:
+        return None
+    if not (isinstance(value, list | tuple) and value and all(map(_is_taskid, value))):
+        raise BadRequest(f"{place} must be a list of task ids, not {value!r:.80}")
+    if len(value) > TASKS_LIMIT:
+        raise BadRequest(
+            f"{place} has {len(value)} ids, the limit is {TASKS_LIMIT}: choose by state, callback"
+            " or error"
+        )
+    return list(value)
+
+
+def _is_taskid(value: object) -> bool:
+    return is_whole(value) or (is_text(value) and 0 < len(value) <= TASKID_LIMIT)
+
+
+def _state(place: str, value: object) -> str | None:
+    if value is not None and value not in TASK_STATES:
+        raise BadRequest(f"{place} must be one of {', '.join(TASK_STATES)}, not {value!r:.80}")
+    return value
+
+
+def _part_of_text(place: str, value: object) -> str | None:
+    if value is not None and not (is_text(value) and 0 < len(value) <= TEXT_LIMIT):
+        raise BadRequest(f"{place} must be text of 1 to {TEXT_LIMIT} characters, not {value!r:.80}")
+    return value
+
+
 _Rule = Callable[[str, object], Any]
 _ARGUMENTS: Mapping[Operation, Mapping[str, _Rule]] = {
     Operation.DELETE: {"wait": _switch},
     Operation.RATE: {"rate": _number, "burst": _number},
     Operation.GROUP: {"group": _group},
     Operation.STATUS: {"status": _status},
+    Operation.REFETCH: {
+        "tasks": _tasks,
+        "state": _state,
+        "callback": _part_of_text,
+        "error": _part_of_text,
+    },
 }

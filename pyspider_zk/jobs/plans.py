@@ -58,7 +58,7 @@ def faults(operation: Operation, selection: Selection, rows: Mapping[str, Row]) 
     found = refusals(selection, rows)
     chosen = selection.chosen(rows)
     off = [name for name in chosen if rows[name]["status"] not in ACTIVE]
-    if operation is Operation.RUN and off:
+    if operation in (Operation.RUN, Operation.REFETCH) and off:
         found.append(f"not RUNNING or DEBUG: {_some(off)}; start them instead")
     strange = [name for name in chosen if not is_project_name(name)]
     if operation in STARTING and strange:

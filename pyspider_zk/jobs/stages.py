@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.jobs.operations import Work
@@ -21,6 +21,7 @@ class ProjectTarget:
         waited: it was put off before, by this claimant or another.
         waits: this claimant has put it off.
         version: the version of its row that the operation began with; set by the first stage.
+        place: how far the stage came within the project, for its next call by this claimant.
     """
 
     project: str
@@ -28,6 +29,7 @@ class ProjectTarget:
     waited: bool = False
     waits: bool = False
     version: float | None = None
+    place: Any = None
 
 
 Results = dict[str, bool | Exception]

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from pyspider.scheduler.scheduler import Project
+
 from pyspider_zk.errors import FenceClosed, Unavailable
 from pyspider_zk.jobs.operations import (
     Operation,
@@ -24,6 +26,12 @@ from pyspider_zk.scheduling.deletion import Deletion
 from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
 from pyspider_zk.scheduling.message_applier import MessageApplier
 from pyspider_zk.scheduling.project_set import ProjectSet
+from pyspider_zk.scheduling.refetching import (
+    Refetching,
+    TaskFilter,
+    check_faults,
+    note_refused,
+)
 
 logger = logging.getLogger("scheduler")
 
@@ -108,6 +116,8 @@ class ProjectOperations:
                 return (Stage(self._restart),)
             case Operation.STOP:
                 return (Stage(partial(self._change, {"status": "STOP"})),)
+            case Operation.REFETCH:
+                return (Stage(partial(self._refetch, TaskFilter(**arguments))),)
             case _:  # rate, group, status: the arguments are the columns
                 return (Stage(partial(self._change, arguments)),)
 
@@ -185,14 +195,7 @@ class ProjectOperations:
         }
 
     def _request(self, target: ProjectTarget) -> bool:
-        fault = self._projects.quarantine.told().get(target.project)
-        if fault:
-            raise OperationRefused(f"it is in quarantine: {fault['reason']}")
-        project = self._scheduler.projects.get(target.project)
-        if project is None:
-            raise OperationRefused(NOBODY)
-        if not project.active:
-            raise OperationRefused(f"it is {project.db_status}; it must be {' or '.join(ACTIVE)}")
+        project = self._running(target.project)
         if self._scheduler.is_full(project):
             return False
         return self._applier.apply_task(
@@ -209,6 +212,22 @@ class ProjectOperations:
             }
         )
 
+    def _running(self, name: str) -> Project:
+        """Return a project whose tasks are scheduled.
+
+        Raises:
+            OperationRefused: they are not.
+        """
+        fault = self._projects.quarantine.told().get(name)
+        if fault:
+            raise OperationRefused(f"it is in quarantine: {fault['reason']}")
+        project = self._scheduler.projects.get(name)
+        if project is None:
+            raise OperationRefused(NOBODY)
+        if not project.active:
+            raise OperationRefused(f"it is {project.db_status}; it must be {' or '.join(ACTIVE)}")
+        return project
+
     def _refreshed(self, targets: Targets) -> Results:
         """Update memory from the projects' rows; return those that are at fault."""
         with self._scheduler.dispatch.collecting():  # the scripts of new ones are asked about
@@ -223,6 +242,24 @@ class ProjectOperations:
         self._scheduler.fence.check(target.project)
         self._projects.forget(target.project)
         return True
+
+    # --- fetching again ---
+
+    def _refetch(self, wanted: TaskFilter, targets: Targets) -> Results:
+        """Have tasks of running projects fetched again, once per batch, the next page of them."""
+        results = self._refreshed(_fresh(targets))
+        results |= _faults(_each(_left(targets, results), self._check_running))
+        self._applier.commit()  # pages are of committed rows
+        refetching = Refetching(self._scheduler, self._applier, wanted)
+        results |= _each(_left(targets, results), refetching.step)
+        refused = self._applier.commit()
+        for target in targets:
+            note_refused(target, refused)
+        through = [target for target in targets if results[target.project] is True]
+        return results | _each(through, check_faults)
+
+    def _check_running(self, target: ProjectTarget) -> bool:
+        return bool(self._running(target.project))
 
     # --- changing ---
 

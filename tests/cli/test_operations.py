@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspider.database.base.taskdb import TaskDB
 
 from pyspider_zk.cluster.events import Event
 from pyspider_zk.config import Settings
@@ -74,6 +75,21 @@ def test_run_calls_on_start_of_a_project_that_runs(ask: Ask, live: LiveCluster) 
     assert (task["process"]["callback"], task["schedule"]["itag"]) == ("on_start", "mine")
 
 
+def test_refetch_fetches_what_failed_again(ask: Ask, live: LiveCluster) -> None:
+    late = {"fetch": {"error": "HTTP 599: Timeout"}, "process": {"ok": False}}
+    failed = {"url": "http://u", "status": TaskDB.FAILED, "schedule": {"exetime": 9e9}}
+    for taskid, track in (("late", late), ("broken", {}), ("other", {})):
+        live.database("task").insert("a", taskid, {**failed, "track": track})
+
+    result = ask("refetch", "a", "--task", "late", "--task", "broken", "--error", "Timeout")
+
+    assert result.exit_code == 0, result.output
+    assert "refetch done: 1 of 1 project" in result.stdout
+    assert live.database("task").status_count("a") == {TaskDB.ACTIVE: 1, TaskDB.FAILED: 2}
+    assert ask("refetch", "a", "--state", "failed").exit_code == 0
+    assert live.database("task").status_count("a") == {TaskDB.ACTIVE: 3}
+
+
 def test_failures_are_named_and_end_with_1(ask: Ask) -> None:
     result = ask("run", "a", "b")
     assert result.exit_code == 1
@@ -134,6 +150,8 @@ def test_a_dry_run_only_tells(ask: Ask, live: LiveCluster) -> None:
         (["set-status", "OFF", "a"], "OFF"),
         (["start", "--pattern", "\udcff*"], r"pattern: '\udcff*'"),
         (["group", "\udcff", "a"], r"group: '\udcff'"),
+        (["refetch", "a", "--error", ""], "refetch: error must be text"),
+        (["refetch", "a", "--state", "ACTIVE"], "ACTIVE"),
         (["batch", "none"], "none"),
         (["batch", "none", "--cancel", "--retry"], "exclude"),
     ],

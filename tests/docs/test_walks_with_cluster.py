@@ -20,7 +20,7 @@ WITH_CLUSTER = [
         f"docs/operations/{page}.md"
         for page in (
             *("README", "start", "run", "stop", "restart"),
-            *("rate", "group", "status", "delete"),
+            *("rate", "group", "status", "refetch", "delete"),
         )
     ),
 ]
@@ -29,7 +29,9 @@ TYPED = {
     "pyspider-zk delete news_old": "news_old\n",
     "pyspider-zk delete news_de news_fr": "2\n",
 }
-BEFORE = {"docs/operations/run.md": "pyspider-zk start news_de news_fr"}
+BEFORE = dict.fromkeys(
+    ("docs/operations/run.md", "docs/operations/refetch.md"), "pyspider-zk start news_de news_fr"
+)
 SCRIPT = """from pyspider.libs.base_handler import *
 
 

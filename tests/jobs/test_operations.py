@@ -84,6 +84,9 @@ def test_an_unknown_operation_is_refused_with_those_there_are() -> None:
         ("rate", {"rate": 1, "burst": 2.5}, {"rate": 1, "burst": 2.5}),
         ("group", {"group": ""}, {"group": ""}),
         ("status", {"status": "CHECKING"}, {"status": "CHECKING"}),
+        ("refetch", {}, {}),
+        ("refetch", {"tasks": ("a", 7), "error": None}, {"tasks": ["a", 7]}),
+        ("refetch", {"state": "BAD", "callback": "f"}, {"state": "BAD", "callback": "f"}),
     ],
 )
 def test_arguments_are_completed(
@@ -109,6 +112,16 @@ def test_arguments_are_completed(
         ("group", {"group": "\ud800"}, r"group: group must be text, not '\ud800'"),
         ("status", {"status": "running"}, "status: status must be one of TODO, STOP"),
         ("status", {"status": []}, "status: status must be one of"),
+        ("refetch", {"task": "a"}, "refetch has no argument task; known are: tasks, state"),
+        ("refetch", {"tasks": "a"}, "refetch: tasks must be a list of task ids"),
+        ("refetch", {"tasks": []}, "refetch: tasks must be a list of task ids"),
+        ("refetch", {"tasks": ["a" * 256]}, "refetch: tasks must be a list of task ids"),
+        ("refetch", {"tasks": [True]}, "refetch: tasks must be a list of task ids"),
+        ("refetch", {"tasks": ["a"] * 1001}, "refetch: tasks has 1001 ids, the limit is 1000"),
+        ("refetch", {"state": "ACTIVE"}, "refetch: state must be one of FAILED, SUCCESS, BAD"),
+        ("refetch", {"state": []}, "refetch: state must be one of"),
+        ("refetch", {"error": ""}, "refetch: error must be text of 1 to 1000 characters"),
+        ("refetch", {"callback": "\ud800"}, "refetch: callback must be text"),
     ],
 )
 def test_wrong_arguments_are_refused_by_name(operation: str, wrong: Any, told: str) -> None:

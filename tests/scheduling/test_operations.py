@@ -393,6 +393,7 @@ def test_columns_are_written_and_memory_follows(
         ("delete", {}),
         ("delete", {"wait": True}),
         ("group", {"group": "g"}),
+        ("refetch", {}),
     ],
 )
 def test_an_unknown_project_fails_by_itself_and_is_not_made(

@@ -201,6 +201,25 @@ def test_a_batch_is_carried_out(client: Any, cluster: LiveCluster, eventually: E
         assert client.get("/api/v1/projects?group=g").get_json()["total"] == 2
 
 
+def test_failed_tasks_are_fetched_again(
+    client: Any, cluster: LiveCluster, eventually: Eventually
+) -> None:
+    tasks = cluster.database("task")
+    for taskid, exception in (("one", "HTTP 503"), ("two", "KeyError")):
+        track = {"process": {"ok": False, "exception": exception}}
+        tasks.insert("archive", taskid, {"url": "u", "status": tasks.FAILED, "track": track})
+    asked = {"operation": "refetch", "names": ["archive"], "arguments": {"error": "503"}}
+    plan = client.post("/api/v1/batches", json={**asked, "dry_run": True}).get_json()
+    assert plan["faults"] == ["not RUNNING or DEBUG: archive; start them instead"]
+    cluster.database("project").update("archive", status="RUNNING")
+    with cluster.scheduler():
+        path = client.post("/api/v1/batches", json=asked).headers["Location"]
+        eventually(lambda: client.get(path).get_json()["state"] == "done")
+    assert tasks.status_count("archive") == {tasks.ACTIVE: 1, tasks.FAILED: 1}
+    texts = [event["text"] for event in client.get("/api/v1/events").get_json()["items"]]
+    assert "refetch of 1 projects was asked for" in texts
+
+
 def test_what_failed_is_retried_as_a_new_batch(
     client: Any, cluster: LiveCluster, eventually: Eventually
 ) -> None:

@@ -615,7 +615,8 @@ class RequestSchema(Schema):
         load_default=dict,
         metadata=about(
             "delete: wait (for pyspider's 24 hours); rate: rate and burst;"
-            " group: group; status: status"
+            " group: group; status: status;"
+            " refetch: tasks (ids), state, callback, error (text in the last one)"
         ),
     )
     dry_run = fields.Boolean(
