@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pyspider_zk.local import parent_death
+from pyspider_zk.components import parent_death
 
 KEPT_LOGS = 3
 
