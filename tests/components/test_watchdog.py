@@ -1,0 +1,167 @@
+"""A watchdog's workers, real processes: which of them has a successor, and how all of it ends."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.processes import ROOT
+
+HELD = "hold=0.05"
+"""Hold the process beyond its limit, whatever is raised."""
+
+
+class Watched:
+    """A watchdog with workers whose lives were told beforehand."""
+
+    def __init__(self, folder: Path, wait: Callable[..., None]) -> None:
+        self._folder, self._wait = folder, wait
+        self.process: subprocess.Popen[str] | None = None
+
+    def start(self, *lives: str) -> subprocess.Popen[str]:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.watched", *lives],
+            cwd=self._folder,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        return self.process
+
+    def worker(self, number: int = 1) -> int:
+        """Wait for a worker, and return its process id."""
+        lives = self._folder / "lives"
+        self._wait(lambda: lives.exists() and len(self.workers()) >= number, f"worker {number}")
+        return self.workers()[number - 1]
+
+    def workers(self) -> list[int]:
+        return [int(line) for line in (self._folder / "lives").read_text().splitlines()]
+
+    def end(self) -> tuple[int, str]:
+        """Wait for the end; return the exit code, and what was said."""
+        assert self.process is not None
+        said, _ = self.process.communicate(timeout=60)
+        return self.process.returncode, said
+
+
+@pytest.fixture
+def watched(tmp_path: Path, eventually: Callable[..., None]) -> Iterator[Watched]:
+    made = Watched(tmp_path, eventually)
+    yield made
+    if made.process is not None:
+        made.process.kill()
+        made.process.communicate()
+
+
+@pytest.mark.parametrize("code", [0, 2, 3])
+def test_who_ends_without_a_task_is_done(watched: Watched, code: int) -> None:
+    watched.start(f"exit={code}")
+
+    assert watched.end() == (code, "")
+    assert len(watched.workers()) == 1
+
+
+def test_who_exceeds_its_limit_is_ended_and_its_successor_knows(watched: Watched) -> None:
+    watched.start(HELD, "report")
+
+    code, said = watched.end()
+
+    assert code == 0
+    assert '{"taskid": "t", "project": "p", "url": "http://site.example/"' in said
+    assert "it exceeded the time limit of 0.05 s" in said
+    assert said.endswith("False\n")
+
+
+def test_a_task_without_a_limit_takes_as_long_as_it_likes(watched: Watched) -> None:
+    watched.start("hold=0", "report")
+    os.kill(watched.worker(), signal.SIGKILL)
+
+    assert "by SIGKILL, as the kernel does where memory is short" in watched.end()[1]
+
+
+def test_who_dies_in_the_middle_of_a_task_is_followed_at_once(watched: Watched) -> None:
+    watched.start(*["abort=0"] * 8, "report")
+
+    code, said = watched.end()
+
+    assert code == 0
+    assert "in the middle of it by SIGABRT" in said
+    assert len(watched.workers()) == 9
+
+
+def test_who_cannot_report_what_was_lost_is_followed_until_one_can(watched: Watched) -> None:
+    watched.start("abort=0", "exit=3", "report")
+
+    assert "SIGABRT" in watched.end()[1]
+
+
+def test_who_was_killed_without_a_task_is_followed_after_a_pause(watched: Watched) -> None:
+    watched.start("idle", "report")
+    os.kill(watched.worker(), signal.SIGKILL)
+
+    code, said = watched.end()
+
+    assert code == 0
+    assert said.endswith("the worker ended (SIGKILL) and is started again in 1 s\nnull False\n")
+
+
+def test_sigterm_is_passed_on(watched: Watched) -> None:
+    watchdog = watched.start("idle")
+    watched.worker()
+    watchdog.send_signal(signal.SIGTERM)
+
+    assert watched.end() == (0, "")
+
+
+def test_who_dies_of_sigterm_ends_the_watchdog_in_the_same_way(watched: Watched) -> None:
+    watchdog = watched.start("idle")
+    os.kill(watched.worker(), signal.SIGSTOP)
+    watchdog.send_signal(signal.SIGTERM)
+    os.kill(watched.worker(), signal.SIGKILL)
+
+    assert watched.end() == (-signal.SIGKILL, "")
+
+
+def test_sigterm_ends_a_pause(watched: Watched, eventually: Callable[..., None]) -> None:
+    watchdog = watched.start("idle", "idle")
+    pid = watched.worker()
+    os.kill(pid, signal.SIGKILL)
+    eventually(lambda: not _exists(pid))
+    watchdog.send_signal(signal.SIGTERM)
+
+    assert watched.end()[0] in (-signal.SIGTERM, 0)  # it may have been over
+
+
+def test_who_is_stuck_at_sigterm_is_ended_by_the_limit_and_reported(watched: Watched) -> None:
+    watchdog = watched.start("hold=1", "report")
+    watched.worker()
+    watchdog.send_signal(signal.SIGTERM)
+
+    code, said = watched.end()
+
+    assert code == 0
+    assert "exceeded" in said
+    assert said.endswith("True\n")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can do this")
+def test_a_worker_goes_with_its_watchdog(watched: Watched, eventually: Callable[..., None]) -> None:
+    watchdog = watched.start("hold=0")
+    pid = watched.worker()
+    watchdog.kill()
+
+    eventually(lambda: not _exists(pid))
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True

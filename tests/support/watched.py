@@ -1,0 +1,60 @@
+"""A watchdog whose workers live as the arguments say, one after the other.
+
+Each worker says in its folder that it lives, before it does what its argument says.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from pyspider_zk.components.task_mark import TaskMark
+from pyspider_zk.components.watchdog import Watchdog
+
+TASK = {"taskid": "t", "project": "p", "url": "http://site.example/", "other": 1}
+
+
+def live(mark: TaskMark, watchdog: Watchdog, life: str) -> None:
+    """Live one life: ``WHAT`` or ``WHAT=NUMBER``."""
+    what, _, number = life.partition("=")
+    if what == "exit":
+        sys.exit(int(number))
+    elif what == "report":
+        lost = mark.lost()
+        told = json.dumps(lost and {**lost.task, "reason": lost.reason})
+        sys.stdout.write(f"{told} {watchdog.is_to_end}\n")
+        mark.reported()
+    elif what == "idle":
+        signal.pause()
+    else:
+        with mark.at_hand(TASK):
+            mark.limit(float(number))
+            work(what)
+
+
+def work(how: str) -> None:
+    """Do not end by oneself, or not well."""
+    if how == "abort":
+        os.abort()
+    while True:
+        with suppress(BaseException):
+            time.sleep(60)
+
+
+def main() -> None:
+    """Run the watchdog."""
+    mark = TaskMark()
+    watchdog = Watchdog(mark, tick=0.02)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    watchdog.guard()
+    lives = Path("lives")
+    with lives.open("a") as file:
+        file.write(f"{os.getpid()}\n")
+    live(mark, watchdog, sys.argv[len(lives.read_text().splitlines())])
+
+
+if __name__ == "__main__":
+    main()
