@@ -1,10 +1,19 @@
-"""Scripts as modules: `imp`, find_module and load_module are gone since Python 3.12."""
+"""Scripts as modules, since `imp` is gone; and who watches over them."""
 
 from edits.edit import Edit, Span
 
 _FILE = "pyspider/processor/project_module.py"
 
+_HANDLER = "pyspider/libs/base_handler.py"
+
 EDITS = (
+    Edit(
+        _HANDLER,
+        "        if process_time_limit > 0:\n",
+        "        self.__env__.get('limited', bool)(process_time_limit)\n"
+        "        if process_time_limit > 0:\n",
+        "who else can end the process needs to know when a step began, and its limit",
+    ),
     Edit(_FILE, "import imp\nimport time\n", "import time\nimport types\n", "imp is gone"),
     Edit(
         _FILE,

@@ -9,6 +9,7 @@ from pyspider_zk.cli.failure import Failure
 from pyspider_zk.cli.group import ClusterGroup, options, prepare
 from pyspider_zk.cli.send_message import addressed
 from pyspider_zk.cli.stock import adopted
+from pyspider_zk.components.wiring import ALONE_IN_PROCESS
 from pyspider_zk.errors import ConfigError
 from pyspider_zk.secret_files import URL_VARIABLES, take_from_files
 
@@ -43,7 +44,7 @@ def main() -> None:
         failure = Failure(error)
         failure.show()
         raise SystemExit(failure.exit_code) from error
-    cli.main(prog_name="pyspider-zk")
+    cli.main(prog_name="pyspider-zk", obj={ALONE_IN_PROCESS: True})
 
 
 if __name__ == "__main__":

@@ -27,7 +27,11 @@ from pyspider_zk.cli.links import check_scheduler_link
 from pyspider_zk.cluster.records import ComponentKind
 from pyspider_zk.components.identity import presence
 from pyspider_zk.components.signals import on_signals
+from pyspider_zk.components.task_mark import TaskMark
+from pyspider_zk.components.watchdog import Watchdog
 from pyspider_zk.components.wiring import (
+    ALONE_IN_PROCESS,
+    TASK_MARK,
     TOGETHER_OPTION,
     check_login,
     check_services,
@@ -160,7 +164,8 @@ def adopt(command: click.Command) -> click.Command:
     if name in CLUSTER_CLASSES and command.callback is not None:
         ours.params = [_adopt_option(name, param) for param in ours.params]
         work = _served(command.callback) if name == "webui" else command.callback
-        ours.callback = _visible(name, _closed(name, _present(name, _connected(work))))
+        work = _closed(name, _present(name, _connected(work)))
+        ours.callback = _visible(name, _guarded(work) if name == "processor" else work)
     if name == "phantomjs" and command.callback is not None:
         ours.callback = _visible(name, _closed(name, command.callback))
     if name in INSECURE_HELP:
@@ -370,6 +375,25 @@ def _present(name: str, function: Function) -> Function:
             except ClusterError as error:
                 logger.warning("this %s is not shown in the cluster: %s", name, error)
             return function(*args, **kwargs)
+
+    return component
+
+
+def _guarded(function: Function) -> Function:
+    """Give a processor of ours a watchdog, which goes on in this process; it in another.
+
+    Only the main thread may fork, and only of a process that runs nothing but this command.
+    """
+
+    @functools.wraps(function)
+    def component(*args: Any, **kwargs: Any) -> Any:
+        options = click.get_current_context().obj
+        in_main = threading.current_thread() is threading.main_thread()
+        option, _ = CLUSTER_CLASSES["processor"]
+        if in_main and options.get(ALONE_IN_PROCESS) and is_of_cluster(kwargs[option]):
+            options[TASK_MARK] = mark = TaskMark()
+            Watchdog(mark).guard()
+        return function(*args, **kwargs)
 
     return component
 

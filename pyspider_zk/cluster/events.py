@@ -48,6 +48,7 @@ class EventKind(StrEnum):
     CHANGE = "change"
     RUN = "run"
     TRIAL = "trial"
+    PROCESSOR = "processor"
 
 
 @dataclass(frozen=True)

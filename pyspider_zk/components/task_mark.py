@@ -54,9 +54,13 @@ class TaskMark:
 
     Threads and processes: one writes at a time, a worker while it lives and then its watchdog. What
     is written stays when the writer is killed; a state is written last.
+
+    Attributes:
+        is_last: whether this process shall report what was lost, and end.
     """
 
     def __init__(self) -> None:
+        self.is_last = False
         self._memory = mmap.mmap(-1, ctypes.sizeof(_Shared) + ROOM)
         self._shared = _Shared.from_buffer(self._memory)
 

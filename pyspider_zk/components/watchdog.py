@@ -47,13 +47,7 @@ class Watchdog:
     def __init__(self, mark: TaskMark, tick: float = 1.0) -> None:
         self._mark = mark
         self._tick = tick
-        self._is_to_end = False
         self._failures = 0  # in a row, without a task
-
-    @property
-    def is_to_end(self) -> bool:
-        """Whether this worker shall report what its predecessor lost, and end."""
-        return self._is_to_end
 
     def guard(self) -> None:
         """Go on in a new process: return in each worker, and in this process never.
@@ -85,7 +79,7 @@ class Watchdog:
                 os.kill(worker, signal.SIGKILL)
         if self._mark.is_at_hand:
             self._note_loss(code, overdue=overdue > GRACE)
-        elif self._is_to_end or not self._is_recoverable(code):
+        elif self._mark.is_last or not self._is_recoverable(code):
             _end_as(code)
         else:
             self._failures = 1 if monotonic() - began > STEADY else self._failures + 1
@@ -95,7 +89,7 @@ class Watchdog:
         """Wait for the next signal, and pass on those that ask for the end."""
         number = signal.sigwait(_SIGNALS)
         if number in (signal.SIGTERM, signal.SIGINT):
-            self._is_to_end = True
+            self._mark.is_last = True
             if worker:
                 os.kill(worker, number)
         return number
@@ -118,7 +112,7 @@ class Watchdog:
         logger.warning("the worker ended (%s) and is started again in %g s", how, seconds)
         for _ in range(round(seconds / self._tick)):
             while self._next() != signal.SIGALRM:
-                if self._is_to_end:
+                if self._mark.is_last:
                     _end_as(-signal.SIGTERM)
 
 

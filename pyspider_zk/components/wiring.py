@@ -21,6 +21,7 @@ from click.core import ParameterSource
 from pyspider_zk.cluster.meta import ensure_meta
 from pyspider_zk.cluster.records import Meta
 from pyspider_zk.cluster.tree import Tree
+from pyspider_zk.components.task_mark import TaskMark
 from pyspider_zk.config import ENV_PREFIX, SECTION, Settings, settings_from
 from pyspider_zk.errors import Refused, Unavailable
 from pyspider_zk.metrics.targets import on_free_port
@@ -39,6 +40,12 @@ INSECURE_OPTION = "insecure_option"
 
 TOGETHER_OPTION = "together_option"
 """The name under which ``ctx.obj`` tells that one command runs several components."""
+
+TASK_MARK = "task_mark"
+"""The name under which ``ctx.obj`` has the mark that the watchdog of this process reads."""
+
+ALONE_IN_PROCESS = "alone_in_process"
+"""The name under which ``ctx.obj`` tells that this process is the command's alone, and may fork."""
 
 STOCK_QUEUES = ("scheduler2fetcher", "fetcher2processor", "processor2result")
 QUEUE_LIMIT = 100  # pyspider's default of --queue-maxsize
@@ -103,6 +110,11 @@ def current_data_path() -> Path | None:
     """Return pyspider's folder of data; None without a command."""
     path = _options().get("data_path")
     return Path(path) if path else None
+
+
+def current_task_mark() -> TaskMark:
+    """Return the mark of the task at hand; without a watchdog nobody reads it."""
+    return _options().get(TASK_MARK) or TaskMark()
 
 
 def current_projectdb() -> Any:

@@ -60,6 +60,7 @@ class Source(StrEnum):
     SCHEDULER = "each scheduler"
     LEADER = "the leading scheduler, for the whole cluster"
     WORKER = "processors, fetchers, result workers"
+    PROCESSOR = "processors"
 
 
 @dataclass(frozen=True)
@@ -292,6 +293,14 @@ PASSED_OVER = Family(
     Source.WORKER,
     "messages that it passed over, because they are of no use",
     (("component", WORKERS),),
+)
+LOST = Family(
+    "processor_lost_tasks_total",
+    MetricKind.COUNTER,
+    Source.PROCESSOR,
+    "tasks that it did not survive, counted on by who took its place: they exceeded their time limit"
+    " and it was ended (overdue), or it died by itself",
+    (("cause", ("overdue", "died")),),
 )
 
 FAMILIES = tuple(each for each in globals().values() if isinstance(each, Family))

@@ -26,13 +26,16 @@ PRUNING = 10.0
 class ExistingProjects(ProjectManager):
     """pyspider's project manager; stock keeps running a deleted project's script forever.
 
-    Threads: one.
+    What a script does at its top has the time limit of scripts from ``limited`` in ``env``, a
+    function of seconds; waiting for the database has none. Threads: one.
     """
 
     def __init__(
         self, projectdb: Any, env: Any, clock: Callable[[], float] = time.monotonic
     ) -> None:
         super().__init__(guarded(projectdb, "projectdb", clock), env)
+        self._limited: Callable[[float], object] = env.get("limited", bool)
+        self._limit: float = env.get("process_time_limit", 0)
         self._clock = clock
         self._existing = ProjectCache(self.projectdb, clock=clock)
         self._ended = threading.Event()
@@ -53,12 +56,21 @@ class ExistingProjects(ProjectManager):
             return None
         while True:
             try:
-                return super().get(project_name, updatetime, md5sum)
+                found = super().get(project_name, updatetime, md5sum)
+                self._limited(self._limit)
+                return found
             except DatabaseAway:
                 if self._is_known(project_name, updatetime, md5sum):
                     return self.projects[project_name]
                 if self._ended.wait(AGAIN):
                     raise
+
+    def _load_project(self, project: dict[str, Any]) -> Any:
+        self._limited(self._limit)
+        try:
+            return super()._load_project(project)
+        finally:
+            self._limited(0)
 
     @property
     def is_away(self) -> bool:

@@ -2,18 +2,32 @@
 
 import logging
 import signal
+import socket
+import time
+from collections.abc import Mapping
 from contextlib import closing
 from typing import Any
 
 from pyspider.processor.processor import Processor
 
+from pyspider_zk.cluster.event_log import EventLog
+from pyspider_zk.cluster.events import Event, EventKind
 from pyspider_zk.cluster.records import ComponentKind
+from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.components.identity import presence
 from pyspider_zk.components.monitoring import Monitoring, monitored
 from pyspider_zk.components.signals import on_signals
-from pyspider_zk.components.wiring import current_data_path, current_queues, current_settings
+from pyspider_zk.components.task_mark import LostTask
+from pyspider_zk.components.wiring import (
+    current_data_path,
+    current_queues,
+    current_settings,
+    current_task_mark,
+)
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Unavailable
+from pyspider_zk.metrics.exposition import Metrics
+from pyspider_zk.metrics.families import LOST
 from pyspider_zk.metrics.health import Health, patience
 from pyspider_zk.queues.api import Queues
 from pyspider_zk.queues.back_off import BackOff
@@ -25,6 +39,7 @@ from pyspider_zk.workers.calling_queue import CallingQueue
 from pyspider_zk.workers.loaded_scripts import ExistingProjects
 from pyspider_zk.workers.outbox import Outbox
 from pyspider_zk.workers.work_meter import MeteredPacks, WorkMeter
+from pyspider_zk.zookeeper.connection import Connection
 
 logger = logging.getLogger("processor")
 
@@ -52,8 +67,10 @@ class ClusterProcessor(Processor):
         super().__init__(*args, **kwargs)
         self.settings = settings or current_settings()
         self.queues = queues or current_queues(self.settings)
+        self._mark = current_task_mark()
         self._back_off = BackOff(logger, "what is processed waits")
         self._data = current_data_path()
+        self.project_manager.env["limited"] = self._mark.limit
         self.project_manager = ExistingProjects(self.projectdb, self.project_manager.env)
         pages = CheckedQueue(ResilientQueue(self.inqueue, self._back_off), check_pair, logger)
         self.inqueue = CallingQueue(pages, self._before_reading)
@@ -65,7 +82,9 @@ class ClusterProcessor(Processor):
         self.newtask_queue = self._outbox.queue(QueueKind.NEWTASK)
         limit = patience(self.settings.hang, self.project_manager.env["process_time_limit"])
         health = Health(self._loop_age, limit, self._parts)
-        self._monitoring = Monitoring(ComponentKind.PROCESSOR, health, [self._meter.metrics])
+        self._monitoring = Monitoring(
+            ComponentKind.PROCESSOR, health, [self._meter.metrics, self._lost]
+        )
 
     def on_task(self, task: dict[str, Any], response: Any) -> Any:
         """Run one callback; its results leave, then its new tasks and its status pack together.
@@ -75,8 +94,9 @@ class ClusterProcessor(Processor):
         SystemExit: signals do not come this way.
         """
         try:
-            with self._outbox:
+            with self._mark.at_hand(task), self._outbox:
                 done = super().on_task(task, response)
+                self._mark.limit(0)
                 self._results.flush()
                 return done
         except Unavailable:
@@ -88,8 +108,11 @@ class ClusterProcessor(Processor):
     def _give_up(self, task: dict[str, Any], error: BaseException) -> None:
         """Log the task, and report it to the scheduler as failed."""
         logger.error("process %s:%s failed", task["project"], task["taskid"], exc_info=error)
+        self._fail(task, error)
+
+    def _fail(self, task: Mapping[str, Any], reason: object) -> None:
         with self._outbox:
-            self.status_queue.put(failed_pack(task, error))
+            self.status_queue.put(failed_pack(task, reason))
 
     def run(self) -> None:
         """Work until ``quit``; SIGTERM and Ctrl-C end after the current task.
@@ -101,9 +124,29 @@ class ClusterProcessor(Processor):
             closing(self.queues),
             on_signals({signal.SIGTERM: self.quit, signal.SIGINT: self.quit}),
             monitored(self.settings, self._monitoring, self._data),
-            presence(self.settings, ComponentKind.PROCESSOR),
+            presence(self.settings, ComponentKind.PROCESSOR) as present,
         ):
+            if lost := self._mark.lost():
+                self._report(lost, present.connection)
             super().run()
+
+    def _report(self, lost: LostTask, connection: Connection) -> None:
+        """Report the task that the process before this one did not survive."""
+        if self._mark.is_last:
+            self.quit()
+        if lost.task:
+            self._fail(lost.task, lost.reason)
+        named = "{project}:{taskid} {url}".format_map(lost.task) if lost.task else "of a long name"
+        text = f"a processor was lost to task {named}: {lost.reason}"
+        event = Event(EventKind.PROCESSOR, text, time.time(), socket.gethostname(), lost.task)
+        try:
+            EventLog(connection, Tree(self.settings.root)).append(event)
+        except Unavailable as error:
+            logger.warning("no event tells that %s: %s", text, error)
+        self._mark.reported()
+
+    def _lost(self) -> Metrics:
+        yield LOST.by(self._mark.deaths())
 
     def _before_reading(self) -> None:
         self._meter.pulse.beat()

@@ -17,7 +17,7 @@ from pyspider_zk.components.watchdog import Watchdog
 TASK = {"taskid": "t", "project": "p", "url": "http://site.example/", "other": 1}
 
 
-def live(mark: TaskMark, watchdog: Watchdog, life: str) -> None:
+def live(mark: TaskMark, life: str) -> None:
     """Live one life: ``WHAT`` or ``WHAT=NUMBER``."""
     what, _, number = life.partition("=")
     if what == "exit":
@@ -25,7 +25,7 @@ def live(mark: TaskMark, watchdog: Watchdog, life: str) -> None:
     elif what == "report":
         lost = mark.lost()
         told = json.dumps(lost and {**lost.task, "reason": lost.reason})
-        sys.stdout.write(f"{told} {watchdog.is_to_end}\n")
+        sys.stdout.write(f"{told} {mark.is_last}\n")
         mark.reported()
     elif what == "idle":
         signal.pause()
@@ -47,13 +47,12 @@ def work(how: str) -> None:
 def main() -> None:
     """Run the watchdog."""
     mark = TaskMark()
-    watchdog = Watchdog(mark, tick=0.02)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    watchdog.guard()
+    Watchdog(mark, tick=0.02).guard()
     lives = Path("lives")
     with lives.open("a") as file:
         file.write(f"{os.getpid()}\n")
-    live(mark, watchdog, sys.argv[len(lives.read_text().splitlines())])
+    live(mark, sys.argv[len(lives.read_text().splitlines())])
 
 
 if __name__ == "__main__":
