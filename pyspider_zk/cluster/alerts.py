@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from pyspider_zk.cluster.cluster_settings import Maintenance
 from pyspider_zk.cluster.records import Cluster, ComponentKind
+from pyspider_zk.errors import brief
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.queues.api import SlotBacklog
 from pyspider_zk.queues.names import QueueKind
@@ -45,6 +46,7 @@ class AlertKind(StrEnum):
     PARKED = "parked-full"
     UNREADABLE = "unreadable"
     MAINTENANCE = "maintenance"
+    LOST = "lost-processor"
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,7 @@ def alerts(sight: Observation) -> list[Alert]:
     found = [
         *_of_cluster(sight),
         *_of_members(sight),
+        *_of_processors(sight),
         *_of_databases(sight),
         *_of_queues(sight),
         *_of_projects(sight),
@@ -137,6 +140,14 @@ def _of_members(sight: Observation) -> Iterator[Alert]:
     for number in sight.unreachable:
         text = f"member {number} does not answer by XML-RPC: its numbers are missing"
         yield Alert(AlertKind.UNREACHABLE, Severity.WARNING, text, str(number))
+
+
+def _of_processors(sight: Observation) -> Iterator[Alert]:
+    components = sight.cluster.components if sight.cluster else {}
+    for each in components.get(ComponentKind.PROCESSOR, {}).values():
+        if each.lost:
+            about = f"{each.host}:{each.pid}"
+            yield Alert(AlertKind.LOST, Severity.WARNING, brief(each.lost), about)
 
 
 def _of_databases(sight: Observation) -> Iterator[Alert]:

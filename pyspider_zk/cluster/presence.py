@@ -1,6 +1,8 @@
 """Presence of the processes that own nothing: processors, fetchers, result workers, web UIs."""
 
 import logging
+from dataclasses import replace
+from time import monotonic
 from typing import Self
 
 from pyspider_zk.cluster.meta import ensure_meta
@@ -32,7 +34,9 @@ class Presence:
         self._tree = Tree(settings.root)
         self._meta = Meta(settings.slots)
         parent = f"{self._tree.components}/{kind}"
+        self._record = record
         self._node = Ephemeral(self._connection, parent, record.encode())
+        self._tells_until: float | None = None
         self._interval = settings.renewal
         self._loop = Loop("presence", self._turn)
         reader = Reader(self._tree, self._connection.unreadable)
@@ -47,6 +51,12 @@ class Presence:
     def connection(self) -> Connection:
         """The connection, for other readers in this process."""
         return self._connection
+
+    def tell_lost(self, what: str, seconds: float) -> None:
+        """Let everybody know for so many seconds what the process before this one was lost to."""
+        self._tells_until = monotonic() + seconds
+        self._node.say(replace(self._record, lost=what).encode())
+        self._loop.wake()
 
     def __enter__(self) -> Self:
         """Connect, check the cluster's values, register.
@@ -81,4 +91,14 @@ class Presence:
         except (Unavailable, SessionLost, *OUTDATED) as error:
             logger.info("presence is not registered yet: %r", error)
             return self._interval
-        return None
+        return self._left()
+
+    def _left(self) -> float | None:
+        """Return for how many seconds this process tells more; ``None``: until it is woken."""
+        if self._tells_until is None:
+            return None
+        if (left := self._tells_until - monotonic()) > 0:
+            return left
+        self._tells_until = None
+        self._node.say(self._record.encode())
+        return 0

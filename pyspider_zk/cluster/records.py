@@ -90,6 +90,7 @@ class Component(Record):
 
     Attributes:
         protocols: the lowest and the highest that it speaks.
+        lost: what its predecessor was lost to, for a while; empty: nothing.
     """
 
     host: str
@@ -98,6 +99,7 @@ class Component(Record):
     started: float
     address: str = ""
     protocols: tuple[int, int] = (FIRST, FIRST)
+    lost: str = ""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ from typing import Any
 ROOM = 2**18
 """Bytes for a task's names; with longer ones it cannot be reported. Only what is used is taken."""
 
+_ENCODER = json.JSONEncoder(default=repr)
+
 NEVER = float("inf")
 _KEPT = ("taskid", "project", "url", "schedule")
 """What a scheduler needs to count a task as failed."""
@@ -128,9 +130,9 @@ class TaskMark:
         return f"it exceeded the time limit of {self._shared.limit:g} s, and its process was ended"
 
     def _write(self, values: Mapping[str, Any]) -> None:
-        data = json.dumps(values, default=repr).encode()
+        data = _encoded(values)
         if len(data) > ROOM:
-            data = json.dumps({key: values[key] for key in ("reason",) if key in values}).encode()
+            data = _encoded({key: values[key] for key in ("reason",) if key in values})
         begin = ctypes.sizeof(_Shared)
         self._memory[begin : begin + len(data)] = data
         self._shared.length = len(data)
@@ -139,6 +141,10 @@ class TaskMark:
         begin = ctypes.sizeof(_Shared)
         values: dict[str, Any] = json.loads(self._memory[begin : begin + self._shared.length])
         return values
+
+
+def _encoded(values: Mapping[str, Any]) -> bytes:
+    return _ENCODER.encode(values).encode()
 
 
 def _died(code: int) -> str:

@@ -42,6 +42,7 @@ ALERTS = (
     "parked-full",
     "unreadable",
     "maintenance",
+    "lost-processor",
 )
 
 
@@ -298,8 +299,8 @@ LOST = Family(
     "processor_lost_tasks_total",
     MetricKind.COUNTER,
     Source.PROCESSOR,
-    "tasks that it did not survive, counted on by who took its place: they exceeded their time limit"
-    " and it was ended (overdue), or it died by itself",
+    "tasks that a processor did not survive, counted on by the next one: it was ended because they"
+    " exceeded their time limit (overdue), or died by itself",
     (("cause", ("overdue", "died")),),
 )
 

@@ -12,6 +12,7 @@ from pyspider.processor.processor import Processor
 
 from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.events import Event, EventKind
+from pyspider_zk.cluster.presence import Presence
 from pyspider_zk.cluster.records import ComponentKind
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.components.identity import presence
@@ -39,9 +40,11 @@ from pyspider_zk.workers.calling_queue import CallingQueue
 from pyspider_zk.workers.loaded_scripts import ExistingProjects
 from pyspider_zk.workers.outbox import Outbox
 from pyspider_zk.workers.work_meter import MeteredPacks, WorkMeter
-from pyspider_zk.zookeeper.connection import Connection
 
 logger = logging.getLogger("processor")
+
+TOLD = 600.0
+"""Seconds for which an alert tells of a lost processor."""
 
 
 class ClusterProcessor(Processor):
@@ -127,10 +130,10 @@ class ClusterProcessor(Processor):
             presence(self.settings, ComponentKind.PROCESSOR) as present,
         ):
             if lost := self._mark.lost():
-                self._report(lost, present.connection)
+                self._report(lost, present)
             super().run()
 
-    def _report(self, lost: LostTask, connection: Connection) -> None:
+    def _report(self, lost: LostTask, present: Presence) -> None:
         """Report the task that the process before this one did not survive."""
         if self._mark.is_last:
             self.quit()
@@ -140,9 +143,10 @@ class ClusterProcessor(Processor):
         text = f"a processor was lost to task {named}: {lost.reason}"
         event = Event(EventKind.PROCESSOR, text, time.time(), socket.gethostname(), lost.task)
         try:
-            EventLog(connection, Tree(self.settings.root)).append(event)
+            EventLog(present.connection, Tree(self.settings.root)).append(event)
         except Unavailable as error:
             logger.warning("no event tells that %s: %s", text, error)
+        present.tell_lost(text, TOLD)
         self._mark.reported()
 
     def _lost(self) -> Metrics:

@@ -61,6 +61,7 @@ class Ephemeral:
         self._connection = connection
         self._parent = parent
         self._data = data
+        self._written: bytes | None = None
         self._lock = threading.Lock()
         self._tenure: Tenure | None = None
         self._stands = False
@@ -78,9 +79,17 @@ class Ephemeral:
                 self._stands = False
             path = self._path(tenure)
             if not self._stands:
+                self._written = None
                 self._make(tenure, path)
                 self._stands = True
+            if self._written != (data := self._data):
+                self._connection.set(path, data)
+                self._written = data
             return path
+
+    def say(self, data: bytes) -> None:
+        """Have other data from when it is made to stand next. Does not block."""
+        self._data = data
 
     def leave(self) -> None:
         """Delete it, if it was made."""
@@ -90,8 +99,10 @@ class Ephemeral:
                 self._connection.delete(self._path(tenure))
 
     def _make(self, tenure: Tenure, path: str) -> None:
+        data = self._data
         with suppress(NodeExistsError):  # by an attempt whose reply was lost
-            self._connection.create(path, self._data, ephemeral=True)
+            self._connection.create(path, data, ephemeral=True)
+            self._written = data
         tenure.settle(path)
 
     def _path(self, tenure: Tenure) -> str:

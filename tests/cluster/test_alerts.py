@@ -124,3 +124,11 @@ def test_a_parking_lot_that_is_full_is_serious():
     alert = only(Observation(WELL, full=(1,)))
     assert (alert.kind, alert.severity) == (AlertKind.PARKED, Severity.SERIOUS)
     assert alert.text.startswith("no more messages can be parked for 1 slot (1):")
+
+
+def test_what_a_processor_was_lost_to_is_told_for_as_long_as_its_successor_says_so():
+    lost = replace(COMPONENT, lost="a processor was lost to task p:t http://site.example/: it died")
+    components = {**WELL.components, ComponentKind.PROCESSOR: {"x": COMPONENT, "y": lost}}
+    alert = only(Observation(replace(WELL, components=components)))
+    assert (alert.kind, alert.severity) == (AlertKind.LOST, Severity.WARNING)
+    assert (alert.text, alert.about) == (lost.lost, "h:1")

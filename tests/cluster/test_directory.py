@@ -73,6 +73,14 @@ def test_presence_returns_after_an_expired_session(directory: Directory, setting
         eventually(lambda: fetchers(directory) == [FETCHER])
 
 
+def test_what_was_lost_before_is_told_for_a_while(directory: Directory, settings: Settings):
+    with Presence(settings, ComponentKind.FETCHER, FETCHER) as presence:
+        presence.tell_lost("a page", 3600)
+        eventually(lambda: fetchers(directory) == [replace(FETCHER, lost="a page")])
+        presence.tell_lost("a page", 0)
+        eventually(lambda: fetchers(directory) == [FETCHER])
+
+
 def test_the_directory_may_share_the_connection_of_a_presence(settings: Settings):
     with Presence(settings, ComponentKind.FETCHER, FETCHER) as presence:
         assert fetchers(Directory(settings, presence.connection)) == [FETCHER]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pyspider.message_queue import connect_message_queue
 
+from pyspider_zk.cluster.alerts import AlertKind, Observation, alerts
 from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.events import Event, EventKind
 from pyspider_zk.cluster.records import ComponentKind
@@ -143,6 +144,15 @@ class Processed:
             self._wait(deaths, "an event")
             return deaths()[0]
 
+    def alert(self) -> str:
+        """Wait for the alert about a lost processor; return what it says."""
+
+        def found() -> list[str]:
+            every = alerts(Observation(self.crawl.directory.read()))
+            return [alert.text for alert in every if alert.kind is AlertKind.LOST]
+
+        return str(self._wait(found, "an alert")[0])
+
 
 @pytest.fixture
 def processed(
@@ -182,6 +192,7 @@ def test_what_holds_a_processor_is_ended_and_counts_as_failed(
     event = processed.event()
     assert event.data["project"] == task["project"]
     assert task["url"] in event.text
+    assert processed.alert() == event.text
 
 
 def test_a_task_has_the_limit_that_its_script_gives_it(processed: Processed) -> None:

@@ -14,12 +14,19 @@ from pathlib import Path
 from pyspider_zk.components.task_mark import TaskMark
 from pyspider_zk.components.watchdog import Watchdog
 
+LIVES = Path("lives")
 TASK = {"taskid": "t", "project": "p", "url": "http://site.example/", "other": 1}
 
 
-def live(mark: TaskMark, life: str) -> None:
-    """Live one life: ``WHAT`` or ``WHAT=NUMBER``."""
-    what, _, number = life.partition("=")
+def live(mark: TaskMark, lives: list[str]) -> None:
+    """Live the next life: ``WHAT`` or ``WHAT=NUMBER``."""
+    what, _, number = lives[begun()].partition("=")
+    if what in ("hold", "abort"):
+        with mark.at_hand(TASK):
+            mark.limit(float(number))
+            begin()
+            work(what)
+    begin()
     if what == "exit":
         sys.exit(int(number))
     elif what == "report":
@@ -27,12 +34,19 @@ def live(mark: TaskMark, life: str) -> None:
         told = json.dumps(lost and {**lost.task, "reason": lost.reason})
         sys.stdout.write(f"{told} {mark.is_last}\n")
         mark.reported()
-    elif what == "idle":
-        signal.pause()
     else:
-        with mark.at_hand(TASK):
-            mark.limit(float(number))
-            work(what)
+        signal.pause()
+
+
+def begun() -> int:
+    """Return how many workers lived before."""
+    return len(LIVES.read_text().splitlines()) if LIVES.exists() else 0
+
+
+def begin() -> None:
+    """Say that this worker lives."""
+    with LIVES.open("a") as file:
+        file.write(f"{os.getpid()}\n")
 
 
 def work(how: str) -> None:
@@ -49,10 +63,7 @@ def main() -> None:
     mark = TaskMark()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     Watchdog(mark, tick=0.02).guard()
-    lives = Path("lives")
-    with lives.open("a") as file:
-        file.write(f"{os.getpid()}\n")
-    live(mark, sys.argv[len(lives.read_text().splitlines())])
+    live(mark, sys.argv[1:])
 
 
 if __name__ == "__main__":

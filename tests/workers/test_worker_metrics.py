@@ -206,8 +206,8 @@ def test_a_worker_serves_every_declared_metric_while_it_runs(
         assert get(port, "/healthz").status == get(port, "/readyz").status == 200
         found = parsed(get(port, "/metrics").text)
     names = {family.name for series in found if (family := family_of(series.name))}
-    wanted = {each.name for each in FAMILIES if each.source in (Source.ALL, Source.WORKER)}
-    assert names == wanted
+    sources = {Source.ALL, Source.WORKER} | ({Source.PROCESSOR} if kind == "processor" else set())
+    assert names == {each.name for each in FAMILIES if each.source in sources}
     assert undeclared(found) == []
     with pytest.raises(ConnectionRefusedError):
         get(port, "/healthz")

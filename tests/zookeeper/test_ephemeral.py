@@ -36,6 +36,14 @@ def test_it_stands_once_however_often_it_is_asked_for(link: Lossy, node: Ephemer
     assert link.children(f"{zk_root}/here") == []
 
 
+def test_it_can_say_something_else(link: Lossy, node: Ephemeral):
+    path = node.stand()
+    node.say(b"other data")
+
+    assert node.stand() == path
+    assert link.get(path)[0] == b"other data"
+
+
 def test_a_lost_reply_makes_no_second_one(link: Lossy, node: Ephemeral, zk_root: str, monkeypatch):
     create = link.create
 
