@@ -14,9 +14,51 @@ _IDENTITY = (
 _LINK = "an address, which any site may link to, brought code into the script of a new project"
 _FORMULA = "a spreadsheet runs a cell that begins like a formula"
 _VIEWER = "who may only look is logged in as well; what guards the application refuses changes"
+_APART = "what runs the script may be carried out in another process, which can be ended"
 _QUIT = "quit() has to end the serving thread and free the port, whoever calls it"
 
 EDITS = (
+    Edit(
+        _DEBUG,
+        "    fetch_result = {}\n"
+        "    try:\n"
+        "        module = ProjectManager.build_module(project_info, {\n",
+        "    fetched = Future()\n"
+        "    try:\n"
+        "        fetched.set_result(app.config['fetch'](task))\n"
+        "    except Exception as error:\n"
+        "        fetched.set_exception(error)\n"
+        "    run_apart = app.config.get('run_apart', lambda trial, *given: trial(*given))\n"
+        "    text = run_apart(run_script, project_info, task, start_time, fetched)\n"
+        "    return text, 200, {'Content-Type': 'application/json'}\n"
+        "\n\n"
+        "def run_script(project_info, task, start_time, fetched, limited=bool):\n"
+        "    fetch_result = {}\n"
+        "    try:\n"
+        "        limited(app.config['process_time_limit'])\n"
+        "        module = ProjectManager.build_module(project_info, {\n"
+        "            'limited': limited,\n",
+        _APART,
+    ),
+    Edit(
+        _DEBUG,
+        "        fetch_result = app.config['fetch'](task)\n",
+        "        fetch_result = fetched.result()\n",
+        _APART,
+    ),
+    Edit(
+        _DEBUG,
+        "(utils.unicode_obj(result)), 200, {'Content-Type': 'application/json'}\n",
+        "(utils.unicode_obj(result))\n",
+        _APART,
+        count=2,
+    ),
+    Edit(
+        _DEBUG,
+        "import traceback\nfrom flask import",
+        "import traceback\nfrom concurrent.futures import Future\nfrom flask import",
+        _APART,
+    ),
     Edit(
         _APP,
         "import os\nimport sys\nimport logging\n",

@@ -46,6 +46,7 @@ from pyspider_zk.webui.rebalancer import Rebalancer
 from pyspider_zk.webui.refusals import Answering
 from pyspider_zk.webui.requests_in_hand import RequestsInHand
 from pyspider_zk.webui.snapshot import Readings
+from pyspider_zk.webui.trials import run_apart
 from pyspider_zk.zookeeper.connection import Connection
 
 HOME = f"{cluster.PREFIX}/"
@@ -147,6 +148,7 @@ class ClusterWebUI:
                 Router(Directory(settings, present.connection).read, credentials=asking)
             ) as router,
             configured(self.config, {"projectdb": ShownProjects(self.config["projectdb"])}),
+            configured(self.config, {"run_apart": run_apart}),
             limited(self.flask_app),
             self._with_pages(settings, present.connection, queues),
             self._monitored(settings, present.connection),
