@@ -147,8 +147,14 @@ def _encoded(values: Mapping[str, Any]) -> bytes:
     return _ENCODER.encode(values).encode()
 
 
+def signal_name(number: int) -> str:
+    """Return the name of a signal; some have only a number."""
+    names = {each.value: each.name for each in signal.Signals}
+    return names.get(number, f"signal {number}")
+
+
 def _died(code: int) -> str:
     if code >= 0:
         return f"its process ended in the middle of it, with code {code}"
     hint = ", as the kernel does where memory is short" if code == -signal.SIGKILL else ""
-    return f"its process was ended in the middle of it by {signal.Signals(-code).name}{hint}"
+    return f"its process was ended in the middle of it by {signal_name(-code)}{hint}"

@@ -14,7 +14,7 @@ from time import monotonic
 from typing import NoReturn
 
 from pyspider_zk.components.parent_death import die_with
-from pyspider_zk.components.task_mark import TaskMark
+from pyspider_zk.components.task_mark import TaskMark, signal_name
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.pauses import doubling, pause_after
 
@@ -108,7 +108,7 @@ class Watchdog:
     def _pause(self, code: int) -> None:
         """Wait before the next worker begins."""
         seconds = pause_after(self._failures, PAUSES)
-        how = signal.Signals(-code).name if code < 0 else f"code {code}"
+        how = signal_name(-code) if code < 0 else f"code {code}"
         logger.warning("the worker ended (%s) and is started again in %g s", how, seconds)
         for _ in range(round(seconds / self._tick)):
             while self._next() != signal.SIGALRM:

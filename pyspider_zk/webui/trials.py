@@ -32,13 +32,10 @@ def run_apart(trial: Callable[..., str], project: Mapping[str, Any], *rest: Any)
     Args:
         trial: gets the other arguments, and the function that limits each of its steps.
     """
-    mark, began = TaskMark(), time.monotonic()
+    mark, began, parent = TaskMark(), time.monotonic(), os.getpid()
     reader, writer = os.pipe()
-    sys.stdout.flush()
-    with mark.at_hand({}), warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of threads, see above
-        parent, child = os.getpid(), os.fork()
-        if not child:
+    with mark.at_hand({}):
+        if not (child := _fork()):
             _answer(parent, writer, lambda: trial(project, *rest, mark.limit))
         os.close(writer)
         answer, overdue = _read(reader, mark)
@@ -50,6 +47,14 @@ def run_apart(trial: Callable[..., str], project: Mapping[str, Any], *rest: Any)
         reason = mark.lose(code, overdue=overdue).reason
     logger.warning("a trial of project %s failed: %s", project["name"], reason)
     return _failure(reason, time.monotonic() - began)
+
+
+def _fork() -> int:
+    """Return the process id of a fork of this process; 0 in the fork."""
+    sys.stdout.flush()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads, see above
+        return os.fork()
 
 
 def _answer(parent: int, writer: int, trial: Callable[[], str]) -> None:

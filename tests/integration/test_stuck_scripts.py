@@ -207,6 +207,28 @@ def test_a_task_has_the_limit_that_its_script_gives_it(processed: Processed) -> 
     assert processed.pid() == before
 
 
+def test_a_scheduler_counts_the_try_and_keeps_the_reason(
+    processed: Processed, eventually: Callable[..., None]
+) -> None:
+    crawl = processed.crawl
+    crawl.scheduler(), crawl.start("fetcher"), processed.start()
+    crawl.settled()
+    task = {"taskid": "on_start", "project": "held", "url": "data:,on_start"}
+    schedule = {"retries": 0}
+    rpc = crawl.rpc()
+    eventually(
+        lambda: rpc.newtask({**task, "schedule": schedule, "process": {"callback": "swallow"}})
+    )
+
+    taskdb = crawl.database("task")
+
+    def row() -> dict[str, Any]:
+        return taskdb.get_task("held", "on_start") if "held" in taskdb.projects else {}
+
+    eventually(lambda: (row() or {}).get("status") == taskdb.FAILED)
+    assert "exceeded the time limit of 1 s" in row()["track"]["process"]["logs"]
+
+
 @pytest.mark.parametrize(("callback", "how"), [("abort", "SIGABRT"), ("leave", "code 0")])
 def test_what_kills_a_processor_counts_as_failed(
     processed: Processed, callback: str, how: str
