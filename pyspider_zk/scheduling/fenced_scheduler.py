@@ -38,11 +38,15 @@ from pyspider_zk.scheduling.task_counts import (
     TaskCounts,
 )
 from pyspider_zk.scheduling.task_rules import (
+    UNCONDITIONAL,
     RequestTerms,
     ScheduleTerms,
+    is_asked_again,
+    marked,
     recrawl_delay,
     restarts,
     retry_delay,
+    without_validators,
 )
 from pyspider_zk.scheduling.window import WindowSize
 from pyspider_zk.tasks.database import task_database
@@ -303,7 +307,14 @@ class FencedScheduler(Scheduler):
             logger.debug("ignore newtask %(project)s:%(taskid)s %(url)s", task)
             return None
         self.dispatch.withdraw(task["project"], task["taskid"])  # what waits is as it was before
-        return self._cancel(task) if schedule.get("cancel") else self._restart(task, old_task)
+        if schedule.get("cancel"):
+            return self._cancel(task)
+        was_to_come_whole = former.get(UNCONDITIONAL, False)
+        is_pending = old_task["status"] == self.taskdb.ACTIVE
+        again = is_asked_again(asked, lambda: former) or (was_to_come_whole and is_pending)
+        if again or was_to_come_whole:
+            task["schedule"] = marked(task.get("schedule", former), unconditional=again)
+        return self._restart(task, old_task)
 
     def runs_again(
         self, asked: RequestTerms, crawled: Any, former: Callable[[], Mapping[str, Any]] = dict
@@ -382,6 +393,7 @@ class FencedScheduler(Scheduler):
                 del task["schedule"]
             else:
                 task["status"] = self.taskdb.ACTIVE
+                task["schedule"].pop(UNCONDITIONAL, None)
                 task["schedule"]["exetime"] = time.time() + delay
                 self.put_task(task)
         self.update_task(task)
@@ -400,9 +412,8 @@ class FencedScheduler(Scheduler):
         schedule = task["schedule"]
         retries = schedule.get("retries", self.default_schedule["retries"])
         retried = schedule.get("retried", 0)
-        delays = self.projects[task["project"]].retry_delay or self.DEFAULT_RETRY_DELAY
-        last = self.DEFAULT_RETRY_DELAY[""]
-        delay = retry_delay(schedule, retries, retried, delays, last)
+        delays = self.projects[task["project"]].retry_delay
+        delay = retry_delay(schedule, retries, retried, delays, self.DEFAULT_RETRY_DELAY)
         task["lastcrawltime"] = time.time()
         if delay is None:
             return self._give_up(task)
@@ -484,6 +495,8 @@ class FencedScheduler(Scheduler):
         for part in PARTS:
             if part in task and not isinstance(task[part], dict):
                 task[part] = {}
+        if task.get("schedule", {}).get(UNCONDITIONAL) and "track" in task:
+            task["track"] = without_validators(task["track"])
         return super().on_select_task(task)
 
 

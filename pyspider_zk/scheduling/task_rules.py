@@ -3,6 +3,12 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
+UNCONDITIONAL = "unconditional"
+"""In a schedule: the next page comes whole, because the task was asked for again.
+
+Otherwise its site may answer that nothing has changed since the last crawl, and no callback runs.
+"""
+
 
 class RequestTerms(Protocol):
     """What of a request's schedule tells whether its task runs again."""
@@ -49,18 +55,37 @@ def restarts(
         default_age: of a request that names none.
         now: in seconds since the epoch.
     """
-    if asked.force_update or (asked.itag and asked.itag != former().get("itag")):
+    if is_asked_again(asked, former):
         return True
     age: float = default_age if asked.age is None else asked.age
     return age >= 0 and age + crawled < now
 
 
+def is_asked_again(asked: RequestTerms, former: Callable[[], Mapping[str, Any]]) -> bool:
+    """Return whether a request lets a task run again whatever its age; see `restarts`."""
+    return bool(asked.force_update or (asked.itag and asked.itag != former().get("itag")))
+
+
+def marked(schedule: Mapping[str, Any], *, unconditional: bool) -> dict[str, Any]:
+    """Return a schedule that says whether the next page comes whole."""
+    unmarked = {key: value for key, value in schedule.items() if key != UNCONDITIONAL}
+    return {**unmarked, UNCONDITIONAL: True} if unconditional else unmarked
+
+
+def without_validators(track: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is known of a task's last crawl, but for what makes a request conditional."""
+    fetched = track.get("fetch")
+    return (
+        {**track, "fetch": {**fetched, "headers": {}}} if isinstance(fetched, dict) else {**track}
+    )
+
+
 def recrawl_delay(schedule: Mapping[str, Any]) -> float | None:
     """Return in how many seconds a task runs again by itself that has ended; None: it does not."""
-    if not schedule.get("auto_recrawl") or "age" not in schedule:
+    if not schedule.get("auto_recrawl"):
         return None
-    age: float = schedule["age"]
-    return age
+    age: float = schedule.get("age", -1)
+    return None if age < 0 else age
 
 
 def retry_delay(
@@ -68,23 +93,28 @@ def retry_delay(
     retries: float,
     retried: float,
     delays: Mapping[Any, float],
-    last: float,
+    usual: Mapping[Any, float],
 ) -> float | None:
     """Return in how many seconds a task that failed is tried again; None: it is given up.
 
     Args:
-        schedule: of the task.
+        schedule: of the task. An age that is negative says nothing about failures.
         retries: how many times it may be tried again.
         retried: how many times it was.
-        delays: by the number of tries before, in seconds; for all others, at the empty text.
-        last: what counts where there is none for all others. A negative one gives the task up.
+        delays: of the script, by the number of tries before, in seconds; for all others, at the
+            empty text. A negative one gives the task up.
+        usual: likewise, for tries of which the script says nothing.
     """
-    delay = delays.get(retried, delays.get("", last))
+    delay = _delay(retried, delays, _delay(retried, usual, 0))
     recrawl = recrawl_delay(schedule)
     if recrawl is not None:
         delay = min(delay, recrawl)
     elif retried >= retries:
         return None
-    elif "age" in schedule:
+    elif schedule.get("age", -1) >= 0:
         delay = min(delay, schedule["age"])
     return None if delay < 0 else delay
+
+
+def _delay(retried: float, delays: Mapping[Any, float], otherwise: float) -> float:
+    return delays.get(retried, delays.get("", otherwise))

@@ -493,3 +493,22 @@ def test_a_failure_is_tried_again_whatever_somebody_wrote_into_the_row(
     row = world.database("task").get_task("p", "t")
     assert row["schedule"].keys() == {"retried", "exetime"}
     assert row["schedule"]["retried"] == 1
+
+
+def test_a_page_that_is_never_crawled_again_is_tried_again_after_a_failure(
+    world: World, task: Task
+) -> None:
+    world.project("p")
+    world.script_is_known("p", retry_delay={0: 0})
+    scheduler = world.scheduler()
+    world.new(task("p", age=-1, retries=1))
+    for _ in range(3):
+        scheduler.run_once()
+    (sent,) = world.dispatched()
+    assert sent["taskid"] == "t"
+
+    world.finish(sent, ok=False)
+    for _ in range(3):
+        scheduler.run_once()
+
+    assert [again["schedule"]["retried"] for again in world.dispatched()] == [1]

@@ -15,6 +15,7 @@ from pyspider.scheduler.scheduler import Scheduler
 
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.scheduling.counters import read_counters
+from pyspider_zk.scheduling.task_rules import UNCONDITIONAL
 from tests.support.world import SCRIPT, World
 
 Task = dict[str, Any]
@@ -155,10 +156,13 @@ class Play:
     def outcome(self) -> tuple[dict[str, list[str]], dict[str, Any]]:
         """Return what was fetched of each task, and what of the row does not hang on the clock.
 
-        In which order tasks of one priority are selected is nobody's promise.
+        In which order tasks of one priority are selected is nobody's promise. That a page is to
+        come whole is marked in no schedule of pyspider's.
         """
         row = self._side.row("t") or {}
-        schedule = {k: v for k, v in (row.get("schedule") or {}).items() if k != "exetime"}
+        schedule = {**(row.get("schedule") or {})}
+        for name in ("exetime", UNCONDITIONAL):
+            schedule.pop(name, None)
         told = {key: row.get(key) for key in ("status", "fetch", "process", "url")}
         fetched: dict[str, list[str]] = {}
         for taskid, callback in self.fetched:

@@ -7,6 +7,7 @@ import pytest
 from pyspider_zk.scheduling.task_rules import recrawl_delay, retry_delay
 
 DELAYS = {0: 30, 1: 3600, "": 86400}
+USUAL = {0: 7, 1: 70, 2: 700, "": 7000}
 
 
 @pytest.mark.parametrize(
@@ -17,6 +18,8 @@ DELAYS = {0: 30, 1: 3600, "": 86400}
         ({"auto_recrawl": True}, None),
         ({"auto_recrawl": False, "age": 10}, None),
         ({"auto_recrawl": True, "age": 10}, 10),
+        ({"auto_recrawl": True, "age": 0}, 0),
+        ({"auto_recrawl": True, "age": -1}, None),
     ],
 )
 def test_a_task_runs_again_by_itself_at_its_age(
@@ -35,7 +38,10 @@ def test_a_task_runs_again_by_itself_at_its_age(
         ({"age": 10}, 0, 10),
         ({"age": 10}, 3, None),
         ({"age": 100}, 0, 30),
-        ({"age": -1}, 0, None),
+        ({"age": -1}, 0, 30),
+        ({"age": -1}, 3, None),
+        ({"age": -0.5, "auto_recrawl": True}, 0, 30),
+        ({"age": -1, "auto_recrawl": True}, 3, None),
         ({"age": 10, "auto_recrawl": True}, 0, 10),
         ({"age": 100, "auto_recrawl": True}, 0, 30),
         ({"age": 100, "auto_recrawl": True}, 3, 100),
@@ -44,11 +50,26 @@ def test_a_task_runs_again_by_itself_at_its_age(
 def test_a_task_that_failed_is_tried_again(
     schedule: dict[str, Any], retried: int, delay: float | None
 ) -> None:
-    assert retry_delay(schedule, 3, retried, DELAYS, last=5) == delay
+    assert retry_delay(schedule, 3, retried, DELAYS, USUAL) == delay
 
 
-@pytest.mark.parametrize(("last", "delay"), [(5, 5), (0, 0), (-1, None)])
-def test_without_a_delay_for_all_others_the_last_one_counts(
-    last: float, delay: float | None
+@pytest.mark.parametrize(
+    ("delays", "retried", "delay"),
+    [
+        ({}, 0, 7),
+        ({}, 9, 7000),
+        ({1: 5}, 0, 7),
+        ({1: 5}, 1, 5),
+        ({1: 5}, 2, 700),
+        ({1: 5}, 3, 7000),
+        ({0: 0}, 0, 0),
+        ({0: -1}, 0, None),
+        ({"": 5}, 2, 5),
+        ({"": -1}, 2, None),
+        ({0: 1, "": 5}, 1, 5),
+    ],
+)
+def test_tries_that_a_script_does_not_name_have_the_usual_delay(
+    delays: dict[Any, float], retried: int, delay: float | None
 ) -> None:
-    assert retry_delay({}, 3, 2, {0: 30}, last) == delay
+    assert retry_delay({}, 10, retried, delays, USUAL) == delay
