@@ -15,6 +15,7 @@ from edits import (
     processor,
     queues,
     scheduler,
+    scripts,
     sqlite,
     styles,
     urls,
@@ -34,6 +35,8 @@ EDITS: tuple[Edit | Span, ...] = (
     *fetcher.EDITS,
     *urls.EDITS,
     *hostile.EDITS,
+
+    *scripts.EDITS,
     *scheduler.EDITS,
     *webui.EDITS,
     *pages.EDITS,

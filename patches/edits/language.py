@@ -25,24 +25,6 @@ EDITS = (
     ),
     Edit(
         "pyspider/libs/base_handler.py",
-        "fractions.gcd(",
-        "gcd(",
-        "fractions.gcd is gone since Python 3.9",
-    ),
-    Edit(
-        "pyspider/libs/base_handler.py",
-        "class BaseHandlerMeta(type):\n",
-        "def gcd(a, b):\n"
-        '    """Unlike math.gcd also for floats, as in @every(minutes=0.5)"""\n'
-        "    while b:\n"
-        "        a, b = b, a % b\n"
-        "    return a\n"
-        "\n\n"
-        "class BaseHandlerMeta(type):\n",
-        "math.gcd refuses the floats that fractions.gcd took",
-    ),
-    Edit(
-        "pyspider/libs/base_handler.py",
         "args, varargs, keywords, defaults = inspect.getargspec(function)",
         "args = inspect.getfullargspec(function).args",
         "inspect.getargspec is gone since Python 3.11",

@@ -66,15 +66,87 @@ def test_a_callback_takes_as_many_arguments_as_it_wants() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("decorators", "tick"),
-    [("@every(minutes=0.5)", 30.0), ("@every(minutes=1)", 60), ("@every(seconds=7)", 7)],
-)
-def test_cron_jobs_may_tick_in_fractions(decorators: str, tick: float) -> None:
-    built = build(
-        f"class Handler(BaseHandler):\n    {decorators}\n    def job(self):\n        pass\n"
+def ticking(*intervals: str) -> Any:
+    jobs = "".join(
+        f"    @every({interval})\n    def job{number}(self):\n        ran.append({number})\n"
+        for number, interval in enumerate(intervals)
     )
-    assert built["class"]._min_tick == tick
+    return build(f"ran = []\nclass Handler(BaseHandler):\n    pass\n{jobs}")
+
+
+def ran_at(built: Any, seconds: range) -> dict[int, list[int]]:
+    """Return when each method runs if a scheduler sends a script its ticks."""
+    ran: dict[int, list[int]] = {}
+    step = int(built["class"]._min_tick)
+    for second in seconds[::step] if step else ():
+        assert run(built, "_on_cronjob", save={"tick": second}).exception is None
+        for job in built["module"].ran:
+            ran.setdefault(job, []).append(second)
+        built["module"].ran.clear()
+    return ran
+
+
+@pytest.mark.parametrize(
+    ("intervals", "tick"),
+    [
+        (("minutes=0.5",), 30),
+        (("minutes=1",), 60),
+        (("seconds=7",), 7),
+        (("seconds=60", "minutes=1.5"), 30),
+        (("minutes=0.1", "minutes=0.3"), 6),
+        ((), 0),
+    ],
+)
+def test_a_script_is_called_as_rarely_as_its_intervals_permit(
+    intervals: tuple[str, ...], tick: int
+) -> None:
+    assert ticking(*intervals)["class"]._min_tick == tick
+
+
+def test_intervals_without_a_common_divisor_are_kept() -> None:
+    ran = ran_at(ticking("minutes=0.29", "minutes=1"), range(1800))
+    assert ran[1] == [*range(0, 1800, 60)]
+    assert ran[0][:6] == [0, 18, 35, 53, 70, 87]
+    assert len(ran[0]) == 1 + int(1799 / 17.4)
+
+
+@pytest.mark.parametrize("seconds", [1.5, 2.5, 60 / 3.7])
+def test_a_fraction_of_a_second_is_made_up_for(seconds: float) -> None:
+    begin = 1_700_000_000
+    (ran,) = ran_at(ticking(f"seconds={seconds}"), range(begin, begin + 3000)).values()
+    assert abs(len(ran) - 3000 / seconds) <= 1
+
+
+@pytest.mark.parametrize("interval", ["minutes=0", "seconds=0.4", "seconds=-5", "float('nan')"])
+def test_an_interval_that_cannot_be_kept_is_refused_with_the_remedy(interval: str) -> None:
+    with pytest.raises(ValueError, match=r"@every of job0.*choose one from 1 second up"):
+        ticking(interval)
+
+
+def test_inherited_methods_are_called_too() -> None:
+    built = build(
+        "ran = []\n"
+        "class Mixed:\n"
+        "    @every(seconds=20)\n    def mixed(self):\n        ran.append('mixed')\n"
+        "class Base(BaseHandler):\n"
+        "    @every(seconds=10)\n    def inherited(self):\n        ran.append('inherited')\n"
+        "    @every(seconds=10)\n    def replaced(self):\n        ran.append('replaced')\n"
+        "    @every(seconds=10)\n    def off(self):\n        ran.append('off')\n"
+        "class Handler(Mixed, Base):\n"
+        "    @every(seconds=30)\n    def replaced(self):\n        ran.append('replacing')\n"
+        "    def off(self):\n        pass\n"
+    )
+    assert built["class"]._min_tick == 10
+    ran = {}
+    for tick in (10, 20, 30):
+        run(built, "_on_cronjob", save={"tick": tick})
+        ran[tick] = sorted(built["module"].ran)
+        built["module"].ran.clear()
+    assert ran == {
+        10: ["inherited"],
+        20: ["inherited", "mixed"],
+        30: ["inherited", "replacing"],
+    }
 
 
 @pytest.mark.parametrize(
