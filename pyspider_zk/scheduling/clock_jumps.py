@@ -69,9 +69,8 @@ def trim_project(project: Project, now: float) -> None:
     tasks = project.task_queue
     tasks.bucket.last_update = min(tasks.bucket.last_update, now)
     project._paused_time = min(project._paused_time, now)
-    latest = now + tasks.processing_timeout
     for item in list(tasks.processing.queue_dict.values()):
-        tasks.put_in_flight(item.taskid, item.priority, latest)
+        tasks.put_in_flight(item.taskid, item.priority, item.exetime)  # no later than from now
 
 
 def trim_counters(counters: Iterable[BaseCounter], now: float) -> None:

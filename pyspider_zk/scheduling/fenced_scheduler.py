@@ -46,6 +46,7 @@ from pyspider_zk.scheduling.task_rules import (
     recrawl_delay,
     restarts,
     retry_delay,
+    time_in_flight,
     without_validators,
 )
 from pyspider_zk.scheduling.window import WindowSize
@@ -457,7 +458,8 @@ class FencedScheduler(Scheduler):
         self.attention.unsaved.add(task["project"])  # the next owner must not send a tick again
         project = self.projects.get(task["project"])
         if project is not None:
-            project.task_queue.sent(task["taskid"])
+            tasks = project.task_queue
+            tasks.sent(task["taskid"], time_in_flight(task, tasks.processing_timeout))
 
     def send_by_hand(self, task: dict[str, Any]) -> None:
         """Dispatch a task at once, without the fence; if the queue is full, in a later round.
@@ -491,13 +493,20 @@ class FencedScheduler(Scheduler):
         self.call_script(project, "_on_get_info", self.get_info_attributes)
 
     def on_select_task(self, task: dict[str, Any]) -> Any:
-        """Send a task to the fetcher; a part that is not a mapping, such as a NULL, is empty."""
+        """Send a task to the fetcher; a part that is not a mapping, such as a NULL, is empty.
+
+        From now on it counts as lost once it has taken longer than it may.
+        """
         for part in PARTS:
             if part in task and not isinstance(task[part], dict):
                 task[part] = {}
         if task.get("schedule", {}).get(UNCONDITIONAL) and "track" in task:
             task["track"] = without_validators(task["track"])
-        return super().on_select_task(task)
+        sent, tasks = super().on_select_task(task), self.projects[task["project"]].task_queue
+        lasting = time_in_flight(sent, tasks.processing_timeout)
+        if lasting > tasks.processing_timeout:
+            tasks.sent(task["taskid"], lasting)
+        return sent
 
 
 def _undo(tasks: TaskQueue, taskid: str) -> Callable[[], object]:

@@ -16,6 +16,7 @@ from pyspider_zk.projects.rows import is_name, is_number
 from pyspider_zk.queues.codec import encode
 from pyspider_zk.scheduling.fenced_scheduler import ON_FINISHED
 from pyspider_zk.scheduling.handoff_rules import KNOWLEDGE, ORDER, ROWS, STATE
+from pyspider_zk.scheduling.task_rules import LONGEST
 
 Part = Mapping[str, Any]
 """One project's share of a slot's record."""
@@ -129,8 +130,10 @@ def project_part(
     would read them.
     """
     queue, now, postponed = project.task_queue, time.time(), list(postponed)
+    usual = queue.processing_timeout
     is_running = project._selected_tasks or any(map(_is_finish, postponed))
     processing = queue.processing.queue_dict.values()
+    slow = [id_ for id_ in queue.processing.queue_dict if queue.lasting(id_) != usual]
     part = {
         "md5sum": project.md5sum,
         "processing": [[item.taskid, item.priority, item.exetime] for item in processing],
@@ -144,6 +147,7 @@ def project_part(
     if whole:
         due = sorted(queue.priority_queue.queue_dict.values())
         part["pending"] = [[item.taskid, item.priority, item.exetime] for item in due]
+        part["lasting"] = [[taskid, queue.lasting(taskid)] for taskid in slow]
         part["active_tasks"] = [list(entry) for entry in project.active_tasks]
     if not project.waiting_get_info:
         part["info"] = {
@@ -207,9 +211,9 @@ def restore_tasks(project: Project, part: Part) -> set[str]:
     None is given up later than if it was sent now, though the former owner's clock was ahead.
     """
     queue, pending = project.task_queue, part.get("pending", ())
-    latest = time.time() + queue.processing_timeout
+    lasting = {taskid: min(seconds, LONGEST) for taskid, seconds in part.get("lasting", ())}
     for taskid, priority, exetime in part["processing"]:
-        queue.put_in_flight(taskid, priority, min(exetime, latest))
+        queue.put_in_flight(taskid, priority, exetime, lasting.get(taskid))
     for taskid, priority, exetime in pending:
         queue.put(taskid, priority, exetime)
     return {taskid for taskid, _, _ in (*part["processing"], *pending)}

@@ -39,6 +39,12 @@ def _in_flight(row: Any, _: str) -> bool:
     )
 
 
+def _lasting(row: Any, _: str) -> bool:
+    """Id and seconds of a task in flight that may take longer than usual."""
+    known = _is_row(row, 2) and (isinstance(row[0], str) or is_whole(row[0]))
+    return known and is_number(row[1]) and row[1] > 0
+
+
 def _task(task: Any, project: str) -> bool:
     """A tick must contain its time."""
     try:
@@ -94,12 +100,14 @@ STATE: Mapping[str, Rule] = {
 }
 """Entries that only a clean record passes on, all or none of them."""
 
-ORDER: Mapping[str, Rule] = {"pending": _rows}
-"""What a clean record passes on as well; without it, rows tell the order of pending tasks."""
+ORDER: Mapping[str, Rule] = {"pending": _rows, "lasting": _rows}
+"""What a clean record passes on as well; without it, rows tell the order of pending tasks, and all
+tasks in flight count as lost in the usual time."""
 
 ROWS: Mapping[str, Rule] = {
     "processing": _in_flight,
     "pending": _in_flight,
+    "lasting": _lasting,
     "unsent": _task,
     "postponed": _task,
     "active_tasks": _active_task,

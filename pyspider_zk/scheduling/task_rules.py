@@ -3,6 +3,12 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
+TIMES = {"connect_timeout": 20.0, "timeout": 120.0, "process_time_limit": 30.0}
+"""What limits a try, and in how many seconds unless the task says otherwise."""
+
+LONGEST = 24 * 3600.0
+"""Seconds after which a task in flight counts as lost whatever it may take."""
+
 UNCONDITIONAL = "unconditional"
 """In a schedule: the next page comes whole, because the task was asked for again.
 
@@ -118,3 +124,19 @@ def retry_delay(
 
 def _delay(retried: float, delays: Mapping[Any, float], otherwise: float) -> float:
     return delays.get(retried, delays.get("", otherwise))
+
+
+def time_in_flight(task: Mapping[str, Any], usual: float) -> float:
+    """Return in how many seconds a task counts as lost that is with fetcher or processor.
+
+    Args:
+        usual: of a task that names no limits; what one may take beyond them comes on top.
+    """
+    limits = {**(task.get("process") or {}), **(task.get("fetch") or {})}
+    more = sum(_number(limits.get(name), least) - least for name, least in TIMES.items())
+    return min(usual + max(0.0, more), LONGEST)
+
+
+def _number(value: object, default: float) -> float:
+    known = isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+    return float(value) if known else default  # type: ignore[arg-type]

@@ -76,6 +76,7 @@ class Window(TaskQueue):
         self._window_size = size
         self._now = 0.0
         self._rows: dict[str, tuple[Any, Any] | None] = {}  # None: not known
+        self._lasting: dict[str, float] = {}  # of those in flight that may take longer than usual
 
     def __contains__(self, taskid: object) -> bool:
         return (
@@ -150,10 +151,24 @@ class Window(TaskQueue):
         self._rows.setdefault(taskid)
         self._on_change()
 
-    def put_in_flight(self, taskid: str, priority: Any, until: float) -> None:
-        """Put a task that was sent; of two times at which it is given up, the earlier counts."""
+    def put_in_flight(
+        self, taskid: str, priority: Any, until: float, lasting: float | None = None
+    ) -> None:
+        """Put a task that was sent; of two times at which it is given up, the earlier counts.
+
+        Args:
+            until: the task is given up then, or once it has lasted as long as it may.
+            lasting: how long it may, in seconds, if that is not known already.
+        """
+        if lasting is not None:
+            self._lasting[taskid] = lasting
         with self.mutex:
-            self.processing.add(taskid, priority, until)
+            self.processing.add(taskid, priority, min(until, time.time() + self.lasting(taskid)))
+
+    def lasting(self, taskid: str) -> float:
+        """Return for how many seconds a task may be in flight."""
+        usual: float = self.processing_timeout
+        return self._lasting.get(taskid, usual)
 
     def restore(self, place: TaskHeap, task: HeapEntry) -> None:
         """Put a task back where it was, wherever it is now."""
@@ -162,22 +177,26 @@ class Window(TaskQueue):
             place.add(task.taskid, task.priority, task.exetime)
         self.doubt([task.taskid])
 
-    def sent(self, taskid: str) -> None:
+    def sent(self, taskid: str, lasting: float) -> None:
         """Let the time-out of a task begin now that had waited for the fetchers since it was got.
 
         If it ended meanwhile, the task is due again, and in flight once more.
+
+        Args:
+            lasting: for how many seconds it may be in flight.
         """
         with self.mutex:
             task = self.processing.pop(taskid) or self.priority_queue.pop(taskid)
             if task is None:
                 return
-            until = time.time() + self.processing_timeout
-            self.processing.add(taskid, task.priority, until, task.number)
+            self._lasting[taskid] = lasting
+            self.processing.add(taskid, task.priority, time.time() + lasting, task.number)
         self._rows.setdefault(taskid)
         self._on_change()
 
     def done(self, taskid: str) -> bool:
         """End a task in flight; return whether it was."""
+        self._lasting.pop(taskid, None)
         with self.mutex:
             found = self.processing.pop(taskid) is not None
         if found and self._rows:
@@ -187,6 +206,7 @@ class Window(TaskQueue):
 
     def delete(self, taskid: str) -> bool:
         """Delete a task; return whether it was here."""
+        self._lasting.pop(taskid, None)
         self._rows.pop(taskid, None)
         with self.mutex:
             found = any(place.pop(taskid) is not None for place in self._places())
@@ -304,6 +324,7 @@ class Window(TaskQueue):
     def _check_processing(self) -> None:
         for taskid in self._let_come(self.processing, time.time()):
             self._rows.setdefault(taskid)
+            self._lasting.pop(taskid, None)
             logger.info("processing: retry %s", taskid)
 
     def _let_come(self, place: TaskHeap, now: float) -> list[str]:

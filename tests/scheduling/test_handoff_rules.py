@@ -74,6 +74,8 @@ def test_whatever_a_message_may_hold_passes_to_the_next_owner(task: dict[str, An
         ("processing", ["t", 2**64 - 1, 1.5], ["t", 0, float("inf")]),
         ("processing", ["t", 0, 1.5], ["t", 0]),
         ("pending", ["t", 0, 0], [None, 0, 0]),
+        ("lasting", ["t", 900.5], ["t", 0]),
+        ("lasting", [5, 900], [5, float("inf")]),
         ("unsent", TICK, {**TICK, "project": "q"}),
         ("unsent", TICK, {**TICK, "fetch": {}}),
         ("unsent", TICK, {**TICK, "fetch": {"save": {"tick": None}}}),
