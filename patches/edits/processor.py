@@ -3,6 +3,7 @@
 from edits.edit import Edit, Span
 
 _FILE = "pyspider/processor/project_module.py"
+_FOLLOWED = "an imported project was never seen to change: who watches needs to know what was found"
 
 _HANDLER = "pyspider/libs/base_handler.py"
 
@@ -101,5 +102,32 @@ EDITS = (
         "    class ProjectLoader(ProjectLoader, importlib.abc.Loader):\n"
         "        def __repr__(self):\n",
         "load_module and module_repr are gone",
+    ),
+    Edit(
+        _FILE,
+        "                info = self.projectdb.get(name)\n",
+        "                info = self.projectdb.get(name)\n"
+        "                self.imported[name] = info and info['script']\n",
+        _FOLLOWED,
+    ),
+    Edit(
+        _FILE,
+        "        def __init__(self, projectdb):\n            self.get_projectdb",
+        "        imported = {}  # of this process, as sys.modules; None: there is no such project\n"
+        "\n"
+        "        def __init__(self, projectdb):\n            self.get_projectdb",
+        _FOLLOWED,
+    ),
+    Edit(
+        _FILE,
+        'logger = logging.getLogger("processor")\n',
+        'logger = logging.getLogger("processor")\n'
+        "\n\n"
+        "def forget_imported():\n"
+        '    """Let the next import of each project find its script of now"""\n'
+        "    ProjectFinder.imported.clear()\n"
+        "    for name in [name for name in sys.modules if name.split('.')[0] == 'projects']:\n"
+        "        sys.modules.pop(name, None)\n",
+        _FOLLOWED,
     ),
 )

@@ -3,6 +3,7 @@
 from edits.edit import Edit, Span
 
 _APP = "pyspider/webui/app.py"
+_IMPORTED = "the editor kept on running the first version of an imported project"
 _DEBUG = "pyspider/webui/debug.py"
 _DUMP = "pyspider/libs/result_dump.py"
 _LOGIN = "pyspider/webui/login.py"
@@ -167,6 +168,18 @@ EDITS = (
         "'__START_URL__', request.values.get('start-urls') or '__START_URL__'))",
         "\"'__START_URL__'\", repr(start_url or '__START_URL__')))",
         _LINK,
+    ),
+    Edit(
+        _DEBUG,
+        "        module = ProjectManager.build_module(project_info, {\n",
+        "        forget_imported()\n        module = ProjectManager.build_module(project_info, {\n",
+        _IMPORTED,
+    ),
+    Edit(
+        _DEBUG,
+        "import ProjectManager, ProjectFinder\n",
+        "import ProjectManager, ProjectFinder, forget_imported\n",
+        _IMPORTED,
     ),
     Edit(_DEBUG, "login.current_user.is_active()", "login.current_user.is_active", _PROPERTY),
     Edit(

@@ -13,6 +13,7 @@ from pyspider.processor.project_module import ProjectManager
 from pyspider_zk.databases.guarded import guarded
 from pyspider_zk.errors import DatabaseAway
 from pyspider_zk.projects.cache import ProjectCache
+from pyspider_zk.workers.imported_projects import ImportedProjects
 
 logger = logging.getLogger("processor")
 
@@ -38,6 +39,7 @@ class ExistingProjects(ProjectManager):
         self._limit: float = env.get("process_time_limit", 0)
         self._clock = clock
         self._existing = ProjectCache(self.projectdb, clock=clock)
+        self._imported = ImportedProjects(clock)
         self._ended = threading.Event()
         self._pruned = clock()
 
@@ -88,6 +90,22 @@ class ExistingProjects(ProjectManager):
         info = self.projects[name]["info"]
         is_older = bool(updatetime) and updatetime > info.get("updatetime", 0)
         return not is_older and md5sum in (None, "", info.get("md5sum"))
+
+    def _load_project(self, project: dict[str, Any]) -> Any:
+        loaded = super()._load_project(project)
+        self._imported.note(project["name"], project["script"])
+        return loaded
+
+    def drop_outdated(self) -> list[str]:
+        """Forget the scripts that import a project which was saved since; return their projects.
+
+        ``get`` loads them anew. The database is asked now and then.
+        """
+        outdated = self._imported.outdated(self.projectdb)
+        for name in outdated:
+            logger.info("project %s imports one that was saved; it is loaded anew", name)
+            self.projects.pop(name, None)
+        return outdated
 
     def prune(self) -> None:
         """Forget the scripts of deleted projects, now and then."""

@@ -46,6 +46,12 @@ logger = logging.getLogger("processor")
 TOLD = 600.0
 """Seconds for which an alert tells of a lost processor."""
 
+INFO = "_on_get_info"
+"""The id of the task, and the callback, by which a script tells of itself."""
+
+SETTINGS = ("min_tick", "retry_delay", "crawl_config")
+"""What schedulers want to know of a script."""
+
 
 class ClusterProcessor(Processor):
     """Runs scripts as pyspider does; sends their tasks to the owner of the project.
@@ -155,6 +161,18 @@ class ClusterProcessor(Processor):
     def _before_reading(self) -> None:
         self._meter.pulse.beat()
         self.project_manager.prune()
+        for project in self.project_manager.drop_outdated():
+            self._tell_settings(project)
+
+    def _tell_settings(self, project: str) -> None:
+        """Tell the scheduler what a script says of itself, as if it had asked; not a broken one."""
+        loaded = self.project_manager.get(project)
+        if loaded is None or loaded["exception"]:
+            return
+        url = f"data:,{INFO}"
+        task = {"taskid": INFO, "project": project, "url": url, "process": {"callback": INFO}}
+        page = {"status_code": 200, "url": url, "orig_url": url, "content": "", "save": SETTINGS}
+        self.on_task(task, page)
 
     def _parts(self) -> dict[str, bool]:
         """Return whether each part works that processing needs, as far as is known."""

@@ -218,6 +218,25 @@ def test_the_debugger_shows_where_a_script_fails(web: Any, site: str, script: st
     assert broken.json["logs"] == "task json error"
 
 
+@pytest.mark.parametrize(
+    "how", ["from projects.library import NAME", "from projects import library"]
+)
+def test_the_debugger_runs_the_latest_version_of_an_imported_project(
+    web: Any, spider: Spider, site: str, how: str
+) -> None:
+    spider.add_project("library", "NAME = 'first'\n")
+    name = "NAME" if how.endswith("NAME") else "library.NAME"
+    script = (
+        "from pyspider.libs.base_handler import *\n"
+        f"{how}\n"
+        "class Handler(BaseHandler):\n"
+        f"    def front(self, response):\n        return {{'name': {name}}}\n"
+    )
+    assert debug(web, script, f"{site}/")["result"] == {"name": "first"}
+    spider.projectdb.update("library", {"script": "NAME = 'second'\n"})
+    assert debug(web, script, f"{site}/")["result"] == {"name": "second"}
+
+
 def test_the_small_pages_answer(web: Any) -> None:
     assert web.get("/blank.html").text == ""
     assert "Disallow: /" in web.get("/robots.txt").text

@@ -12,8 +12,8 @@ def checked(function, seconds):
     """Return the interval of a method in seconds; raise ValueError if it cannot be kept."""
     if not 1 <= seconds < math.inf:
         raise ValueError(
-            f"@every of {function.__name__}: the interval is {seconds:g} seconds; scripts are called"
-            " once a second at most, so choose one from 1 second up")
+            f"@every of {function.__name__}: the interval is {seconds:g} seconds; scripts are"
+            " called once a second at most, so choose one from 1 second up")
     return round(seconds, 3)
 
 
