@@ -4,12 +4,14 @@ from edits.edit import Edit, Span
 
 _FILE = "pyspider/libs/base_handler.py"
 _EVERY = "the common divisor of floats is near 0, so that nothing ever ran; inherited methods too"
+_STORED = "what JSON does not know was lost while its task succeeded, or stored as a repr"
 
 EDITS = (
     Edit(
         _FILE,
         "from pyspider.libs.utils import md5string, timeout\n",
-        "from pyspider.libs import intervals\nfrom pyspider.libs.utils import md5string, timeout\n",
+        "from pyspider.libs import intervals, storable\n"
+        "from pyspider.libs.utils import md5string, timeout\n",
         _EVERY,
     ),
     Edit(
@@ -33,5 +35,42 @@ EDITS = (
         "            if response.save['tick'] % cronjob.tick != 0:\n",
         "            if not intervals.is_due(cronjob.tick, response.save['tick']):\n",
         _EVERY,
+    ),
+    Edit(
+        _FILE,
+        '        assert self.task, "on_result can\'t outside a callback."\n',
+        '        assert self.task, "on_result can\'t outside a callback."\n'
+        "        result = storable.stored('result', result)\n",
+        _STORED,
+    ),
+    Edit(
+        _FILE,
+        "                self._run_func(self.on_result, result, response, task)\n",
+        "                self._run_func(self.on_result, result, response, task)\n"
+        "            self.save = storable.stored('self.save', self.save)\n",
+        _STORED,
+    ),
+    Edit(
+        _FILE,
+        "            logger.exception(e)\n            exception = e\n",
+        "            logger.exception(e)\n"
+        "            exception = e\n"
+        "            self.save = storable.stored_part(self.save)\n",
+        _STORED,
+    ),
+    Edit(
+        _FILE,
+        "        if self.is_debugger():\n            task = self.task_join",
+        "        task = storable.stored_task(task)\n"
+        "        if self.is_debugger():\n            task = self.task_join",
+        _STORED,
+    ),
+    Edit(
+        _FILE,
+        "        return ProcessorResult(result, follows,",
+        "        if result is not None:\n"
+        "            result = storable.stored_or(result, str(result))\n"
+        "        return ProcessorResult(result, follows,",
+        _STORED,
     ),
 )
