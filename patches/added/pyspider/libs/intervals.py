@@ -13,7 +13,8 @@ def checked(function, seconds):
     if not 1 <= seconds < math.inf:
         raise ValueError(
             f"@every of {function.__name__}: the interval is {seconds:g} seconds; scripts are"
-            " called once a second at most, so choose one from 1 second up")
+            " called once a second at most, so choose one from 1 second up"
+        )
     return round(seconds, 3)
 
 
@@ -22,8 +23,11 @@ def cron_jobs(cls):
     methods = {}
     for each in reversed(cls.__mro__):
         methods.update(vars(each))
-    return [each for each in methods.values()
-            if inspect.isfunction(each) and getattr(each, 'is_cronjob', False)]
+    return [
+        each
+        for each in methods.values()
+        if inspect.isfunction(each) and getattr(each, "is_cronjob", False)
+    ]
 
 
 def min_tick(jobs):

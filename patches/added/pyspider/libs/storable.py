@@ -55,11 +55,14 @@ def stored_task(task):
     for key in NUMBERS:
         value = task["schedule"].get(key)
         if value is not None and not (isinstance(value, (int, float)) and value == value):
-            raise TypeError(f"{key} must be a number, not {value!r:.60}; seconds of a datetime are"
-                            " its timestamp()")
+            raise TypeError(
+                f"{key} must be a number, not {value!r:.60}; seconds of a datetime are"
+                " its timestamp()"
+            )
     return {
         part: {key: each if key == "itag" else stored(key, each) for key, each in value.items()}
-        if isinstance(value, dict) else value
+        if isinstance(value, dict)
+        else value
         for part, value in task.items()
     }
 
