@@ -41,11 +41,10 @@ from pyspider_zk.scheduling.task_rules import (
     UNCONDITIONAL,
     RequestTerms,
     ScheduleTerms,
-    is_asked_again,
-    marked,
     recrawl_delay,
     restarts,
     retry_delay,
+    schedule_again,
     time_in_flight,
     without_validators,
 )
@@ -310,11 +309,9 @@ class FencedScheduler(Scheduler):
         self.dispatch.withdraw(task["project"], task["taskid"])  # what waits is as it was before
         if schedule.get("cancel"):
             return self._cancel(task)
-        was_to_come_whole = former.get(UNCONDITIONAL, False)
-        is_pending = old_task["status"] == self.taskdb.ACTIVE
-        again = is_asked_again(asked, lambda: former) or (was_to_come_whole and is_pending)
-        if again or was_to_come_whole:
-            task["schedule"] = marked(task.get("schedule", former), unconditional=again)
+        if "schedule" in task:
+            is_pending = old_task["status"] == self.taskdb.ACTIVE
+            task["schedule"] = schedule_again(schedule, asked, former, is_pending=is_pending)
         return self._restart(task, old_task)
 
     def runs_again(
@@ -502,11 +499,16 @@ class FencedScheduler(Scheduler):
                 task[part] = {}
         if task.get("schedule", {}).get(UNCONDITIONAL) and "track" in task:
             task["track"] = without_validators(task["track"])
-        sent, tasks = super().on_select_task(task), self.projects[task["project"]].task_queue
-        lasting = time_in_flight(sent, tasks.processing_timeout)
+        sent: dict[str, Any] = super().on_select_task(task)
+        self._give_time(sent)
+        return sent
+
+    def _give_time(self, task: dict[str, Any]) -> None:
+        """Let a task that was sent be in flight for longer, if it may take longer than usual."""
+        tasks = self.projects[task["project"]].task_queue
+        lasting = time_in_flight(task, tasks.processing_timeout)
         if lasting > tasks.processing_timeout:
             tasks.sent(task["taskid"], lasting)
-        return sent
 
 
 def _undo(tasks: TaskQueue, taskid: str) -> Callable[[], object]:

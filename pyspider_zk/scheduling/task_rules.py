@@ -72,10 +72,21 @@ def is_asked_again(asked: RequestTerms, former: Callable[[], Mapping[str, Any]])
     return bool(asked.force_update or (asked.itag and asked.itag != former().get("itag")))
 
 
-def marked(schedule: Mapping[str, Any], *, unconditional: bool) -> dict[str, Any]:
-    """Return a schedule that says whether the next page comes whole."""
+def schedule_again(
+    schedule: Mapping[str, Any], asked: RequestTerms, former: Mapping[str, Any], *, is_pending: bool
+) -> dict[str, Any]:
+    """Return the schedule of a task that runs again, which says whether its page comes whole.
+
+    Args:
+        schedule: that was asked for.
+        former: the schedule of the row.
+        is_pending: whether the page that was asked for before has yet to come.
+    """
+    was_asked = is_pending and former.get(UNCONDITIONAL, False)
     unmarked = {key: value for key, value in schedule.items() if key != UNCONDITIONAL}
-    return {**unmarked, UNCONDITIONAL: True} if unconditional else unmarked
+    if was_asked or is_asked_again(asked, lambda: former):
+        return {**unmarked, UNCONDITIONAL: True}
+    return unmarked
 
 
 def without_validators(track: Mapping[str, Any]) -> dict[str, Any]:

@@ -237,6 +237,20 @@ def test_the_debugger_runs_the_latest_version_of_an_imported_project(
     assert debug(web, script, f"{site}/")["result"] == {"name": "second"}
 
 
+def test_the_debugger_shows_what_is_stored_of_a_result(web: Any, site: str) -> None:
+    script = (
+        "import datetime\n"
+        "from pyspider.libs.base_handler import *\n"
+        "class Handler(BaseHandler):\n"
+        "    def front(self, response):\n        return {'when': [WHEN]}\n"
+    )
+    good = debug(web, script.replace("WHEN", "datetime.date(2020, 1, 2)"), f"{site}/")
+    assert good["result"] == {"when": ["2020-01-02"]}
+    assert "{'when': ['2020-01-02']}" in good["logs"]
+    bad = debug(web, script.replace("WHEN", "response"), f"{site}/")
+    assert "result['when'][0] cannot be stored: it is a Response" in bad["logs"]
+
+
 def test_the_small_pages_answer(web: Any) -> None:
     assert web.get("/blank.html").text == ""
     assert "Disallow: /" in web.get("/robots.txt").text

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pyspider_zk.scheduling.task_rules import marked
+from pyspider_zk.scheduling.task_rules import UNCONDITIONAL
 from tests.scheduling.test_stock_order import Counted, Ours, Play, Stock, task
 
 NOON = 1_000_000_000.0
@@ -87,7 +87,7 @@ class Player:
         row = self._side.row("t")
         left = row and {name: row[name] for name in COLUMNS}
         if left:
-            left["schedule"] = marked(left["schedule"], unconditional=False)
+            left["schedule"].pop(UNCONDITIONAL, None)
         counted = None if self._merges else self._side.counted()
         return self._play.outcome()[0], left, counted
 
