@@ -19,7 +19,7 @@ DAY = datetime.date(2020, 1, 2)
 NOON = datetime.datetime(2020, 1, 2, 12, 30, 0, 5, tzinfo=UTC)
 
 
-class Colour(enum.Enum):
+class StoredColour(enum.Enum):
     RED = "red"
 
 
@@ -33,7 +33,7 @@ CHANGED = [
     (decimal.Decimal("1.10"), "1.10"),
     (uuid.UUID(int=1), "00000000-0000-0000-0000-000000000001"),
     (PurePosixPath("/a"), "/a"),
-    (Colour.RED, "red"),
+    (StoredColour.RED, "red"),
     ((1, (2,)), [1, [2]]),
     ({3, 1, 2}, [1, 2, 3]),
     (frozenset("ba"), ["a", "b"]),

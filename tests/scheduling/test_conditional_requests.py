@@ -38,7 +38,7 @@ def site() -> Iterator[str]:
         server.shutdown()
 
 
-class Crawl:
+class PageAskedFor:
     """A scheduler whose only page is really fetched.
 
     Attributes:
@@ -83,8 +83,8 @@ class Crawl:
 
 
 @pytest.fixture
-def crawl(world: World, site: str) -> Iterator[Crawl]:
-    made = Crawl(world, site)
+def crawl(world: World, site: str) -> Iterator[PageAskedFor]:
+    made = PageAskedFor(world, site)
     made.ask(itag="a")
     made.fetch()
     assert made.answers == [200]
@@ -93,7 +93,7 @@ def crawl(world: World, site: str) -> Iterator[Crawl]:
 
 
 @pytest.mark.parametrize("asked", [{"force_update": True}, {"itag": "b"}, {"itag": "b", "age": 0}])
-def test_what_is_asked_for_again_comes_whole(crawl: Crawl, asked: dict[str, Any]) -> None:
+def test_what_is_asked_for_again_comes_whole(crawl: PageAskedFor, asked: dict[str, Any]) -> None:
     crawl.ask(**asked)
     crawl.fetch()
     assert crawl.answers == [200, 200]
@@ -101,7 +101,7 @@ def test_what_is_asked_for_again_comes_whole(crawl: Crawl, asked: dict[str, Any]
 
 @pytest.mark.parametrize("asked", [{"age": 0}, {"age": 0, "itag": "a"}])
 def test_what_is_only_old_is_asked_for_if_it_has_changed(
-    crawl: Crawl, asked: dict[str, Any]
+    crawl: PageAskedFor, asked: dict[str, Any]
 ) -> None:
     crawl.ask(**asked)
     crawl.fetch()
@@ -109,7 +109,7 @@ def test_what_is_only_old_is_asked_for_if_it_has_changed(
 
 
 def test_it_comes_whole_also_if_its_age_is_asked_for_before_it_is_fetched(
-    crawl: Crawl, world: World
+    crawl: PageAskedFor, world: World
 ) -> None:
     world.projectdb.update("p", {"rate": 0})
     crawl.scheduler.rows.look_soon()
@@ -122,21 +122,23 @@ def test_it_comes_whole_also_if_its_age_is_asked_for_before_it_is_fetched(
     assert crawl.answers == [200, 200]
 
 
-def test_it_comes_whole_also_after_a_failure(crawl: Crawl) -> None:
+def test_it_comes_whole_also_after_a_failure(crawl: PageAskedFor) -> None:
     crawl.ask(force_update=True, age=0)
     crawl.fetch(ok=False)
     crawl.fetch()
     assert crawl.answers == [200, 200, 200]
 
 
-def test_a_page_that_runs_again_by_itself_is_asked_for_if_it_has_changed(crawl: Crawl) -> None:
+def test_a_page_that_runs_again_by_itself_is_asked_for_if_it_has_changed(
+    crawl: PageAskedFor,
+) -> None:
     crawl.ask(force_update=True, auto_recrawl=True, age=0)
     for _ in range(3):
         crawl.fetch()
     assert crawl.answers == [200, 200, 304, 304]
 
 
-def test_that_it_comes_whole_counts_once(crawl: Crawl) -> None:
+def test_that_it_comes_whole_counts_once(crawl: PageAskedFor) -> None:
     crawl.ask(force_update=True)
     crawl.fetch()
     crawl.ask(age=0)
@@ -144,7 +146,9 @@ def test_that_it_comes_whole_counts_once(crawl: Crawl) -> None:
     assert crawl.answers == [200, 200, 304]
 
 
-def test_what_a_script_saved_and_the_pages_show_of_the_last_crawl_stays(crawl: Crawl) -> None:
+def test_what_a_script_saved_and_the_pages_show_of_the_last_crawl_stays(
+    crawl: PageAskedFor,
+) -> None:
     crawl.ask(force_update=True)
     assert crawl.row["track"]["save"] == {"kept": 1}
     assert crawl.row["track"]["fetch"]["headers"] == VALIDATORS
