@@ -126,6 +126,10 @@ class Settings:
         allow_quit: XML-RPC's ``_quit`` ends a scheduler.
         insecure: XML-RPC and the web UI may listen on any address without a secret or login, as
             with ``--insecure``.
+        port_connections: that the web UI's port, and each port of XML-RPC, keep open at the same
+            time, half of them from one address; beyond these the one is closed that has waited
+            longest for a request.
+        port_body_seconds: in which the body of a request must have come.
         metrics: ``HOST:PORT`` at which a process serves metrics and health; port 0 is a free one,
             without a host and port there are none.
         metrics_token: what opens the metrics, needed at other addresses than loopback; best in a
@@ -178,6 +182,8 @@ class Settings:
     xmlrpc_tls_key: str = ""
     allow_quit: bool = False
     insecure: bool = False
+    port_connections: int = 512
+    port_body_seconds: float = 60.0
     metrics: str = ""
     metrics_token: str = field(default="", repr=False)
     alert_webhook: str = field(default="", repr=False)
@@ -225,6 +231,8 @@ SECRETS = tuple(each.name for each in fields(Settings) if not each.repr)
 _TYPES: Mapping[str, Callable[[object], object]] = {
     "slots": lambda value: _whole(value),
     "renewal": lambda value: _seconds(value),
+    "port_connections": lambda value: _whole(value),
+    "port_body_seconds": lambda value: _seconds(value),
     "lease": lambda value: _seconds(value),
     "hang": lambda value: _seconds(value),
     "budget": lambda value: _seconds(value),
@@ -590,6 +598,12 @@ _RULES = (
         f"slots: {{0.slots}} must be from 1 to {MOST_SLOTS}",
     ),
     *_TIMES,
+    _rule(
+        "port_connections",
+        lambda its: 16 <= its.port_connections <= 65536,
+        "port_connections: {0.port_connections} must be from 16 to 65536",
+    ),
+    _at_least("port_body_seconds", 1.0),
     _rule(
         "await_members",
         lambda its: 1 <= its.await_members <= MOST_SLOTS,

@@ -40,14 +40,27 @@ EDITS = (
         "        _, command, rest = super().resolve_command(ctx, args)\n"
         "        return command and command.name, command, rest\n"
         "\n\n"
+        "class Instances(list):\n"
+        '    """Components; those that come after quit() are quit at once."""\n'
+        "    ended = False\n"
+        "\n"
+        "    def append(self, each):\n"
+        "        super().append(each)\n"
+        "        if self.ended:\n"
+        "            each.quit()\n"
+        "\n"
+        "    def quit(self):\n"
+        "        self.ended = True\n"
+        "        for each in list(self):\n"
+        "            each.quit()\n"
+        "\n\n"
         "def quit_on_sigterm(instances):\n"
         '    """Let SIGTERM quit the instances; it kills if there are none, or again."""\n'
         "    def handler(signum, frame):\n"
         "        signal.signal(signum, signal.SIG_DFL)\n"
         "        if not instances:\n"
         "            os.kill(os.getpid(), signum)\n"
-        "        for each in instances:\n"
-        "            each.quit()\n"
+        "        instances.quit()\n"
         "\n"
         "    if threading.current_thread() is threading.main_thread():\n"
         "        signal.signal(signal.SIGTERM, handler)\n"
@@ -87,7 +100,7 @@ EDITS = (
     Edit(
         _FILE,
         "    ctx.obj['instances'] = []\n    ctx.obj.update(kwargs)\n",
-        "    ctx.obj['instances'] = []\n"
+        "    ctx.obj['instances'] = Instances()\n"
         "    ctx.obj.update(kwargs)\n"
         "    if not ctx.obj.get('testing_mode'):\n"
         "        quit_on_sigterm(ctx.obj['instances'])\n",

@@ -2,6 +2,8 @@
 
 from edits.edit import Edit, Span
 
+_WHOLE = "another thread found some of the projects missing while the list was made"
+
 EDITS = (
     Edit(
         "pyspider/database/sqlite/sqlitebase.py",
@@ -27,6 +29,18 @@ EDITS = (
         "\n",
         "databases have no close(), and Python 3.13 warns of a connection which nobody closes; one"
         " row with bytes that are no text made all rows unreadable",
+    ),
+    Edit(
+        "pyspider/database/sqlite/sqlitebase.py",
+        "        self.projects = set()\n        if self.__tablename__:\n",
+        "        projects = set()\n        if self.__tablename__:\n",
+        _WHOLE,
+    ),
+    Edit(
+        "pyspider/database/sqlite/sqlitebase.py",
+        "                self.projects.add(project)\n",
+        "                projects.add(project)\n        self.projects = projects\n",
+        _WHOLE,
     ),
     Span(
         "pyspider/database/sqlite/sqlitebase.py",

@@ -63,8 +63,9 @@ EDITS = (
     Edit(
         _APP,
         "import os\nimport sys\nimport logging\n",
-        "import os\nimport sys\nimport logging\nimport threading\n",
-        "the application has an Event",
+        "import os\nimport sys\nimport logging\nimport threading\n"
+        "\nfrom pyspider.webui.identity import identify\n",
+        "the application has Events, and a door",
     ),
     Edit(
         _APP,
@@ -75,8 +76,15 @@ EDITS = (
         "        super(QuitableFlask, self).__init__(*args, **kwargs)\n"
         "        self.http_server = None\n"
         "        self.port = None\n"
-        "        self.ready = threading.Event()\n",
-        "port 0 is of use only if the bound port can be found out",
+        "        self.ready = threading.Event()\n"
+        "        self.ended = threading.Event()\n"
+        "\n"
+        "    def door(self, environ, start_response):\n"
+        "        if self.config.get('need_auth') and not identify(environ, self.config):\n"
+        "            return self.login_response(environ, start_response)\n"
+        "        start_response('204 No Content', [])\n"
+        "        return []\n",
+        "port 0 is of use only if the bound port can be found out; who may send much is asked first",
     ),
     Span(
         _APP,
@@ -105,7 +113,12 @@ EDITS = (
         "        # A script on trial may take long: pages are served meanwhile.\n"
         "        self.http_server = WSGIServer(\n"
         "            application, port, hostname,\n"
-        "            lambda path: path.startswith('/debug/') and path.endswith('/run'))\n"
+        "            lambda path: path.startswith('/debug/') and path.endswith('/run'),\n"
+        "            threads=self.config.get('threads', 8),\n"
+        "            limits=self.config.get('http_limits'),\n"
+        "            door=self.config.get('door', self.door))\n"
+        "        if self.ended.is_set():\n"
+        "            self.http_server.stop()\n"
         "        self.port = self.http_server.port\n"
         "        self.ready.set()\n"
         "        self.logger.info('webui running on %s:%s', hostname, self.port)\n"
@@ -117,8 +130,10 @@ EDITS = (
         "                self.http_server.run()\n"
         "        finally:\n"
         "            self.ready.clear()\n"
+        "            self.ended.clear()\n"
         "\n"
         "    def quit(self):\n"
+        "        self.ended.set()\n"
         "        if self.http_server:\n"
         "            self.http_server.stop()\n",
         _QUIT,
@@ -180,6 +195,12 @@ EDITS = (
         "import ProjectManager, ProjectFinder\n",
         "import ProjectManager, ProjectFinder, forget_imported\n",
         _IMPORTED,
+    ),
+    Edit(
+        _DEBUG,
+        "        task = default_task\n\n    default_task['project'] = project\n",
+        "        task = dict(default_task, project=project)\n\n",
+        "pages are served at the same time, and one showed another's project",
     ),
     Edit(_DEBUG, "login.current_user.is_active()", "login.current_user.is_active", _PROPERTY),
     Edit(

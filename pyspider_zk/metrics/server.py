@@ -2,15 +2,14 @@
 
 import asyncio
 import logging
-import socket
 import ssl
 import threading
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
-from typing import Any
 
-from tornado.httpserver import HTTPServer
-from tornado.iostream import IOStream
-from tornado.web import Application, RequestHandler
+from pyspider.libs.http_server import BoundedServer, Limits, bind
+from tornado.httputil import HTTPServerRequest
+from werkzeug.wrappers import Response
 
 from pyspider_zk.metrics.admission import ScrapeAdmission
 from pyspider_zk.metrics.exposition import Exposition
@@ -18,11 +17,11 @@ from pyspider_zk.metrics.health import Health
 
 logger = logging.getLogger(__name__)
 
-READ_LIMIT = 5.0  # seconds for the head of a request, a handshake included
-HEAD_LIMIT = 8 * 1024  # bytes
-MOST_CONNECTIONS = 64
+NOT_KEPT = {"Cache-Control": "no-store"}
+LIMITS = Limits(connections=64, head=5.0, head_bytes=8 * 1024, keep_alive=False)
 STOP_LIMIT = 5.0  # seconds
-THREAD = "metrics"
+
+Answer = Callable[[HTTPServerRequest], Awaitable[Response]]
 
 
 class MetricsServer:
@@ -35,6 +34,7 @@ class MetricsServer:
 
     Args:
         tls: with our certificate; None: without TLS.
+        limits: what clients may hold of the port.
     """
 
     def __init__(
@@ -43,11 +43,13 @@ class MetricsServer:
         health: Health,
         admission: ScrapeAdmission,
         tls: ssl.SSLContext | None = None,
+        limits: Limits = LIMITS,
     ) -> None:
         self._exposition = exposition
         self._health = health
         self._admission = admission
         self._tls = tls
+        self._limits = limits
         self._stopped: Future[None] = Future()
         self._thread: threading.Thread | None = None
 
@@ -59,15 +61,16 @@ class MetricsServer:
             OSError: it cannot.
         """
         self._admission.listen(host)
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listening = socket.create_server((host, port), family=family, backlog=MOST_CONNECTIONS)
-        listening.setblocking(False)
-        logging.getLogger("tornado.general").addFilter(_is_of_others)
+        sockets = bind(host, port)
+        serving = BoundedServer(self._admit, self._limits, self._tls).run
         self._thread = threading.Thread(
-            target=lambda: asyncio.run(self._serve(listening)), name=THREAD, daemon=True
+            target=lambda: asyncio.run(serving(sockets, self._stopped, patience=STOP_LIMIT)),
+            name="metrics",
+            daemon=True,
         )
+        bound = int(sockets[0].getsockname()[1])
         self._thread.start()
-        return int(listening.getsockname()[1])
+        return bound
 
     def stop(self) -> None:
         """Free the port; blocks some seconds at most. Only once."""
@@ -75,107 +78,37 @@ class MetricsServer:
         if self._thread is not None:
             self._thread.join(STOP_LIMIT)
 
-    async def _serve(self, listening: socket.socket) -> None:
-        server = _FewConnections(
-            self._application(),
-            ssl_options=self._tls,
-            no_keep_alive=True,
-            max_header_size=HEAD_LIMIT,
-            max_body_size=0,
-            idle_connection_timeout=READ_LIMIT,
-        )
-        server.add_socket(listening)
-        try:
-            await asyncio.wrap_future(self._stopped)
-        finally:
-            server.stop()
-            await server.close_all_connections()
+    async def _admit(self, request: HTTPServerRequest, _length: int | None) -> tuple[int, Answer]:
+        return 0, self._answer
 
-    def _application(self) -> Application:
-        return Application(
-            [
-                ("/metrics", _Metrics, {"text": self._exposition.text, "door": self._admission}),
-                ("/healthz", _Probe, {"fault": self._health.alive}),
-                ("/readyz", _Probe, {"fault": self._health.ready}),
-            ],
-            default_handler_class=_Nothing,
-            log_function=_log,
-        )
+    async def _answer(self, request: HTTPServerRequest) -> Response:
+        if request.method != "GET":
+            return _text("405", 405)
+        if request.path == "/metrics":
+            return self._metrics(request)
+        if request.path == "/healthz":
+            return _probed(self._health.alive())
+        return _probed(self._health.ready()) if request.path == "/readyz" else _text("404", 404)
 
-
-class _FewConnections(HTTPServer):
-    """Server that closes what comes while it has enough connections."""
-
-    def initialize(self, *args: Any, **kwargs: Any) -> None:
-        super().initialize(*args, **kwargs)
-        self._open = 0
-
-    def handle_stream(self, stream: IOStream, address: Any) -> None:
-        if self._open >= MOST_CONNECTIONS:
-            stream.close()
-            return
-        self._open += 1
-        super().handle_stream(stream, address)
-
-    def on_close(self, server_conn: object) -> None:
-        self._open -= 1
-        super().on_close(server_conn)
-
-
-class _TextPage(RequestHandler):
-    """Answers in plain text, and does not tell what answers."""
-
-    def set_default_headers(self) -> None:
-        self.clear_header("Server")
-        self.set_header("Content-Type", "text/plain; charset=utf-8")
-        self.set_header("Cache-Control", "no-store")
-
-    def write_error(self, status_code: int, **_kwargs: Any) -> None:
-        self.finish(f"{status_code}\n")
-
-
-class _Metrics(_TextPage):
-    def initialize(self, text: Any, door: ScrapeAdmission) -> None:
-        self._text = text
-        self._door = door
-
-    def get(self) -> None:
-        ask = self.request.headers.get
-        status = self._door.refusal(ask("Host", ""), ask("Authorization", ""))
+    def _metrics(self, request: HTTPServerRequest) -> Response:
+        ask = request.headers.get
+        status = self._admission.refusal(ask("Host", ""), ask("Authorization", ""))
         if status:
-            self._refuse(status)
-            return
-        body, content_type = self._text(ask("Accept", ""))
-        self.set_header("Content-Type", content_type)
-        self.finish(body)
-
-    def _refuse(self, status: int) -> None:
-        self.set_status(status)
-        if status == 401:
-            self.set_header("WWW-Authenticate", "Bearer")
-        self.finish("metrics are not for this request\n")
-
-
-class _Probe(_TextPage):
-    def initialize(self, fault: Any) -> None:
-        self._fault = fault
-
-    def get(self) -> None:
-        fault = self._fault()
-        self.set_status(503 if fault else 200)
-        self.finish(f"{fault or 'ok'}\n")
+            answer = _text("metrics are not for this request", status)
+            if status == 401:
+                answer.headers["WWW-Authenticate"] = "Bearer"
+            return answer
+        try:
+            body, content_type = self._exposition.text(ask("Accept", ""))
+        except Exception:
+            logger.exception("the metrics cannot be told")
+            return _text("500", 500)
+        return Response(body, headers=NOT_KEPT, content_type=content_type)
 
 
-class _Nothing(_TextPage):
-    def prepare(self) -> None:
-        self.send_error(404)
+def _probed(fault: str) -> Response:
+    return _text(fault or "ok", 503 if fault else 200)
 
 
-def _log(handler: RequestHandler) -> None:
-    """Log no request: there are many, and a fault of ours is logged by itself."""
-    logger.debug("%d %s", handler.get_status(), handler.request.path)
-
-
-def _is_of_others(record: logging.LogRecord) -> bool:
-    """Filter what Tornado logs of broken requests here: strangers could fill the log."""
-    return record.threadName != THREAD
+def _text(text: str, status: int) -> Response:
+    return Response(f"{text}\n", status, NOT_KEPT, mimetype="text/plain")

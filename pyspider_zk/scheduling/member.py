@@ -43,7 +43,7 @@ from pyspider_zk.queues.resilient import ResilientQueue
 from pyspider_zk.rpc.admission import admission_of
 from pyspider_zk.rpc.client import credentials_of
 from pyspider_zk.rpc.router import Router
-from pyspider_zk.rpc.server import RpcServer
+from pyspider_zk.rpc.server import RpcServer, limits_of
 from pyspider_zk.rpc.tls import server_tls
 from pyspider_zk.scheduling.answers import rpc_functions
 from pyspider_zk.scheduling.arrivals import Arrivals
@@ -116,6 +116,7 @@ class ClusterScheduler(FencedScheduler):
             },
             admission_of(self.settings),
             partial(server_tls, self.settings),
+            limits_of(self.settings),
         )
         self._coordinate = coordinate
         self._drain_until: float | None = None

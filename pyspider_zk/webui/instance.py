@@ -77,7 +77,6 @@ class ClusterWebUI:
     def __init__(self, flask_app: Any) -> None:
         self.flask_app = flask_app
         self.config = flask_app.config
-        self._ended = False
 
     @property
     def debug(self) -> bool:
@@ -104,17 +103,18 @@ class ClusterWebUI:
             if faults := login_faults(settings, self.config):
                 raise ConfigError(faults)
             check_open(host, settings, self.config)
-        self._ended = False
-        with (
-            on_signals({signal.SIGTERM: self.quit, signal.SIGINT: self.quit}),
-            self.joined(settings, address=reachable(settings, port, host), listens=host),
-        ):
-            if not self._ended:  # it may have ended while joining
-                self.flask_app.run(host=host, port=port)
+        try:
+            with (
+                on_signals({signal.SIGTERM: self.quit, signal.SIGINT: self.quit}),
+                self.joined(settings, address=reachable(settings, port, host), listens=host),
+            ):
+                if not self.flask_app.ended.is_set():  # before this began, or while it joined
+                    self.flask_app.run(host=host, port=port)
+        finally:
+            self.flask_app.ended.clear()
 
     def quit(self) -> None:
-        """End ``run``."""
-        self._ended = True
+        """End ``run``, at once if it begins later."""
         self.flask_app.quit()
 
     @contextmanager

@@ -34,7 +34,7 @@ from pyspider_zk.queues.checked import CheckedQueue
 from pyspider_zk.queues.packs import NO_ANSWER, check_fetchable, check_named, failed_page, named
 from pyspider_zk.queues.resilient import LOOK, ResilientQueue, SendBuffer
 from pyspider_zk.rpc.admission import admission_of
-from pyspider_zk.rpc.server import RpcServer
+from pyspider_zk.rpc.server import RpcServer, limits_of
 from pyspider_zk.rpc.tls import server_tls
 from pyspider_zk.rpc.values import xmlrpc_value
 from pyspider_zk.workers.work_meter import WorkMeter
@@ -100,6 +100,7 @@ class ClusterFetcher(Fetcher):
             self._functions(),
             admission_of(self.settings, LISTENER),
             functools.partial(server_tls, self.settings),
+            limits_of(self.settings),
         )
 
     def take_tasks(self) -> None:

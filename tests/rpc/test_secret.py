@@ -12,12 +12,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from pyspider.libs.http_server import Limits
 
 from pyspider_zk.cluster.records import Member
 from pyspider_zk.errors import ConfigError
 from pyspider_zk.rpc import admission
-from pyspider_zk.rpc import peers as rpc_peers
-from pyspider_zk.rpc.admission import CallAdmission
+from pyspider_zk.rpc import server as rpc_server
+from pyspider_zk.rpc.admission import CallAdmission, Head
 from pyspider_zk.rpc.caller import Caller, calling, current_caller
 from pyspider_zk.rpc.client import Credentials, call
 from pyspider_zk.rpc.proof import ANSWER_HEADER, Call, Prover, digest
@@ -41,7 +42,7 @@ def stack() -> Iterator[ExitStack]:
 @pytest.fixture
 def serve(stack: ExitStack, monkeypatch: pytest.MonkeyPatch) -> Serve:
     """Give a function that serves a member and returns its address."""
-    monkeypatch.setattr(rpc_peers, "HOLD_UP", 0.0)
+    monkeypatch.setattr(rpc_server, "HOLD_UP", 0.0)
 
     def serve(entry: CallAdmission | None = None, **functions: Any) -> str:
         server = RpcServer(functions, entry or CallAdmission(SECRET))
@@ -218,7 +219,8 @@ def test_a_refusal_is_said_once_and_without_what_was_presented(
                 proxy.who()
     said = [each.getMessage() for each in caplog.records if "refused" in each.getMessage()]
     assert said == [
-        "calls from 127.0.0.1 are refused: this is not the cluster's secret (said once)"
+        "requests from 127.0.0.1 are refused: this is not the cluster's secret"
+        " (said once in 10 minutes)"
     ]
     assert "guess" not in caplog.text
 
@@ -226,15 +228,16 @@ def test_a_refusal_is_said_once_and_without_what_was_presented(
 def test_while_wrong_secrets_are_held_up_a_right_one_is_answered(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rpc_peers, "HOLD_UP", 3600.0)
+    monkeypatch.setattr(rpc_server, "HOLD_UP", 3600.0)
     held_up = threading.Event()
-    peers = rpc_peers.Peers.hold_up
+    admit = CallAdmission.admit
 
-    def hold_up(self: Any) -> None:
-        held_up.set()
-        peers(self)
+    def admitted(self: Any, head: Head) -> Any:
+        if head.headers("authorization") == "Basic eDp5":
+            held_up.set()
+        return admit(self, head)
 
-    monkeypatch.setattr(rpc_peers.Peers, "hold_up", hold_up)
+    monkeypatch.setattr(CallAdmission, "admit", admitted)
     address = serve(who=who)
     host, _, port = address.rpartition(":")
     with socket.create_connection((host, int(port)), timeout=60) as guess:
@@ -261,4 +264,4 @@ def test_an_address_that_others_reach_needs_a_secret() -> None:
 
 
 def test_the_window_is_longer_than_any_call_takes() -> None:
-    assert admission.WINDOW > rpc_peers.READ_LIMIT
+    assert admission.WINDOW > Limits().head + Limits().body

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspider.libs.http_server import Limits
 
 from pyspider_zk.client import Client
 from pyspider_zk.cluster.records import Member
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import ConfigError
-from pyspider_zk.rpc import peers as rpc_peers
 from pyspider_zk.rpc.admission import CallAdmission
 from pyspider_zk.rpc.client import call, credentials_of
 from pyspider_zk.rpc.server import RpcServer
@@ -54,11 +54,9 @@ def serve() -> Iterator[Serve]:
     """Give a function that serves as these settings say, and returns the port."""
     with ExitStack() as stack:
 
-        def serve(settings: Settings) -> int:
-            functions = {"echo": lambda value: value}
-            server = RpcServer(
-                functions, CallAdmission(settings.secret), partial(server_tls, settings)
-            )
+        def serve(settings: Settings, limits: Limits | None = None) -> int:
+            functions, entry = {"echo": lambda value: value}, CallAdmission(settings.secret)
+            server = RpcServer(functions, entry, partial(server_tls, settings), limits)
             stack.enter_context(running(server.serve, LOOPBACK, 0))
             stack.callback(server.stop)
             return server.port(60)
@@ -162,7 +160,7 @@ def test_who_shakes_no_hands_is_told_of_once(
     for _ in range(2):
         with pytest.raises(ConnectionError):
             ask(elsewhere, address)
-    said = "calls from 127.0.0.1 are refused: the TLS handshake failed: "
+    said = "requests from 127.0.0.1 are refused: the TLS handshake failed: "
     eventually(lambda: said in caplog.text)
     assert ask(settings, address) == 1
     assert caplog.text.count(said) == 1
@@ -198,7 +196,7 @@ def test_a_server_without_tls_says_so_at_once(
     with pytest.raises(ConnectionError, match=rf"no TLS with localhost:{plain}: WRONG_VERSION"):
         ask(settings, f"https://localhost:{plain}")
     eventually(
-        lambda: "refused: they speak TLS; for that set xmlrpc_tls_certificate" in caplog.text
+        lambda: "refused: they speak TLS, and this port does not" in caplog.text
     )
     assert ask(Settings(secret=SECRET), f"localhost:{plain}") == 1
 
@@ -226,22 +224,20 @@ def test_who_connects_and_never_shakes_hands_stops_nobody(
         assert ask(settings, f"https://localhost:{port}") == 1
 
 
-def test_who_never_shakes_hands_is_hung_up_on(
-    serve: Serve, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("pyspider_zk.rpc.server.READ_LIMIT", 0.2)
-    with socket.create_connection((LOOPBACK, serve(settings)), timeout=60) as link:
+def test_who_never_shakes_hands_is_hung_up_on(serve: Serve, settings: Settings) -> None:
+    port = serve(settings, Limits(head=0.2))
+    with socket.create_connection((LOOPBACK, port), timeout=60) as link:
         link.sendall(b"\x16\x03\x01\x02\x00\x01")
         assert link.recv(1000) == b""
 
 
 def test_a_call_that_never_arrives_is_given_up(
-    serve: Serve, settings: Settings, certificates: Authority, monkeypatch: pytest.MonkeyPatch
+    serve: Serve, settings: Settings, certificates: Authority
 ) -> None:
-    monkeypatch.setattr(rpc_peers, "READ_LIMIT", 0.3)
+    port = serve(settings, Limits(head=0.3))
     context = ssl.create_default_context(cafile=str(certificates.ca))
     with (
-        socket.create_connection((LOOPBACK, serve(settings)), timeout=60) as link,
+        socket.create_connection((LOOPBACK, port), timeout=60) as link,
         context.wrap_socket(link, server_hostname="localhost") as tls,
     ):
         tls.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/xml\r\n")

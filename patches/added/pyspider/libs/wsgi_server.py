@@ -1,4 +1,4 @@
-"""A WSGI application, served by Tornado until it is stopped.
+"""A WSGI application, served over HTTP until it is stopped.
 
 Added by pyspider-zk; the XML-RPC interfaces and the web UI are served by it.
 """
@@ -6,15 +6,20 @@ Added by pyspider-zk; the XML-RPC interfaces and the web UI are served by it.
 import asyncio
 import concurrent.futures
 import contextlib
-import queue
+import copy
+import logging
 import threading
+import time
+from functools import partial
 
-from tornado.httpserver import HTTPServer
-from tornado.netutil import bind_sockets
+from pyspider.libs.http_server import SMALL, BoundedServer, Limits, Refused, Workers, bind
 from tornado.wsgi import WSGIContainer
+from werkzeug.wrappers import Response
 
 MOST_BYTES = 16 * 2**20
-"""Of one request's body; Tornado keeps all of it in memory before the application is asked."""
+"""Of one request's body; all of it is kept in memory before the application is asked."""
+
+access_log = logging.getLogger("tornado.access")
 
 
 class WSGIServer:
@@ -22,23 +27,30 @@ class WSGIServer:
 
     `run()` blocks. `stop()` may be called from any thread, at any time and repeatedly.
 
-    Requests are served one after the other, in a thread of their own. Those that `is_slow` are
-    served in the thread that called `run()`, so that they hold up only each other; in the main
-    thread what they do can be interrupted by a time limit.
+    Requests are served in `threads` threads. Those that `is_slow` are served one after the other in
+    the thread that called `run()`, so that they hold up only each other; in the main thread what
+    they do can be interrupted by a time limit.
+
+    Before a request may send a large body, `door` is asked: a WSGI application that sees the same
+    request without its body. An answer with status 2xx lets it in; any other is the answer.
     """
 
-    def __init__(self, application, port, address, is_slow=lambda _path: False):
-        self._slow = _Calls()
-        self._container = _Container(application)
-        slow = _Container(application, self._slow)
-        self._containers = (self._container, slow)
-        self._server = HTTPServer(
-            lambda request: self._containers[is_slow(request.path)](request),
-            max_body_size=MOST_BYTES,
-            max_buffer_size=MOST_BYTES,
-        )
+    def __init__(
+        self,
+        application,
+        port,
+        address,
+        is_slow=lambda _path: False,
+        threads=1,
+        limits=None,
+        door=None,
+    ):
+        self._application, self._door, self._is_slow = application, door, is_slow
+        self._limits = limits or Limits()
+        self._slow, self._quick = Workers(), Workers(threads)
+        self._container = WSGIContainer(application)
         self._stopped = concurrent.futures.Future()
-        self._sockets = bind_sockets(port, address)
+        self._sockets = bind(address, port)
         self.port = self._sockets[0].getsockname()[1]
 
     def run(self, started=lambda: None):
@@ -63,83 +75,40 @@ class WSGIServer:
             asyncio.run(self._run(started))
         finally:
             self._slow.end()
+            self._quick.end()
 
     async def _run(self, started):
-        self._server.add_sockets(self._sockets)
         started()
-        try:
-            await asyncio.wrap_future(self._stopped)
-        finally:
-            self._server.stop()
-            tasks = [task for each in self._containers for task in each.tasks]
-            await asyncio.gather(*tasks, return_exceptions=True)
-            await self._server.close_all_connections()
+        await BoundedServer(self._admit, self._limits).run(self._sockets, self._stopped)
 
+    async def _admit(self, request, length):
+        if self._door and (length is None or length > SMALL):
+            head = copy.copy(request)
+            head.headers = request.headers.copy()  # some are taken out for the environment
+            answer = await self._carried_out(self._quick, self._door, head)
+            if answer.status_code >= 300:
+                raise Refused(answer, f"large requests are answered with {answer.status}")
+        return MOST_BYTES, self._answer
 
-class _Calls(concurrent.futures.Executor):
-    """An executor whose one worker is the thread that calls `work()`."""
+    async def _answer(self, request):
+        began = time.monotonic()
+        lane = self._slow if self._is_slow(request.path) else self._quick
+        answer = await self._carried_out(lane, self._application, request)
+        _log(request, answer.status_code, time.monotonic() - began)
+        return answer
 
-    def __init__(self):
-        self._lock = threading.Lock()
-        self._calls = queue.SimpleQueue()
-        self._ended = False
+    async def _carried_out(self, lane, application, request):
+        ask = partial(Response.from_app, application, self._environ(request), buffered=True)
+        return await asyncio.get_running_loop().run_in_executor(lane, ask)
 
-    def submit(self, function, /, *args, **kwargs):
-        """Have a call carried out; after `end()` it is cancelled."""
-        future = concurrent.futures.Future()
-        with self._lock:
-            if self._ended:
-                future.cancel()
-            else:
-                self._calls.put((future, function, args, kwargs))
-        return future
-
-    def work(self):
-        """Carry calls out until `end()`."""
-        for future, function, args, kwargs in iter(self._calls.get, None):
-            if future.set_running_or_notify_cancel():
-                _carry_out(future, function, args, kwargs)
-
-    def end(self):
-        """Let `work()` return; calls that nobody carried out are cancelled."""
-        with self._lock:
-            self._ended = True
-            while not self._calls.empty():
-                call = self._calls.get()
-                if call is not None:
-                    call[0].cancel()
-            self._calls.put(None)
-
-
-def _carry_out(future, function, args, kwargs):
-    try:
-        future.set_result(function(*args, **kwargs))
-    except Exception as error:
-        future.set_exception(error)
-    except BaseException as error:  # a script may raise what would end a process
-        future.set_exception(RuntimeError(repr(error)))
-
-
-class _Container(WSGIContainer):
-    """Knows the requests in hand, so that stopping cuts off no reply, not even that of `_quit`."""
-
-    def __init__(self, application, executor=None):
-        super().__init__(application, executor)
-        self.tasks = set()
-
-    def environ(self, request):
+    def _environ(self, request):
         # In WSGI `X_Forwarded_For` and `X-Forwarded-For` are one: a visitor could forge a proxy's.
         for name in [each for each in request.headers if "_" in each]:
             del request.headers[name]
-        return super().environ(request)
+        return self._container.environ(request)
 
-    async def handle_request(self, request):
-        task = asyncio.current_task()
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
-        try:
-            await super().handle_request(request)
-        except Exception:
-            # No reply will come: the client must not wait for one, as it would with Tornado 6.
-            request.connection.close()
-            raise
+
+def _log(request, status, seconds):
+    level = logging.INFO if status < 400 else logging.WARNING if status < 500 else logging.ERROR
+    about = (status, request.method, request.uri, request.remote_ip, seconds * 1000)
+    access_log.log(level, "%d %s %s (%s) %.2fms", *about)

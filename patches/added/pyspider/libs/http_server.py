@@ -1,0 +1,501 @@
+"""An HTTP server for ports that strangers reach: what they may hold of it is bounded.
+
+Added by pyspider-zk; the web UI, XML-RPC and metrics are served by it. When the head of a request
+has come, and nothing else, a coroutine `admit(request, length)` is asked; `length` is None for a
+body in chunks. It returns how many bytes the body may have, and a coroutine `answer(request)` for
+when that has come, which returns a response of Werkzeug's. Both get Tornado's request, and may
+raise `Refused`.
+"""
+
+import asyncio
+import concurrent.futures
+import contextlib
+import errno
+import logging
+import queue
+import socket
+import ssl
+import sys
+import threading
+import time
+from typing import NamedTuple
+
+from tornado.httpserver import HTTPServer
+from tornado.httputil import (
+    HTTPHeaders,
+    HTTPMessageDelegate,
+    HTTPServerRequest,
+    ResponseStartLine,
+)
+from tornado.iostream import IOStream, SSLIOStream
+from tornado.netutil import add_accept_handler, ssl_wrap_socket
+from werkzeug.wrappers import Response
+
+SMALL = 16 * 2**10
+"""Bytes of a body that anybody may send."""
+
+DROPPED = 10**6
+"""Bytes of a refused body that are read nevertheless: otherwise its sender might see no answer."""
+
+ROOM = 64 * 2**20
+"""Bytes of all bodies on their way that are not small."""
+
+FLUSH_SECONDS = 5.0
+"""That clients have at the end to receive what was answered."""
+
+NOTE_SECONDS = 600.0
+NOTED_AT_MOST = 1000
+
+_NO_TLS = (
+    "they speak TLS, and this port does not; members and metrics do with xmlrpc_tls_certificate"
+    " and xmlrpc_tls_key"
+)
+_HANDSHAKE = b"\x16"  # the first byte of TLS, never of HTTP
+
+logger = logging.getLogger(__name__)
+
+
+class Limits(NamedTuple):
+    """What clients may hold of a port.
+
+    A connection beyond the limit closes the one that has waited longest for a whole request;
+    if all are being answered it is closed itself.
+
+    Attributes:
+        connections: open at the same time.
+        of_peer: of these from one address; half of them if None.
+        head: seconds in which a TLS handshake and the head of a request must have come, and the
+            next one on the same connection.
+        body: seconds in which the rest must have come.
+        head_bytes: of the head.
+        keep_alive: another request may come on the same connection.
+    """
+
+    connections: int = 512
+    of_peer: int | None = None
+    head: float = 30.0
+    body: float = 60.0
+    head_bytes: int = 32 * 2**10
+    keep_alive: bool = True
+
+
+class Refused(Exception):
+    """An answer to what is not let in."""
+
+    def __init__(self, response, why):
+        super().__init__(why)
+        self.response = response
+
+
+def refused(status, why, headers=None, body=b""):
+    """Return a refusal with its reason in the first line."""
+    return Refused(Response(body, f"{int(status)} {why}", headers), why)
+
+
+class Peers:
+    """Clients that were refused: told of once per reason and interval. Threads: any."""
+
+    def __init__(self, clock=time.monotonic):
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._told = {}  # when, by address and reason; the oldest first
+
+    def note(self, peer, why):
+        """Log that a request was refused; nothing while too many were within the interval."""
+        with self._lock:
+            now = self._clock()
+            for old in [key for key, at in self._told.items() if at + NOTE_SECONDS <= now]:
+                del self._told[old]
+            if (peer, why) in self._told or len(self._told) >= NOTED_AT_MOST:
+                return
+            self._told[peer, why] = now
+        logger.warning("requests from %s are refused: %s (said once in 10 minutes)", peer, why)
+
+
+class BoundedServer(HTTPServer):
+    """Serves on sockets while `run()` lasts. Threads: that of the loop.
+
+    Args:
+        admit: see the module.
+        limits: what clients may hold.
+        tls: with our certificate; None: without TLS. Either way the other protocol is refused.
+        peers: told whom it refused.
+    """
+
+    def initialize(self, admit, limits, tls=None, peers=None):
+        super().initialize(
+            self,
+            no_keep_alive=not limits.keep_alive,
+            idle_connection_timeout=limits.head,
+            body_timeout=limits.body,
+            max_header_size=limits.head_bytes,
+            max_body_size=SMALL,
+            chunk_size=SMALL,
+        )
+        self.admit, self.peers = admit, peers or Peers()
+        self.tasks = set()
+        self._limits, self._tls = limits, tls
+        self._of_peer = limits.of_peer or max(1, limits.connections // 2)
+        self._waiting = {}  # address and how to close it, by connection; the oldest first
+        self._busy = {}
+
+    async def run(self, sockets, stopped, closed=lambda: None, patience=None):
+        """Serve until a future of `concurrent.futures` is done; what is in hand is answered.
+
+        Args:
+            closed: called when the port is free.
+            patience: seconds for the requests in hand; None: as long as they take.
+        """
+        self.room, self._quiet = Room(ROOM), asyncio.Event()
+        removing = [add_accept_handler(each, self._accept) for each in sockets]
+        try:
+            with _logged_otherwise(self.peers):
+                await asyncio.wrap_future(stopped)
+        finally:
+            for remove, each in zip(removing, sockets, strict=True):
+                remove()
+                each.close()
+            closed()
+            await self._settle(patience)
+
+    async def _settle(self, patience):
+        if self.tasks:
+            await asyncio.wait(self.tasks, timeout=patience)
+        if self._busy:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._quiet.wait(), FLUSH_SECONDS)
+        for _, close in [*self._waiting.values(), *self._busy.values()]:
+            close()
+        await asyncio.sleep(0)
+
+    def _accept(self, link, address):
+        if not self._has_room(address[0]):
+            link.close()
+            return
+        link.setblocking(False)
+        opening = asyncio.ensure_future(self._open(link))
+        self._waiting[opening] = address[0], opening.cancel
+        opening.add_done_callback(lambda _: self._begin(opening, link, address))
+
+    async def _open(self, link):
+        return await asyncio.wait_for(_opened(link, self._tls), self._limits.head)
+
+    def _begin(self, opening, link, address):
+        self._waiting.pop(opening, None)
+        error = None if opening.cancelled() else opening.exception()
+        if opening.cancelled() or error:
+            link.close()
+            if isinstance(error, Refused):
+                self.peers.note(address[0], str(error))
+            return
+        stream = opening.result()
+        self._waiting[stream] = address[0], stream.close
+        self.handle_stream(stream, address)
+
+    def _has_room(self, peer):
+        peers = [each for each, _ in (*self._waiting.values(), *self._busy.values())]
+        if peers.count(peer) >= self._of_peer:
+            return self._make_room(lambda each: each == peer)
+        return len(peers) < self._limits.connections or self._make_room(lambda _: True)
+
+    def _make_room(self, is_meant):
+        for key, (peer, close) in self._waiting.items():
+            if is_meant(peer):
+                del self._waiting[key]
+                close()
+                return True
+        return False
+
+    def busy(self, stream):
+        """Keep a connection: its request is whole, or it may send a large one."""
+        if stream in self._waiting:
+            self._busy[stream] = self._waiting.pop(stream)
+            self._quiet.clear()
+
+    def idle(self, stream):
+        """Let a connection be closed if room is needed: it was answered."""
+        if stream in self._busy:
+            self._waiting[stream] = self._busy.pop(stream)
+        if not self._busy:
+            self._quiet.set()
+
+    async def take_room(self, size):
+        """Reserve bytes for a body that is not small; return how many."""
+        return await self.room.take(size, self._limits.head)
+
+    def start_request(self, server_conn, request_conn):
+        """Return what receives a request; Tornado asks."""
+        return _Exchange(self, request_conn)
+
+    def on_close(self, server_conn):
+        """Forget a connection; Tornado tells."""
+        super().on_close(server_conn)
+        self.idle(server_conn.stream)
+        self._waiting.pop(server_conn.stream, None)
+
+
+class _Exchange(HTTPMessageDelegate):
+    """One request and its answer."""
+
+    def __init__(self, server, connection):
+        self._server, self._connection, self._stream = server, connection, connection.stream
+        self._body, self._refused, self._reserved = bytearray(), False, 0
+
+    async def headers_received(self, start_line, headers):
+        self._request = HTTPServerRequest(
+            connection=self._connection, start_line=start_line, headers=headers
+        )
+        length = None
+        try:
+            length = _length(headers)
+            await self._admit(length)
+        except Refused as error:
+            self._server.peers.note(self._request.remote_ip, str(error))
+            self._refused = True
+            self._connection.set_max_body_size(sys.maxsize)
+            self._send(error.response)
+            if length is None or length > DROPPED or "Expect" in headers:
+                self._connection.finish()
+
+    async def _admit(self, length):
+        most, self._respond = await self._server.admit(self._request, length)
+        if length is not None and length > most:
+            raise refused(413, f"a request may have {most} bytes here")
+        if length is None or length > SMALL:
+            self._server.busy(self._stream)
+            self._reserved = await self._server.take_room(length or most)
+        self._connection.set_max_body_size(most)
+
+    def data_received(self, chunk):
+        if not self._refused:
+            self._body += chunk
+
+    def finish(self):
+        if self._refused:
+            self._connection.finish()
+            return
+        self._server.busy(self._stream)
+        self._request.body, self._body = bytes(self._body), bytearray()
+        task = asyncio.ensure_future(self._answer())
+        self._server.tasks.add(task)
+        task.add_done_callback(self._server.tasks.discard)
+
+    def on_connection_close(self):
+        self._body = bytearray()
+        self._release()
+
+    async def _answer(self):
+        try:
+            self._send(await self._response())
+            self._connection.finish()
+        except Exception:
+            # No reply will come: the client must not wait for one.
+            logger.exception("%s %.200s failed", self._request.method, self._request.path)
+            self._connection.close()
+        finally:
+            self._release()
+
+    async def _response(self):
+        try:
+            return await self._respond(self._request)
+        except Refused as error:
+            self._server.peers.note(self._request.remote_ip, str(error))
+            return error.response
+
+    def _send(self, response):
+        body = response.get_data()
+        headers = HTTPHeaders()
+        for name, value in response.headers:
+            headers.add(name, value)
+        if "Content-Length" not in headers and response.status_code != 304:
+            headers["Content-Length"] = str(len(body))
+        line = ResponseStartLine("HTTP/1.1", *response.status.split(" ", 1))
+        line = line._replace(code=response.status_code)
+        body = b"" if self._request.method == "HEAD" else body
+        sent = self._connection.write_headers(line, headers, body)
+        sent.add_done_callback(lambda _: self._server.idle(self._stream))
+
+    def _release(self):
+        self._server.room.give(self._reserved)
+        self._reserved = 0
+
+
+class Room:
+    """Bytes that large bodies take turns in. Threads: that of the loop."""
+
+    def __init__(self, size):
+        self._free, self._waiters = size, []
+
+    async def take(self, size, seconds):
+        """Reserve bytes; return how many."""
+        try:
+            await asyncio.wait_for(self._available(size), seconds)
+        except TimeoutError:
+            raise refused(503, "too many large requests at once") from None
+        return size
+
+    async def _available(self, size):
+        while self._free < size:
+            self._waiters.append(asyncio.get_running_loop().create_future())
+            await self._waiters[-1]
+        self._free -= size
+
+    def give(self, size):
+        """Give them back."""
+        self._free += size
+        waiters, self._waiters = self._waiters, []
+        for each in waiters:
+            if not each.done():
+                each.set_result(None)
+
+
+class Workers(concurrent.futures.Executor):
+    """An executor of daemon threads, which begin as they are needed.
+
+    Args:
+        most: threads; 0: those that call `work()`.
+    """
+
+    def __init__(self, most=0):
+        self._lock = threading.Lock()
+        self._calls = queue.SimpleQueue()
+        self._startable, self._free, self._ended = most, 0, False
+
+    def submit(self, function, /, *args, **kwargs):
+        """Have a call carried out; after `end()` it is cancelled."""
+        future = concurrent.futures.Future()
+        with self._lock:
+            if self._ended:
+                future.cancel()
+                return future
+            self._calls.put((future, function, args, kwargs))
+            self._free -= 1
+            if self._free < 0 < self._startable:
+                self._startable -= 1
+                self._free += 1
+                threading.Thread(target=self.work, name="port-worker", daemon=True).start()
+        return future
+
+    def work(self):
+        """Carry calls out until `end()`."""
+        for future, function, args, kwargs in iter(self._calls.get, None):
+            if future.set_running_or_notify_cancel():
+                _carry_out(future, function, args, kwargs)
+            with self._lock:
+                self._free += 1
+        self._calls.put(None)  # for the next thread
+
+    def end(self):
+        """Let `work()` return; calls that nobody carried out are cancelled."""
+        with self._lock:
+            self._ended = True
+            while not self._calls.empty():
+                call = self._calls.get()
+                if call is not None:
+                    call[0].cancel()
+            self._calls.put(None)
+
+
+def bind(host, port):
+    """Return listening sockets for all addresses of a host, with one port; or none is open.
+
+    Raises:
+        OSError: the address cannot be bound.
+    """
+    flags = socket.AI_PASSIVE
+    found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=flags)
+    with contextlib.ExitStack() as opened:
+        sockets = []
+        for family, address in dict.fromkeys((each[0], each[4][0]) for each in found):
+            try:
+                made = socket.create_server((address, port), family=family, backlog=512)
+            except OSError as error:
+                if sockets and error.errno == errno.EADDRNOTAVAIL:
+                    continue  # a name of this machine, which has no such address
+                raise
+            sockets.append(opened.enter_context(made))
+            port = made.getsockname()[1]
+            made.setblocking(False)
+        opened.pop_all()
+    return sockets
+
+
+async def _opened(link, tls):
+    """Return the stream of a connection that has sent something, after the TLS handshake."""
+    first = await _first_byte(link)
+    if not first:
+        raise ConnectionResetError
+    if (first == _HANDSHAKE) == (tls is None):
+        await _turn_away(link, tls)
+    if tls is None:
+        return IOStream(link, read_chunk_size=SMALL)
+    shaking = ssl_wrap_socket(link, tls, server_side=True, do_handshake_on_connect=False)
+    stream = SSLIOStream(shaking, read_chunk_size=SMALL)
+    try:
+        return await stream.wait_for_handshake()
+    except ssl.SSLError as error:
+        raise refused(400, f"the TLS handshake failed: {error.reason or error}") from None
+    except asyncio.CancelledError:
+        stream.close()
+        raise
+
+
+async def _first_byte(link):
+    loop = asyncio.get_running_loop()
+    readable = loop.create_future()
+    loop.add_reader(link, lambda: readable.done() or readable.set_result(None))
+    try:
+        await readable
+    finally:
+        loop.remove_reader(link)
+    return link.recv(1, socket.MSG_PEEK)
+
+
+async def _turn_away(link, tls):
+    """Answer who speaks the other protocol; what was sent is read, or they might not see it."""
+    loop = asyncio.get_running_loop()
+    said = "TLS only: call it by https" if tls else "no TLS"
+    with contextlib.suppress(OSError):  # they may not wait for it
+        await loop.sock_sendall(link, f"HTTP/1.0 400 this port speaks {said}\r\n\r\n".encode())
+        link.shutdown(socket.SHUT_WR)
+        for _ in range(DROPPED // SMALL):
+            if not await loop.sock_recv(link, SMALL):
+                break
+    raise refused(400, "they speak no TLS, which is needed" if tls else _NO_TLS)
+
+
+def _length(headers):
+    """Return how long a body is announced to be; None: it comes in chunks."""
+    if "Transfer-Encoding" in headers:
+        return None
+    length = headers.get("Content-Length", "0")
+    if not (length.isascii() and length.isdigit()):
+        raise refused(411, "a Content-Length is needed")
+    return int(length[:18])
+
+
+def _carry_out(future, function, args, kwargs):
+    try:
+        future.set_result(function(*args, **kwargs))
+    except Exception as error:
+        future.set_exception(error)
+    except BaseException as error:  # a script may raise what would end a process
+        future.set_exception(RuntimeError(repr(error)))
+
+
+@contextlib.contextmanager
+def _logged_otherwise(peers):
+    """Let Tornado not log each broken request and handshake of this thread: there may be many."""
+    thread, log = threading.get_ident(), logging.getLogger("tornado.general")
+
+    def is_kept(record):
+        ours = record.thread == thread and record.levelno < logging.ERROR
+        if ours and "Malformed" in record.msg:
+            peers.note(str(record.args[0]), "what they send is no request")
+        return not ours
+
+    log.addFilter(is_kept)
+    try:
+        yield
+    finally:
+        log.removeFilter(is_kept)
