@@ -84,7 +84,7 @@ EDITS = (
         "            return self.login_response(environ, start_response)\n"
         "        start_response('204 No Content', [])\n"
         "        return []\n",
-        "port 0 is of use only if the bound port can be found out; who may send much is asked first",
+        "the bound port can be found out; who sends much is asked first",
     ),
     Span(
         _APP,

@@ -78,7 +78,7 @@ class MetricsServer:
         if self._thread is not None:
             self._thread.join(STOP_LIMIT)
 
-    async def _admit(self, request: HTTPServerRequest, _length: int | None) -> tuple[int, Answer]:
+    async def _admit(self, _request: HTTPServerRequest, _length: int | None) -> tuple[int, Answer]:
         return 0, self._answer
 
     async def _answer(self, request: HTTPServerRequest) -> Response:

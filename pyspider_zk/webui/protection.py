@@ -27,7 +27,7 @@ from pyspider_zk.webui.throttle import Throttle
 from pyspider_zk.webui.users import read_users
 
 if TYPE_CHECKING:
-    from _typeshed.wsgi import WSGIApplication
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 COOKIES = {"SESSION_COOKIE_SAMESITE": "Strict", "SESSION_COOKIE_HTTPONLY": True}
 """Flask's settings for cookies that other sites' requests do not carry and scripts do not see."""

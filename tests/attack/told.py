@@ -56,7 +56,7 @@ def _inner(application: Any) -> Any:
 class _Teller:
     """Stands in for the server: says what it would serve, and ends."""
 
-    def __init__(self, application: Any, port: int, *_: Any) -> None:
+    def __init__(self, application: Any, port: int, *_: Any, **__: Any) -> None:
         self._application = application
         self.port = port
 

@@ -99,12 +99,14 @@ def test_large_bodies_take_turns_and_who_waits_too_long_is_told(
 ) -> None:
     from pyspider.libs import http_server
 
-    monkeypatch.setattr(http_server, "ROOM", 100_000)
+    monkeypatch.setattr(http_server, "LARGE_AT_ONCE", 1)
     with serving(limits=limits(head=0.3, body=60)) as port:
-        with connected(port, HEAD + b"Content-Length: 90000\r\n\r\n") as _:
-            assert ask(port, b"x" * 90_000)[0] == 503
-            assert ask(port, b"x" * 9_000) == (200, b"9000")
-        assert ask(port, b"x" * 90_000) == (200, b"90000")
+        with connected(port, HEAD + b"Content-Length: 2000000\r\n\r\n"):
+            assert ask(port, b"x" * 900_000) == (200, b"900000")
+            waiting = b"Expect: 100-continue\r\nContent-Length: 2000000\r\n\r\n"
+            with connected(port, HEAD + waiting) as links:
+                assert b" 503 " in told(links[0])
+        assert ask(port, b"x" * 2_000_000) == (200, b"2000000")
 
 
 def test_a_head_and_a_body_that_drip_are_cut_off() -> None:
@@ -126,12 +128,11 @@ def test_a_head_without_an_end_is_cut_off() -> None:
 def test_thousands_of_half_heads_keep_nobody_out_and_few_stay_open() -> None:
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     count = min(5000, most - 700)
-    with serving(limits=limits(connections=200)) as port:
-        with connected(port, HEAD, count) as links:
-            assert ask(port) == (200, b"0")
-            assert told(links[0]) == b""
-            open_ones = len(os.listdir("/proc/self/fd")) - count
-            assert open_ones < 300
+    with serving(limits=limits(connections=200)) as port, connected(port, HEAD, count) as links:
+        assert ask(port) == (200, b"0")
+        assert told(links[0]) == b""
+        open_ones = len(os.listdir("/proc/self/fd")) - count
+        assert open_ones < 300
 
 
 def test_the_oldest_of_one_peer_makes_room_for_its_next() -> None:

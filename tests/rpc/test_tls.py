@@ -195,9 +195,7 @@ def test_a_server_without_tls_says_so_at_once(
     plain = serve(Settings(secret=SECRET))
     with pytest.raises(ConnectionError, match=rf"no TLS with localhost:{plain}: WRONG_VERSION"):
         ask(settings, f"https://localhost:{plain}")
-    eventually(
-        lambda: "refused: they speak TLS, and this port does not" in caplog.text
-    )
+    eventually(lambda: "refused: they speak TLS, and this port does not" in caplog.text)
     assert ask(Settings(secret=SECRET), f"localhost:{plain}") == 1
 
 

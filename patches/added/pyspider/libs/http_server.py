@@ -37,8 +37,9 @@ SMALL = 16 * 2**10
 DROPPED = 10**6
 """Bytes of a refused body that are read nevertheless: otherwise its sender might see no answer."""
 
-ROOM = 64 * 2**20
-"""Bytes of all bodies on their way that are not small."""
+LARGE = 2**20
+LARGE_AT_ONCE = 4
+"""Of bodies with more bytes than that, only so many are received at the same time."""
 
 FLUSH_SECONDS = 5.0
 """That clients have at the end to receive what was answered."""
@@ -46,10 +47,7 @@ FLUSH_SECONDS = 5.0
 NOTE_SECONDS = 600.0
 NOTED_AT_MOST = 1000
 
-_NO_TLS = (
-    "they speak TLS, and this port does not; members and metrics do with xmlrpc_tls_certificate"
-    " and xmlrpc_tls_key"
-)
+_NO_TLS = "they speak TLS, and this port does not; members do with xmlrpc_tls_certificate"
 _HANDSHAKE = b"\x16"  # the first byte of TLS, never of HTTP
 
 logger = logging.getLogger(__name__)
@@ -123,6 +121,7 @@ class BoundedServer(HTTPServer):
     """
 
     def initialize(self, admit, limits, tls=None, peers=None):
+        """Take the arguments; Tornado's servers have no other constructor."""
         super().initialize(
             self,
             no_keep_alive=not limits.keep_alive,
@@ -134,7 +133,7 @@ class BoundedServer(HTTPServer):
         )
         self.admit, self.peers = admit, peers or Peers()
         self.tasks = set()
-        self._limits, self._tls = limits, tls
+        self.limits, self._tls = limits, tls
         self._of_peer = limits.of_peer or max(1, limits.connections // 2)
         self._waiting = {}  # address and how to close it, by connection; the oldest first
         self._busy = {}
@@ -146,7 +145,7 @@ class BoundedServer(HTTPServer):
             closed: called when the port is free.
             patience: seconds for the requests in hand; None: as long as they take.
         """
-        self.room, self._quiet = Room(ROOM), asyncio.Event()
+        self.large, self._quiet = asyncio.Semaphore(LARGE_AT_ONCE), asyncio.Event()
         removing = [add_accept_handler(each, self._accept) for each in sockets]
         try:
             with _logged_otherwise(self.peers):
@@ -178,7 +177,7 @@ class BoundedServer(HTTPServer):
         opening.add_done_callback(lambda _: self._begin(opening, link, address))
 
     async def _open(self, link):
-        return await asyncio.wait_for(_opened(link, self._tls), self._limits.head)
+        return await asyncio.wait_for(_opened(link, self._tls), self.limits.head)
 
     def _begin(self, opening, link, address):
         self._waiting.pop(opening, None)
@@ -196,7 +195,7 @@ class BoundedServer(HTTPServer):
         peers = [each for each, _ in (*self._waiting.values(), *self._busy.values())]
         if peers.count(peer) >= self._of_peer:
             return self._make_room(lambda each: each == peer)
-        return len(peers) < self._limits.connections or self._make_room(lambda _: True)
+        return len(peers) < self.limits.connections or self._make_room(lambda _: True)
 
     def _make_room(self, is_meant):
         for key, (peer, close) in self._waiting.items():
@@ -219,11 +218,7 @@ class BoundedServer(HTTPServer):
         if not self._busy:
             self._quiet.set()
 
-    async def take_room(self, size):
-        """Reserve bytes for a body that is not small; return how many."""
-        return await self.room.take(size, self._limits.head)
-
-    def start_request(self, server_conn, request_conn):
+    def start_request(self, _server_conn, request_conn):
         """Return what receives a request; Tornado asks."""
         return _Exchange(self, request_conn)
 
@@ -239,7 +234,7 @@ class _Exchange(HTTPMessageDelegate):
 
     def __init__(self, server, connection):
         self._server, self._connection, self._stream = server, connection, connection.stream
-        self._body, self._refused, self._reserved = bytearray(), False, 0
+        self._body, self._refused, self._is_large = bytearray(), False, False
 
     async def headers_received(self, start_line, headers):
         self._request = HTTPServerRequest(
@@ -263,14 +258,28 @@ class _Exchange(HTTPMessageDelegate):
             raise refused(413, f"a request may have {most} bytes here")
         if length is None or length > SMALL:
             self._server.busy(self._stream)
-            self._reserved = await self._server.take_room(length or most)
+        if length is None or length > LARGE:
+            await self._take_turn()
         self._connection.set_max_body_size(most)
+
+    async def _take_turn(self):
+        try:
+            await asyncio.wait_for(self._server.large.acquire(), self._server.limits.head)
+        except TimeoutError:
+            raise refused(503, "too many large requests at once") from None
+        self._is_large = True
+
+    def _end_turn(self):
+        if self._is_large:
+            self._server.large.release()
+        self._is_large = False
 
     def data_received(self, chunk):
         if not self._refused:
             self._body += chunk
 
     def finish(self):
+        self._end_turn()
         if self._refused:
             self._connection.finish()
             return
@@ -282,7 +291,7 @@ class _Exchange(HTTPMessageDelegate):
 
     def on_connection_close(self):
         self._body = bytearray()
-        self._release()
+        self._end_turn()
 
     async def _answer(self):
         try:
@@ -292,8 +301,6 @@ class _Exchange(HTTPMessageDelegate):
             # No reply will come: the client must not wait for one.
             logger.exception("%s %.200s failed", self._request.method, self._request.path)
             self._connection.close()
-        finally:
-            self._release()
 
     async def _response(self):
         try:
@@ -315,39 +322,6 @@ class _Exchange(HTTPMessageDelegate):
         sent = self._connection.write_headers(line, headers, body)
         sent.add_done_callback(lambda _: self._server.idle(self._stream))
 
-    def _release(self):
-        self._server.room.give(self._reserved)
-        self._reserved = 0
-
-
-class Room:
-    """Bytes that large bodies take turns in. Threads: that of the loop."""
-
-    def __init__(self, size):
-        self._free, self._waiters = size, []
-
-    async def take(self, size, seconds):
-        """Reserve bytes; return how many."""
-        try:
-            await asyncio.wait_for(self._available(size), seconds)
-        except TimeoutError:
-            raise refused(503, "too many large requests at once") from None
-        return size
-
-    async def _available(self, size):
-        while self._free < size:
-            self._waiters.append(asyncio.get_running_loop().create_future())
-            await self._waiters[-1]
-        self._free -= size
-
-    def give(self, size):
-        """Give them back."""
-        self._free += size
-        waiters, self._waiters = self._waiters, []
-        for each in waiters:
-            if not each.done():
-                each.set_result(None)
-
 
 class Workers(concurrent.futures.Executor):
     """An executor of daemon threads, which begin as they are needed.
@@ -359,15 +333,12 @@ class Workers(concurrent.futures.Executor):
     def __init__(self, most=0):
         self._lock = threading.Lock()
         self._calls = queue.SimpleQueue()
-        self._startable, self._free, self._ended = most, 0, False
+        self._startable, self._free = most, 0
 
     def submit(self, function, /, *args, **kwargs):
-        """Have a call carried out; after `end()` it is cancelled."""
+        """Have a call carried out, before `end()`."""
         future = concurrent.futures.Future()
         with self._lock:
-            if self._ended:
-                future.cancel()
-                return future
             self._calls.put((future, function, args, kwargs))
             self._free -= 1
             if self._free < 0 < self._startable:
@@ -386,14 +357,8 @@ class Workers(concurrent.futures.Executor):
         self._calls.put(None)  # for the next thread
 
     def end(self):
-        """Let `work()` return; calls that nobody carried out are cancelled."""
-        with self._lock:
-            self._ended = True
-            while not self._calls.empty():
-                call = self._calls.get()
-                if call is not None:
-                    call[0].cancel()
-            self._calls.put(None)
+        """Let `work()` return after the calls that were submitted."""
+        self._calls.put(None)
 
 
 def bind(host, port):
@@ -402,21 +367,20 @@ def bind(host, port):
     Raises:
         OSError: the address cannot be bound.
     """
-    flags = socket.AI_PASSIVE
-    found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=flags)
-    with contextlib.ExitStack() as opened:
-        sockets = []
-        for family, address in dict.fromkeys((each[0], each[4][0]) for each in found):
-            try:
-                made = socket.create_server((address, port), family=family, backlog=512)
-            except OSError as error:
-                if sockets and error.errno == errno.EADDRNOTAVAIL:
-                    continue  # a name of this machine, which has no such address
-                raise
-            sockets.append(opened.enter_context(made))
-            port = made.getsockname()[1]
-            made.setblocking(False)
-        opened.pop_all()
+    found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    sockets = []
+    for family, address in dict.fromkeys((each[0], each[4][0]) for each in found):
+        try:
+            made = socket.create_server((address, port), family=family, backlog=512)
+        except OSError as error:
+            if sockets and error.errno == errno.EADDRNOTAVAIL:
+                continue  # a name of this machine, which has no such address
+            for each in sockets:
+                each.close()
+            raise
+        made.setblocking(False)
+        sockets.append(made)
+        port = made.getsockname()[1]
     return sockets
 
 

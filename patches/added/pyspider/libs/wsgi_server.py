@@ -60,7 +60,8 @@ class WSGIServer:
         try:
             self._slow.work()
         except KeyboardInterrupt:
-            self._slow.end()
+            self.stop()
+            self._slow.work()
         finally:
             self.stop()
             server.join()
