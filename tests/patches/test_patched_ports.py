@@ -162,6 +162,39 @@ def test_what_is_being_answered_makes_no_room() -> None:
         assert told(links[0]).endswith(b"at last")
 
 
+def test_who_reads_no_answer_makes_room() -> None:
+    def large(_environ: dict[str, Any], start: Any) -> list[bytes]:
+        start("200 OK", [])
+        return [b"x" * 20_000_000]
+
+    asking = HEAD + b"Content-Length: 0\r\n\r\n"
+    with serving(large, limits=limits(connections=4)) as port, connected(port, asking, 2) as links:
+        for each in links:
+            assert each.recv(12) == b"HTTP/1.1 200"
+        with connected(port, asking) as newest:
+            assert newest[0].recv(12) == b"HTTP/1.1 200"
+
+
+def test_requests_that_nobody_waits_for_are_bounded() -> None:
+    begun, released = threading.Semaphore(0), threading.Event()
+
+    def slow(_environ: dict[str, Any], start: Any) -> list[bytes]:
+        begun.release()
+        assert released.wait(DEADLINE)
+        start("200 OK", [])
+        return [b"done"]
+
+    asking = HEAD + b"Content-Length: 0\r\n\r\n"
+    with serving(slow, threads=8, limits=limits(connections=4)) as port:
+        for _ in range(4):
+            with connected(port, asking):
+                assert begun.acquire(timeout=DEADLINE)
+        try:
+            assert ask(port)[0] == 503
+        finally:
+            released.set()
+
+
 def test_a_slow_page_holds_up_no_other() -> None:
     begun, released = threading.Event(), threading.Event()
 

@@ -137,6 +137,7 @@ class BoundedServer(HTTPServer):
         self._of_peer = limits.of_peer or max(1, limits.connections // 2)
         self._waiting = {}  # address and how to close it, by connection; the oldest first
         self._busy = {}
+        self._flushing = {}
 
     async def run(self, sockets, stopped, closed=lambda: None, patience=None):
         """Serve until a future of `concurrent.futures` is done; what is in hand is answered.
@@ -145,7 +146,7 @@ class BoundedServer(HTTPServer):
             closed: called when the port is free.
             patience: seconds for the requests in hand; None: as long as they take.
         """
-        self.large, self._quiet = asyncio.Semaphore(LARGE_AT_ONCE), asyncio.Event()
+        self.large = asyncio.Semaphore(LARGE_AT_ONCE)
         removing = [add_accept_handler(each, self._accept) for each in sockets]
         try:
             with _logged_otherwise(self.peers):
@@ -160,9 +161,8 @@ class BoundedServer(HTTPServer):
     async def _settle(self, patience):
         if self.tasks:
             await asyncio.wait(self.tasks, timeout=patience)
-        if self._busy:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._quiet.wait(), FLUSH_SECONDS)
+        if self._flushing:
+            await asyncio.wait(self._flushing.values(), timeout=FLUSH_SECONDS)
         for _, close in [*self._waiting.values(), *self._busy.values()]:
             close()
         await asyncio.sleep(0)
@@ -209,14 +209,16 @@ class BoundedServer(HTTPServer):
         """Keep a connection: its request is whole, or it may send a large one."""
         if stream in self._waiting:
             self._busy[stream] = self._waiting.pop(stream)
-            self._quiet.clear()
 
     def idle(self, stream):
-        """Let a connection be closed if room is needed: it was answered."""
+        """Let a connection be closed if room is needed, even if it is slow to read the answer."""
         if stream in self._busy:
             self._waiting[stream] = self._busy.pop(stream)
-        if not self._busy:
-            self._quiet.set()
+
+    def flushing(self, stream, sent):
+        """Let a stop wait until an answer is sent."""
+        self._flushing[stream] = sent
+        sent.add_done_callback(lambda _: self._flushing.pop(stream, None))
 
     def start_request(self, _server_conn, request_conn):
         """Return what receives a request; Tornado asks."""
@@ -225,8 +227,8 @@ class BoundedServer(HTTPServer):
     def on_close(self, server_conn):
         """Forget a connection; Tornado tells."""
         super().on_close(server_conn)
-        self.idle(server_conn.stream)
-        self._waiting.pop(server_conn.stream, None)
+        for known in (self._waiting, self._busy, self._flushing):
+            known.pop(server_conn.stream, None)
 
 
 class _Exchange(HTTPMessageDelegate):
@@ -253,6 +255,8 @@ class _Exchange(HTTPMessageDelegate):
                 self._connection.finish()
 
     async def _admit(self, length):
+        if len(self._server.tasks) >= self._server.limits.connections:
+            raise refused(503, "too many requests at once")
         most, self._respond = await self._server.admit(self._request, length)
         if length is not None and length > most:
             raise refused(413, f"a request may have {most} bytes here")
@@ -301,6 +305,8 @@ class _Exchange(HTTPMessageDelegate):
             # No reply will come: the client must not wait for one.
             logger.exception("%s %.200s failed", self._request.method, self._request.path)
             self._connection.close()
+        finally:
+            self._server.idle(self._stream)
 
     async def _response(self):
         try:
@@ -316,11 +322,10 @@ class _Exchange(HTTPMessageDelegate):
             headers.add(name, value)
         if "Content-Length" not in headers and response.status_code != 304:
             headers["Content-Length"] = str(len(body))
-        line = ResponseStartLine("HTTP/1.1", *response.status.split(" ", 1))
-        line = line._replace(code=response.status_code)
+        reason = response.status.partition(" ")[2]
+        line = ResponseStartLine("HTTP/1.1", response.status_code, reason)
         body = b"" if self._request.method == "HEAD" else body
-        sent = self._connection.write_headers(line, headers, body)
-        sent.add_done_callback(lambda _: self._server.idle(self._stream))
+        self._server.flushing(self._stream, self._connection.write_headers(line, headers, body))
 
 
 class Workers(concurrent.futures.Executor):
