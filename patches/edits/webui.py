@@ -130,12 +130,14 @@ EDITS = (
         "                self.http_server.run()\n"
         "        finally:\n"
         "            self.ready.clear()\n"
-        "            self.ended.clear()\n"
         "\n"
         "    def quit(self):\n"
-        "        self.ended.set()\n"
-        "        if self.http_server:\n"
-        "            self.http_server.stop()\n",
+        "        server = self.http_server\n"
+        "        if server is None:  # not yet: run() looks once it has one\n"
+        "            self.ended.set()\n"
+        "            server = self.http_server\n"
+        "        if server:\n"
+        "            server.stop()\n",
         _QUIT,
     ),
     Edit(

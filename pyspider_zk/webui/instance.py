@@ -77,6 +77,7 @@ class ClusterWebUI:
     def __init__(self, flask_app: Any) -> None:
         self.flask_app = flask_app
         self.config = flask_app.config
+        self._ended = False
 
     @property
     def debug(self) -> bool:
@@ -108,13 +109,14 @@ class ClusterWebUI:
                 on_signals({signal.SIGTERM: self.quit, signal.SIGINT: self.quit}),
                 self.joined(settings, address=reachable(settings, port, host), listens=host),
             ):
-                if not self.flask_app.ended.is_set():  # before this began, or while it joined
+                if not self._ended:  # before this began, or while it joined
                     self.flask_app.run(host=host, port=port)
         finally:
-            self.flask_app.ended.clear()
+            self._ended = False
 
     def quit(self) -> None:
         """End ``run``, at once if it begins later."""
+        self._ended = True
         self.flask_app.quit()
 
     @contextmanager

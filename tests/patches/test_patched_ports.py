@@ -277,8 +277,9 @@ def test_sigterm_ends_also_what_comes_after_it() -> None:
 
 def test_a_web_ui_that_is_told_to_quit_before_it_listens_ends() -> None:
     import pyspider.webui  # noqa: F401 - it registers the views
-    from pyspider.webui.app import app
+    from pyspider.webui.app import QuitableFlask
 
+    app = QuitableFlask("webui")
     app.quit()
     thread = threading.Thread(target=app.run, kwargs={"port": 0}, daemon=True)
     thread.start()
