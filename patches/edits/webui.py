@@ -130,6 +130,7 @@ EDITS = (
         "                self.http_server.run()\n"
         "        finally:\n"
         "            self.ready.clear()\n"
+        "            self.ended.clear()\n"
         "\n"
         "    def quit(self):\n"
         "        server = self.http_server\n"

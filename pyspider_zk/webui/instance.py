@@ -113,6 +113,7 @@ class ClusterWebUI:
                     self.flask_app.run(host=host, port=port)
         finally:
             self._ended = False
+            self.flask_app.ended.clear()
 
     def quit(self) -> None:
         """End ``run``, at once if it begins later."""
