@@ -35,7 +35,6 @@ EDITS: tuple[Edit | Span, ...] = (
     *fetcher.EDITS,
     *urls.EDITS,
     *hostile.EDITS,
-
     *scripts.EDITS,
     *scheduler.EDITS,
     *webui.EDITS,
