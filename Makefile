@@ -8,7 +8,7 @@ STAMP := .venv/.installed
 CLUSTER_STAMP := .venv/.cluster-installed
 DOCS_STAMP := .venv/.docs-installed
 SOURCES := .ci/venv setup.py pyproject.toml $(wildcard requirements/*.txt) $(shell find patches -type f -not -path '*/.*' -not -path '*/__pycache__/*')
-SUITE := not attack and not chaos and not poison and not outage and not fuzz and not soak
+SUITE := not attack and not chaos and not poison and not outage and not fuzz and not hostile and not soak
 UNMARKED := $(SUITE) and not zk and not redis and not postgresql and not mariadb and not browser and not slow
 PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
@@ -16,7 +16,7 @@ PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # take long first, which stays so without reordering.
 WORKERS ?= 4
 
-.PHONY: help attack bench demo deploy-test up test test-python lint check audit lock chaos poison outages fuzz soak docs pictures clean
+.PHONY: help attack bench demo deploy-test up test test-python lint check audit lock chaos poison outages fuzz hostile soak docs pictures clean
 
 help:
 	@echo "make demo   crawl Python's documentation with three schedulers, kill one, lose no page"
@@ -32,6 +32,7 @@ help:
 	@echo "make deploy-test  a composed cluster on a Docker engine: scaled, broken, upgraded (ONLY='scale kill')"
 	@echo "make poison   bad input in every znode, key, queue, row and call of a running cluster"
 	@echo "make outages  each database, Redis and ZooKeeper unavailable for a while, alone and in pairs"
+	@echo "make hostile  a hostile site and strangers' load beside a healthy crawl (ONLY='gzip drip')"
 	@echo "make fuzz     mutated input to five interfaces of a running cluster (SECONDS=60 SEED=1"
 	@echo "              WHAT=xmlrpc,http,webdav,queues,records)"
 	@echo "make soak     the searches that take minutes, random examples (SEED=...), and test-python"
@@ -92,6 +93,9 @@ poison: prepare-test $(STAMP)
 
 outages: prepare-test $(STAMP)
 	$(BIN)/python -m pytest -m outage
+
+hostile: prepare-test $(STAMP)
+	$(BIN)/python -m tests.hostile $(if $(ONLY),--only $(ONLY))
 
 fuzz: prepare-test $(STAMP)
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) \

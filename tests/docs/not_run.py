@@ -57,6 +57,7 @@ NOT_RUN: Mapping[tuple[str, str], str] = {
     ("tests/chaos/README.md", ""): SUITE,
     ("tests/deploy/README.md", ""): SUITE,
     ("tests/fuzz/README.md", ""): SUITE,
+    ("tests/hostile/README.md", ""): SUITE,
     ("tests/outages/README.md", ""): SUITE,
     ("tests/poison/README.md", ""): SUITE,
 }

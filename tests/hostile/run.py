@@ -1,0 +1,120 @@
+"""One run: a cluster, the trial by pages, the load of strangers, and what was wrong with it."""
+
+import re
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from http.client import HTTPException
+from xmlrpc.client import Error as XmlRpcError
+from xmlrpc.client import ServerProxy, Transport
+
+from tests.hostile import gathered
+from tests.hostile.besieged import Besieged, Door, site
+from tests.hostile.kinds import Kind
+from tests.hostile.load import Load, under
+from tests.hostile.memory import PeakMemory
+from tests.hostile.trial import MOST_SLOWDOWN, Trial
+from tests.support.processes import PROGRAM
+from tests.support.rpc_url import rpc_url
+
+MOST_BY_PAGES = 300  # MB that a process may take beyond its rest
+MOST_BY_STRANGERS = 200
+MOST_LOGGED = 4 * 2**20  # bytes that all strangers may bring into one log
+PATIENCE = 30.0  # seconds for an answer
+
+
+def under_pages(cluster: Besieged, kinds: Sequence[Kind], pages: int) -> Iterator[str]:
+    """Crawl both sites; yield a sentence for each promise that was broken."""
+    memory, before = PeakMemory(cluster.running.pid), cluster.processes()
+    with ExitStack() as stack:
+        healthy, hostile = (stack.enter_context(site(cluster.running.webui)) for _ in range(2))
+        crawl = cluster.crawl()
+        home = healthy[kinds[0].name].rpartition("/")[0]
+        trial = Trial(cluster.settings, crawl, home, hostile, kinds, pages)
+        usual = trial.usual()
+        with memory.watched():
+            beside = trial.beside()
+        yield from trial.faults()
+    say(f"{len(kinds)} kinds of pages; healthy project alone {usual:.1f} s, beside {beside:.1f} s")
+    say(f"MB beyond rest: {memory.grown()}")
+    if beside > MOST_SLOWDOWN * usual:
+        yield f"the healthy project took {beside / usual:.1f} times its usual time"
+    yield from _too_large(memory, MOST_BY_PAGES)
+    yield from (f"process {pid} ended" for pid in before - cluster.processes())
+    yield from gathered.faults(cluster)
+
+
+def under_strangers(cluster: Besieged, loads: Sequence[Load], at_once: int = 1) -> Iterator[str]:
+    """Load all ports, with some kinds at a time; yield a sentence for each broken promise."""
+    memory, before = PeakMemory(cluster.running.pid), cluster.processes()
+    sizes = {name: path.stat().st_size for name, path in cluster.logs().items()}
+    doors = cluster.doors()
+    for group in (loads[first : first + at_once] for first in range(0, len(loads), at_once)):
+        names = ", ".join(load.name for load in group)
+        with memory.watched(), under(group, list(doors.values())):
+            found = [f"under {names}: {fault}" for fault in _silent(cluster, doors)]
+        say(f"under {names}: MB beyond rest: {_notable(memory.grown())}")
+        yield from found
+        yield from (f"under {names}: {fault}" for fault in _too_large(memory, MOST_BY_STRANGERS))
+    yield from (f"process {pid} ended" for pid in before - cluster.processes())
+    for name, path in cluster.logs().items():
+        told = path.read_bytes()[sizes.get(name, 0) :]
+        if len(told) > MOST_LOGGED:
+            yield f"log of {name} grew by {len(told)} bytes"
+        if found := re.search(rb"Traceback.{,2000}", told, re.S):
+            yield f"log of {name} has a traceback: {found[0].decode(errors='replace')}"
+
+
+def _silent(cluster: Besieged, doors: Mapping[str, Door]) -> Iterator[str]:
+    """Ask all ports as somebody who may; yield what does not answer."""
+    for path in ("/", "/api/v1/overview"):
+        status, told = gathered.page(cluster, path)
+        if status != 200:
+            yield f"web UI {path}: {status} {told:.200}"
+    for name in ("XML-RPC of a scheduler", "XML-RPC of the fetcher"):
+        host, port, _ = doors[name]
+        url = rpc_url(f"{host}:{port}", cluster.secret)
+        try:
+            with ServerProxy(url, transport=_Patient(), allow_none=True) as proxy:
+                proxy.size()
+        except (OSError, HTTPException, XmlRpcError) as error:
+            yield f"{name}: {error!r:.200}"
+    host, port, path = doors["metrics"]
+    for path in ("/metrics", "/healthz"):
+        try:
+            urllib.request.urlopen(f"http://{host}:{port}{path}", timeout=PATIENCE).close()
+        except OSError as error:
+            yield f"metrics {path}: {error!r:.200}"
+    command = [*PROGRAM, "status", "--json"]
+    done = subprocess.run(
+        command, cwd=cluster.folder, capture_output=True, timeout=120, check=False
+    )
+    if done.returncode != 0:
+        yield f"status: code {done.returncode}: {done.stderr.decode()[-500:]}"
+
+
+class _Patient(Transport):
+    """Transport of XML-RPC whose calls end."""
+
+    def make_connection(self, host: object) -> object:
+        link = super().make_connection(host)  # type: ignore[arg-type]
+        link.timeout = PATIENCE
+        return link
+
+
+def _too_large(memory: PeakMemory, most: int) -> Iterator[str]:
+    for name, grown in memory.grown().items():
+        if grown > most:
+            yield f"{name} took {grown} MB more than at rest"
+
+
+def _notable(grown: Mapping[str, int]) -> dict[str, int]:
+    return {name: size for name, size in grown.items() if size >= 10}
+
+
+def say(line: str) -> None:
+    """Print a line at once."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
