@@ -12,7 +12,7 @@ from docker import DockerClient
 from docker.models.containers import Container
 
 from pyspider_zk.errors import ClusterError
-from tests.deploy import images, steps, strangers
+from tests.deploy import hostile, images, steps, strangers
 from tests.deploy.composed import PROCESSES, SERVERS, ComposedCluster
 from tests.deploy.crawl import StepCrawl
 from tests.deploy.engine import engine
@@ -23,8 +23,8 @@ from tests.deploy.steps import Step
 NOW, NEXT = "deploy-test", "deploy-test-next"
 """The tags of the images, of this version and of another one."""
 
-STRANGERS = "strangers"
-"""The step that is no crawl."""
+STRANGERS, HOSTILE = "strangers", "hostile"
+"""The steps that are no crawl of trees."""
 
 OTHER_VERSION = "0.1.1.dev0"
 SOME = PROJECTS * 4  # pages that are crawled when a step's action begins
@@ -46,7 +46,7 @@ STEPS = (
 BITES = (Step("end_without_grace", 40, steps.end_without_grace),)
 """What must not pass as planned: it shows that duplicates are found."""
 
-NAMES = (*(step.name for step in (*STEPS, *BITES)), STRANGERS)
+NAMES = (*(step.name for step in (*STEPS, *BITES)), STRANGERS, HOSTILE)
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,9 @@ def results(scene: Scene, names: Sequence[str]) -> Iterator[tuple[str, list[str]
             yield line, faults
     if STRANGERS in names:
         yield let_strangers_try(scene)
+    if HOSTILE in names:
+        figures, faults = hostile.besiege(scene.cluster, scene.operator)
+        yield json.dumps({"step": HOSTILE, **figures}, separators=(",", ":")), faults
 
 
 def _tried(scene: Scene, step: Step) -> tuple[str, list[str]]:

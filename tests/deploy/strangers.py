@@ -78,9 +78,9 @@ def visit(
     """
     before = crawl.kept()
     with cluster.tool("deploy-test-stranger", ["sleep", "infinity"], "cluster") as container:
-        strangers = _attempts(cluster, container, crawl.project)
+        strangers = attempts(cluster, container, crawl.project)
     changed = crawl.kept() != before
-    insiders = _attempts(cluster, operator, crawl.project)
+    insiders = attempts(cluster, operator, crawl.project)
     listens = _listening(cluster)
     found = [*faults(strangers, insiders, listens), *["a stranger changed something"] * changed]
     return {
@@ -97,7 +97,7 @@ def _listening(cluster: ComposedCluster) -> dict[str, set[int]]:
     return {service_of(each): set(_ports(each)) for each in found}
 
 
-def _attempts(cluster: ComposedCluster, container: Container, project: str) -> list[Tried]:
+def attempts(cluster: ComposedCluster, container: Container, project: str) -> list[Tried]:
     """Return what came of all attempts from a container; with its keys, if it has some."""
     hosts = [each.attrs["Config"]["Hostname"] for each in cluster.containers(SCHEDULER)]
     names = [f"{host}.{DOMAIN}" for host in hosts]

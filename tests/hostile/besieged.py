@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from pyspider.database import connect_database
 
@@ -25,15 +24,8 @@ from tests.support.processes import ROOT
 from tests.support.running_cluster import settings_of, up
 
 USER, PASSWORD = "admin", "the password of the tests"
+SCHEDULER, FETCHER, METRICS = "XML-RPC of a scheduler", "XML-RPC of the fetcher", "metrics"
 LIMIT = 5  # seconds that a page may hold a processor
-
-
-class Door(NamedTuple):
-    """A port, and the path where requests to it go."""
-
-    host: str
-    port: int
-    path: str
 
 
 @dataclass(frozen=True)
@@ -59,18 +51,17 @@ class Besieged:
         urls = (getattr(self.running, f"{kind}db") for kind in ("task", "project", "result"))
         return DemoCrawl((USUAL, BESIDE, HOSTILE), *map(connect_database, urls))
 
-    def doors(self) -> Mapping[str, Door]:
-        """Return where strangers knock."""
+    def doors(self) -> Mapping[str, str]:
+        """Return where strangers knock, as URLs."""
         with Directory(self.settings) as directory:
             scheduler, *_ = (member.address for member in directory.members().values())
-        web = self.running.webui.removeprefix("http://").rstrip("/")
         metrics = next((self.folder / "data" / "metrics").glob("processor*.json"))
         (group,) = json.loads(metrics.read_text(encoding="utf-8"))
         return {
-            "web UI": _door(web, "/login/"),
-            "XML-RPC of a scheduler": _door(scheduler, "/RPC2"),
-            "XML-RPC of the fetcher": _door(f"127.0.0.1:{self.fetcher_port}", "/RPC2"),
-            "metrics": _door(group["targets"][0], "/metrics"),
+            "web UI": f"{self.running.webui}login/",
+            SCHEDULER: f"http://{scheduler}/RPC2",
+            FETCHER: f"http://127.0.0.1:{self.fetcher_port}/RPC2",
+            METRICS: f"http://{group['targets'][0]}/metrics",
         }
 
     def processes(self) -> set[int]:
@@ -80,11 +71,6 @@ class Besieged:
     def logs(self) -> Mapping[str, Path]:
         """Return the logs by name."""
         return {path.stem: path for path in (self.folder / "data" / "logs").glob("*.log")}
-
-
-def _door(address: str, path: str) -> Door:
-    host, _, port = address.rpartition(":")
-    return Door(host, int(port), path)
 
 
 @contextmanager

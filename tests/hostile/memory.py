@@ -14,7 +14,7 @@ _MB = 1024  # kB
 
 
 class PeakMemory:
-    """Peaks of all that a process started, by the names of their logs. Threads: one, and its own."""
+    """Peaks of all that a process started, by their logs. Threads: one, and its own."""
 
     def __init__(self, parent: int) -> None:
         self._parent = parent

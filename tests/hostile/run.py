@@ -6,14 +6,17 @@ import sys
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from http.client import HTTPException
+from typing import Any
+from urllib.parse import urljoin, urlsplit
 from xmlrpc.client import Error as XmlRpcError
 from xmlrpc.client import ServerProxy, Transport
 
 from tests.hostile import gathered
-from tests.hostile.besieged import Besieged, Door, site
-from tests.hostile.kinds import Kind
-from tests.hostile.load import Load, under
+from tests.hostile.besieged import FETCHER, METRICS, SCHEDULER, Besieged, site
+from tests.hostile.kinds import HostileKind
+from tests.hostile.load import StrangerLoad, under
 from tests.hostile.memory import PeakMemory
 from tests.hostile.trial import MOST_SLOWDOWN, Trial
 from tests.support.processes import PROGRAM
@@ -23,9 +26,10 @@ MOST_BY_PAGES = 300  # MB that a process may take beyond its rest
 MOST_BY_STRANGERS = 200
 MOST_LOGGED = 4 * 2**20  # bytes that all strangers may bring into one log
 PATIENCE = 30.0  # seconds for an answer
+_QUIET: Any = {"capture_output": True, "timeout": 120, "check": False}
 
 
-def under_pages(cluster: Besieged, kinds: Sequence[Kind], pages: int) -> Iterator[str]:
+def under_pages(cluster: Besieged, kinds: Sequence[HostileKind], pages: int) -> Iterator[str]:
     """Crawl both sites; yield a sentence for each promise that was broken."""
     memory, before = PeakMemory(cluster.running.pid), cluster.processes()
     with ExitStack() as stack:
@@ -46,7 +50,9 @@ def under_pages(cluster: Besieged, kinds: Sequence[Kind], pages: int) -> Iterato
     yield from gathered.faults(cluster)
 
 
-def under_strangers(cluster: Besieged, loads: Sequence[Load], at_once: int = 1) -> Iterator[str]:
+def under_strangers(
+    cluster: Besieged, loads: Sequence[StrangerLoad], at_once: int = 1
+) -> Iterator[str]:
     """Load all ports, with some kinds at a time; yield a sentence for each broken promise."""
     memory, before = PeakMemory(cluster.running.pid), cluster.processes()
     sizes = {name: path.stat().st_size for name, path in cluster.logs().items()}
@@ -67,32 +73,32 @@ def under_strangers(cluster: Besieged, loads: Sequence[Load], at_once: int = 1) 
             yield f"log of {name} has a traceback: {found[0].decode(errors='replace')}"
 
 
-def _silent(cluster: Besieged, doors: Mapping[str, Door]) -> Iterator[str]:
+def _silent(cluster: Besieged, doors: Mapping[str, str]) -> Iterator[str]:
     """Ask all ports as somebody who may; yield what does not answer."""
     for path in ("/", "/api/v1/overview"):
         status, told = gathered.page(cluster, path)
         if status != 200:
             yield f"web UI {path}: {status} {told:.200}"
-    for name in ("XML-RPC of a scheduler", "XML-RPC of the fetcher"):
-        host, port, _ = doors[name]
-        url = rpc_url(f"{host}:{port}", cluster.secret)
+    calls = {name: partial(_call, doors[name], cluster.secret) for name in (SCHEDULER, FETCHER)}
+    for path in ("/metrics", "/healthz"):
+        calls[f"{METRICS} {path}"] = partial(_get, urljoin(doors[METRICS], path))
+    for name, call in calls.items():
         try:
-            with ServerProxy(url, transport=_Patient(), allow_none=True) as proxy:
-                proxy.size()
+            call()
         except (OSError, HTTPException, XmlRpcError) as error:
             yield f"{name}: {error!r:.200}"
-    host, port, path = doors["metrics"]
-    for path in ("/metrics", "/healthz"):
-        try:
-            urllib.request.urlopen(f"http://{host}:{port}{path}", timeout=PATIENCE).close()
-        except OSError as error:
-            yield f"metrics {path}: {error!r:.200}"
-    command = [*PROGRAM, "status", "--json"]
-    done = subprocess.run(
-        command, cwd=cluster.folder, capture_output=True, timeout=120, check=False
-    )
+    done = subprocess.run([*PROGRAM, "status", "--json"], cwd=cluster.folder, **_QUIET)
     if done.returncode != 0:
         yield f"status: code {done.returncode}: {done.stderr.decode()[-500:]}"
+
+
+def _get(url: str) -> None:
+    urllib.request.urlopen(url, timeout=PATIENCE).close()  # noqa: S310 - our own
+
+
+def _call(url: str, secret: str) -> None:
+    with ServerProxy(rpc_url(urlsplit(url).netloc, secret), transport=_Patient()) as proxy:
+        proxy.size()
 
 
 class _Patient(Transport):

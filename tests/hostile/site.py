@@ -1,4 +1,4 @@
-"""The hostile site and the healthy one: ``python -m tests.hostile.site [--host] [--port] [--cluster]``.
+"""The hostile site and the healthy one: ``python -m tests.hostile.site``.
 
 Prints a line of JSON: the URL of each kind of page. Whoever wants the healthy site undisturbed runs
 another one. Sends raw bytes, since no HTTP library would send most of them. With a port given
@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import count
 
-from tests.hostile.kinds import KINDS, Asked, Kind
+from tests.hostile.kinds import KINDS, HostileKind, HostileRequest
 from tests.hostile.parts import Pieces, page
 
 LONGEST_HEAD = 2**16
@@ -39,7 +39,7 @@ class RawSite:
     """
 
     def __init__(
-        self, address: tuple[str, int], name: str, cluster: str, robots: Kind | None
+        self, address: tuple[str, int], name: str, cluster: str, robots: HostileKind | None
     ) -> None:
         self._listener = socket.create_server(address, backlog=256)
         self.url = f"http://{name}:{self._listener.getsockname()[1]}"
@@ -69,7 +69,7 @@ class RawSite:
                 pass
 
     def _pieces(self, name: str, path: str) -> Pieces:
-        asked = Asked(self.url, self._cluster, path)
+        asked = HostileRequest(self.url, self._cluster, path)
         if name == "robots.txt" and self._robots and self._robots.robots:
             return self._robots.robots(asked)
         if name in self._kinds:

@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.hostile.besieged import site
-from tests.hostile.kinds import FAILED, HARMLESS, KINDS, LATE, SUCCESS, Asked
+from tests.hostile.kinds import FAILED, HARMLESS, KINDS, LATE, SUCCESS, HostileRequest
 from tests.hostile.load import LOADS
 from tests.hostile.parts import MB
 
-ASKED = Asked("http://127.0.0.1:1", "http://127.0.0.1:2", "")
+ASKED = HostileRequest("http://127.0.0.1:1", "http://127.0.0.1:2", "")
 MOST = 32 * MB  # bytes that a page which ends has on the wire
 
 

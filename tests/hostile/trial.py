@@ -13,11 +13,12 @@ from urllib.request import urlopen
 from pyspider_zk.client import Client
 from pyspider_zk.config import Settings
 from pyspider_zk.demo.crawl import DemoCrawl
-from tests.hostile.kinds import SUCCESS, Kind
+from tests.hostile.kinds import LATE, SUCCESS, HostileKind
 
 USUAL, BESIDE, HOSTILE = "usual", "beside", "hostile"
 RATE = 10.0  # pages a second and project
 MOST_SLOWDOWN = 2.0
+SHORT, LONG = 5.0, 30.0  # seconds for a page
 PATIENCE = 60.0  # seconds until an operation is done
 STALL = 60.0  # seconds without any change
 
@@ -43,12 +44,12 @@ from pyspider.libs.base_handler import BaseHandler
 PAGES = {pages!r}
 
 class Handler(BaseHandler):
-    crawl_config = {{"timeout": 8, "connect_timeout": 4, "retries": 0}}
+    crawl_config = {{"retries": 0}}
 
     def on_start(self):
-        for taskid, url, robots_txt in PAGES:
-            self.crawl(url, callback=self.page, taskid=taskid, robots_txt=robots_txt,
-                       save={{"kind": taskid}})
+        for taskid, url, timeout, robots_txt in PAGES:
+            self.crawl(url, callback=self.page, taskid=taskid, timeout=timeout,
+                       robots_txt=robots_txt, save={{"kind": taskid}})
 
     def page(self, response):
         links = response.doc("a[href]").items()
@@ -81,7 +82,7 @@ class Trial:
     crawl: DemoCrawl
     healthy: str
     sites: Mapping[str, str]
-    kinds: Sequence[Kind]
+    kinds: Sequence[HostileKind]
     pages: int
 
     def usual(self) -> float:
@@ -105,9 +106,9 @@ class Trial:
     def faults(self) -> Iterator[str]:
         """Yield a sentence for each task that did not end as it must."""
         for kind in self.kinds:
-            for taskid in _taskids(kind):
-                if fault := kind.ends.fault(self.crawl.taskdb.get_task(HOSTILE, taskid)):
-                    yield f"{taskid}: {fault}"
+            rows = [self.crawl.taskdb.get_task(HOSTILE, taskid) for taskid in _taskids(kind)]
+            if found := [fault for fault in map(kind.ends.fault, rows) if fault]:
+                yield f"{kind.name}: {len(found)} of {kind.times} tasks, such as: {found[0]}"
         if left := self.crawl.active(HOSTILE):
             yield f"{left} tasks of the hostile project never ended"
         for project in (USUAL, BESIDE):
@@ -128,10 +129,11 @@ class Trial:
     def _healthy_script(self, project: str) -> str:
         return _HEALTHY.format(url=f"{self.healthy}/healthy/{project}/{self.pages}/0")
 
-    def _hostile_pages(self) -> Iterator[tuple[str, str, bool]]:
+    def _hostile_pages(self) -> Iterator[tuple[str, str, float, bool]]:
         for kind in self.kinds:
+            timeout = SHORT if kind.ends is LATE else LONG
             for number, taskid in enumerate(_taskids(kind)):
-                yield taskid, f"{self.sites[kind.name]}?{number}", kind.robots is not None
+                yield taskid, f"{self.sites[kind.name]}?{number}", timeout, kind.robots is not None
 
     def _create(self, project: str, script: str) -> None:
         row = {"name": project, "group": "", "status": "STOP", "updatetime": time.time()}
@@ -162,5 +164,5 @@ class Trial:
         return sum(counts.values()) >= most and not self.crawl.active(project)
 
 
-def _taskids(kind: Kind) -> list[str]:
+def _taskids(kind: HostileKind) -> list[str]:
     return [f"{kind.name}-{number}" for number in range(kind.times)]

@@ -7,7 +7,7 @@ operator starts it. ``up`` starts what died anew, so a death is seen as another 
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from xmlrpc.client import ServerProxy
@@ -349,12 +349,11 @@ def _addresses(records: Sequence[bytes]) -> Iterator[str]:
 
 def children(parent: int) -> list[int]:
     """Return the processes that a process started. Linux."""
-    listing = Path(f"/proc/{parent}/task")
-    return [
-        int(pid)
-        for thread in (listing.iterdir() if listing.exists() else ())
-        for pid in (thread / "children").read_text(encoding="ascii").split()
-    ]
+    found: list[int] = []
+    for listing in Path(f"/proc/{parent}/task").glob("*/children"):
+        with suppress(OSError):  # the thread just ended, or the process
+            found += map(int, listing.read_text(encoding="ascii").split())
+    return found
 
 
 def _log_of(pid: int) -> Path | None:
