@@ -15,8 +15,7 @@ from tests.hostile.trial import HOSTILE, MOST_SLOWDOWN
 from tests.support.waiting import eventually
 
 AT_ONCE = 10  # kinds of load
-FIRST_PORT = 8100
-_SITE = ("python", "-m", "tests.hostile.site", "--host", "", "--port", str(FIRST_PORT))
+_SITE = ("python", "-m", "tests.hostile.site", "--host", "")
 
 
 def besiege(cluster: ComposedCluster, operator: Container) -> tuple[Mapping[str, Any], list[str]]:

@@ -23,7 +23,7 @@ from tests.hostile.parts import MB, NEVER, Pieces, chunk, drip, forever, gzipped
 STRANGERS = ("127.0.0.66",)
 """Whoever may come in has another address."""
 
-OPENING = 20.0  # seconds until all have sent something, or are turned away
+OPENING = 10.0  # seconds until all have sent something, or are turned away
 BODY = 16 * MB
 
 
