@@ -18,6 +18,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.hostile", description=__doc__)
     parser.add_argument("--only", nargs="+", help="kinds whose names begin with one of these")
     parser.add_argument("--pages", type=int, default=PAGES, help="of the healthy site")
+    parser.add_argument("--at-once", type=int, default=1, help="kinds of load at a time")
     parser.add_argument("--folder", type=Path, help="where data and logs are left")
     asked = parser.parse_args()
     begins = tuple(asked.only or [""])
@@ -30,7 +31,7 @@ def main() -> int:
         for fault in under_pages(cluster, kinds, asked.pages) if kinds else ():
             say(f"FAILED {fault}")
             faults += 1
-        for fault in under_strangers(cluster, loads):
+        for fault in under_strangers(cluster, loads, asked.at_once):
             say(f"FAILED {fault}")
             faults += 1
     say(f"{faults} faults; {folder}")

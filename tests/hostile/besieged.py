@@ -25,7 +25,7 @@ from tests.support.running_cluster import settings_of, up
 
 USER, PASSWORD = "admin", "the password of the tests"
 SCHEDULER, FETCHER, METRICS = "XML-RPC of a scheduler", "XML-RPC of the fetcher", "metrics"
-LIMIT = 5  # seconds that a page may hold a processor
+LIMIT = 10  # seconds that a page may hold a processor
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,7 @@ def besieged(folder: Path) -> Iterator[Besieged]:
     config = {
         "zookeeper": {"users": str(folder / "users.json"), "metrics": "127.0.0.1:0"},
         "webui": {"need_auth": True},
+        "scheduler": {"fail_pause_num": 0},  # most of the hostile project's pages fail
         "fetcher": {"xmlrpc": True, "xmlrpc_port": port},
         "processor": {"process_time_limit": LIMIT},
     }

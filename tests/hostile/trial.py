@@ -47,16 +47,18 @@ class Handler(BaseHandler):
     crawl_config = {{"retries": 0}}
 
     def on_start(self):
-        for taskid, url, timeout, robots_txt in PAGES:
+        for number, (taskid, url, timeout, robots_txt) in enumerate(PAGES):
             self.crawl(url, callback=self.page, taskid=taskid, timeout=timeout,
                        robots_txt=robots_txt, save={{"kind": taskid}})
+            # A project whose latest ten pages failed is paused.
+            self.crawl("{fine}/%d" % number, callback=self.leaf)
 
     def page(self, response):
         links = response.doc("a[href]").items()
         for link in itertools.islice(links, 20):
             self.crawl(link.attr.href, callback=self.leaf)
         self.save["latest"] = response.doc("title").text()
-        told = response.json if len(response.text) < 10000 else None
+        told = response.json if response.json and len(response.text) < 10000 else None
         return {{"kind": response.save["kind"], "title": self.save["latest"], "told": told,
                 "text": response.text[:100]}}
 
@@ -95,7 +97,7 @@ class Trial:
     def beside(self) -> float:
         """Crawl it beside the hostile one; return the healthy one's seconds."""
         self._create(BESIDE, self._healthy_script(BESIDE))
-        self._create(HOSTILE, _HOSTILE.format(pages=list(self._hostile_pages())))
+        self._create(HOSTILE, self._hostile_script())
         self._start(HOSTILE)
         began = self._start(BESIDE)
         self._await_all([BESIDE])
@@ -129,6 +131,10 @@ class Trial:
     def _healthy_script(self, project: str) -> str:
         return _HEALTHY.format(url=f"{self.healthy}/healthy/{project}/{self.pages}/0")
 
+    def _hostile_script(self) -> str:
+        fine = self.sites[self.kinds[0].name].rpartition("/")[0] + "/fine"
+        return _HOSTILE.format(pages=list(self._hostile_pages()), fine=fine)
+
     def _hostile_pages(self) -> Iterator[tuple[str, str, float, bool]]:
         for kind in self.kinds:
             timeout = SHORT if kind.ends is LATE else LONG
@@ -160,7 +166,7 @@ class Trial:
 
     def _is_done(self, project: str) -> bool:
         counts = self.crawl.taskdb.status_count(project)
-        most = sum(kind.times for kind in self.kinds) if project == HOSTILE else self.pages
+        most = 2 * sum(kind.times for kind in self.kinds) if project == HOSTILE else self.pages
         return sum(counts.values()) >= most and not self.crawl.active(project)
 
 
