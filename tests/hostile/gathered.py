@@ -12,6 +12,8 @@ from tests.hostile.kinds import FORGED, SCRIPT
 from tests.hostile.trial import HOSTILE
 
 PATIENCE = 30.0  # seconds for an answer
+SHOWN = {"title-script", "title-formula", "failure-escapes"}
+"""The kinds that are looked for."""
 PAGES = (
     f"/results?project={HOSTILE}&limit=500",
     f"/tasks?project={HOSTILE}&limit=500",

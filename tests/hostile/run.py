@@ -47,7 +47,8 @@ def under_pages(cluster: Besieged, kinds: Sequence[HostileKind], pages: int) -> 
         yield f"the healthy project took {beside / usual:.1f} times its usual time"
     yield from _too_large(memory, MOST_BY_PAGES)
     yield from (f"process {pid} ended" for pid in before - cluster.processes())
-    yield from gathered.faults(cluster)
+    if not gathered.SHOWN - {kind.name for kind in kinds}:
+        yield from gathered.faults(cluster)
 
 
 def under_strangers(

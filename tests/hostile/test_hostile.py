@@ -10,7 +10,7 @@ from tests.hostile.load import LOADS
 from tests.hostile.run import under_pages, under_strangers
 from tests.support.needed import skip_without_needed
 
-PAGES = 200
+PAGES = 150
 AT_ONCE = 10
 
 
