@@ -99,7 +99,7 @@ LOADS = (
     StrangerLoad("websocket", 20, lambda path: [asked("GET", path, "Upgrade: websocket", "Connection: Upgrade"), NEVER]),
     StrangerLoad("resets", 500, lambda path: [asked("POST", path)[:-2]], resets=True),
     StrangerLoad("bomb", 10, lambda path: [_posted(path, gzipped(b" ", 100 * MB), "Content-Encoding: gzip"), NEVER]),
-    StrangerLoad("entities", 10, lambda path: [_posted(path, ENTITIES_BOMB.encode(), "Content-Type: text/xml"), NEVER]),
+    StrangerLoad("call-entities", 10, lambda path: [_posted(path, ENTITIES_BOMB.encode(), "Content-Type: text/xml"), NEVER]),
     StrangerLoad("garbage", 50, lambda _: [gzipped(b"<p>", MB) * 9, NEVER]),
 )
 # fmt: on
