@@ -70,9 +70,11 @@ class ExistingProjects(ProjectManager):
     def _load_project(self, project: dict[str, Any]) -> Any:
         self._limited(self._limit)
         try:
-            return super()._load_project(project)
+            loaded = super()._load_project(project)
         finally:
             self._limited(0)
+        self._imported.note(project["name"], project["script"])
+        return loaded
 
     @property
     def is_away(self) -> bool:
@@ -90,11 +92,6 @@ class ExistingProjects(ProjectManager):
         info = self.projects[name]["info"]
         is_older = bool(updatetime) and updatetime > info.get("updatetime", 0)
         return not is_older and md5sum in (None, "", info.get("md5sum"))
-
-    def _load_project(self, project: dict[str, Any]) -> Any:
-        loaded = super()._load_project(project)
-        self._imported.note(project["name"], project["script"])
-        return loaded
 
     def drop_outdated(self) -> list[str]:
         """Forget the scripts that import a project which was saved since; return their projects.

@@ -28,10 +28,10 @@ def local(asked: list[str]) -> Iterator[str]:
 def fetched(url: str, forbidden: tuple[str, ...], **options: Any) -> Any:
     from pyspider.fetcher import Fetcher
 
-    class Guarded(Fetcher):  # type: ignore[misc]
+    class ConfinedFetcher(Fetcher):  # type: ignore[misc]
         forbidden_networks = forbidden
 
-    fetcher = Guarded(None, None, async_mode=False)
+    fetcher = ConfinedFetcher(None, None, async_mode=False)
     try:
         return fetcher.fetch({"project": "p", "taskid": "t", "url": url, "fetch": options})
     finally:

@@ -257,13 +257,13 @@ def test_a_port_that_is_taken_leaves_no_socket_open() -> None:
 def test_sigterm_ends_also_what_comes_after_it() -> None:
     from pyspider.run import Instances, quit_on_sigterm
 
-    class Component:
+    class QuitCounter:
         ended = False
 
         def quit(self) -> None:
             self.ended = True
 
-    instances, first, late = Instances(), Component(), Component()
+    instances, first, late = Instances(), QuitCounter(), QuitCounter()
     instances.append(first)
     before = signal.getsignal(signal.SIGTERM)
     try:
