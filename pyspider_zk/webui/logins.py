@@ -2,6 +2,7 @@
 
 import logging
 import secrets
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from hmac import digest
@@ -82,6 +83,7 @@ class Logins:
         self._throttle = throttle
         self._sessions = sessions
         self._key = secrets.token_bytes(32)
+        self._hashing = threading.Lock()  # a hash takes 32 MB
         self._right = _Latest()
         self._known = _Latest()
 
@@ -121,9 +123,11 @@ class Logins:
         keys = self._keys(name, peer)
         if wait := self._throttle.wait(keys):
             raise TooManyTries(wait)
-        if not (account and account.hashed) and any(each.hashed for each in accounts.values()):
-            _DECOY.has(password)  # every name takes as long as one in the file
-        if account is None or not account.has(password):
+        with self._hashing:
+            if not (account and account.hashed) and any(each.hashed for each in accounts.values()):
+                _DECOY.has(password)  # every name takes as long as one in the file
+            is_right = account is not None and account.has(password)
+        if account is None or not is_right:
             self._refuse(account, peer, keys)
         self._right.add(self._digest(account, password))
         self._known.add(known_key(name, peer))

@@ -40,6 +40,9 @@ class HostileSite(BaseHTTPRequestHandler):
         if path == "/heads":
             for number in range(4000):
                 self.send_header(f"X-{number}", "x")
+        if path == "/odd":
+            self.send_header("X\xff", "no header: its name is no token")
+            self.send_header("X-After", "it")
         if path == "/round":
             self.send_header("Location", "/round")
         encoding, body = BODIES.get(path, ("", b"page"))
@@ -98,6 +101,11 @@ def test_too_many_headers_are_a_failed_fetch(fetcher: Any, hostile: str) -> None
     result = fetch(fetcher, f"{hostile}/heads")
     assert result["status_code"] == 599
     assert "the page has more than 1000 headers" in result["error"]
+
+
+def test_what_is_no_header_is_passed_over(fetcher: Any, hostile: str) -> None:
+    result = fetch(fetcher, f"{hostile}/odd")
+    assert (result["status_code"], result["headers"]["X-After"]) == (200, "it")
 
 
 def test_redirects_end_however_many_a_task_allows(fetcher: Any, hostile: str) -> None:

@@ -57,6 +57,16 @@ def test_a_head_and_a_body_that_drip_are_cut_off(serve: Serve) -> None:
     assert call(port, "name") == "one"
 
 
+def test_a_call_that_declares_entities_is_none(serve: Serve) -> None:
+    port = serve(name=lambda *_: "one")
+    call = xmlrpc.client.dumps(("&b;",), "name").replace("&amp;b;", "&b;")
+    bomb = '<!DOCTYPE a [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">]>'
+    body = call.replace("<methodCall>", f"{bomb}<methodCall>").encode()
+    head = HEAD + f"Connection: close\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    with connected(port, head + body) as links:
+        assert b"it declares an entity" in told(links[0])
+
+
 def test_aborted_requests_leave_no_traceback_in_the_log(
     serve: Serve, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,7 +1,10 @@
 """Who sent a request, by password or session."""
 
 import logging
+import threading
 from base64 import b64encode
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -215,3 +218,20 @@ def test_a_name_in_two_places_is_a_fault(path: Path) -> None:
     assert account_faults(ANN | EVE, str(path)) == []
     assert "'olga'" in account_faults({**ANN, "webui_username": "olga"}, str(path))[0]
     assert "no-file" in account_faults(ANN, "no-file")[0]
+
+
+def test_one_password_is_hashed_at_a_time(logins: Logins, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hash takes 32 MB, and strangers may ask for any number."""
+    meeting, met = threading.Barrier(2), []
+
+    def check(*_: str) -> bool:
+        with suppress(threading.BrokenBarrierError):
+            meeting.wait(0.5)
+            met.append("two")
+        return False
+
+    monkeypatch.setattr(accounts, "check_password_hash", check)
+    with ThreadPoolExecutor(2) as pool:
+        tries = [pool.submit(logins.find, basic("olga", str(number))) for number in range(2)]
+    assert [type(each.exception()) for each in tries] == [WrongLogin, WrongLogin]
+    assert met == []

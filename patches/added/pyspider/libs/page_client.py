@@ -11,7 +11,7 @@ import pycurl
 from pyspider.libs.destinations import Destinations
 from tornado.curl_httpclient import CurlAsyncHTTPClient
 from tornado.httpclient import HTTPRequest
-from tornado.httputil import HTTPHeaders
+from tornado.httputil import HTTPHeaders, HTTPInputError
 
 ROBOTS_LIMIT = 500 * 1024
 """Bytes of a robots.txt that count; RFC 9309 asks for so many."""
@@ -91,7 +91,8 @@ class _Page:
     def add_header(self, parse: Callable[[bytes], None], line: bytes) -> int:
         """Add a line of a head; return how much was taken, as libcurl wants to know."""
         self.lines += 1
-        parse(line)
+        with suppress(HTTPInputError):  # as browsers, that pass over what is no header
+            parse(line)
         if self.lines > MOST_HEADERS:
             self.fault = f"the page has more than {MOST_HEADERS} headers"
         elif "," in self.headers.get("Content-Encoding", ""):
