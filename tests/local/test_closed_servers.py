@@ -171,7 +171,7 @@ def _lost_password_is_told(folder: Path) -> None:
 @pytest.mark.slow
 def test_what_was_open_before_is_closed_and_kept(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    data.mkdir()
+    data.mkdir(0o700)
     with ZooKeeperServer(data / "zookeeper") as former, stranger(former.address) as client:
         client.create("/pyspider-zk/scale", b"1", makepath=True)
         client.create("/mine/below", b"kept", makepath=True)

@@ -82,7 +82,7 @@ class CrawlingCluster:
 
     def __enter__(self) -> "CrawlingCluster":
         with ExitStack() as stack:
-            self.data.mkdir(parents=True)
+            self.data.mkdir(0o700, parents=True)
             for part in (self.zookeeper, self.redis, self.site):
                 stack.enter_context(part)
             if self._relayed:
