@@ -200,13 +200,19 @@ EDITS = (
         "\n"
         "class DavApp(WsgiDAVApp):\n"
         "    def __call__(self, environ, start_response):\n"
-        "        body = self._whole(environ, start_response)\n"
-        "        return (part if environ['REQUEST_METHOD'] != 'HEAD' else b'' for part in body)\n"
+        "        try:\n"
+        "            environ['PATH_INFO'].encode('latin-1').decode()\n"
+        "        except UnicodeDecodeError:\n"
+        "            told = b'a path is UTF-8'\n"
+        "            head = [('Content-Type', 'text/plain'), ('Content-Length', str(len(told)))]\n"
+        "            start_response('400 Bad Request', head)\n"
+        "            return [told]\n"
+        "        return self._whole(environ, start_response)\n"
         "\n"
         "    def _whole(self, environ, start_response):\n"
         "        yield from (yield from super().__call__(environ, start_response)) or ()\n"
         "\n\n"
         "dav_app = DavApp(config)",
-        "a path above the root had no body, and HEAD one where a resource is refused",
+        "a path above the root had no body, and one that is no UTF-8 no answer",
     ),
 )

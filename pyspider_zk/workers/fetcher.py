@@ -140,8 +140,8 @@ class ClusterFetcher(Fetcher):
         if callback is not None:
             return super().fetch(task, callback)
         self._under_way[id(task)] = task
-        if not isinstance(task.get("fetch", {}), dict):
-            return self._give_up(task, f"fetch must be a mapping, not {task['fetch']!r:.80}")
+        if fault := _fault(task):
+            return self._give_up(task, fault)
         fetching = super().fetch(task)
         if self.async_mode:
             self.ioloop.add_future(fetching, functools.partial(self._ended, task))
@@ -324,3 +324,14 @@ class ClusterFetcher(Fetcher):
                 del waiting[0]
         except queue.Full:
             logger.warning(_LEFT, len(waiting))
+
+
+def _fault(task: Mapping[str, Any]) -> str | None:
+    """Return what of a task is no mapping though pyspider asks it for keys, if anything is."""
+    track = task.get("track", {})
+    report = track.get("fetch", {}) if isinstance(track, dict) else {}
+    headers = report.get("headers") if isinstance(report, dict) else None
+    parts = {"fetch": task.get("fetch", {}), "track": track, "track: fetch": report}
+    parts["track: headers"] = headers or {}
+    bad = (name for name, part in parts.items() if not isinstance(part, dict))
+    return next((f"{name} must be a mapping, not {parts[name]!r:.80}" for name in bad), None)

@@ -250,9 +250,12 @@ def test_xml_that_is_no_request_is_refused(
     assert "Traceback" not in caplog.text
 
 
+@pytest.mark.parametrize("path", ["/..%2f../demo.py", "/dem%C1.py"])
 @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "PROPFIND"])
-def test_a_path_above_the_root_is_refused_with_a_whole_answer(dav: Dav, method: str) -> None:
-    found = dav(method, "/..%2f../demo.py")
+def test_a_path_above_the_root_or_of_no_text_is_refused_with_a_whole_answer(
+    dav: Dav, method: str, path: str
+) -> None:
+    found = dav(method, path)
 
     assert found.status_code == 400
     assert bool(found.content) is (method != "HEAD")

@@ -238,6 +238,13 @@ FETCHES = [
     {"save": deep(100)},
 ]
 
+TRACKS = {
+    "track": 7,
+    "report": {"fetch": "x"},
+    "headers": {"fetch": {"headers": 7}},
+    "odd": {"x": 1},
+}
+
 
 def test_a_fetcher_answers_whatever_is_asked_of_it(
     fetcher: ClusterFetcher, eventually: Eventually
@@ -249,12 +256,15 @@ def test_a_fetcher_answers_whatever_is_asked_of_it(
             fetcher.inqueue.put(body)
         for number, options in enumerate(FETCHES):
             fetcher.inqueue.put(task(f"bad{number}", url=f"{site.url}/page", fetch=options))
-        for number, part in enumerate([{"track": 7}, {"track": {"fetch": 7}}, {"track": {"x": 1}}]):
-            fetcher.inqueue.put(task(f"track{number}", url=f"{site.url}/page", **part))
+        for name, track in TRACKS.items():
+            fetcher.inqueue.put(task(name, url=f"{site.url}/page", track=track))
         fetcher.inqueue.put(task("good", url=f"{site.url}/page"))
         with running(fetcher.run):
-            eventually(lambda: len(results(fetcher)) == len(FETCHES) + 4)
-            assert results(fetcher)["good"]["status_code"] == 200
+            eventually(lambda: len(results(fetcher)) == len(FETCHES) + len(TRACKS) + 1)
+            told = results(fetcher)
+            assert told["good"]["status_code"] == 200
+            named = [name for name in TRACKS if "must be a mapping" in told[name].get("error", "")]
+            assert named == ["track", "report", "headers"]
             assert fetcher._under_way == {}
             fetcher.quit()
         site.close()
