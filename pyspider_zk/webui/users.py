@@ -15,6 +15,7 @@ from werkzeug.security import generate_password_hash
 
 from pyspider_zk.errors import BadRequest, ConfigError, NotFound
 from pyspider_zk.webui.roles import Role
+from pyspider_zk.zookeeper.codec import decoder
 
 LONGEST_NAME = 64
 SHORTEST_PASSWORD = 8
@@ -150,7 +151,7 @@ def remove_user(path: Path, name: str) -> None:
 
 def _decoded(path: Path, data: bytes) -> Users:
     try:
-        users = msgspec.json.decode(data, type=Users)
+        users: Users = decoder(Users).decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError([f"users: {path}: is no file of users: {error}"]) from error
     faults = [name for name, user in users.users.items() if not user.password.startswith(_METHOD)]

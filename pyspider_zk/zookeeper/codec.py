@@ -4,7 +4,9 @@ Anybody may have written the data in ZooKeeper. Invalid records raise ``BadMessa
 else; readers skip them, log that once and go on.
 """
 
+import functools
 import re
+import threading
 import zlib
 from itertools import accumulate
 from typing import Any, Self, TypeVar
@@ -19,6 +21,19 @@ MOST_NESTED = 100  # levels; Python's own limit is met later, by whoever copies 
 QUOTED = 40  # bytes of what is no record that a message quotes
 
 Decoded = TypeVar("Decoded")
+
+_making = threading.Lock()
+
+
+@functools.cache
+def decoder(kind: Any) -> Any:  # mypy takes types for not hashable
+    """Return msgspec's decoder of a type; one is made at a time.
+
+    msgspec remembers a dataclass before it knows all of its fields. Another thread that meets it
+    then dies, and the process with it.
+    """
+    with _making:
+        return msgspec.json.Decoder(kind)
 
 
 def encode(record: Any) -> bytes:
@@ -45,10 +60,11 @@ def decode(kind: type[Decoded], data: bytes, most: int = MOST) -> Decoded:
         BadMessage: it is not that form, nested too deeply, or larger than ``most``.
     """
     try:
-        return msgspec.json.decode(_flat(_inflated(data, most)), type=kind)
+        value: Decoded = decoder(kind).decode(_flat(_inflated(data, most)))  # type: ignore[arg-type]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, zlib.error) as error:
         name = getattr(kind, "__name__", str(kind))
         raise BadMessage(f"this is no {name}: {data[:QUOTED]!r} ({error})") from error
+    return value
 
 
 def checked(kind: type[Decoded], value: object) -> Decoded:
@@ -57,6 +73,7 @@ def checked(kind: type[Decoded], value: object) -> Decoded:
     Raises:
         BadMessage: they are of other types.
     """
+    decoder(kind)  # type: ignore[arg-type]
     try:
         return msgspec.convert(value, kind)
     except (msgspec.MsgspecError, RecursionError) as error:

@@ -1,5 +1,7 @@
 """What is no record raises one kind of error, and costs no more than it may."""
 
+import subprocess
+import sys
 import zlib
 
 import pytest
@@ -59,3 +61,30 @@ def test_a_long_record_is_compressed_and_comes_back():
 
 def test_unknown_keys_are_ignored_and_missing_ones_have_their_default():
     assert decode(Load, b'{"projects": 3, "of a newer version": [1]}') == Load(3)
+
+
+FIRST_READERS = """
+import sys, threading
+from dataclasses import make_dataclass
+from pyspider_zk.zookeeper.codec import decode, plain
+
+sys.setswitchinterval(1e-6)
+for number in range(300):
+    inner = make_dataclass(f"Inner{number}", [("a", int)])
+    kind = make_dataclass(f"Kind{number}", [(f"x{n}", dict[str, inner]) for n in range(20)])
+    data = plain({f"x{n}": {"k": {"a": 1}} for n in range(20)})
+    start = threading.Barrier(4)
+    readers = [
+        threading.Thread(target=lambda: (start.wait(), decode(kind, data))) for _ in range(4)
+    ]
+    for each in readers:
+        each.start()
+    for each in readers:
+        each.join()
+"""
+
+
+def test_threads_that_are_the_first_to_read_a_kind_of_record_end_no_process() -> None:
+    ended = subprocess.run([sys.executable, "-c", FIRST_READERS], capture_output=True, text=True)
+
+    assert (ended.returncode, ended.stderr) == (0, "")
