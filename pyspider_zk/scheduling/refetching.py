@@ -162,15 +162,8 @@ def _anew(row: Row, batch: str) -> dict[str, Any]:
     """Return the request for a task that begins anew, to be fetched whatever has changed since."""
     former = usable_schedule(row["schedule"])
     kept = {name: value for name, value in former.items() if name not in FORMER}
-    task = {
-        "taskid": row["taskid"],
-        "url": row["url"],
-        "schedule": {**kept, "force_update": True, BATCH: batch},
-    }
-    track = _part(row, "track")
-    if _part(track, "fetch").get("headers"):  # with which fetchers ask whether a page has changed
-        task["track"] = {**track, "fetch": {**track["fetch"], "headers": {}}}
-    return task
+    schedule = {**kept, "force_update": True, BATCH: batch}
+    return {"taskid": row["taskid"], "url": row["url"], "schedule": schedule}
 
 
 def _status(state: str) -> int:
