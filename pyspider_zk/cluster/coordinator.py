@@ -110,20 +110,20 @@ class Coordinator:
         self._alone = False
         self._failure: Exception | None = None
 
-    def start(self, patience: float = 10.0) -> None:
+    def start(self) -> None:
         """Connect, found or join the cluster.
 
-        Blocks up to ``patience`` seconds until ZooKeeper answers. If it answered once and
-        stops again, blocks up to a minute.
+        Blocks as a connection does until ZooKeeper answers. If it answered once and stops again,
+        blocks up to a minute.
 
         Raises:
             Unavailable: no ZooKeeper at the addresses.
             Mismatch: the cluster has other values.
         """
-        self.connection.start(patience)
+        self.connection.start()
         try:
             waiter = Waiter(self._clock)
-            if not waiter.until(self._is_founded, max(patience, FOUNDING)):
+            if not waiter.until(self._is_founded, FOUNDING):
                 where = f"{self._settings.hosts}{self._settings.root}"
                 raise Unavailable(
                     f"no cluster can be founded or joined at {where}: {waiter.fault!r}"

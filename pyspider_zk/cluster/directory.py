@@ -40,8 +40,8 @@ class Directory:
         self._settings = ClusterSettings()
         self._rates: Rates = {}
 
-    def start(self, patience: float = 10.0) -> None:
-        """Connect; wait up to ``patience`` seconds.
+    def start(self, patience: float | None = None) -> None:
+        """Connect; wait up to ``patience`` seconds, or as a connection does by default.
 
         Raises:
             Unavailable: nothing answers.

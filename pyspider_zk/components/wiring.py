@@ -49,7 +49,6 @@ ALONE_IN_PROCESS = "alone_in_process"
 
 STOCK_QUEUES = ("scheduler2fetcher", "fetcher2processor", "processor2result")
 QUEUE_LIMIT = 100  # pyspider's default of --queue-maxsize
-PATIENCE = 5.0  # seconds for ZooKeeper's first response
 
 
 def current_settings() -> Settings:
@@ -140,7 +139,7 @@ def check_services() -> None:
         queues.inbox.lengths()
         connection = Connection(settings)
         opened.callback(connection.stop)
-        connection.start(PATIENCE)
+        connection.start()
         ensure_meta(connection, Tree(settings.root), Meta(settings.slots))
 
 

@@ -101,7 +101,8 @@ class Admission:
             tls.do_handshake()
         except OSError as error:
             tls.close()
-            self._fault = f"there is no TLS with {hostname}: {reason(error)}; {_TLS_REMEDY}"
+            if not isinstance(error, TimeoutError):  # silence says nothing about certificates
+                self._fault = f"there is no TLS with {hostname}: {reason(error)}; {_TLS_REMEDY}"
             raise
         return tls
 

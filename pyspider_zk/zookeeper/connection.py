@@ -34,6 +34,8 @@ from pyspider_zk.zookeeper.unreadable import Unreadable
 from pyspider_zk.zookeeper.waiting import Waiter
 from pyspider_zk.zookeeper.wire import handler
 
+SHORTEST_START = 10.0  # seconds for the first answer, where nobody names others
+
 Watch = Callable[[object], None]
 """Called with kazoo's event, on kazoo's thread: only to post. Pass the same callable each time:
 kazoo keeps every new one until the watch fires."""
@@ -128,16 +130,18 @@ class Connection:
         self._admission.guard(self._client)
         self._client.add_listener(self._on_state)
 
-    def start(self, patience: float = 10.0) -> None:
+    def start(self, patience: float | None = None) -> None:
         """Connect; wait up to ``patience`` seconds, and some more for the first answer.
 
-        Each address may take its share of that time.
+        Each address may take its share of that time, which is ten seconds if none is named, or the
+        session if that is longer: who allows for slow servers does so from the beginning.
 
         Raises:
             Unavailable: nothing answers at the addresses.
             Refused: it answers, but not to our login, or its certificate is not the right one.
             ConfigError: a file that TLS needs cannot be used.
         """
+        patience = max(SHORTEST_START, self._settings.session) if patience is None else patience
         self._admission.load()
         self._session.share(patience, len(self._client.hosts))
         self._heartbeat.start()

@@ -87,7 +87,7 @@ def connected(settings: Settings, patience: float = 60.0) -> Connection:
     return connection
 
 
-def refusal(settings: Settings, patience: float = 10.0) -> str:
+def refusal(settings: Settings, patience: float | None = None) -> str:
     with pytest.raises(Refused) as refused:
         Connection(settings).start(patience)
     assert settings.password == "" or settings.password not in str(refused.value)
@@ -371,6 +371,14 @@ def test_a_server_that_wants_a_certificate_gets_it(
         connection.stop()
         with pytest.raises(Unavailable):
             Connection(nameless).start(2.0)
+
+
+def test_a_server_that_is_silent_about_tls_is_no_refusal(safe: Settings) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        hosts = f"localhost:{silent.getsockname()[1]}"
+        with pytest.raises(Unavailable, match="no ZooKeeper answers") as raised:
+            Connection(replace(safe, hosts=hosts)).start(1.0)
+    assert not isinstance(raised.value, Refused)
 
 
 def test_tls_where_none_is_spoken_says_so(settings: Settings) -> None:
