@@ -180,15 +180,20 @@ class BoundedServer(HTTPServer):
         return await asyncio.wait_for(_opened(link, self._tls), self.limits.head)
 
     def _begin(self, opening, link, address):
-        self._waiting.pop(opening, None)
         error = None if opening.cancelled() else opening.exception()
         if opening.cancelled() or error:
+            self._waiting.pop(opening, None)
             link.close()
             if isinstance(error, Refused):
                 self.peers.note(address[0], str(error))
             return
         stream = opening.result()
-        self._waiting[stream] = address[0], stream.close
+        if opening not in self._waiting:  # it made room, but was through already
+            stream.close()
+            return
+        # It keeps its place: the oldest makes room.
+        in_place = {opening: (stream, (address[0], stream.close))}
+        self._waiting = dict(in_place.get(each[0], each) for each in self._waiting.items())
         self.handle_stream(stream, address)
 
     def _has_room(self, peer):
