@@ -1,10 +1,10 @@
 """Crawled pages: their markup and URLs are shown, and never run; parsing them takes no minutes."""
 
-from edits.edit import Edit
+from edits.edit import Edit, Span
 
 _EDITOR = "pyspider/webui/static/debug.min.js"
 _RESPONSE = "pyspider/libs/response.py"
-_BOUNDED = "parsing takes time and memory by what the page is made of, and no signal ends it"
+_OURS = "a page's text, JSON and tree are those of libs/page.py"
 _WEB_ONLY = "a link to javascript: would run what a crawled page says as whoever presses it"
 
 # The selector helper runs in the editor's own page, so nothing in the frame needs to. The frame
@@ -66,32 +66,24 @@ EDITS = (
         "'<span class=\"error\">no_url!</span>'}",
         "an address may hold markup, and would become part of the editor itself",
     ),
-    Edit(
-        _RESPONSE,
-        "                parser = lxml.html.HTMLParser(encoding=self.encoding)\n"
-        "                self._elements = lxml.html.fromstring(self.content, parser=parser)\n",
-        "                self._elements = markup.parse(self.content, self.url, self.encoding)\n",
-        _BOUNDED,
-    ),
-    Edit(
-        _RESPONSE,
-        "                self._elements = lxml.html.fromstring(self.content)\n",
-        "                self._elements = markup.parse(self.content, self.url)\n",
-        _BOUNDED,
-    ),
+    Span(_RESPONSE, "import cgi\n", "from tblib", "import six\n", _OURS),
+    Edit(_RESPONSE, "from pyquery import PyQuery\n", "", _OURS),
     Edit(
         _RESPONSE,
         "from pyspider.libs import utils\n",
-        "from pyspider.libs import markup, utils\n"
-        "from pyspider.libs.charsets import first_charset\n",
-        _BOUNDED,
+        "from pyspider.libs.page import Page\n",
+        _OURS,
     ),
-    Edit(
+    Edit(_RESPONSE, "class Response(object):", "class Response(Page):", _OURS),
+    Span(
         _RESPONSE,
-        "        encoding = encoding and encoding[0] or None\n",
-        "        encoding = first_charset(encoding)\n",
-        "some of Python's codecs raise errors, or take time by the square of the length",
+        "    @property\n    def encoding(self):",
+        "    def raise_for_status(",
+        "",
+        "text, JSON and tree guessed at different encodings, and kept to their guesses",
     ),
+    Span(_RESPONSE, "\n\ndef get_encoding(", "    return encoding\n", "", _OURS),
+    Edit(_RESPONSE, "    return encoding\n", "", _OURS),
     _linked("result", "class=open-url", "result.url"),
     _linked("task", "class=url", "task.url"),
 )

@@ -1,6 +1,6 @@
 """Language: replacements for what later Pythons forbid, removed or warn about."""
 
-from edits.edit import Edit, Span
+from edits.edit import Edit
 
 _ABC = "the abstract collections left `collections` in Python 3.10"
 
@@ -28,23 +28,6 @@ EDITS = (
         "args, varargs, keywords, defaults = inspect.getargspec(function)",
         "args = inspect.getfullargspec(function).args",
         "inspect.getargspec is gone since Python 3.11",
-    ),
-    Edit(
-        "pyspider/libs/response.py",
-        "import cgi\nimport re\n",
-        "import email.message\nimport re\n",
-        "cgi is gone since Python 3.13",
-    ),
-    Span(
-        "pyspider/libs/response.py",
-        "        _, params = cgi.parse_header(content_type)\n",
-        "\n    if not encoding:\n",
-        "        message = email.message.Message()\n"
-        "        message['content-type'] = content_type\n"
-        "        charset = message.get_param('charset')\n"
-        "        if isinstance(charset, six.string_types):\n"
-        '            encoding = first_charset([charset.strip("\'\\"")])\n',
-        "cgi is gone since Python 3.13",
     ),
     Edit(
         "pyspider/libs/utils.py",

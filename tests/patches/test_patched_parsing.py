@@ -1,6 +1,5 @@
 """Hostile markup and charsets: what would take minutes or gigabytes is an error that says so."""
 
-import codecs
 import subprocess
 import sys
 from typing import Any
@@ -52,21 +51,14 @@ def test_markup_of_many_nodes_is_not_parsed() -> None:
         (b"<!-- " + b"<a b c d " * 20_000 + b"--><p>seen", "seen"),
         (b"<p>seen" + b"<br>" * 50_000, "seen"),
         (b"<div>" * 200 + b"<p>seen", "seen"),
-        (b"", None),
         ("<p>s\xe9en".encode("latin-1"), "s\xe9en"),
         ("<p>seen", "seen"),
     ],
 )
-def test_what_is_usual_is_parsed_as_before(content: bytes | str, text: str | None) -> None:
-    import lxml.etree
-
+def test_what_is_usual_is_parsed_as_before(content: bytes | str, text: str) -> None:
     page = response(content, "iso-8859-1" if isinstance(content, bytes) else "")
-    if text is None:
-        with pytest.raises(lxml.etree.ParserError):
-            _ = page.doc
-    else:
-        assert page.doc("p").text() == text
-        assert page.doc is page.doc
+    assert page.doc("p").text() == text
+    assert page.doc is page.doc
 
 
 TREE = """
@@ -114,19 +106,6 @@ def test_a_charset_that_is_none_counts_for_nothing(charset: str, place: str) -> 
     assert page.encoding.lower() == "utf-8"
     assert page.text == content.decode()
     assert page.doc("p").text().startswith("caf\xe9")
-
-
-@pytest.mark.parametrize(
-    "charset",
-    [
-        *("utf-8", "UTF8", "gbk", "gb18030", "big5", "big5-hkscs", "shift_jis", "euc-jp", "euc-kr"),
-        *("windows-1251", "koi8-r", "koi8-u", "iso-8859-15", "latin1", "cp949", "tis-620", "johab"),
-        *("macintosh", "utf-16le", "cp874", "ibm866", "us-ascii", "hz-gb-2312", "iso-2022-jp"),
-    ],
-)
-def test_charsets_of_the_web_stay_what_they_are(charset: str) -> None:
-    page = response(b"<p>text</p>" * 2, charset)
-    assert codecs.lookup(page.encoding) == codecs.lookup(charset)
 
 
 def test_a_header_that_is_none_leaves_it_to_the_page() -> None:

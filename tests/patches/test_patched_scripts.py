@@ -149,21 +149,6 @@ def test_inherited_methods_are_called_too() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("content_type", "encoding"),
-    [
-        ("text/html; charset=GB2312", "gb18030"),
-        ('text/html; charset="iso-8859-1"', "iso-8859-1"),
-        ("text/html", "utf-8"),
-    ],
-)
-def test_the_encoding_comes_from_the_content_type(content_type: str, encoding: str) -> None:
-    from pyspider.libs.response import rebuild_response
-
-    page = {"headers": {"Content-Type": content_type}, "content": "é".encode() * 40}
-    assert rebuild_response(page).encoding == encoding
-
-
 def test_a_fetch_error_keeps_its_traceback() -> None:
     built = build("class Handler(BaseHandler):\n    def page(self, r):\n        pass\n")
     traceback = (

@@ -51,14 +51,17 @@ class _Census:
             )
 
 
-def parse(content: str | bytes, url: str, encoding: str | None = None) -> Any:
-    """Return the tree of a page.
+def parse(text: str, url: str) -> Any:
+    """Return the tree of a page; a page of nothing has an empty one.
 
     Raises:
         BadMarkup: it would take too long, or too much memory.
-        LookupError: libxml2 does not know the encoding.
     """
+    content = text.encode(errors="replace")  # as bytes, so that no XML declaration is obeyed
     if len(content) > _HARMLESS:
-        census = lxml.etree.HTMLParser(encoding=encoding, target=_Census(url))
+        census = lxml.etree.HTMLParser(encoding="utf-8", target=_Census(url))
         lxml.etree.fromstring(content, census)
-    return lxml.html.fromstring(content, parser=lxml.html.HTMLParser(encoding=encoding))
+    try:
+        return lxml.html.fromstring(content, parser=lxml.html.HTMLParser(encoding="utf-8"))
+    except lxml.etree.ParserError:  # of blanks, comments and what else makes no element
+        return lxml.html.fromstring(b"<html><head></head><body></body></html>")
