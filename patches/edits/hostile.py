@@ -4,16 +4,15 @@ from edits.edit import Edit
 
 _FILE = "pyspider/fetcher/tornado_fetcher.py"
 _LIMITED = "a page is limited while it is read, and all pages together"
-_STAYS = "what a task sends is not for whatever origin its site names"
+_STAYS = "a site's redirect leads to a robots.txt, too"
 
 EDITS = (
     Edit(
         _FILE,
         "from pyspider.libs import utils, dataurl, counter\n",
-        "from pyspider.libs import utils, dataurl, counter, origins\n"
+        "from pyspider.libs import utils, dataurl, counter\n"
         "from pyspider.libs.destinations import Destinations\n"
-        "from pyspider.libs.page_client import (\n"
-        "    MOST_REDIRECTS, ROBOTS_LIMIT, PageClient, PageRequest)\n",
+        "from pyspider.libs.page_client import ROBOTS_LIMIT, PageClient, PageRequest\n",
         _LIMITED,
     ),
     Edit(
@@ -66,47 +65,9 @@ EDITS = (
         _STAYS,
     ),
     Edit(
-        _FILE,
-        "can_fetch = yield self.can_fetch(fetch['headers']['User-Agent'], fetch['url'])\n",
-        "can_fetch = yield self.can_fetch(\n"
-        "                    fetch['headers']['User-Agent'], fetch['url'], led_by)\n",
-        _STAYS,
-    ),
-    Edit(
-        _FILE,
-        "        max_redirects = task_fetch.get('max_redirects', 5)\n",
-        "        most_redirects = max_redirects = min(\n"
-        "            task_fetch.get('max_redirects', 5), MOST_REDIRECTS)\n"
-        "        led_by, trusted = '', bool(task_fetch.get('location_trusted'))\n"
-        "        origins.bind(session, fetch, trusted=trusted)\n",
-        _STAYS,
-    ),
-    Edit(
-        _FILE,
-        "redirects followed' % task_fetch.get('max_redirects', 5),\n",
-        "redirects followed' % most_redirects,\n",
-        "a task may ask for more than are followed",
-    ),
-    Edit(
-        _FILE,
-        "                request = tornado.httpclient.HTTPRequest(**fetch)\n",
-        "                request = PageRequest(led_by=led_by, owner=task, **fetch)\n",
-        _LIMITED,
-    ),
-    Edit(
-        _FILE,
-        "                fetch['url'] = quote_chinese(\n"
-        "                    fetchable.join_url(fetch['url'], response.headers['Location']))\n",
-        "                target = quote_chinese(\n"
-        "                    fetchable.join_url(fetch['url'], response.headers['Location']))\n"
-        "                origins.leave(fetch, target, trusted=trusted)\n"
-        "                fetch['url'], led_by = target, request.address\n",
-        _STAYS,
-    ),
-    Edit(
         "pyspider/libs/base_handler.py",
         "'max_redirects', 'robots_txt')\n",
         "'max_redirects', 'robots_txt', 'location_trusted')\n",
-        _STAYS,
+        "what a task sends is not for whatever origin its site names",
     ),
 )

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,3 +57,18 @@ def spider(tmp_path: Path) -> Iterator[Spider]:
     spider = Spider(tmp_path)
     yield spider
     spider.stop()
+
+
+@pytest.fixture
+def fetcher() -> Iterator[Any]:
+    """Give a fetcher that is called, without queues."""
+    from pyspider.fetcher import Fetcher
+
+    fetcher = Fetcher(None, None, async_mode=False)
+    yield fetcher
+    fetcher.close()
+
+
+def fetch(fetcher: Any, url: str, **options: Any) -> Any:
+    """Return what is known of a page, fetched with the options of a task."""
+    return fetcher.fetch({"project": "demo", "taskid": "t", "url": url, "fetch": options})

@@ -1,19 +1,9 @@
 """What the fetcher returns, and where it may be called."""
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-
-
-@pytest.fixture
-def fetcher() -> Iterator[Any]:
-    from pyspider.fetcher import Fetcher
-
-    fetcher = Fetcher(None, None, async_mode=False)
-    yield fetcher
-    fetcher.close()
 
 
 def task(url: str, **fetch: Any) -> dict[str, Any]:

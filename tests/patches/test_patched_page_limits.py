@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.patches.conftest import serving
+from tests.patches.conftest import fetch, serving
 
 MB = 2**20
 
@@ -61,19 +61,6 @@ class HostileSite(BaseHTTPRequestHandler):
 def hostile() -> Iterator[str]:
     with serving(HostileSite) as url:
         yield url
-
-
-@pytest.fixture
-def fetcher() -> Iterator[Any]:
-    from pyspider.fetcher import Fetcher
-
-    fetcher = Fetcher(None, None, async_mode=False)
-    yield fetcher
-    fetcher.close()
-
-
-def fetch(fetcher: Any, url: str, **options: Any) -> Any:
-    return fetcher.fetch({"project": "demo", "taskid": "t", "url": url, "fetch": options})
 
 
 @pytest.mark.parametrize("path", ["/plain", "/gzip", "/deflate"])

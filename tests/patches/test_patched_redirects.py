@@ -1,5 +1,6 @@
 """Redirects: what a task sends stays with the origin that it was meant for."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
@@ -8,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.patches.conftest import serving
+from tests.patches.conftest import fetch, serving
 
 SECRETS = {"Authorization": "Bearer s3cret", "X-Api-Key": "s3cret", "Referer": "http://r/"}
 
@@ -19,7 +20,7 @@ class RedirectingSite(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
         sent = self.rfile.read(length).decode()
-        query = parse_qs(urlsplit(self.path).query)
+        query = parse_qs(urlsplit(self.path).query, keep_blank_values=True)
         told = {"headers": dict(self.headers), "body": sent, "method": self.command}
         body = json.dumps(told).encode()
         self.send_response(int(query.get("code", ["302"])[0]) if "to" in query else 200)
@@ -30,8 +31,10 @@ class RedirectingSite(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def do_POST(self) -> None:
+    def do_HEAD(self) -> None:
         self.do_GET()
+
+    do_POST = do_PUT = do_DELETE = do_GET  # noqa: N815 - the names that http.server calls
 
     def log_message(self, *_: Any) -> None:
         """Keep quiet."""
@@ -47,19 +50,6 @@ def here() -> Iterator[str]:
 def there() -> Iterator[str]:
     with serving(RedirectingSite) as url:
         yield url
-
-
-@pytest.fixture
-def fetcher() -> Iterator[Any]:
-    from pyspider.fetcher import Fetcher
-
-    fetcher = Fetcher(None, None, async_mode=False)
-    yield fetcher
-    fetcher.close()
-
-
-def fetch(fetcher: Any, url: str, **options: Any) -> Any:
-    return fetcher.fetch({"project": "demo", "taskid": "t", "url": url, "fetch": options})
 
 
 def seen(page: Any) -> dict[str, Any]:
@@ -103,7 +93,7 @@ def test_a_task_may_trust_where_it_is_led(fetcher: Any, here: str, there: str) -
     assert "mine=s3cret" in got["Cookie"]
 
 
-@pytest.mark.parametrize("code", [301, 307])
+@pytest.mark.parametrize("code", [307, 308])
 def test_a_body_is_not_sent_to_another_origin(
     fetcher: Any, here: str, there: str, code: int
 ) -> None:
@@ -143,7 +133,7 @@ def test_an_origin_is_scheme_host_and_port(begin: str, target: str, kept: set[st
     from pyspider.libs.origins import leave
     from tornado.httputil import HTTPHeaders
 
-    headers = {"Authorization": "a", "Referer": "r", "Cookie": "c"}
+    headers = {"Authorization": "a", "Referer": "r"}
     request = {"url": begin, "headers": HTTPHeaders(headers)}
     leave(request, target, trusted=False)
     assert set(request["headers"]) == kept
@@ -172,12 +162,125 @@ def test_nothing_trusted_goes_from_https_to_http() -> None:
 def test_cookies_of_a_task_belong_to_its_origin(
     begin: str, target: str, *, sent: bool, trusted: bool
 ) -> None:
-    from pyspider.libs.origins import bind
-    from requests import Request
-    from requests.cookies import RequestsCookieJar, get_cookie_header
+    from pyspider.libs.task_cookies import TaskCookies
+    from tornado.httpclient import HTTPRequest
 
-    jar = RequestsCookieJar()
-    jar.set("mine", "s3cret")
-    bind(jar, {"url": begin, "headers": {}}, trusted=trusted)
-    assert bool(get_cookie_header(jar, Request("GET", target).prepare())) == sent
-    assert jar.get_dict() == {"mine": "s3cret"}
+    cookies = TaskCookies(begin, "mine=s3cret", {}, trusted=trusted)
+    assert cookies.header(HTTPRequest(target)) == ("mine=s3cret" if sent else "")
+    assert cookies.values() == {"mine": "s3cret"}
+
+
+@pytest.mark.parametrize(
+    ("code", "method", "follows"),
+    [
+        (301, "POST", "GET"),
+        (302, "POST", "GET"),
+        (303, "POST", "GET"),
+        (303, "PUT", "GET"),
+        (303, "HEAD", "HEAD"),
+        (301, "PUT", "PUT"),
+        (302, "DELETE", "DELETE"),
+        (307, "POST", "POST"),
+        (308, "PUT", "PUT"),
+        (308, "GET", "GET"),
+    ],
+)
+def test_a_redirect_keeps_the_method_or_makes_it_a_get(
+    fetcher: Any, here: str, code: int, method: str, follows: str
+) -> None:
+    options = {} if method in ("GET", "HEAD") else {"data": "x=1"}
+    page = fetch(fetcher, f"{here}/?code={code}&to={here}/", method=method, **options)
+    assert page["status_code"] == 200
+    if method != "HEAD":
+        got = seen(page)
+        kind = got["headers"].get("Content-Type")
+        is_kept = follows == method and method != "GET"
+        form = "application/x-www-form-urlencoded"
+        assert (got["method"], got["body"], kind) == (
+            (follows, "x=1", form) if is_kept else ("GET", "", None)
+        )
+
+
+def test_a_redirect_that_is_not_wanted_is_the_page(fetcher: Any, here: str) -> None:
+    page = fetch(fetcher, f"{here}/?to=/elsewhere", allow_redirects=False)
+    assert (page["status_code"], page["headers"]["Location"]) == (302, "/elsewhere")
+    assert "error" not in page
+    assert page["cookies"] == {"site": "own"}
+
+
+@pytest.mark.parametrize(("code", "to"), [(302, ""), (300, "/x"), (304, "/x")])
+def test_a_redirect_that_leads_nowhere_is_the_page(
+    fetcher: Any, here: str, code: int, to: str
+) -> None:
+    page = fetch(fetcher, f"{here}/?code={code}&to={to}")
+    assert (page["status_code"], page.get("error")) == (code, None)
+
+
+def test_a_site_s_cookie_takes_the_place_of_the_task_s(fetcher: Any, here: str) -> None:
+    page = fetch(fetcher, f"{here}/?to={here}/", cookies={"site": "mine", "other": "mine"})
+    assert seen(page)["headers"]["Cookie"] == "other=mine; site=own"
+    assert page["cookies"] == {"site": "own", "other": "mine"}
+
+
+LOCATIONS = [
+    ("/a b", "/a%20b"),
+    ("/%C3%A9", "/%C3%A9"),
+    ("/\u00e9", "/%C3%A9"),
+    (b"/\xd6\xd0".decode("latin1"), "/%D6%D0"),
+    ("?q", "/from?q"),
+    ("//h:80/x", "http://h/x"),
+    ("  /x\t", "/x"),
+    ("\\x", "/x"),
+]
+
+
+@pytest.mark.parametrize(("location", "target"), LOCATIONS)
+def test_a_location_is_read_as_browsers_do(location: str, target: str) -> None:
+    from pyspider.libs.fetchable import redirected_url
+
+    raw = location if "\xd6" in location else location.encode().decode("latin1")
+    made = redirected_url("http://here/from", raw)
+    assert made == (target if target.startswith("http") else f"http://here{target}")
+
+
+@pytest.mark.parametrize("location", ["mailto:a@b", "file:///etc/passwd", "data:,x", "ftp://h/"])
+def test_a_redirect_leads_to_the_web_only(fetcher: Any, here: str, location: str) -> None:
+    page = fetch(fetcher, f"{here}/?to={location}")
+    assert page["status_code"] == 599
+    assert repr(location) in page["error"]
+
+
+class Hops:
+    """A fetcher whose pages all redirect, a second each on its own clock."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.http_client = self
+        self.allowed: list[float] = []
+
+    async def fetch(self, request: Any, **_: Any) -> Any:
+        from tornado.httpclient import HTTPResponse
+        from tornado.httputil import HTTPHeaders
+
+        self.now += 1.0
+        self.allowed.append(request.request_timeout)
+        return HTTPResponse(request, 302, HTTPHeaders(Location="/next"))
+
+
+def test_redirects_have_one_time_out_and_it_counts_once() -> None:
+    from pyspider.libs.http_fetch import HttpFetch, Lost
+    from tornado.httputil import HTTPHeaders
+
+    hops = Hops()
+    request = {"url": "http://h/", "method": "GET", "request_timeout": 3.5}
+    request |= {"headers": HTTPHeaders({"User-Agent": "x"})}
+    fetching = HttpFetch(hops, {"fetch": {"max_redirects": 9}}, request, lambda: hops.now)
+    with pytest.raises(Lost, match="timeout"):
+        asyncio.run(fetching.run())
+    assert hops.allowed == [3.5, 2.5, 1.5, 0.5]
+
+
+def test_too_many_redirects_are_told(fetcher: Any, here: str) -> None:
+    page = fetch(fetcher, f"{here}/?to={here}/?to={here}/", max_redirects=1)
+    assert page["error"] == "Maximum (1) redirects followed"
+    assert page["traceback"] is None

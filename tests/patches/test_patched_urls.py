@@ -7,41 +7,27 @@ from typing import Any
 
 import pytest
 
-from tests.patches.conftest import serving
+from tests.patches.conftest import fetch, serving
 
 LONG = "http://127.0.0.1:1/" + "x" * 2**20
 
 HOSTLESS = ["http://[", "http://]/", "HTTP://[::1", "http://ex\u2100mple/"]
 UNPARSABLE = [*HOSTLESS, "http://a:b/", "http://a:99999999/"]
-UNSENDABLE = [
-    "http://a\0b/",
-    "http://127.0.0.1:1/\0",
-    "http://a\nb/",
-    "http://127.0.0.1:1/\r\nX: y",
-]
-UNSENDABLE += ["http://\udc80/", "http://127.0.0.1:1/\udc80", "http://127.0.0.1:1/\u2603"]
+UNSENDABLE = ["http://a\0b/", "http://a b/", "http://\udc80/", "http://127.0.0.1:1/\udc80"]
+UNSENDABLE += ["mailto:a@b", "file:///etc/passwd", "javascript:void(0)"]
 BAD_PROXIES = ["[", "u:secret@[::1", "u:secret@a:b", "a:99999999", "\0", "\udc80"]
 NO_DATA = ["data:", "data:text/html", "data:;base64,a", "data:;charset=absent;base64,YQ=="]
 
 
-@pytest.fixture
-def fetcher() -> Iterator[Any]:
-    from pyspider.fetcher import Fetcher
-
-    fetcher = Fetcher(None, None, async_mode=False)
+@pytest.fixture(autouse=True)
+def absent_browsers(fetcher: Any) -> None:
     fetcher.phantomjs_proxy = fetcher.splash_endpoint = "http://127.0.0.1:1/"
-    yield fetcher
-    fetcher.close()
 
 
 @pytest.fixture
 def odd_site() -> Iterator[str]:
     with serving(OddSite) as url:
         yield url
-
-
-def fetch(fetcher: Any, url: str, **options: Any) -> Any:
-    return fetcher.fetch({"project": "demo", "taskid": "t", "url": url, "fetch": options})
 
 
 def traced(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -108,13 +94,73 @@ def test_a_line_of_robots_txt_that_nobody_can_read_counts_for_nothing(
     assert traced(caplog) == []
 
 
-@pytest.mark.parametrize("url", [*HOSTLESS, "http://a..b/", f"http://{'a' * 70}/"])
+@pytest.mark.parametrize("url", [*UNPARSABLE, "http://a b/", "http://a%00b/", "http://\udc80/"])
 def test_a_script_that_crawls_a_bad_url_learns_which(url: str) -> None:
-    from pyspider.libs.url import _build_url
+    from pyspider.libs.fetchable import BadURL, task_url
 
-    with pytest.raises(ValueError, match="cannot be fetched") as error:
-        _build_url(url, None)
+    with pytest.raises(BadURL, match="cannot be fetched") as error:
+        task_url(url)
     assert repr(url) in str(error.value)
+
+
+TASK_URLS = [
+    ("http://h", "http://h/"),
+    ("http://H/A?b=c#d", "http://H/A?b=c#d"),
+    ("http://h/a b?c d#e f", "http://h/a%20b?c%20d#e%20f"),
+    ("http://h/%20%zz%C3%A9", "http://h/%20%zz%C3%A9"),
+    ("http://h/\u00e9?\u4e2d", "http://h/%C3%A9?%E4%B8%AD"),
+    (" \n http://h/a\n\t b \r\n", "http://h/a%20b"),
+    ("http://h/{\"a\":'b'}", "http://h/{\"a\":'b'}"),
+    ("http://h/../a", "http://h/../a"),
+    ("http://b\u00fccher.example:81/", "http://xn--bcher-kva.example:81/"),
+    ("http://u:p@fa\u00df.example/", "http://u:p@xn--fa-hia.example/"),
+    ("http://\u2603.example/", "http://xn--n3h.example/"),
+    ("http://[::1]:80/a", "http://[::1]:80/a"),
+    ("data:,a b\u00e9", "data:,a b%C3%A9"),
+    ("mailto:a@b", "mailto:a@b"),  # a page's links may be all kinds; fetching it fails
+]
+
+
+@pytest.mark.parametrize(("written", "made"), TASK_URLS)
+def test_a_url_stays_as_it_is_written_but_for_what_cannot_be_sent(written: str, made: str) -> None:
+    from pyspider.libs.fetchable import task_url
+
+    assert task_url(written) == made
+    assert task_url(made) == made
+
+
+@pytest.mark.parametrize(
+    ("url", "params", "made"),
+    [
+        ("http://h/?a=1#f", {"b": "c d"}, "http://h/?a=1&b=c+d#f"),
+        ("http://h/", [("a", 1), ("a", 2)], "http://h/?a=1&a=2"),
+        ("http://h/", {"a": [1, "\u00e9"]}, "http://h/?a=1&a=%C3%A9"),
+        ("http://h/", "a=b c", "http://h/?a=b%20c"),
+        ("http://h/", {}, "http://h/"),
+    ],
+)
+def test_parameters_are_added_to_the_query(url: str, params: Any, made: str) -> None:
+    from pyspider.libs.fetchable import task_url
+
+    assert task_url(url, params) == made
+
+
+SENT_URLS = [
+    ("HTTP://H:80/../a/./b\\c", "http://h/a/b/c"),
+    ("http:/h/", "http://h/"),
+    ("http://h/%7b{}?'{}'", "http://h/%7b%7B%7D?%27{}%27"),
+    ("http://0x7f.1/", "http://127.0.0.1/"),
+    ("h/a", "http://h/a"),  # as in the address bar
+    ("localhost:81/a", "http://localhost:81/a"),
+]
+
+
+@pytest.mark.parametrize(("url", "sent"), SENT_URLS)
+def test_a_url_is_sent_as_browsers_send_it(url: str, sent: str) -> None:
+    from pyspider.libs.fetchable import sent_url
+
+    assert sent_url(url) == sent
+    assert sent_url(sent) == sent
 
 
 def test_what_a_task_sends_along_is_not_logged(

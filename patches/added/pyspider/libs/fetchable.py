@@ -1,27 +1,52 @@
-"""URLs that can be fetched; any other raises BadURL, which names it and says why."""
+"""What can be fetched: URLs, and proxies on the way; any other raises an error that says why."""
 
 import re
 from collections.abc import Iterable
-from urllib.parse import SplitResult, urljoin, urlsplit
+from typing import NamedTuple
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
 from urllib.robotparser import RobotFileParser
 
+import ada_url
 from pyspider.libs import dataurl
+from requests.models import RequestEncodingMixin
 
 _QUOTED = 200
 """Characters of a URL, and of what is wrong with it, that an error quotes."""
 
 _SENDABLE = re.compile(r"[\x20-\x7e]*")
+_SAFE = "".join(map(chr, range(0x21, 0x7F)))
+_ASCII = "".join(map(chr, range(0x80)))
+_AROUND = _ASCII[:0x21]  # as in the URL standard: controls and the blank
+_WITHIN = str.maketrans("", "", "\t\r\n")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!\d)")
+_WEB = re.compile(r"https?:", re.IGNORECASE)
 
 _ODD = re.compile(r"[^\x00-\x7f]|[\[\]]")
 _SHORT = 1000  # digits and fewer are a number
 
+_PROXIES = ("http", "socks4", "socks4a", "socks5", "socks5h")
 
-class BadURL(ValueError):
+
+class Unfetchable(ValueError):
+    """A task that nothing can be fetched for, through no fault of the fetcher's."""
+
+
+class BadURL(Unfetchable):
     """A URL that cannot be fetched."""
 
 
-class BadProxy(BadURL):
+class BadProxy(Unfetchable):
     """A proxy that cannot be used. Its address may hold a password, so no error quotes it."""
+
+
+class Proxy(NamedTuple):
+    """A proxy, and the login there."""
+
+    scheme: str
+    host: str
+    port: int
+    username: str
+    password: str
 
 
 def bad_url(url: str, reason: object) -> BadURL:
@@ -34,40 +59,71 @@ def loggable(url: str) -> str:
     return url.encode(errors="backslashreplace").decode()
 
 
-def check_url(url: str) -> None:
-    """Make sure that host and port of a URL can be found.
+def task_url(url: str, params: object = None) -> str:
+    """Return a URL as tasks have it, which for one of a task is the same: ids are made of it.
+
+    Blanks around it go, and line breaks within, as in browsers; what may not be in a request is
+    percent-encoded, and a host with other letters is encoded for the DNS. All else stays as it is
+    written, and so does the text of a data: URL.
+
+    Args:
+        params: more of the query: a mapping, pairs or text.
 
     Raises:
-        BadURL: they cannot.
+        BadURL: it cannot be sent.
     """
+    stripped = url.strip(_AROUND)
     try:
-        _split(url)
-    except ValueError as error:
+        if stripped.startswith("data:"):
+            return quote(stripped, safe=_ASCII)
+        parts = urlsplit(stripped.translate(_WITHIN))
+        if not parts.netloc.isascii():
+            parts = parts._replace(netloc=urlsplit(ada_url.URL(stripped).href).netloc)
+        query = "&".join(filter(None, [parts.query, RequestEncodingMixin._encode_params(params)]))
+        made = urlunsplit(parts._replace(path=parts.path or "/", query=query))
+        if _WEB.match(made):
+            ada_url.URL(made)
+        return quote(made, safe=_SAFE)
+    except (TypeError, ValueError) as error:
         raise bad_url(url, error) from None
 
 
-def check_sendable(url: str) -> None:
-    """Make sure that a URL can be part of an HTTP request.
+def sent_url(url: str) -> str:
+    """Return a URL as it is sent, in the form that browsers give it.
 
     Raises:
-        BadURL: it cannot.
+        BadURL: it cannot be sent.
     """
-    check_url(url)
-    unsendable = _SENDABLE.sub("", url, count=1)
-    if unsendable:
-        raise bad_url(url, f"{unsendable[0]!a} must be percent-encoded")
+    full = url if _SCHEME.match(url) else f"http://{url}"  # which may be left out, as in browsers
+    return _web_url(full, "")
 
 
-def join_url(base: str, location: str) -> str:
-    """Return the target of a redirect.
+def redirected_url(base: str, location: str) -> str:
+    """Return where a redirect leads.
+
+    Args:
+        location: the header; each of its characters is a byte.
 
     Raises:
-        BadURL: it is none.
+        BadURL: it leads to no page.
     """
+    raw = location.encode("latin1")
     try:
-        return urljoin(base, location)
-    except ValueError as error:
-        raise bad_url(location, error) from None
+        return _web_url(raw.decode(), base)
+    except UnicodeDecodeError:  # of another encoding: the bytes are what the site means
+        return _web_url(quote(raw, safe=_SAFE), base)
+
+
+def _web_url(url: str, base: str) -> str:
+    try:
+        made = ada_url.join_url(base, url) if base else ada_url.URL(url).href
+    except UnicodeEncodeError as error:
+        raise bad_url(url, error) from None
+    except ValueError:
+        raise bad_url(url, "it is no URL") from None
+    if not _WEB.match(made):
+        raise bad_url(url, "only http: and https: are")
+    return str(made)
 
 
 def decode_data_url(url: str) -> str | bytes:
@@ -82,29 +138,29 @@ def decode_data_url(url: str) -> str | bytes:
         raise bad_url(url, error) from None
 
 
-def split_proxy(proxy: str) -> SplitResult:
-    """Return the parts of a proxy's address.
+def proxy_of(address: str) -> Proxy:
+    """Return the parts of a proxy's address, such as host, host:8080 or socks5://user:word@host.
 
     Raises:
-        BadProxy: it is malformed.
+        BadProxy: it is malformed, or of a kind that is not supported.
     """
-    if not _SENDABLE.fullmatch(proxy):
+    if not _SENDABLE.fullmatch(address):
         raise BadProxy("the proxy cannot be used: some characters must be percent-encoded")
     try:
-        return _split(proxy)
+        parts = urlsplit(address if "://" in address else f"http://{address}")
+        port = parts.port or 8080
     except ValueError:
         raise BadProxy("the proxy cannot be used: its host or port is malformed") from None
+    if parts.scheme not in _PROXIES:
+        known = ", ".join(f"{each}://" for each in _PROXIES)
+        raise BadProxy(f"the proxy cannot be used: its address must begin with one of {known}")
+    login = (unquote(parts.username or ""), unquote(parts.password or ""))
+    return Proxy(parts.scheme, parts.hostname or "", port, *login)
 
 
 def readable_rules(lines: Iterable[str]) -> list[str]:
     """Return the lines of a robots.txt, without those that Python's parser cannot read."""
     return [line for line in lines if _is_readable(line)]
-
-
-def _split(url: str) -> SplitResult:
-    parts = urlsplit(url)
-    _ = parts.port  # read, it raises ValueError if it is no port
-    return parts
 
 
 def _is_readable(line: str) -> bool:

@@ -1,13 +1,10 @@
 """Origins: what a task sends stays with the scheme, host and port that it was meant for."""
 
 import re
-from http.cookiejar import eff_request_host, request_port
 from typing import Any
 from urllib.parse import urlsplit
 
 from pyspider.libs.fetchable import bad_url
-from requests.cookies import MockRequest, RequestsCookieJar
-from tornado.httpclient import HTTPRequest
 from tornado.httputil import HTTPHeaders
 
 _PORTS = {"http": 80, "https": 443}
@@ -20,26 +17,6 @@ _PLAIN = re.compile(
 """Headers that browsers send to everybody."""
 
 
-def bind(jar: RequestsCookieJar, request: dict[str, Any], *, trusted: bool) -> None:
-    """Make the cookies of a task those of its origin.
-
-    Those of a site follow the rules for cookies, by its domain.
-
-    Args:
-        request: of the task: url, headers.
-        trusted: they may go to other hosts, too, but not from https to http.
-    """
-    asking = MockRequest(HTTPRequest(request["url"], headers=request["headers"]))
-    for cookie in list(jar):
-        jar.clear(cookie.domain, cookie.path, cookie.name)
-        cookie.secure = asking.type == "https"
-        if not trusted:
-            cookie.domain = eff_request_host(asking)[1]
-            cookie.port = request_port(asking) or "80"  # of https, too: so it is for a jar
-            cookie.port_specified = True
-        jar.set_cookie(cookie)
-
-
 def leave(request: dict[str, Any], target: str, *, trusted: bool) -> None:
     """Leave behind what is not meant for the target of a redirect.
 
@@ -50,18 +27,20 @@ def leave(request: dict[str, Any], target: str, *, trusted: bool) -> None:
     Raises:
         BadURL: the request has a body, which must stay.
     """
-    begin, end = _origin(request["url"]), _origin(target)
-    is_open = begin[0] == "https" != end[0]
-    carried = HTTPHeaders(request["headers"])
-    carried.pop("Cookie", None)  # made anew of the jar
-    request["headers"] = carried
-    if _is_same(begin, end) or (trusted and not is_open):
+    if may_have_all(request["url"], target, trusted=trusted):
         return
     if request.get("body"):
         raise bad_url(target, "a body stays with its origin, unless location_trusted is set")
-    for name in list(carried):
-        if not _is_plain(name.lower(), is_open=is_open):
-            del carried[name]
+    is_open = _is_open(_origin(request["url"]), _origin(target))
+    headers = request["headers"].get_all()
+    plain = [each for each in headers if _is_plain(each[0].lower(), is_open=is_open)]
+    request["headers"] = HTTPHeaders(dict(plain))
+
+
+def may_have_all(url: str, target: str, *, trusted: bool) -> bool:
+    """Return whether all that a task sends to one URL may go to another one."""
+    begin, end = _origin(url), _origin(target)
+    return _is_same(begin, end) or (trusted and not _is_open(begin, end))
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:
@@ -73,6 +52,10 @@ def _is_same(begin: tuple[Any, Any, Any], end: tuple[Any, Any, Any]) -> bool:
     """Return whether two origins are one; the same host by https is, as for cookies."""
     is_upgrade = ((begin[0], begin[2]), (end[0], end[2])) == _UPGRADE
     return begin == end or (is_upgrade and begin[1] == end[1])
+
+
+def _is_open(begin: tuple[Any, Any, Any], end: tuple[Any, Any, Any]) -> bool:
+    return begin[0] == "https" != end[0]
 
 
 def _is_plain(name: str, *, is_open: bool) -> bool:

@@ -16,14 +16,25 @@ from tornado.httputil import HTTPHeaders, HTTPInputError
 ROBOTS_LIMIT = 500 * 1024
 """Bytes of a robots.txt that count; RFC 9309 asks for so many."""
 
+_PROXY_TYPES = {
+    "http": pycurl.PROXYTYPE_HTTP,
+    "socks4": pycurl.PROXYTYPE_SOCKS4,
+    "socks4a": pycurl.PROXYTYPE_SOCKS4A,
+    "socks5": pycurl.PROXYTYPE_SOCKS5,
+    "socks5h": pycurl.PROXYTYPE_SOCKS5_HOSTNAME,
+}
+
 MOST_HEADERS = 1000
 MOST_REDIRECTS = 100
 
 
 class PageRequest(HTTPRequest):
-    """Request for a page.
+    """Request for a page, by any method, with a body or without.
 
     Attributes:
+        verb: the method, which for a GET with a body is another one for Tornado.
+        blank: names of the headers that are sent without a value.
+        proxy_type: pycurl's, of the proxy if there is one.
         limit: bytes at which the page is cut; without one it fails beyond the client's limit.
         led_by: the address that redirected here, if one did.
         owner: who holds the page, after it is read, until ``release`` is called with it.
@@ -37,9 +48,17 @@ class PageRequest(HTTPRequest):
         limit: int | None = None,
         led_by: str = "",
         owner: object = None,
+        method: str = "GET",
+        body: str | bytes | None = None,
+        proxy_scheme: str = "http",
         **options: Any,
     ) -> None:
-        super().__init__(url, **options)
+        sent_as = "POST" if method == "GET" and body else method
+        options |= {"body": body or None, "allow_nonstandard_methods": True}
+        super().__init__(url, sent_as, follow_redirects=False, **options)
+        self.verb = method
+        self.blank = {name for name, value in self.headers.get_all() if not value}
+        self.proxy_type = _PROXY_TYPES[proxy_scheme]
         self.limit = limit
         self.led_by = led_by
         self.owner = owner
@@ -187,6 +206,8 @@ class PageClient(CurlAsyncHTTPClient):
         parse = functools.partial(self._curl_header_callback, headers, request.header_callback)
         curl.setopt(pycurl.WRITEFUNCTION, functools.partial(self._write, page))
         curl.setopt(pycurl.HEADERFUNCTION, functools.partial(page.add_header, parse))
+        if isinstance(request.request, PageRequest):
+            _set_up(curl, request.request)
         if not request.proxy_host:
             curl.setopt(pycurl.OPENSOCKETFUNCTION, functools.partial(page.open, self.destinations))
             curl.setopt(pycurl.PREREQFUNCTION, functools.partial(page.check, self.destinations))
@@ -202,3 +223,16 @@ class PageClient(CurlAsyncHTTPClient):
             self._held[id(owner)] = self._held.get(id(owner), 0) + page.size
         super()._finish(curl, curl_error, page.fault or curl_message)
         self.resume()
+
+
+def _set_up(curl: Any, request: PageRequest) -> None:
+    """Set what Tornado's client has no words for."""
+    if request.verb != request.method:
+        curl.setopt(pycurl.CUSTOMREQUEST, request.verb)
+    if request.blank:  # libcurl takes "name:" for one that is not to be sent
+        pairs = request.headers.get_all()
+        lines = [
+            f"{name};" if name in request.blank else f"{name}: {value}" for name, value in pairs
+        ]
+        curl.setopt(pycurl.HTTPHEADER, [line.encode("latin1") for line in lines])
+    curl.setopt(pycurl.PROXYTYPE, request.proxy_type)

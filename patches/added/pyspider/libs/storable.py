@@ -13,6 +13,7 @@ import pathlib
 import uuid
 from collections.abc import Mapping, Sequence, Set
 
+PACKED = "[BASE64-DATA]"  # begins what pyspider unpacks as bytes
 DEEPEST = 190  # levels; a message takes some more
 NUMBER_LIMIT = 2**63
 NUMBERS = ("priority", "retries", "exetime", "age")
@@ -152,9 +153,12 @@ def _order(value):
 
 def _text_of_bytes(value):
     try:
-        return value.decode("utf8")
+        text = value.decode("utf8")
     except UnicodeDecodeError:
-        return f"[BASE64-DATA]{base64.b64encode(value).decode()}[/BASE64-DATA]"
+        text = PACKED
+    if text.startswith(PACKED):
+        return f"{PACKED}{base64.b64encode(value).decode()}[/BASE64-DATA]"
+    return text
 
 
 def _whole_text(value):
