@@ -123,7 +123,8 @@ EDITS = (
     ),
     Span(
         _FETCHER,
-        "        request_conf = {\n            'follow_redirects': False,\n            'headers': {\n",
+        "        request_conf = {\n            'follow_redirects': False,\n"
+        "            'headers': {\n",
         "        fetch['lua_source'] = ",
         "        request_conf = {\n"
         "            'follow_redirects': False,\n"

@@ -2,11 +2,13 @@
 
 import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
+from tests.patches.conftest import serving
 from tests.patches.spiders import Spider
 from tests.support.waiting import eventually
 
@@ -103,3 +105,53 @@ def test_threads_have_own_connections_to_a_database(spider: Spider) -> None:
     thread.join()
     assert connections[0] is not connections[1]
     assert projectdb.dbcur.connection is connections[0]
+
+
+UPLOAD = """
+from pyspider.libs.base_handler import *
+
+
+class Handler(BaseHandler):
+    retry_delay = {'': 0}
+
+    def on_start(self):
+        raw = bytes(range(256))
+        self.crawl('__SITE__/', files={'f': ('f', raw)}, callback=self.page)
+
+    def page(self, response):
+        return {'title': response.text}
+"""
+
+
+class FlakyUpload(BaseHTTPRequestHandler):
+    """A site that takes an upload at the second try."""
+
+    bodies: ClassVar[list[bytes]] = []
+
+    def do_POST(self) -> None:
+        self.bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
+        body = b"taken"
+        self.send_response(500 if len(self.bodies) == 1 else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Keep quiet."""
+
+
+@pytest.mark.redis
+def test_an_upload_is_the_same_at_each_try(redis_spider: Spider) -> None:
+    FlakyUpload.bodies.clear()
+    spider = redis_spider
+    with serving(FlakyUpload) as site:
+        spider.add_project("demo", UPLOAD.replace("__SITE__", site))
+        scheduler = spider.scheduler()
+        for component in (scheduler, spider.fetcher(), spider.processor(), spider.result_worker()):
+            spider.start(component)
+        rpc = spider.serve(scheduler)
+        eventually(lambda: rpc.newtask(ON_START))
+        eventually(lambda: spider.titles("demo") == {"taken"})
+    first, second = FlakyUpload.bodies
+    assert first == second
+    assert bytes(range(256)) in first
