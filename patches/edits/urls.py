@@ -19,6 +19,12 @@ EDITS = (
     ),
     Edit(
         _FETCHER,
+        "            'error': utils.text(error),\n            'traceback'",
+        "            'error': fetchable.told(error),\n            'traceback'",
+        "an error of a fetch begins with its status, as Tornado's do",
+    ),
+    Edit(
+        _FETCHER,
         "            'traceback': traceback.format_exc() if sys.exc_info()[0] else None,\n",
         "            'traceback': traceback.format_exc()\n"
         "            if sys.exc_info()[0] and not isinstance(error, fetchable.Unfetchable)\n"

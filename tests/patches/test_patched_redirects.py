@@ -282,5 +282,5 @@ def test_redirects_have_one_time_out_and_it_counts_once() -> None:
 
 def test_too_many_redirects_are_told(fetcher: Any, here: str) -> None:
     page = fetch(fetcher, f"{here}/?to={here}/?to={here}/", max_redirects=1)
-    assert page["error"] == "Maximum (1) redirects followed"
+    assert page["error"] == "HTTP 599: Maximum (1) redirects followed"
     assert page["traceback"] is None

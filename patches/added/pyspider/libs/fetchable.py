@@ -28,7 +28,13 @@ _PROXIES = ("http", "socks4", "socks4a", "socks5", "socks5h")
 
 
 class Unfetchable(ValueError):
-    """A task that nothing can be fetched for, through no fault of the fetcher's."""
+    """A task that nothing can be fetched for, through no fault of the fetcher's.
+
+    Attributes:
+        code: the status that stands for a page's.
+    """
+
+    code = 599
 
 
 class BadURL(Unfetchable):
@@ -47,6 +53,11 @@ class Proxy(NamedTuple):
     port: int
     username: str
     password: str
+
+
+def told(error: Exception) -> str:
+    """Return what the result of a failed fetch says."""
+    return f"HTTP {error.code}: {error}" if isinstance(error, Unfetchable) else str(error)
 
 
 def bad_url(url: str, reason: object) -> BadURL:
