@@ -228,7 +228,7 @@ def test_a_jar_of_cookies_is_sent(got: Any) -> None:
 REFUSED = [
     ({"method": "CONNECT"}, "method cannot be sent: CONNECT"),
     ({"method": "GE T"}, "method cannot be sent: 'GE T'"),
-    ({"method": "HEAD", "data": "x"}, "data cannot be sent: HEAD"),
+    ({"method": "HEAD", "data": "x"}, "data cannot be sent: HEAD has none"),
     ({"headers": {"X-A": "a\r\nX-B: b"}}, r"headers\['X-A'\] cannot be sent: it has '\\r'"),
     ({"headers": {"X A": "a"}}, r"headers\['X A'\] cannot be sent: that is no name"),
     ({"headers": {":authority": "a"}}, r"headers\[':authority'\]"),
