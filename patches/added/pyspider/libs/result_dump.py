@@ -53,13 +53,9 @@ def result_formater(results):
 
 def common_fields(results):
     """Return the names of the fields that all results have."""
-    found = [set(each["result"]) if is_mapping(each) else set() for each in results]
+    results = [each["result"] for each in results]
+    found = [set(each) if isinstance(each, dict) else set() for each in results]
     return set.intersection(*found) if found else set()
-
-
-def is_mapping(row):
-    """Tell whether a result has fields."""
-    return isinstance(row["result"], dict)
 
 
 def split(result, fields):

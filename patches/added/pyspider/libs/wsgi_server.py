@@ -113,9 +113,8 @@ class WSGIServer:
             answer.response = self._parts(*answer.response, rest)
         return answer
 
-    async def _parts(self, first, rest):
+    async def _parts(self, part, rest):
         run = asyncio.get_running_loop().run_in_executor
-        part = first
         try:
             while part:
                 yield part
