@@ -129,7 +129,8 @@ class Settings:
         port_connections: that the web UI's port, and each port of XML-RPC, keep open at the same
             time, half of them from one address; beyond these the one is closed that has waited
             longest for a request.
-        port_body_seconds: in which the body of a request must have come.
+        port_body_seconds: in which the body of a request must have come, and in which each 16 KB of
+            an export must be read.
         metrics: ``HOST:PORT`` at which a process serves metrics and health; port 0 is a free one,
             without a host and port there are none.
         metrics_token: what opens the metrics, needed at other addresses than loopback; best in a

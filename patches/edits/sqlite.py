@@ -2,6 +2,7 @@
 
 from edits.edit import Edit, Span
 
+_RESULTDB = "pyspider/database/sqlite/resultdb.py"
 _WHOLE = "another thread found some of the projects missing while the list was made"
 
 EDITS = (
@@ -158,6 +159,62 @@ EDITS = (
         "        where = '`updatetime` >= %s' % self.placeholder\n"
         "        return self._select2dic(what=fields, where=where, where_values=(timestamp, ))",
         "a project that changed in the last half microsecond before the time was left out",
+    ),
+    Edit(
+        _RESULTDB,
+        "        return self._replace(tablename, **self._stringify(obj))\n",
+        "        row = self._stringify(obj)\n"
+        "        self._execute(self.UPSERT % self.escape(tablename), list(row.values()))\n",
+        "a row that is replaced gets another number, and one who reads by these would miss it",
+    ),
+    Edit(
+        _RESULTDB,
+        "    placeholder = '?'\n",
+        "    placeholder = '?'\n"
+        "    ROWS_PER_PAGE = 500\n"
+        "    BYTES_PER_PAGE = 2 ** 20\n"
+        "    UPSERT = (\n"
+        "        'INSERT INTO %s (`taskid`, `url`, `result`, `updatetime`) VALUES (?, ?, ?, ?)'\n"
+        "        ' ON CONFLICT (`taskid`) DO UPDATE SET `url` = excluded.`url`,'\n"
+        "        ' `result` = excluded.`result`, `updatetime` = excluded.`updatetime`')\n",
+        "how much is read at once, and how a row is written",
+    ),
+    Edit(
+        _RESULTDB,
+        "    def count(self, project):\n",
+        "    def scan(self, project):\n"
+        "        # all results once each, the latest first; nothing is open between two of them\n"
+        "        if project not in self.projects:\n"
+        "            self._list_project()\n"
+        "        if project not in self.projects:\n"
+        "            return\n"
+        "        where = ''\n"
+        "        while page := self._page(project, where):\n"
+        "            for row in page:\n"
+        "                where = 'rowid < %d' % row.pop('rowid ')\n"
+        "                yield self._parse(row)\n"
+        "\n"
+        "    def _page(self, project, where):\n"
+        "        rows = self._select2dic(\n"
+        "            self._tablename(project), what='*,rowid AS `rowid `', where=where,\n"
+        "            order='rowid DESC', limit=self.ROWS_PER_PAGE)\n"
+        "        page, size = [], 0\n"
+        "        with closing(rows):\n"
+        "            for row in rows:\n"
+        "                page.append(row)\n"
+        "                size += len(row['result'] or '')\n"
+        "                if size >= self.BYTES_PER_PAGE:\n"
+        "                    break\n"
+        "        return page\n"
+        "\n"
+        "    def count(self, project):\n",
+        "an open cursor keeps all others from writing; pages by number find the next one at once",
+    ),
+    Edit(
+        _RESULTDB,
+        "import json\n",
+        "import json\nfrom contextlib import closing\n",
+        "a page may end before its statement",
     ),
     *(
         Edit(

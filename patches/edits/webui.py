@@ -5,7 +5,6 @@ from edits.edit import Edit, Span
 _APP = "pyspider/webui/app.py"
 _IMPORTED = "the editor kept on running the first version of an imported project"
 _DEBUG = "pyspider/webui/debug.py"
-_DUMP = "pyspider/libs/result_dump.py"
 _LOGIN = "pyspider/webui/login.py"
 _PROPERTY = "is_active and its like are properties: as a method, everybody would be logged in"
 _ASYNC = "async is a keyword since Python 3.7; upstream's later name is async_mode"
@@ -13,7 +12,6 @@ _IDENTITY = (
     "any scheme was taken for Basic, and what was presented was logged; one module reads it now"
 )
 _LINK = "an address, which any site may link to, brought code into the script of a new project"
-_FORMULA = "a spreadsheet runs a cell that begins like a formula"
 _VIEWER = "who may only look is logged in as well; what guards the application refuses changes"
 _APART = "what runs the script may be carried out in another process, which can be ended"
 _QUIT = "quit() has to end the serving thread and free the port, whoever calls it"
@@ -221,6 +219,24 @@ EDITS = (
     ),
     Edit(
         "pyspider/webui/result.py",
+        "    results = resultdb.select(project, offset=offset, limit=limit)\n",
+        "    results = result_dump.exported(resultdb, project, offset, limit)\n",
+        "a reader of all results kept the database's lock, a table or a connection while it lasted",
+    ),
+    Edit(
+        "pyspider/webui/result.py",
+        "result_dump.dump_as_csv(results)",
+        "result_dump.dump_as_csv(results, request.args.get('style') == 'spreadsheet')",
+        "Excel shows a CSV without a byte order mark as Latin",
+    ),
+    Edit(
+        "pyspider/webui/templates/result.html",
+        'href="/results/dump/{{ project }}.csv"',
+        'href="/results/dump/{{ project }}.csv?style=spreadsheet"',
+        "who presses the button opens the file in a spreadsheet; programs get it as before",
+    ),
+    Edit(
+        "pyspider/webui/result.py",
         "    resultdb = app.config['resultdb']\n    # force update project list\n",
         "    resultdb = app.config['resultdb']\n"
         "    if _format not in ('json', 'txt', 'csv'):\n"
@@ -234,38 +250,6 @@ EDITS = (
         "    projectdb = app.config['projectdb']\n"
         "    if project not in resultdb.projects and not projectdb.get(project, ['name']):\n",
         "a project without results was called none",
-    ),
-    Edit(
-        _DUMP,
-        "import json\nimport itertools\n",
-        "import json\nimport itertools\nimport re\n",
-        _FORMULA,
-    ),
-    Edit(
-        _DUMP,
-        "def dump_as_csv(results):\n",
-        "_FORMULA = re.compile(r'[=+\\-@\\t\\r\\n\uff1d\uff0b\uff0d\uff20]')\n"
-        "_NUMBER = re.compile(r'[+-]\\d+([.,]\\d+)*([eE][+-]?\\d+)?')\n"
-        "\n\n"
-        "def as_cell(text):\n"
-        "    # OWASP, CSV injection: behind an apostrophe a formula is a text\n"
-        "    is_formula = _FORMULA.match(text) and not _NUMBER.fullmatch(text)\n"
-        '    return "\'" + text if is_formula else text\n'
-        "\n\n"
-        "def dump_as_csv(results):\n",
-        _FORMULA,
-    ),
-    Span(
-        _DUMP,
-        "        if isinstance(obj, six.binary_type):\n",
-        "    # python2 needs byes when python3 needs unicode\n",
-        "        if isinstance(obj, bytes):\n"
-        "            obj = obj.decode('utf8')\n"
-        "        if not isinstance(obj, str):\n"
-        "            obj = json.dumps(obj, ensure_ascii=False)\n"
-        "        return as_cell(obj)\n"
-        "\n",
-        _FORMULA,
     ),
     Edit(_LOGIN, "import base64\n", "", _IDENTITY),
     Edit(

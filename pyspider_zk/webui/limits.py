@@ -16,6 +16,9 @@ from pyspider_zk.webui.lent import configured
 MOST_BYTES = 16 * 2**20
 """Bytes of one request; a script or a task with its page is far smaller."""
 
+MOST_RESULTS = 1000
+"""On one page."""
+
 _LISTS = ("/tasks", "/active_tasks", "/results")
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
 
@@ -75,8 +78,8 @@ def _check_query() -> Response | None:
     for name in ("offset", "limit"):
         if not _NUMBER.fullmatch(value := request.args.get(name, "0")):
             return _refused(f"{name} must be a whole number of at most 9 digits, not {value!r:.80}")
-    if request.path == "/results" and int(request.args.get("limit", "1")) == 0:
-        return _refused("limit must not be 0: the page divides by it")
+    if request.path == "/results" and not 1 <= int(request.args.get("limit", "1")) <= MOST_RESULTS:
+        return _refused(f"limit must be 1 to {MOST_RESULTS}: all results are in /results/dump/")
     return None
 
 

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import threading
+import tracemalloc
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -296,6 +297,50 @@ def test_the_latest_results_come_first(resultdb: Any) -> None:
     some = resultdb.select("p1", fields=["taskid"], offset=1, limit=2)
     assert list(some) == [{"taskid": "t4"}, {"taskid": "t3"}]
     assert [row["taskid"] for row in resultdb.select("p1", offset=4)] == ["t1"]
+
+
+def test_all_results_are_read_once_each_in_short_reads(backend: Databases) -> None:
+    reading, writing = backend.connect("result"), backend.connect("result")
+    reading.BYTES_PER_PAGE = 20_000
+    texts = {f"t{number:03}": "x" * (number % 7 * 1000) for number in range(100)}
+    for taskid, text in texts.items():
+        writing.save("p1", taskid, "u", text)
+
+    rows, found = reading.scan("p1"), []
+    for count, row in enumerate(rows):
+        assert set(row) == {"taskid", "url", "result", "updatetime"}
+        found.append(row["taskid"])
+        writing.save("p1", row["taskid"], "u", "again")  # nobody keeps it from being written
+        writing.save("p1", f"t{99 - count:03}", "u", "again")
+
+    assert sorted(found) == sorted(texts)
+    assert writing.count("p1") == 100
+    assert list(reading.scan("nobody")) == []
+
+
+def test_what_is_deleted_while_all_are_read_is_left_out(backend: Databases) -> None:
+    reading, dropping = backend.connect("result"), backend.connect("result")
+    reading.BYTES_PER_PAGE = 1
+    for number in range(10):
+        reading.save("p1", f"t{number}", "u", number)
+    rows = reading.scan("p1")
+    next(rows)
+    dropping.drop("p1")
+    with pytest.raises(Exception, match=r"(?i)no such table|exist"):
+        next(rows)
+
+
+def test_all_results_take_the_memory_of_few(resultdb: Any) -> None:
+    for number in range(200):
+        resultdb.save("p1", f"t{number}", "u", "x" * 100_000)
+    tracemalloc.start()
+    try:
+        found = sum(len(row["result"]) for row in resultdb.scan("p1"))
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert found == 200 * 100_000
+    assert most < 5 * 2**20
 
 
 def test_results_are_dropped(resultdb: Any) -> None:

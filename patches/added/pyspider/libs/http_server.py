@@ -4,7 +4,8 @@ Added by pyspider-zk; the web UI, XML-RPC and metrics are served by it. When the
 has come, and nothing else, a coroutine `admit(request, length)` is asked; `length` is None for a
 body in chunks. It returns how many bytes the body may have, and a coroutine `answer(request)` for
 when that has come, which returns a response of Werkzeug's. Both get Tornado's request, and may
-raise `Refused`.
+raise `Refused`. A response whose body is an asynchronous generator is sent part by part: one that
+fails is cut off, one whose client does not read is closed, and a stop does not wait for its end.
 """
 
 import asyncio
@@ -15,9 +16,11 @@ import logging
 import queue
 import socket
 import ssl
+import struct
 import sys
 import threading
 import time
+from collections.abc import AsyncGenerator
 from typing import NamedTuple
 
 from tornado.httpserver import HTTPServer
@@ -27,7 +30,7 @@ from tornado.httputil import (
     HTTPServerRequest,
     ResponseStartLine,
 )
-from tornado.iostream import IOStream, SSLIOStream
+from tornado.iostream import IOStream, SSLIOStream, StreamClosedError
 from tornado.netutil import add_accept_handler, ssl_wrap_socket
 from werkzeug.wrappers import Response
 
@@ -64,7 +67,8 @@ class Limits(NamedTuple):
         of_peer: of these from one address; half of them if None.
         head: seconds in which a TLS handshake and the head of a request must have come, and the
             next one on the same connection.
-        body: seconds in which the rest must have come.
+        body: seconds in which the rest must have come, and in which each 16 KB must be read of an
+            answer that is sent in parts.
         head_bytes: of the head.
         keep_alive: another request may come on the same connection.
     """
@@ -304,10 +308,16 @@ class _Exchange(HTTPMessageDelegate):
 
     async def _answer(self):
         try:
-            self._send(await self._response())
+            response = await self._response()
+            if isinstance(response.response, AsyncGenerator):
+                await self._send_parts(response)
+            else:
+                self._send(response)
             self._connection.finish()
+        except StreamClosedError:
+            pass  # nobody reads it any more
         except Exception:
-            # No reply will come: the client must not wait for one.
+            # No reply will come, or no more of it: the client must not wait for one.
             logger.exception("%s %.200s failed", self._request.method, self._request.path)
             self._connection.close()
         finally:
@@ -322,15 +332,43 @@ class _Exchange(HTTPMessageDelegate):
 
     def _send(self, response):
         body = response.get_data()
-        headers = HTTPHeaders()
-        for name, value in response.headers:
-            headers.add(name, value)
+        line, headers = _head(response)
         if "Content-Length" not in headers and response.status_code != 304:
             headers["Content-Length"] = str(len(body))
-        reason = response.status.partition(" ")[2]
-        line = ResponseStartLine("HTTP/1.1", response.status_code, reason)
         body = b"" if self._request.method == "HEAD" else body
         self._server.flushing(self._stream, self._connection.write_headers(line, headers, body))
+
+    async def _send_parts(self, response):
+        sending = asyncio.current_task()
+        self._server.tasks.discard(sending)
+        self._server.flushing(self._stream, sending)
+        ends_by_close = self._request.version != "HTTP/1.1"
+        if ends_by_close:
+            self._request.headers["Connection"] = "close"
+            self._set_reset(True)  # what is cut off must not look like the end
+        async with contextlib.aclosing(response.response) as parts:
+            self._connection.write_headers(*_head(response))
+            async for part in parts:
+                for at in range(0, len(part), SMALL):
+                    await self._write(part[at : at + SMALL])
+        if ends_by_close and not self._stream.closed():
+            self._set_reset(False)
+            self._connection.close()
+
+    async def _write(self, some):
+        self._server.idle(self._stream)
+        try:
+            await asyncio.wait_for(self._connection.write(some), self._server.limits.body)
+        except TimeoutError:
+            self._server.peers.note(self._request.remote_ip, "they do not read what they asked for")
+            self._connection.close()
+            raise StreamClosedError from None
+        finally:
+            self._server.busy(self._stream)
+
+    def _set_reset(self, is_on):
+        linger = struct.pack("ii", is_on, 0)
+        self._stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
 
 
 class Workers(concurrent.futures.Executor):
@@ -436,6 +474,15 @@ async def _turn_away(link, tls):
             if not await loop.sock_recv(link, SMALL):
                 break
     raise refused(400, "they speak no TLS, which is needed" if tls else _NO_TLS)
+
+
+def _head(response):
+    """Return a response's first line and headers as Tornado's."""
+    headers = HTTPHeaders()
+    for name, value in response.headers:
+        headers.add(name, value)
+    reason = response.status.partition(" ")[2]
+    return ResponseStartLine("HTTP/1.1", response.status_code, reason), headers
 
 
 def _length(headers):

@@ -7,7 +7,7 @@ same, and new ones have room for more.
 import time
 
 from pyspider.database.base.resultdb import ResultDB as BaseResultDB
-from sqlalchemy import false, func, select
+from sqlalchemy import false, func, select, true
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 from .connections import Connections
@@ -20,6 +20,9 @@ COLUMNS = {"taskid": KEY, "url": TEXT, "result": JSON, "updatetime": NUMBER}
 
 class ResultDB(BaseResultDB):
     """Results, in a table per project. Threads: any. Blocks for the database."""
+
+    ROWS_PER_PAGE = 500
+    BYTES_PER_PAGE = 2**20
 
     def __init__(self, url):
         self._connections = Connections(url)
@@ -49,6 +52,33 @@ class ResultDB(BaseResultDB):
         query = select(*chosen(results, fields)).order_by(results.c.updatetime.desc())
         for row in self._connections.stream(query.offset(offset or 0).limit(limit or None)):
             yield parsed(row)
+
+    def scan(self, project):
+        """Yield all results once each, by task id, in short reads that leave nothing open.
+
+        Those that are added or deleted meanwhile may be among them.
+        """
+        results = self._tables.find(project)
+        if results is None:
+            return
+        by_id = select(results).order_by(results.c.taskid)
+        size = func.length(results.c.result).label("size")
+        sizes = by_id.with_only_columns(results.c.taskid, size).limit(self.ROWS_PER_PAGE)
+        after = true()
+        while page := self._connections.rows(sizes.where(after)):
+            last = self._last_that_fits(page)
+            yield from map(
+                parsed, self._connections.rows(by_id.where(after, results.c.taskid <= last))
+            )
+            after = results.c.taskid > last
+
+    def _last_that_fits(self, page):
+        left = self.BYTES_PER_PAGE
+        for row in page:
+            left -= row["size"] or 0
+            if left <= 0:
+                break
+        return row["taskid"]
 
     def count(self, project):
         """Return how many results a project has."""
