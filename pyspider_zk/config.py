@@ -144,6 +144,9 @@ class Settings:
         forbidden_networks: networks that pages are never fetched from, whatever the name in the URL
             is: a list, or a text with commas. Without it those where clouds tell machines their
             secrets.
+        renderer_networks: networks that a rendered page may reach though they are not public: a
+            list, or a text with commas. Without it a page reaches public addresses, and the host
+            and port that the script asked for.
         log_format: of log lines: ``pyspider``, or ``json`` for an object per line.
     """
 
@@ -191,6 +194,7 @@ class Settings:
     page_limit: int = 8 * 2**20
     page_memory: int = 256 * 2**20
     forbidden_networks: tuple[str, ...] = ("169.254.0.0/16", "fe80::/10", "fd00:ec2::254/128")
+    renderer_networks: tuple[str, ...] = ()
     log_format: str = "pyspider"
 
 
@@ -255,6 +259,7 @@ _TYPES: Mapping[str, Callable[[object], object]] = {
     "page_limit": lambda value: _whole(value),
     "page_memory": lambda value: _whole(value),
     "forbidden_networks": lambda value: _networks(value),
+    "renderer_networks": lambda value: _networks(value),
     "metrics_token": lambda value: _token(value),
     "alert_webhook": lambda value: _webhook(value),
     "secret": lambda value: _cluster_secret(value),

@@ -19,11 +19,13 @@ _BROWSER = Listener(
     opens="make it open any page that this machine reaches, and run JavaScript there",
     guard="nothing, because it has no login",
 )
+_RENDERER = replace(_BROWSER, name="the renderer", option="renderer --host")
 INSECURE_HELP = {
     "scheduler": f"{_XMLRPC} {admission.LISTENER.opens}.",
     "fetcher": f"{_XMLRPC} {fetcher.LISTENER.opens}.",
     "webui": "Listen for others without a login: they can run Python here.",
     "phantomjs": f"Listen for others: they can {_BROWSER.opens}.",
+    "renderer": f"Listen for others: they can {_BROWSER.opens}.",
     "all": "Let all that is started here listen on any address without a login or secret:"
     " web UI, XML-RPC and phantomjs.",
 }
@@ -35,6 +37,7 @@ _STOCK = {
     ),
     "webui": replace(opening.LISTENER, guard="--need-auth with --username and --password"),
     "phantomjs": _BROWSER,
+    "renderer": _RENDERER,
 }
 
 
@@ -55,7 +58,7 @@ def insecure_option(command: str) -> click.Option:
 
 
 def check_stock(command: str, given: Mapping[str, Any], insecure: bool) -> None:
-    """Check where one of pyspider's own classes may listen; they do not check it themselves.
+    """Check where one of pyspider's own classes, or a renderer, may listen.
 
     Args:
         given: the arguments of the command's function.

@@ -7,6 +7,7 @@ import click
 from pyspider_zk.cli.commands import OWN
 from pyspider_zk.cli.failure import Failure
 from pyspider_zk.cli.group import ClusterGroup, options, prepare
+from pyspider_zk.cli.renderer import renderer
 from pyspider_zk.cli.send_message import addressed
 from pyspider_zk.cli.stock import adopted
 from pyspider_zk.components.wiring import ALONE_IN_PROCESS
@@ -15,12 +16,12 @@ from pyspider_zk.secret_files import URL_VARIABLES, take_from_files
 
 
 def commands() -> list[click.Command]:
-    """Return pyspider's commands as the cluster runs them."""
+    """Return pyspider's commands as the cluster runs them, and the component that it adds."""
     stock = {command.name: command for command in adopted()}
     send = stock["send-message"]
     if send.callback is not None:
         send.callback = addressed(send.callback)
-    return [*stock.values()]
+    return [*stock.values(), renderer]
 
 
 cli = ClusterGroup(

@@ -165,9 +165,9 @@ def adopt(command: click.Command) -> click.Command:
         ours.params = [_adopt_option(name, param) for param in ours.params]
         work = _served(command.callback) if name == "webui" else command.callback
         work = _closed(name, _present(name, _connected(work)))
-        ours.callback = _visible(name, _guarded(work) if name == "processor" else work)
+        ours.callback = visible(name, _guarded(work) if name == "processor" else work)
     if name == "phantomjs" and command.callback is not None:
-        ours.callback = _visible(name, _closed(name, command.callback))
+        ours.callback = visible(name, _closed(name, command.callback))
     if name in INSECURE_HELP:
         ours.params = [*ours.params, insecure_option(name)]
     return ours
@@ -411,7 +411,7 @@ def _connected(function: Function) -> Function:
     return component
 
 
-def _visible(name: str, function: Function) -> Function:
+def visible(name: str, function: Function) -> Function:
     """Report once why a subprocess or thread of ``all`` failed."""
 
     @functools.wraps(function)

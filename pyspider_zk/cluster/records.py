@@ -35,6 +35,7 @@ class ComponentKind(StrEnum):
     FETCHER = "fetcher"
     RESULT_WORKER = "result-worker"
     WEBUI = "webui"
+    RENDERER = "renderer"
 
 
 @dataclass(frozen=True)

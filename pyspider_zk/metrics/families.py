@@ -15,10 +15,10 @@ PREFIX = "pyspider_zk_"
 FREE = ("...",)
 """The values of a label that are not known beforehand; a process has one of them."""
 
-COMPONENTS = ("scheduler", "processor", "fetcher", "result-worker", "webui")
-WORKERS = COMPONENTS[1:4]
+COMPONENTS = ("scheduler", "processor", "fetcher", "result-worker", "renderer", "webui")
+WORKERS = COMPONENTS[1:5]
 DATABASES = ("taskdb", "projectdb", "resultdb")
-PARTS = ("lease", "zookeeper", "message_queue", *DATABASES)
+PARTS = ("lease", "zookeeper", "message_queue", *DATABASES, "browser")
 OUTCOMES = ("new", "known", "sent", "done", "failed", "retried")
 QUEUES = (
     "newtask_queue",
@@ -60,7 +60,7 @@ class Source(StrEnum):
     ALL = "every component"
     SCHEDULER = "each scheduler"
     LEADER = "the leading scheduler, for the whole cluster"
-    WORKER = "processors, fetchers, result workers"
+    WORKER = "processors, fetchers, result workers, renderers"
     PROCESSOR = "processors"
 
 

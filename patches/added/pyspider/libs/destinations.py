@@ -30,9 +30,14 @@ class Destinations:
         asked = _plain(address)
         if any(asked in network for network in self._forbidden):
             return f"{asked} is in forbidden_networks"
-        if led_by and _plain(led_by).is_global and not asked.is_global:
+        if led_by and is_public(led_by) and not asked.is_global:
             return f"{asked} is not public, and the redirect there came from a public address"
         return ""
+
+
+def is_public(address: str) -> bool:
+    """Return whether an address is one of the Internet's."""
+    return _plain(address).is_global
 
 
 def _plain(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:

@@ -1,0 +1,1 @@
+"""The renderer: pages as a browser shows them, by the protocol of pyspider's PhantomJS."""

@@ -1,0 +1,172 @@
+"""Chromium: found, started, watched and replaced."""
+
+import asyncio
+import logging
+import os
+import shutil
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from pyspider_zk.errors import MissingService
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser
+
+PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+"""Names of Chromium, the one first that starts soonest and needs least: it has no window."""
+
+CHROMIUM_MISSING = (
+    "Chromium is missing; Debian: apt install chromium-headless-shell, others: chromium;"
+    " or name its program with `renderer --chromium`"
+)
+PLAYWRIGHT_MISSING = "Playwright is missing: pip install 'pyspider-zk[renderer]'"
+
+_OPTIONS = [
+    "--disable-quic",
+    "--disable-sync",
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",  # or it went past the proxy
+    "--webrtc-ip-handling-policy=disable_non_proxied_udp",  # as headless shells call it
+]
+_NO_SANDBOX = "sandbox"  # is in what Chromium says if it cannot run in its own
+
+WATCH_SECONDS = 0.5
+
+logger = logging.getLogger(__name__)
+
+
+def chromium_program(environ: Mapping[str, str], chosen: str = "") -> str:
+    """Return the program of Chromium.
+
+    Raises:
+        MissingService: it, or Playwright, is not installed.
+    """
+    if find_spec("playwright") is None:
+        raise MissingService(PLAYWRIGHT_MISSING)
+    names = (chosen,) if chosen else PROGRAMS
+    found = (shutil.which(name, path=environ.get("PATH", "")) for name in names)
+    program = next(filter(None, found), None)
+    if program is None:
+        raise MissingService(f"{chosen}: {CHROMIUM_MISSING}" if chosen else CHROMIUM_MISSING)
+    return program
+
+
+class Chromium:
+    """Context manager of a browser, which starts when a page needs it, and anew if it ended.
+
+    What its processes have in memory together is bounded: beyond it the largest one is killed,
+    which is that of a page, and fails it.
+
+    Args:
+        program: of Chromium.
+        memory: bytes.
+
+    Attributes:
+        works: the last start succeeded, if there was one.
+    """
+
+    def __init__(self, program: str, memory: int) -> None:
+        self._program = program
+        self._memory = memory
+        self._starting: asyncio.Task[Browser] | None = None
+        self._browser: Browser | None = None
+        self.works = True
+
+    async def __aenter__(self) -> Self:
+        from playwright.async_api import async_playwright
+
+        self._playwright = await async_playwright().start()
+        self._watching = asyncio.create_task(self._watch())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._watching.cancel()
+        if self._browser is not None:
+            await self._browser.close()
+        await self._playwright.stop()
+
+    async def browser(self) -> "Browser":
+        """Return the browser that runs; the first one waits until it has started.
+
+        Raises:
+            playwright.async_api.Error: it does not start.
+        """
+        if self._starting is None or (self._starting.done() and not self._is_connected):
+            self._starting = asyncio.create_task(self._start())
+        return await asyncio.shield(self._starting)  # who waits for it may give up
+
+    @property
+    def _is_connected(self) -> bool:
+        return self._browser is not None and self._browser.is_connected()
+
+    async def _start(self) -> "Browser":
+        self.works = False
+        self._browser = await self._started()
+        self.works = True
+        return self._browser
+
+    async def _started(self) -> "Browser":
+        """Start it in its sandbox, or, where the system allows it none, without."""
+        from playwright.async_api import Error
+
+        try:
+            return await self._launch(sandboxed=True)
+        except Error as error:
+            if _NO_SANDBOX not in error.message.lower():
+                raise
+        logger.warning(
+            "Chromium runs without its sandbox, which needs another user than root, and user"
+            " namespaces: run this renderer where nothing else is worth an attack"
+        )
+        return await self._launch(sandboxed=False)
+
+    async def _launch(self, *, sandboxed: bool) -> "Browser":
+        browser = await self._playwright.chromium.launch(
+            executable_path=self._program,
+            args=_OPTIONS,
+            chromium_sandbox=sandboxed,
+            handle_sigint=False,
+            handle_sigterm=False,
+            handle_sighup=False,
+        )
+        logger.info("Chromium %s started", browser.version)
+        return browser
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            if self._browser is not None and self._is_connected:
+                await self._bound(self._browser)
+
+    async def _bound(self, browser: "Browser") -> None:
+        from playwright.async_api import Error
+
+        with suppress(Error):  # it ended meanwhile
+            session = await browser.new_browser_cdp_session()
+            found = await session.send("SystemInfo.getProcessInfo")
+            await session.detach()
+            sizes = {each["id"]: memory_of(each["id"]) for each in found["processInfo"]}
+            if sum(sizes.values()) > self._memory:
+                largest = max(sizes, key=sizes.__getitem__)
+                logger.error("%d MB are too many: the largest is killed", sum(sizes.values()) >> 20)
+                with suppress(ProcessLookupError):
+                    os.kill(largest, signal.SIGKILL)
+
+
+def memory_of(pid: int, proc: Path = Path("/proc")) -> int:
+    """Return the bytes that a process alone has in memory; 0 if it ended, or nothing tells."""
+    try:
+        status = (proc / str(pid) / "status").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return 0
+    return sum(_kilobytes(status)) * 1024
+
+
+def _kilobytes(status: str) -> Iterator[int]:
+    for line in status.splitlines():
+        name, _, value = line.partition(":")
+        if name in ("RssAnon", "RssShmem"):
+            yield int(value.split()[0])

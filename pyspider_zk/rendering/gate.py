@@ -1,0 +1,144 @@
+"""Gate: the proxy through which one page connects, and which looks where to.
+
+The browser resolves no names itself, so what is checked is what is connected to: for redirects,
+frames, workers and WebSockets alike, and for names that resolve anew.
+"""
+
+import asyncio
+import logging
+import socket
+import struct
+from asyncio import StreamReader, StreamWriter
+from contextlib import suppress
+from typing import Self
+
+from pyspider_zk.listening import LOOPBACK
+from pyspider_zk.rendering.reach import Reach
+
+logger = logging.getLogger(__name__)
+
+CONNECT_SECONDS = 20.0
+CHUNK = 2**16  # bytes
+
+# SOCKS 5, RFC 1928
+_GREETING, _CONNECT = b"\x05\x00", b"\x05\x01\x00"
+_NAME = 3  # the kind of address that Chromium sends
+_DONE, _FAILED, _REFUSED = 0, 1, 2
+
+
+class Gate:
+    """Context manager of a SOCKS proxy on loopback, for one page.
+
+    Attributes:
+        fault: why the last connection was not made; empty: it was.
+    """
+
+    def __init__(self, reach: Reach, url: str) -> None:
+        self._reach = reach
+        self._url = url
+        self._links: set[asyncio.Task[None]] = set()
+        self._told: set[str] = set()
+        self.fault = ""
+
+    @property
+    def address(self) -> str:
+        """Where it listens, as Chromium takes it."""
+        return f"socks5://{LOOPBACK}:{self._server.sockets[0].getsockname()[1]}"
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._accept, LOOPBACK, 0)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        for link in self._links:
+            link.cancel()
+        await asyncio.gather(*self._links, return_exceptions=True)
+
+    def _accept(self, reader: StreamReader, writer: StreamWriter) -> None:
+        link = asyncio.create_task(self._serve(reader, writer))
+        self._links.add(link)
+        link.add_done_callback(self._links.discard)
+
+    async def _serve(self, reader: StreamReader, writer: StreamWriter) -> None:
+        try:
+            with suppress(OSError, EOFError):  # either side may break off at any time
+                await self._connect(reader, writer)
+        finally:
+            writer.close()
+
+    async def _connect(self, reader: StreamReader, writer: StreamWriter) -> None:
+        host, port = await _asked(reader, writer)
+        try:
+            far_reader, far_writer = await self._opened(host, port)
+        except OSError as error:
+            self.fault = f"{host} port {port}: {error.strerror or error}"
+            writer.write(_answer(_REFUSED if isinstance(error, PermissionError) else _FAILED))
+            await writer.drain()
+            return
+        writer.write(_answer(_DONE))
+        try:
+            await asyncio.gather(_copy(reader, far_writer), _copy(far_reader, writer))
+        finally:
+            far_writer.close()
+
+    async def _opened(self, host: str, port: int) -> tuple[StreamReader, StreamWriter]:
+        """Connect to the first address of a host that may be and can be.
+
+        Raises:
+            OSError: there is none.
+        """
+        last = OSError("no address")
+        for address in await addresses(host, port):
+            if refusal := self._reach.refusal(address, port):
+                self._tell(refusal)
+                last = PermissionError(0, refusal)
+                continue
+            try:
+                async with asyncio.timeout(CONNECT_SECONDS):
+                    return await asyncio.open_connection(address, port)
+            except OSError as error:  # TimeoutError is one
+                last = error
+        raise last
+
+    def _tell(self, refusal: str) -> None:
+        if refusal not in self._told:
+            self._told.add(refusal)
+            logger.warning("%.200r may not connect: %s", self._url, refusal)
+
+
+async def addresses(host: str, port: int) -> list[str]:
+    """Return the addresses of a host.
+
+    Raises:
+        OSError: it has none.
+    """
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(each[4][0]) for each in found))
+
+
+async def _asked(reader: StreamReader, writer: StreamWriter) -> tuple[str, int]:
+    """Return the host and port that a client asks for.
+
+    Raises:
+        EOFError: it speaks something else, or no more.
+    """
+    await reader.readexactly((await reader.readexactly(2))[1])
+    writer.write(_GREETING)
+    *command, kind, length = await reader.readexactly(5)
+    if bytes(command) != _CONNECT or kind != _NAME:
+        raise EOFError
+    host = (await reader.readexactly(length)).decode("ascii", "replace")
+    (port,) = struct.unpack("!H", await reader.readexactly(2))
+    return host, port
+
+
+def _answer(code: int) -> bytes:
+    return struct.pack("!BBBBIH", 5, code, 0, 1, 0, 0)
+
+
+async def _copy(reader: StreamReader, writer: StreamWriter) -> None:
+    while chunk := await reader.read(CHUNK):
+        writer.write(chunk)
+        await writer.drain()
+    writer.write_eof()

@@ -1,0 +1,138 @@
+"""The renderer: answers fetchers with pages as a browser shows them."""
+
+import asyncio
+import json
+import logging
+import socket
+from asyncio import timeout_at
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+from playwright.async_api import Error
+from pyspider.libs.http_server import BoundedServer, Limits, refused
+from tornado.httputil import HTTPServerRequest
+from werkzeug.wrappers import Response
+
+from pyspider_zk.cluster.records import ComponentKind
+from pyspider_zk.config import Settings
+from pyspider_zk.errors import BadRequest, brief
+from pyspider_zk.rendering.chromium import Chromium
+from pyspider_zk.rendering.gate import Gate, addresses
+from pyspider_zk.rendering.page import RenderedPage, failed
+from pyspider_zk.rendering.reach import Reach
+from pyspider_zk.rendering.request import RenderRequest, render_request
+from pyspider_zk.workers.work_meter import WorkMeter
+
+logger = logging.getLogger(__name__)
+
+BODY_LIMIT = 16 * 2**20  # bytes of a request
+BEAT = 1.0  # seconds
+_OF_BROWSERS = ("Origin", "Sec-Fetch-Site")
+
+Answer = Callable[[HTTPServerRequest], Awaitable[Response]]
+
+
+@dataclass(frozen=True)
+class RendererPlan:
+    """What a renderer runs with.
+
+    Attributes:
+        program: of Chromium.
+        pages: that are open at the same time; others wait.
+        memory: bytes of all of Chromium's processes.
+    """
+
+    program: str
+    pages: int
+    memory: int
+
+
+class Renderer:
+    """Renders what fetchers ask for, in the protocol of pyspider's PhantomJS.
+
+    Attributes:
+        meter: of its pages.
+    """
+
+    def __init__(self, plan: RendererPlan, settings: Settings) -> None:
+        self._settings = settings
+        self._pages = plan.pages
+        self._places = asyncio.Semaphore(plan.pages)
+        self._chromium = Chromium(plan.program, plan.memory)
+        self._closing: set[asyncio.Task[None]] = set()
+        self.meter = WorkMeter(ComponentKind.RENDERER, lambda: 0)
+
+    def parts(self) -> dict[str, bool]:
+        """Return whether each part works that rendering needs, as far as is known."""
+        return {"browser": self._chromium.works}
+
+    async def serve(self, sockets: Sequence[socket.socket], stopped: Future[None]) -> None:
+        """Answer fetchers until ``stopped`` is done; what is in hand is answered then."""
+        beating = asyncio.create_task(self._beat())
+        async with self._chromium:
+            server = BoundedServer(self._admit, Limits())
+            await server.run(sockets, stopped, patience=self._settings.drain)
+            await asyncio.gather(*self._closing, return_exceptions=True)
+        beating.cancel()
+
+    async def _beat(self) -> None:
+        while True:
+            self.meter.pulse.beat()
+            await asyncio.sleep(BEAT)
+
+    async def _admit(self, request: HTTPServerRequest, _: int | None) -> tuple[int, Answer]:
+        if request.method != "POST" or any(name in request.headers for name in _OF_BROWSERS):
+            raise refused(403, "only fetchers may ask, by POST")
+        return BODY_LIMIT, self._answer
+
+    async def _answer(self, request: HTTPServerRequest) -> Response:
+        began = monotonic()
+        try:
+            asked = render_request(json.loads(request.body))
+        except (BadRequest, ValueError) as error:
+            raise refused(400, brief(error)) from None
+        page = await self._rendered(asked, began + asked.patience)
+        page["time"] = monotonic() - began
+        self.meter.count(page["time"], ok=page["status_code"] < 400)
+        logger.info("[%d] %.200r %.2fs", page["status_code"], asked.url, page["time"])
+        return Response(json.dumps(page), mimetype="application/json")
+
+    async def _rendered(self, asked: RenderRequest, until: float) -> dict[str, Any]:
+        """Return a page as soon as there is a place for it, until its fetcher waits no more."""
+        try:
+            async with timeout_at(until):
+                await self._places.acquire()
+        except TimeoutError:
+            error = f"the renderer is busy: all of its {self._pages} pages (--pages) are open"
+            return failed(asked, error)
+        held = AsyncExitStack()
+        held.callback(self._places.release)
+        try:
+            return await self._opened(asked, min(until, monotonic() + asked.limit), held)
+        except TimeoutError:
+            return failed(asked, f"Chromium has opened no page within {asked.limit:g} s")
+        except (Error, OSError) as error:
+            logger.error("%.200r failed: %s", asked.url, brief(error))
+            return failed(asked, brief(error))
+        finally:
+            closing = asyncio.create_task(held.aclose())  # nobody shall wait for that
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+
+    async def _opened(
+        self, asked: RenderRequest, until: float, held: AsyncExitStack
+    ) -> dict[str, Any]:
+        settings = self._settings
+        host, port = asked.place
+        async with timeout_at(until):
+            found = [] if asked.proxy else await addresses(host, port)
+            reach = Reach(settings.forbidden_networks, settings.renderer_networks, found, port)
+            gate = await held.enter_async_context(Gate(reach, asked.url))
+            browser = await self._chromium.browser()
+            page = RenderedPage(asked, gate, settings.page_limit)
+            await held.enter_async_context(page.opened(browser))
+        return await page.render(until)
