@@ -37,6 +37,7 @@ setup(
     extras_require={
         "mysql": ["pyspider[mysql]==0.3.10+zk.1"],  # MariaDB's as well
         "postgresql": ["pyspider[postgresql]==0.3.10+zk.1"],
+        "renderer": ["playwright>=1.50,<2"],  # it drives a Chromium of the system
         "sasl": ["pure-sasl>=0.6.2,<1"],  # only for a ZooKeeper that wants it
         "docs": [
             "furo>=2025.12",

@@ -1,6 +1,7 @@
 """The cluster's own commands: status, up, scale, demo, and those of other modules."""
 
 import json
+import os
 import signal
 import sys
 import threading
@@ -42,9 +43,11 @@ from pyspider_zk.cluster.scale import ScaleNode
 from pyspider_zk.components.signals import on_signals
 from pyspider_zk.components.wiring import names_zookeeper
 from pyspider_zk.config import SASL, Settings
-from pyspider_zk.errors import ClusterError, ConfigError, Unavailable
+from pyspider_zk.errors import ClusterError, ConfigError, MissingService, Unavailable
 from pyspider_zk.listening import HIGHEST_PORT
 from pyspider_zk.local.plan import ProcessPlan
+from pyspider_zk.rendering.chromium import chromium_program
+from pyspider_zk.terminal import say
 
 REFRESH = 1.0  # seconds between two updates of --watch
 POLL = 0.3  # seconds between two checks of scale
@@ -91,9 +94,16 @@ def status(options: dict[str, Any], as_json: bool, watch: bool) -> None:
 @click.option(
     "--processors", default=ProcessPlan.processors, show_default=True, type=click.IntRange(0)
 )
+@click.option(
+    "--renderers",
+    type=click.IntRange(0),
+    help="default: 1, or 0 without Chromium and Playwright, or with --phantomjs-proxy",
+)
 @click.option("--webui-port", type=_PORT, help="default: 5000, or a free one if that is taken")
 @click.pass_context
-def up(ctx: click.Context, /, webui_port: int | None, **numbers: int) -> None:
+def up(
+    ctx: click.Context, /, webui_port: int | None, renderers: int | None, **numbers: int
+) -> None:
     """Run a whole cluster on this machine, until Ctrl-C.
 
     Starts ZooKeeper, Redis and databases unless you name them by URL. A second `up` in the same
@@ -102,6 +112,7 @@ def up(ctx: click.Context, /, webui_port: int | None, **numbers: int) -> None:
     from pyspider_zk.local.up import up as run_up
 
     insist = ctx.get_parameter_source("schedulers") is not ParameterSource.DEFAULT
+    numbers["renderers"] = _renderers(ctx.obj, renderers)
     plan = _plan(ctx, webui_port=webui_port, insist=insist, **numbers)
     run_up(plan, _live_view, Console())
 
@@ -237,6 +248,24 @@ def _plan(ctx: click.Context, **given: Any) -> ProcessPlan:
         **{name: options[name] for name in _DATABASES},
         **given,
     )
+
+
+def _renderers(options: dict[str, Any], asked: int | None) -> int:
+    """Return how many renderers to start.
+
+    Raises:
+        MissingService: some are asked for, and cannot be.
+    """
+    wanted = (0 if options["phantomjs_proxy"] else 1) if asked is None else asked
+    try:
+        if wanted:
+            chromium_program(os.environ)
+    except MissingService as missing:
+        if asked:
+            raise
+        say(f"No renderer, so tasks with fetch_type='js' fail: {missing}", err=True)
+        return 0
+    return wanted
 
 
 def _check_own_zookeeper(options: dict[str, Any], settings: Settings) -> None:

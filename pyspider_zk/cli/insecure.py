@@ -8,6 +8,7 @@ import click
 
 from pyspider_zk.components.wiring import INSECURE_OPTION
 from pyspider_zk.listening import Listener, check_listening
+from pyspider_zk.rendering.request import LISTENER as RENDERER
 from pyspider_zk.rpc import admission
 from pyspider_zk.webui import opening
 from pyspider_zk.workers import fetcher
@@ -19,13 +20,12 @@ _BROWSER = Listener(
     opens="make it open any page that this machine reaches, and run JavaScript there",
     guard="nothing, because it has no login",
 )
-_RENDERER = replace(_BROWSER, name="the renderer", option="renderer --host")
 INSECURE_HELP = {
     "scheduler": f"{_XMLRPC} {admission.LISTENER.opens}.",
     "fetcher": f"{_XMLRPC} {fetcher.LISTENER.opens}.",
     "webui": "Listen for others without a login: they can run Python here.",
     "phantomjs": f"Listen for others: they can {_BROWSER.opens}.",
-    "renderer": f"Listen for others: they can {_BROWSER.opens}.",
+    "renderer": f"Listen for others: they can {RENDERER.opens}.",
     "all": "Let all that is started here listen on any address without a login or secret:"
     " web UI, XML-RPC and phantomjs.",
 }
@@ -37,7 +37,7 @@ _STOCK = {
     ),
     "webui": replace(opening.LISTENER, guard="--need-auth with --username and --password"),
     "phantomjs": _BROWSER,
-    "renderer": _RENDERER,
+    "renderer": RENDERER,
 }
 
 

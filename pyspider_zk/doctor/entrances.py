@@ -9,7 +9,10 @@ from http import HTTPStatus
 
 from pyspider_zk.cluster.records import Cluster, ComponentKind
 from pyspider_zk.config import Settings
+from pyspider_zk.doctor.cluster_rules import host_of
 from pyspider_zk.doctor.entrance_rules import Entrance
+from pyspider_zk.listening import is_loopback
+from pyspider_zk.rendering.request import LISTENER as RENDERER
 from pyspider_zk.rpc.admission import LISTENER as XMLRPC
 from pyspider_zk.rpc.tls import TLS, connect
 from pyspider_zk.tls import client_context
@@ -18,6 +21,8 @@ from pyspider_zk.workers.fetcher import LISTENER as FETCHER
 
 PATIENCE = 3.0  # seconds
 AT_ONCE = 16
+
+_APART = "start it beside its fetchers, so that it can listen on 127.0.0.1"
 
 REFUSALS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.FOUND, HTTPStatus.SEE_OTHER)
 """What strangers are answered; pages lead them to the login."""
@@ -39,7 +44,7 @@ def entrances(cluster: Cluster, settings: Settings) -> list[Entrance]:
 
 def tried(entrance: Entrance, context: ssl.SSLContext) -> Entrance:
     """Return an entrance with what it answered."""
-    is_page = entrance.name == WEBUI.name
+    is_page = entrance.name in (WEBUI.name, RENDERER.name)
     try:
         connection = _connected(entrance.address, context)
         try:
@@ -62,6 +67,9 @@ def _announced(cluster: Cluster) -> Iterator[Entrance]:
         for each in found.values():
             if each.address and kind is ComponentKind.WEBUI:
                 yield Entrance(WEBUI.name, each.address, WEBUI.opens, login)
+            elif each.address and kind is ComponentKind.RENDERER:
+                if not is_loopback(host_of(each.address)):
+                    yield Entrance(RENDERER.name, each.address, RENDERER.opens, _APART)
             elif each.address:
                 opens = FETCHER.opens if kind is ComponentKind.FETCHER else XMLRPC.opens
                 yield Entrance(f"XML-RPC of a {kind}", each.address, opens, secret)

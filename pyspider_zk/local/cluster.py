@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from time import monotonic
 
 from pyspider_zk.cluster_secret import make_cluster_secret
@@ -165,6 +166,10 @@ class LocalCluster:
             zookeeper=with_root(found.zookeeper),
             message_queue=found.message_queue,
             webui_port=_webui_port(self.plan),
+            renderer_ports=tuple(
+                _lasting(self.plan.folder / f"renderer-{n}.port")
+                for n in range(self.plan.renderers)
+            ),
             secret_file=str(made or ""),
             zookeeper_password_file=found.zookeeper_password_file,
             redis_password_file=found.redis_password_file,
@@ -193,7 +198,11 @@ def _webui_port(plan: ProcessPlan) -> int:
         return plan.webui_port
     if ports.is_free(USUAL_WEBUI_PORT):
         return USUAL_WEBUI_PORT
-    note = plan.folder / "webui.port"
+    return _lasting(plan.folder / "webui.port")
+
+
+def _lasting(note: Path) -> int:
+    """Return the port of the previous time, or another one for the next."""
     port = ports.preferred(note)
     ports.remember(note, port)
     return port

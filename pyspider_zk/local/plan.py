@@ -25,6 +25,7 @@ URL_VARIABLES = {
     "message_queue": "AMQP_URL",
 }
 """pyspider's environment variables for URLs with passwords; arguments are visible to all users."""
+RENDERER_VARIABLE = "PHANTOMJS_PROXY"
 LOOPBACK = "127.0.0.1"
 
 
@@ -38,6 +39,7 @@ class ProcessPlan:
         insist: the number was given explicitly, so it overrides an earlier ``scale``.
         fetchers: how many fetchers.
         processors: how many processors.
+        renderers: how many renderers, which the fetchers share.
         zookeeper: addresses of a ZooKeeper that runs, with its root; None: start one.
         message_queue: URL of a Redis that runs; None: start one.
         taskdb: URL of the task database; None: a file in the folder.
@@ -55,6 +57,7 @@ class ProcessPlan:
     insist: bool = False
     fetchers: int = 1
     processors: int = 2
+    renderers: int = 0
     zookeeper: str | None = None
     message_queue: str | None = field(default=None, repr=False)
     taskdb: str | None = field(default=None, repr=False)
@@ -96,6 +99,7 @@ class Addresses:
         projectdb: URL of the project database.
         resultdb: URL of the result database.
         webui_port: the web UI's port on loopback.
+        renderer_ports: those of the renderers.
         secret_file: of the secret that was created for the cluster; empty: it has one already.
         zookeeper_password_file: of the password created for ZooKeeper; empty: none.
         redis_password_file: of the password created for Redis; empty: none.
@@ -107,6 +111,7 @@ class Addresses:
     projectdb: str = field(repr=False)
     resultdb: str = field(repr=False)
     webui_port: int
+    renderer_ports: tuple[int, ...] = ()
     secret_file: str = ""
     zookeeper_password_file: str = ""
     redis_password_file: str = ""
@@ -192,15 +197,26 @@ def component_commands(plan: ProcessPlan, addresses: Addresses) -> list[Command]
     lines = {
         **{f"fetcher-{n}": _fetcher_line(n) for n in range(plan.fetchers)},
         **{f"processor-{n}": ("processor",) for n in range(plan.processors)},
+        **{
+            f"renderer-{n}": ("renderer", "--host", LOOPBACK, "--port", str(port))
+            for n, port in enumerate(addresses.renderer_ports)
+        },
         "result-worker": ("result-worker",),
         "webui": ("webui", "--host", LOOPBACK, "--port", str(addresses.webui_port)),
     }
     base, places = _base(plan, addresses), {**_places(addresses), **_metrics(plan)}
-    secret = {"webui": secret_environ(addresses)}
+    more = {f"fetcher-{n}": _renderer(addresses, n) for n in range(plan.fetchers)}
+    more["webui"] = secret_environ(addresses) | _renderer(addresses, 0)
     return [
-        Command(name, (*base, *line), MappingProxyType({**places, **secret.get(name, {})}))
+        Command(name, (*base, *line), MappingProxyType({**places, **more.get(name, {})}))
         for name, line in lines.items()
     ]
+
+
+def _renderer(addresses: Addresses, number: int) -> dict[str, str]:
+    """Return the variable with the renderer of a fetcher, or of the web UI's; none without one."""
+    ports = addresses.renderer_ports
+    return {RENDERER_VARIABLE: f"{LOOPBACK}:{ports[number % len(ports)]}"} if ports else {}
 
 
 def _fetcher_line(number: int) -> tuple[str, ...]:

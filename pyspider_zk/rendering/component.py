@@ -10,7 +10,7 @@ from pathlib import Path
 from pyspider.libs.http_server import bind
 
 from pyspider_zk.cluster.records import ComponentKind
-from pyspider_zk.components.identity import presence
+from pyspider_zk.components.identity import presence, reachable
 from pyspider_zk.components.monitoring import Monitoring, monitored
 from pyspider_zk.components.signals import on_signals
 from pyspider_zk.config import Settings
@@ -45,10 +45,11 @@ def run_renderer(
 
     health = Health(lambda: renderer.meter.pulse.age, settings.hang, renderer.parts)
     monitoring = Monitoring(ComponentKind.RENDERER, health, [renderer.meter.metrics])
+    bound = int(sockets[0].getsockname()[1])
     with (
         on_signals({signal.SIGTERM: stop, signal.SIGINT: stop}),
         monitored(settings, monitoring, data),
-        presence(settings, ComponentKind.RENDERER),
+        presence(settings, ComponentKind.RENDERER, reachable(settings, bound, host)),
     ):
-        logger.info("renderer listening on %s:%s", host, sockets[0].getsockname()[1])
+        logger.info("renderer listening on %s:%s", host, bound)
         asyncio.run(renderer.serve(sockets, stopped))

@@ -85,9 +85,14 @@ class Renderer:
             await asyncio.sleep(BEAT)
 
     async def _admit(self, request: HTTPServerRequest, _: int | None) -> tuple[int, Answer]:
+        if request.method == "GET":
+            return 0, self._greet
         if request.method != "POST" or any(name in request.headers for name in _OF_BROWSERS):
             raise refused(403, "only fetchers may ask, by POST")
         return BODY_LIMIT, self._answer
+
+    async def _greet(self, _: HTTPServerRequest) -> Response:
+        return Response("a renderer: fetchers ask it by POST\n", mimetype="text/plain")
 
     async def _answer(self, request: HTTPServerRequest) -> Response:
         began = monotonic()

@@ -11,6 +11,14 @@ from pyspider.libs.origins import leave
 from tornado.httputil import HTTPHeaders
 
 from pyspider_zk.errors import BadRequest
+from pyspider_zk.listening import Listener
+
+LISTENER = Listener(
+    name="the renderer",
+    option="renderer --host",
+    opens="make it open any page that its machine reaches, and run JavaScript there",
+    guard="nothing, because it has no login",
+)
 
 PORTS = {"http": 80, "https": 443}
 NOT_SENT = ("Accept-Encoding", "Connection", "Content-Length", "Cookie", "Host", "User-Agent")

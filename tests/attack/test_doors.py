@@ -34,6 +34,7 @@ def test_what_else_may_listen_is_off_elsewhere_or_on_free_ports() -> None:
         "XML-RPC of a fetcher",
         "metrics and health of a component",
         "PhantomJS",
+        "a renderer",
         "ZooKeeper",
         "the pages that are crawled",
         "pyspider's own scheduler and web UI",

@@ -21,11 +21,12 @@ STOCK = {
     ),
     "webui": ("--webui-instance", "pyspider.webui.app.app", "--host", EVERYWHERE),
     "phantomjs": ("--phantomjs-path", "there-is-no-phantomjs", "--host", EVERYWHERE),
+    "renderer": ("--host", EVERYWHERE),
 }
 
 
 @pytest.mark.parametrize("command", STOCK)
-def test_pyspider_s_own_parts_do_not_listen_for_others(run: Run, command: str) -> None:
+def test_parts_without_a_login_do_not_listen_for_others(run: Run, command: str) -> None:
     result = run(command, *STOCK[command])
     assert isinstance(result.exception, SystemExit)
     assert result.exit_code == 2

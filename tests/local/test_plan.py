@@ -39,6 +39,25 @@ def test_a_plan_runs_as_many_of_each_component_as_it_says():
     ]
 
 
+def test_fetchers_share_the_renderers_and_the_web_ui_has_one():
+    plan = ProcessPlan(fetchers=3, processors=0, renderers=2)
+    commands = component_commands(plan, replace(ADDRESSES, renderer_ports=(7001, 7002)))
+
+    lines = {command.name: command.line[-5:] for command in commands}
+    told = {command.name: command.environ.get("PHANTOMJS_PROXY") for command in commands}
+
+    assert lines["renderer-1"] == ("renderer", "--host", "127.0.0.1", "--port", "7002")
+    assert told == {
+        "fetcher-0": "127.0.0.1:7001",
+        "fetcher-1": "127.0.0.1:7002",
+        "fetcher-2": "127.0.0.1:7001",
+        "renderer-0": None,
+        "renderer-1": None,
+        "result-worker": None,
+        "webui": "127.0.0.1:7001",
+    }
+
+
 def test_only_one_fetcher_serves_the_configured_port():
     first, *others = component_commands(ProcessPlan(fetchers=3, processors=0), ADDRESSES)[:3]
 

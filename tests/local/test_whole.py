@@ -38,7 +38,7 @@ class Up:
     def start(self, *options: str) -> None:
         with (self.folder / "out.txt").open("ab") as out:
             self.process = subprocess.Popen(
-                [*PROGRAM, "up", "--webui-port", str(own_port()), *options],
+                [*PROGRAM, "up", "--webui-port", str(own_port()), "--renderers", "0", *options],
                 cwd=self.folder,
                 stdout=out,
                 stderr=out,

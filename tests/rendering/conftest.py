@@ -27,7 +27,7 @@ LIMIT = 60  # seconds; for a starved machine
 
 
 @dataclass(frozen=True)
-class Asked:
+class SiteRequest:
     """A request that a site got; the names of its headers are in lower case."""
 
     method: str
@@ -40,10 +40,10 @@ class Asked:
 class ScriptedSite:
     """A site whose pages are functions of requests, which return status, headers and body."""
 
-    pages: dict[str, Callable[[Asked], tuple[int, dict[str, str], str]]] = field(
+    pages: dict[str, Callable[[SiteRequest], tuple[int, dict[str, str], str]]] = field(
         default_factory=dict
     )
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[SiteRequest] = field(default_factory=list)
     port: int = 0
     goes_on: threading.Event = field(default_factory=threading.Event)
 
@@ -57,7 +57,7 @@ class ScriptedSite:
         self.pages[path] = lambda _: (status, named, body)
         return self.url + path
 
-    def of(self, path: str) -> list[Asked]:
+    def of(self, path: str) -> list[SiteRequest]:
         """Return the requests for a path."""
         return [each for each in self.asked if each.path == path]
 
@@ -72,7 +72,7 @@ def serving() -> Iterator[ScriptedSite]:
             length = int(self.headers.get("Content-Length") or 0)
             headers = {name.lower(): value for name, value in self.headers.items()}
             path = urlsplit(self.path).path
-            asked = Asked(self.command, path, headers, self.rfile.read(length))
+            asked = SiteRequest(self.command, path, headers, self.rfile.read(length))
             site.asked.append(asked)
             page = site.pages.get(path, lambda _: (404, {}, "there is none"))
             status, more, body = page(asked)

@@ -12,7 +12,7 @@ import pytest
 
 from pyspider_zk.errors import MissingService
 from pyspider_zk.rendering import chromium
-from tests.rendering.conftest import LIMIT, Asked, ScriptedSite, rendering
+from tests.rendering.conftest import LIMIT, ScriptedSite, SiteRequest, rendering
 from tests.support.crawling_cluster import children
 
 WAITS = """<p>there</p><script>fetch("/waits")</script>"""
@@ -28,7 +28,7 @@ class Held:
         self.url = site.page("/held", WAITS)
         site.pages["/waits"] = self._wait
 
-    def _wait(self, _: Asked) -> tuple[int, dict[str, str], str]:
+    def _wait(self, _: SiteRequest) -> tuple[int, dict[str, str], str]:
         self._loaded.release()
         self._goes_on.wait(LIMIT)
         return 200, {}, ""

@@ -9,7 +9,7 @@ import pytest
 from pyspider.fetcher.tornado_fetcher import Fetcher
 from pyspider.libs.response import rebuild_response
 
-from tests.rendering.conftest import Asked, RendererPort, ScriptedSite
+from tests.rendering.conftest import RendererPort, ScriptedSite, SiteRequest
 
 pytestmark = pytest.mark.browser
 
@@ -42,7 +42,7 @@ request.send();
 Fetch = Callable[..., Any]
 
 
-def echo(asked: Asked) -> tuple[int, dict[str, str], str]:
+def echo(asked: SiteRequest) -> tuple[int, dict[str, str], str]:
     """Answer with what was asked, as httpbin does."""
     told = {"headers": asked.headers, "body": asked.body.decode()}
     return 200, {"Content-Type": "application/json"}, json.dumps(told)

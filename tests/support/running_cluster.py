@@ -19,6 +19,8 @@ from pyspider_zk.local.logins import zookeeper_environ
 from tests.support.ports import own_port
 from tests.support.processes import PROGRAM, ROOT
 
+_FEW = ("--processors", "1", "--renderers", "0")
+
 
 @contextmanager
 def up(folder: Path, *options: str, config: Path | None = None) -> Iterator[Running]:
@@ -26,7 +28,7 @@ def up(folder: Path, *options: str, config: Path | None = None) -> Iterator[Runn
     program = [*PROGRAM, *(["--config", str(config)] if config else [])]
     with (folder / "out.txt").open("ab") as out:
         process = subprocess.Popen(
-            [*program, "up", "--processors", "1", "--webui-port", str(own_port()), *options],
+            [*program, "up", *_FEW, "--webui-port", str(own_port()), *options],
             cwd=folder,
             env=os.environ | {"PYTHONPATH": str(ROOT)},
             stdout=out,

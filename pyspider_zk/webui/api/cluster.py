@@ -40,7 +40,7 @@ def get_member(number: int) -> dict[str, Any]:
 @blueprint.route("/components")
 @blueprint.tells(ComponentsSchema)
 def list_components() -> dict[str, Any]:
-    """List processors, fetchers, result workers and web UIs that run."""
+    """List processors, fetchers, result workers, renderers and web UIs that run."""
     return {"items": backend().cluster().as_dict()["components"]}
 
 

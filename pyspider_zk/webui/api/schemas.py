@@ -190,7 +190,7 @@ class MembersSchema(Schema):
     protocols="the lowest and the highest protocol that it speaks",
 )
 class ComponentSchema(Schema):
-    """A processor, fetcher, result worker or web UI that runs."""
+    """A processor, fetcher, result worker, renderer or web UI that runs."""
 
     id = _text()
 
