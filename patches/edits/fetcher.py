@@ -110,30 +110,6 @@ EDITS = (
     ),
     Edit(
         _FILE,
-        "get('fetch_type') in ('js', 'phantomjs'):",
-        "get('fetch_type') in RENDERED:",
-        "other browsers than PhantomJS render pages today, and scripts name them",
-    ),
-    Edit(
-        _FILE,
-        "class Fetcher(object):\n",
-        "RENDERED = ('js', 'phantomjs', 'chrome', 'puppeteer')\n"
-        "NO_RENDERER = (\n"
-        "    'no renderer: run `pyspider-zk renderer` (it needs Chromium and Playwright),'\n"
-        "    ' and tell fetchers where: --phantomjs-proxy HOST:PORT')\n"
-        "\n"
-        "\n"
-        "class Fetcher(object):\n",
-        "what says that a browser is missing says how to get one",
-    ),
-    Edit(
-        _FILE,
-        '                "content": "phantomjs is not enabled.",\n',
-        '                "content": NO_RENDERER,\n                "error": NO_RENDERER,\n',
-        "what says that a browser is missing says how to get one",
-    ),
-    Edit(
-        _FILE,
         "                content = ''\n\n            try:\n",
         "                content = b''\n\n            try:\n",
         "str has no decode: a site without robots.txt could not be fetched",

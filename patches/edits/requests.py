@@ -9,6 +9,7 @@ _SENT = (
     "bytes, methods, headers, cookies and files arrived as something else, or leaked into others"
 )
 _OWN = "redirects, cookies and their time-out follow the standards in a module of their own"
+_RENDERED = "what says that a page is not rendered, says why, and what is missing"
 _BROWSED = "a cookie that is no quoted string lost those after it"
 
 EDITS = (
@@ -64,7 +65,8 @@ EDITS = (
         _FETCHER,
         "from pyspider.libs.url import quote_chinese\n"
         "from .cookie_utils import extract_cookies_to_jar\n",
-        "from pyspider.libs import fetch_arguments, fetchable, http_fetch, storable, wire\n",
+        "from pyspider.libs import (\n"
+        "    fetch_arguments, fetchable, http_fetch, rendered_fetch, storable, wire)\n",
         _OWN,
     ),
     Edit(
@@ -110,16 +112,24 @@ EDITS = (
     ),
     Span(
         _FETCHER,
-        "        request_conf = {\n            'follow_redirects': False\n        }\n",
-        "        # making requests\n",
-        "        request_conf = {\n"
-        "            'follow_redirects': False,\n"
-        "            'connect_timeout': fetch.get('connect_timeout', 20),\n"
-        "            'request_timeout': fetch.get('request_timeout', 120) + 1,\n"
-        "        }\n"
-        "        fetch = storable.stored('fetch', http_fetch.browsed(fetch))\n"
+        "        '''Fetch with phantomjs proxy'''\n",
+        "    @gen.coroutine\n    def splash_fetch(",
+        "        '''Fetch with a renderer'''\n"
+        "        self.on_fetch('phantomjs', task)\n"
+        "        result = yield rendered_fetch.fetch(self, url, task)\n"
+        "        raise gen.Return(result)\n"
+        "\n"
+        "    def posted(self, body):\n"
+        "        '''How a renderer is asked'''\n"
+        "        return {'body': body}\n"
         "\n",
-        _BROWSED,
+        _RENDERED,
+    ),
+    Edit(
+        _FETCHER,
+        "get('fetch_type') in ('js', 'phantomjs'):",
+        "get('fetch_type') in fetch_arguments.RENDERED:",
+        "other browsers than PhantomJS render pages today, and scripts name them",
     ),
     Span(
         _FETCHER,

@@ -25,7 +25,7 @@ INSECURE_HELP = {
     "fetcher": f"{_XMLRPC} {fetcher.LISTENER.opens}.",
     "webui": "Listen for others without a login: they can run Python here.",
     "phantomjs": f"Listen for others: they can {_BROWSER.opens}.",
-    "renderer": f"Listen for others: they can {RENDERER.opens}.",
+    "renderer": f"Listen for others without a secret: they can {RENDERER.opens}.",
     "all": "Let all that is started here listen on any address without a login or secret:"
     " web UI, XML-RPC and phantomjs.",
 }
@@ -37,7 +37,6 @@ _STOCK = {
     ),
     "webui": replace(opening.LISTENER, guard="--need-auth with --username and --password"),
     "phantomjs": _BROWSER,
-    "renderer": RENDERER,
 }
 
 
@@ -58,7 +57,7 @@ def insecure_option(command: str) -> click.Option:
 
 
 def check_stock(command: str, given: Mapping[str, Any], insecure: bool) -> None:
-    """Check where one of pyspider's own classes, or a renderer, may listen.
+    """Check where one of pyspider's own classes may listen; they do not check it themselves.
 
     Args:
         given: the arguments of the command's function.

@@ -5,7 +5,7 @@ import os
 
 import click
 
-from pyspider_zk.cli.insecure import check_stock, insecure_option
+from pyspider_zk.cli.insecure import insecure_option
 from pyspider_zk.cli.stock import visible
 from pyspider_zk.components.wiring import current_data_path, current_settings
 from pyspider_zk.listening import HIGHEST_PORT, LOOPBACK
@@ -37,11 +37,9 @@ def renderer(host: str, port: int, pages: int, memory: int, chromium: str) -> No
     """Run a renderer, for tasks with fetch_type='js'; fetchers find it by --phantomjs-proxy."""
     from pyspider_zk.rendering.chromium import chromium_program
 
-    settings = current_settings()
-    check_stock("renderer", {"host": host}, settings.insecure)
     program = chromium_program(os.environ, chromium)
     from pyspider_zk.rendering.component import run_renderer
     from pyspider_zk.rendering.renderer import RendererPlan
 
     plan = RendererPlan(program, pages, memory * 2**20)
-    run_renderer(plan, settings, host, port, current_data_path())
+    run_renderer(plan, current_settings(), host, port, current_data_path())

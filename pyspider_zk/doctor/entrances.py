@@ -22,8 +22,6 @@ from pyspider_zk.workers.fetcher import LISTENER as FETCHER
 PATIENCE = 3.0  # seconds
 AT_ONCE = 16
 
-_APART = "start it beside its fetchers, so that it can listen on 127.0.0.1"
-
 REFUSALS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.FOUND, HTTPStatus.SEE_OTHER)
 """What strangers are answered; pages lead them to the login."""
 
@@ -69,7 +67,7 @@ def _announced(cluster: Cluster) -> Iterator[Entrance]:
                 yield Entrance(WEBUI.name, each.address, WEBUI.opens, login)
             elif each.address and kind is ComponentKind.RENDERER:
                 if not is_loopback(host_of(each.address)):
-                    yield Entrance(RENDERER.name, each.address, RENDERER.opens, _APART)
+                    yield Entrance(RENDERER.name, each.address, RENDERER.opens, secret)
             elif each.address:
                 opens = FETCHER.opens if kind is ComponentKind.FETCHER else XMLRPC.opens
                 yield Entrance(f"XML-RPC of a {kind}", each.address, opens, secret)

@@ -205,8 +205,10 @@ def component_commands(plan: ProcessPlan, addresses: Addresses) -> list[Command]
         "webui": ("webui", "--host", LOOPBACK, "--port", str(addresses.webui_port)),
     }
     base, places = _base(plan, addresses), {**_places(addresses), **_metrics(plan)}
-    more = {f"fetcher-{n}": _renderer(addresses, n) for n in range(plan.fetchers)}
-    more["webui"] = secret_environ(addresses) | _renderer(addresses, 0)
+    secret = secret_environ(addresses)
+    more = {f"fetcher-{n}": secret | _renderer(addresses, n) for n in range(plan.fetchers)}
+    more |= {f"renderer-{n}": secret for n in range(plan.renderers)}
+    more["webui"] = secret | _renderer(addresses, 0)
     return [
         Command(name, (*base, *line), MappingProxyType({**places, **more.get(name, {})}))
         for name, line in lines.items()
@@ -225,7 +227,7 @@ def _fetcher_line(number: int) -> tuple[str, ...]:
 
 
 def secret_environ(addresses: Addresses) -> dict[str, str]:
-    """Return the variables with the secret, for processes that serve or call schedulers."""
+    """Return the variables with the secret, for processes that are called, or call others."""
     return {SECRET_FILE_VARIABLE: addresses.secret_file} if addresses.secret_file else {}
 
 

@@ -227,7 +227,7 @@ class RenderedPage:
             changed = {"method": request.method}
             if request.body:
                 headers.setdefault("Content-Type", _FORM)
-                changed["postData"] = b64encode(request.body.encode()).decode()
+                changed["postData"] = b64encode(request.body).decode()
         sent = [{"name": name, "value": value} for name, value in headers.get_all()]
         return changed | {"headers": sent}
 

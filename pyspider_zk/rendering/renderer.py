@@ -9,11 +9,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
+from ssl import SSLContext
 from time import monotonic
 from typing import Any
 
 from playwright.async_api import Error
-from pyspider.libs.http_server import BoundedServer, Limits, refused
+from pyspider.libs.http_server import BoundedServer, refused
 from tornado.httputil import HTTPServerRequest
 from werkzeug.wrappers import Response
 
@@ -25,13 +27,15 @@ from pyspider_zk.rendering.gate import Gate, addresses
 from pyspider_zk.rendering.page import RenderedPage, failed
 from pyspider_zk.rendering.reach import Reach
 from pyspider_zk.rendering.request import RenderRequest, render_request
+from pyspider_zk.rpc.admission import Admitted, CallAdmission, CallRefused
+from pyspider_zk.rpc.http_admission import HttpAdmission, check_body
+from pyspider_zk.rpc.server import limits_of
 from pyspider_zk.workers.work_meter import WorkMeter
 
 logger = logging.getLogger(__name__)
 
 BODY_LIMIT = 16 * 2**20  # bytes of a request
 BEAT = 1.0  # seconds
-_OF_BROWSERS = ("Origin", "Sec-Fetch-Site")
 
 Answer = Callable[[HTTPServerRequest], Awaitable[Response]]
 
@@ -54,12 +58,17 @@ class RendererPlan:
 class Renderer:
     """Renders what fetchers ask for, in the protocol of pyspider's PhantomJS.
 
+    Args:
+        entry: decides who may ask.
+
     Attributes:
         meter: of its pages.
     """
 
-    def __init__(self, plan: RendererPlan, settings: Settings) -> None:
+    def __init__(self, plan: RendererPlan, settings: Settings, entry: CallAdmission) -> None:
         self._settings = settings
+        self._admission = HttpAdmission(entry)
+        self._is_guarded = entry.guarded
         self._pages = plan.pages
         self._places = asyncio.Semaphore(plan.pages)
         self._chromium = Chromium(plan.program, plan.memory)
@@ -70,11 +79,16 @@ class Renderer:
         """Return whether each part works that rendering needs, as far as is known."""
         return {"browser": self._chromium.works}
 
-    async def serve(self, sockets: Sequence[socket.socket], stopped: Future[None]) -> None:
+    async def serve(
+        self,
+        sockets: Sequence[socket.socket],
+        stopped: Future[None],
+        tls: SSLContext | None = None,
+    ) -> None:
         """Answer fetchers until ``stopped`` is done; what is in hand is answered then."""
         beating = asyncio.create_task(self._beat())
         async with self._chromium:
-            server = BoundedServer(self._admit, Limits())
+            server = BoundedServer(self._admit, limits_of(self._settings), tls)
             await server.run(sockets, stopped, patience=self._settings.drain)
             await asyncio.gather(*self._closing, return_exceptions=True)
         beating.cancel()
@@ -87,24 +101,27 @@ class Renderer:
     async def _admit(self, request: HTTPServerRequest, _: int | None) -> tuple[int, Answer]:
         if request.method == "GET":
             return 0, self._greet
-        if request.method != "POST" or any(name in request.headers for name in _OF_BROWSERS):
-            raise refused(403, "only fetchers may ask, by POST")
-        return BODY_LIMIT, self._answer
+        admitted = await self._admission.admit(request)
+        return BODY_LIMIT, partial(self._answer, admitted)
 
     async def _greet(self, _: HTTPServerRequest) -> Response:
-        return Response("a renderer: fetchers ask it by POST\n", mimetype="text/plain")
+        told = "fetchers ask it by POST" + ", and prove the secret" * self._is_guarded
+        return Response(f"a renderer: {told}\n", 401 if self._is_guarded else 200)
 
-    async def _answer(self, request: HTTPServerRequest) -> Response:
+    async def _answer(self, admitted: Admitted, request: HTTPServerRequest) -> Response:
         began = monotonic()
         try:
+            check_body(admitted, request.body)
             asked = render_request(json.loads(request.body))
-        except (BadRequest, ValueError) as error:
+        except (BadRequest, CallRefused, ValueError) as error:
             raise refused(400, brief(error)) from None
         page = await self._rendered(asked, began + asked.patience)
         page["time"] = monotonic() - began
         self.meter.count(page["time"], ok=page["status_code"] < 400)
         logger.info("[%d] %.200r %.2fs", page["status_code"], asked.url, page["time"])
-        return Response(json.dumps(page), mimetype="application/json")
+        text = json.dumps(page, ensure_ascii=False)  # half characters are escaped, too
+        body = text.encode(errors="backslashreplace")
+        return Response(body, mimetype="application/json")
 
     async def _rendered(self, asked: RenderRequest, until: float) -> dict[str, Any]:
         """Return a page as soon as there is a place for it, until its fetcher waits no more."""

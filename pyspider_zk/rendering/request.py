@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import urlsplit
 
-from pyspider.libs.fetchable import BadURL, check_sendable, split_proxy
+from pyspider.libs.fetchable import Unfetchable, sent_url
 from pyspider.libs.origins import leave
+from pyspider.libs.utils import decode_unicode_string
 from tornado.httputil import HTTPHeaders
 
 from pyspider_zk.errors import BadRequest
@@ -17,7 +17,7 @@ LISTENER = Listener(
     name="the renderer",
     option="renderer --host",
     opens="make it open any page that its machine reaches, and run JavaScript there",
-    guard="nothing, because it has no login",
+    guard="a secret (secret_file, the same for the whole cluster)",
 )
 
 PORTS = {"http": 80, "https": 443}
@@ -48,7 +48,7 @@ class RenderRequest:
     headers: HTTPHeaders
     user_agent: str | None
     cookies: Mapping[str, str]
-    body: str
+    body: bytes
     limit: float
     patience: float
     script: str
@@ -87,23 +87,23 @@ def render_request(document: object) -> RenderRequest:
         raise BadRequest("a request must be a JSON object")
     try:
         return _request(document)
-    except (BadURL, CookieError, TypeError, ValueError, AttributeError) as error:
+    except (Unfetchable, TypeError, ValueError, AttributeError) as error:
         raise BadRequest(str(error)) from error
 
 
 def _request(document: dict[str, Any]) -> RenderRequest:
     headers = HTTPHeaders({name: str(value) for name, value in _headers(document).items()})
-    cookies, agent = SimpleCookie(headers.get("Cookie", "")), headers.get("User-Agent")
+    cookies, agent = headers.get("Cookie", ""), headers.get("User-Agent")
     for name in NOT_SENT:
         headers.pop(name, None)
     limit = float(document.get("timeout") or LIMIT)
     return RenderRequest(
-        url=_url(document.get("url")),
+        url=sent_url(str(document.get("url"))),
         method=str(document.get("method") or "GET").upper(),
         headers=headers,
         user_agent=agent,
-        cookies={name: morsel.value for name, morsel in cookies.items()},
-        body=str(document.get("data") or document.get("body") or ""),
+        cookies=dict(each.strip().split("=", 1) for each in cookies.split(";") if "=" in each),
+        body=_body(document.get("body") or document.get("data") or ""),
         limit=limit,
         patience=float(document.get("request_timeout") or limit),
         script=str(document.get("js_script") or ""),
@@ -123,11 +123,9 @@ def _headers(document: dict[str, Any]) -> Mapping[str, object]:
     }
 
 
-def _url(url: object) -> str:
-    if not isinstance(url, str) or urlsplit(url).scheme.lower() not in PORTS:
-        raise BadRequest(f"{url!r:.200} cannot be rendered: only http and https can")
-    check_sendable(url)
-    return url
+def _body(text: str) -> bytes:
+    body = decode_unicode_string(text)  # bytes come marked
+    return body.encode() if isinstance(body, str) else body
 
 
 def _viewport(document: dict[str, Any]) -> tuple[int, int]:
@@ -141,16 +139,10 @@ def _viewport(document: dict[str, Any]) -> tuple[int, int]:
 
 
 def _proxy(document: dict[str, Any]) -> dict[str, str] | None:
-    """Return the proxy of a task, or that of its fetcher, which comes in parts."""
-    text = document.get("proxy")
-    if isinstance(text, str) and text:
-        parts = split_proxy(text if "://" in text else f"http://{text}")
-        place = f"{parts.scheme}://{parts.hostname}:{parts.port or 8080}"
-        login = parts.username, parts.password
-    elif document.get("proxy_host"):
-        place = f"http://{document['proxy_host']}:{document.get('proxy_port') or 8080}"
-        login = document.get("proxy_username"), document.get("proxy_password")
-    else:
+    """Return the proxy of a task or of its fetcher."""
+    if not document.get("proxy_host"):
         return None
-    names = ("username", "password")
-    return {"server": place} | {n: each for n, each in zip(names, login, strict=True) if each}
+    kind = document.get("proxy_scheme") or "http"
+    made = {"server": f"{kind}://{document['proxy_host']}:{document.get('proxy_port') or 8080}"}
+    login = {name: document.get(f"proxy_{name}") for name in ("username", "password")}
+    return made | {name: str(each) for name, each in login.items() if each}

@@ -22,6 +22,7 @@ from pyspider_zk.rpc.proof import ANSWER_HEADER, SCHEME, Call, Prover, check_use
 
 logger = logging.getLogger(__name__)
 
+XML = "text/xml"
 WINDOW = 300.0  # seconds by which the clocks of caller and member may differ
 
 LISTENER = Listener(
@@ -92,6 +93,7 @@ class CallAdmission:
         names: host names of calls, besides loopback and the address where they arrive.
         insecure: may listen on other addresses without a secret.
         listener: whose rules these are.
+        content_type: that calls must have, which no form of a browser has; empty: any.
         clock: seconds since the epoch.
     """
 
@@ -101,6 +103,7 @@ class CallAdmission:
         names: Collection[str] = (),
         insecure: bool = False,
         listener: Listener = LISTENER,
+        content_type: str = XML,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._secret = secret.encode()
@@ -108,6 +111,7 @@ class CallAdmission:
         self._names = frozenset(name.lower() for name in names)
         self._insecure = insecure
         self._listener = listener
+        self._content_type = content_type
         self._clock = clock
         self._since = clock()
         self._nonces = _Nonces()
@@ -136,7 +140,7 @@ class CallAdmission:
         Raises:
             CallRefused: it is not for us, or not allowed.
         """
-        check_no_browser(head)
+        _check_no_browser(head, self._content_type)
         host, port = self._check_host(head)
         if not self.guarded:
             return Admitted(NOBODY)
@@ -206,10 +210,12 @@ class CallAdmission:
         return CallRefused(HTTPStatus.UNAUTHORIZED, why, headers, body)
 
 
-def admission_of(settings: Settings, listener: Listener = LISTENER) -> CallAdmission:
+def admission_of(
+    settings: Settings, listener: Listener = LISTENER, content_type: str = XML
+) -> CallAdmission:
     """Return the rules of a process with these settings."""
-    names = filter(None, (*settings.xmlrpc_names, settings.advertise))
-    return CallAdmission(settings.secret, list(names), settings.insecure, listener)
+    names = list(filter(None, (*settings.xmlrpc_names, settings.advertise)))
+    return CallAdmission(settings.secret, names, settings.insecure, listener, content_type)
 
 
 class _Nonces:
@@ -238,8 +244,11 @@ class _Nonces:
         return expired
 
 
-def check_no_browser(head: Head) -> None:
+def _check_no_browser(head: Head, content_type: str) -> None:
     """Refuse requests of browsers.
+
+    Args:
+        content_type: that it must have; empty: any.
 
     Raises:
         CallRefused: naming what is wrong.
@@ -250,8 +259,9 @@ def check_no_browser(head: Head) -> None:
         if head.headers(name) is not None:
             raise CallRefused(HTTPStatus.FORBIDDEN, f"calls from browsers are refused ({name})")
     kind = (head.headers("content-type") or "").partition(";")[0].strip().lower()
-    if kind != "text/xml":
-        raise CallRefused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "the Content-Type must be text/xml")
+    if content_type and kind != content_type:
+        why = f"the Content-Type must be {content_type}"
+        raise CallRefused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, why)
 
 
 def _unproven(why: str) -> CallRefused:

@@ -11,8 +11,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from functools import partial
-from hmac import compare_digest
-from http import HTTPStatus
 from inspect import signature
 from typing import Any
 from xmlrpc.client import Fault, dumps, getparser, gzip_encode
@@ -26,9 +24,10 @@ from pyspider_zk.config import Settings
 from pyspider_zk.errors import ConfigError
 from pyspider_zk.listening import check_port
 from pyspider_zk.queues.tasks import is_deeper
-from pyspider_zk.rpc.admission import Admitted, CallAdmission, CallRefused, Head
+from pyspider_zk.rpc.admission import Admitted, CallAdmission, CallRefused
 from pyspider_zk.rpc.caller import calling
-from pyspider_zk.rpc.proof import ANSWER_HEADER, digest
+from pyspider_zk.rpc.http_admission import HttpAdmission, check_body
+from pyspider_zk.rpc.proof import ANSWER_HEADER
 
 logger = logging.getLogger(__name__)
 
@@ -38,8 +37,6 @@ PACK_FROM = 1400  # bytes of a response
 CALLS = 64  # that are carried out at the same time
 LOCAL_CALLS = 32  # beside those: that ask no other member
 LOCAL = "local_"  # how the names of those functions begin
-HOLD_UP = 1.0  # seconds before a wrong secret is answered
-HELD_UP_AT_ONCE = 16
 STOP_LIMIT = 5.0  # seconds for the calls in hand
 
 Functions = Mapping[str, Callable[..., Any]]
@@ -56,7 +53,7 @@ class _Calls:
 
     def __init__(self, functions: Functions, entry: CallAdmission) -> None:
         self._entry = entry
-        self._held_up = asyncio.Semaphore(HELD_UP_AT_ONCE)
+        self._admission = HttpAdmission(entry)
         self._asking, self._local = Workers(CALLS), Workers(LOCAL_CALLS)
         self._dispatcher = SimpleXMLRPCDispatcher(allow_none=True)
         self._dispatcher.register_introspection_functions()
@@ -74,26 +71,10 @@ class _Calls:
         Raises:
             Refused: it is not for us, or not allowed.
         """
-        host, port = request.connection.stream.socket.getsockname()[:2]  # type: ignore[union-attr]
-        head = Head(request.method or "", request.headers.get, (host, port))
-        try:
-            admitted = self._entry.admit(head)
-        except CallRefused as error:
-            if error.status == HTTPStatus.UNAUTHORIZED and "Authorization" in request.headers:
-                await self._hold_up()
-            raise refused(error.status, str(error), error.headers, error.body) from None
+        admitted = await self._admission.admit(request)
         if length is None or "Content-Length" not in request.headers:
             raise refused(411, "a Content-Length is needed")
         return BODY_LIMIT, partial(self._answered, admitted)
-
-    async def _hold_up(self) -> None:
-        """Delay the response to a wrong secret: together they get a few responses per second.
-
-        A correct secret is answered at once, also from the same address: otherwise a stranger on
-        loopback could lock out everybody.
-        """
-        async with self._held_up:
-            await asyncio.sleep(HOLD_UP)
 
     async def _answered(self, admitted: Admitted, request: HTTPServerRequest) -> Response:
         run = asyncio.get_running_loop().run_in_executor
@@ -167,9 +148,7 @@ def _body(admitted: Admitted, request: HTTPServerRequest) -> bytes:
     Raises:
         CallRefused: it is not as announced.
     """
-    call = admitted.call
-    if call is not None and not compare_digest(digest(request.body), call.digest):
-        raise CallRefused(400, "the body is not the one that was proven")
+    check_body(admitted, request.body)
     packed = request.headers.get("Content-Encoding", "identity").lower()
     if packed not in ("identity", "gzip"):
         raise CallRefused(501, "the body can be packed by gzip only")

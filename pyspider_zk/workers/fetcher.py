@@ -34,6 +34,7 @@ from pyspider_zk.queues.checked import CheckedQueue
 from pyspider_zk.queues.packs import NO_ANSWER, check_fetchable, check_named, failed_page, named
 from pyspider_zk.queues.resilient import LOOK, ResilientQueue, SendBuffer
 from pyspider_zk.rpc.admission import admission_of
+from pyspider_zk.rpc.post import posted
 from pyspider_zk.rpc.server import RpcServer, limits_of
 from pyspider_zk.rpc.tls import server_tls
 from pyspider_zk.rpc.values import xmlrpc_value
@@ -123,6 +124,10 @@ class ClusterFetcher(Fetcher):
                 self._empty_until = time.monotonic() + LOOK
                 return
             self.fetch(decode_unicode_obj(task))
+
+    def posted(self, body: bytes) -> dict[str, Any]:
+        """Return how the renderer is asked: with a proof of the secret, if there is one."""
+        return posted(body, self.phantomjs_proxy, self.settings)
 
     def _listen(self) -> float:
         """Wait for tasks, and have them taken; return the pause. Runs in a thread of its own."""

@@ -118,16 +118,16 @@ def test_a_scheduler_has_a_name_of_its_own_and_any_port():
     assert command.line[-5:-3] == ("scheduler", "--xmlrpc-host")
 
 
-def test_who_serves_or_calls_schedulers_is_told_where_the_secret_is():
-    where = replace(ADDRESSES, secret_file="/d/secret")  # noqa: S106
+def test_who_is_called_or_calls_others_is_told_where_the_secret_is():
+    where = replace(ADDRESSES, secret_file="/d/secret", renderer_ports=(1,))  # noqa: S106
 
     commands = [
         scheduler_command(ProcessPlan(), where, 0),
-        *component_commands(ProcessPlan(), where),
+        *component_commands(ProcessPlan(renderers=1), where),
     ]
 
     told = {each.name for each in commands if "PYSPIDER_ZK_SECRET_FILE" in each.environ}
-    assert told == {"scheduler-up-0", "webui"}
+    assert told == {"scheduler-up-0", "fetcher-0", "renderer-0", "webui"}
     assert not any("/d/secret" in each.line for each in commands)
 
 

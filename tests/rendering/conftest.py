@@ -20,6 +20,9 @@ from pyspider.libs.http_server import bind
 from pyspider_zk.config import Settings
 from pyspider_zk.rendering.chromium import chromium_program
 from pyspider_zk.rendering.renderer import Renderer, RendererPlan
+from pyspider_zk.rendering.request import LISTENER
+from pyspider_zk.rpc.admission import admission_of
+from pyspider_zk.rpc.tls import server_tls
 from tests.support.needed import skip_without_needed
 
 LOOPBACK = "127.0.0.1"
@@ -146,9 +149,11 @@ def rendering(pages: int = 4, memory: int = 2**32, **settings: Any) -> Iterator[
     """Run a renderer."""
     with skip_without_needed():
         program = chromium_program(os.environ)
-    renderer = Renderer(RendererPlan(program, pages, memory), Settings(drain=5, **settings))
+    made = Settings(drain=5, **settings)
+    entry = admission_of(made, LISTENER, content_type="")
+    renderer = Renderer(RendererPlan(program, pages, memory), made, entry)
     sockets, stopped = bind(LOOPBACK, 0), Future[None]()
-    serve = renderer.serve(sockets, stopped)
+    serve = renderer.serve(sockets, stopped, server_tls(made))
     thread = threading.Thread(target=lambda: asyncio.run(serve))
     port = sockets[0].getsockname()[1]
     thread.start()

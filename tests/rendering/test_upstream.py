@@ -44,7 +44,7 @@ Fetch = Callable[..., Any]
 
 def echo(asked: SiteRequest) -> tuple[int, dict[str, str], str]:
     """Answer with what was asked, as httpbin does."""
-    told = {"headers": asked.headers, "body": asked.body.decode()}
+    told = {"headers": asked.headers, "body": asked.body.decode(errors="replace")}
     return 200, {"Content-Type": "application/json"}, json.dumps(told)
 
 
@@ -84,6 +84,8 @@ def test_75_phantomjs_robots_and_post(fetch: Fetch, site: ScriptedSite) -> None:
     site.page("/robots.txt", "User-agent: *\nDisallow: /deny", **{"Content-Type": "text/plain"})
     result = fetch(f"{site.url}/post", method="POST", data="binux")
     assert json.loads(rebuild_response(result).doc("pre").text())["body"] == "binux"
+    fetch(f"{site.url}/post", method="POST", data=b"\x89PNG")
+    assert site.of("/post")[1].body == b"\x89PNG"
     assert fetch(f"{site.url}/deny", robots_txt=True)["status_code"] == 403
 
 

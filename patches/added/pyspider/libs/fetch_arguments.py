@@ -16,9 +16,12 @@ from pyspider.libs.header_fields import TOKEN, BadArgument, pairs, refuse_if
 from pyspider.libs.storable import PACKED
 from requests.models import RequestEncodingMixin
 
+RENDERED = ("js", "phantomjs", "chrome", "puppeteer")
+"""Fetch types of pages that a browser makes."""
+
 _NO_BODY = ("HEAD", "TRACE")
 _LONGEST = 10**6  # seconds; libcurl counts milliseconds in 31 bits
-_FETCH_TYPES = ("", "js", "phantomjs", "chrome", "puppeteer", "splash")
+_FETCH_TYPES = ("", *RENDERED, "splash")
 _RUN_AT = ("document-start", "document-end")
 
 

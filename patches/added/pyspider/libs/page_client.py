@@ -145,7 +145,7 @@ class PageClient(CurlAsyncHTTPClient):
 
     Attributes:
         kept: asked for the bytes of pages that were released, and are still in memory.
-        destinations: where requests without a proxy may lead; with one, it resolves the names.
+        destinations: where pages without a proxy may lead; with one, it resolves the names.
     """
 
     def initialize(
@@ -206,8 +206,9 @@ class PageClient(CurlAsyncHTTPClient):
         parse = functools.partial(self._curl_header_callback, headers, request.header_callback)
         curl.setopt(pycurl.WRITEFUNCTION, functools.partial(self._write, page))
         curl.setopt(pycurl.HEADERFUNCTION, functools.partial(page.add_header, parse))
-        if isinstance(request.request, PageRequest):
-            _set_up(curl, request.request)
+        if not isinstance(request.request, PageRequest):
+            return  # to a server that the operator named
+        _set_up(curl, request.request)
         if not request.proxy_host:
             curl.setopt(pycurl.OPENSOCKETFUNCTION, functools.partial(page.open, self.destinations))
             curl.setopt(pycurl.PREREQFUNCTION, functools.partial(page.check, self.destinations))

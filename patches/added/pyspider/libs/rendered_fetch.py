@@ -1,0 +1,78 @@
+"""Fetch by a renderer: pages as a browser shows them, by the protocol of pyspider's PhantomJS."""
+
+import json
+import logging
+from typing import Any
+
+from pyspider.libs import fetch_arguments, http_fetch, storable
+from pyspider.libs.fetchable import Unfetchable
+from tornado.httpclient import HTTPError, HTTPRequest, HTTPResponse
+
+MISSING = (
+    "no renderer: run `pyspider-zk renderer` (it needs Chromium and Playwright), and tell fetchers"
+    " where: --phantomjs-proxy HOST:PORT"
+)
+
+_NO_PAGE = "no page from the renderer"
+
+logger = logging.getLogger("fetcher")
+
+
+class NoRenderer(Unfetchable):
+    """A page that only a renderer makes, and there is none."""
+
+    code = 501
+
+
+class NotRendered(Unfetchable):
+    """A page that the renderer did not make."""
+
+
+async def fetch(fetcher: Any, url: str, task: dict[str, Any]) -> dict[str, Any]:
+    """Return what a fetcher's renderer tells of a task's page, and log it.
+
+    Raises:
+        Unfetchable: there is no page.
+    """
+    if not fetcher.phantomjs_proxy:
+        raise NoRenderer(MISSING)
+    options = fetch_arguments.request_of(task.get("fetch") or {})
+    request = {**options, **fetcher.pack_tornado_request_parameters(url, task)}
+    agent = request["headers"]["User-Agent"]
+    if options.get("robots_txt", False) and not await fetcher.can_fetch(agent, request["url"]):
+        raise http_fetch.Disallowed("Disallowed by robots.txt")
+    page = _page(await _asked(fetcher, request))
+    level = logging.INFO if page["status_code"] < 400 else logging.WARNING
+    told = (page["status_code"], task.get("project"), task.get("taskid"), url, page.get("time", 0))
+    logger.log(level, "[%d] %s:%s %s %.2fs", *told)
+    return page
+
+
+async def _asked(fetcher: Any, request: dict[str, Any]) -> HTTPResponse:
+    document = storable.stored("fetch", http_fetch.browsed(request))
+    post = HTTPRequest(
+        fetcher.phantomjs_proxy,
+        "POST",
+        follow_redirects=False,
+        connect_timeout=request.get("connect_timeout", 20),
+        request_timeout=request.get("request_timeout", 120) + 1,
+        **fetcher.posted(json.dumps(document).encode()),
+    )
+    try:
+        return await fetcher.http_client.fetch(post, raise_error=False)  # type: ignore[no-any-return]
+    except HTTPError as error:  # nobody is there
+        raise NotRendered(f"{_NO_PAGE}: {error}") from None
+
+
+def _page(response: HTTPResponse) -> dict[str, Any]:
+    """Return the page that an answer holds, also that of a page which failed.
+
+    Raises:
+        NotRendered: it holds none.
+    """
+    try:
+        page = json.loads(response.body or b"")
+        page["status_code"] = int(page["status_code"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise NotRendered(f"{_NO_PAGE}: {response.error or error}") from None
+    return page  # type: ignore[no-any-return]
