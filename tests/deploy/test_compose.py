@@ -14,13 +14,14 @@ SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 (SCRAPES,) = SCRAPING["dns_sd_configs"]
 TOKEN = Path(SCRAPING["authorization"]["credentials_file"])
 
+PROCESSES = {"scheduler", "processor", "fetcher", "result-worker", "renderer", "webui"}
 READERS = {
     "authority": set(),
     "zookeeper-secrets": {"zookeeper1", "zookeeper2", "zookeeper3"},
     "redis-secrets": {"redis"},
     "postgresql-secrets": {"postgresql"},
     "prometheus-secrets": {"prometheus"},
-    "cluster-secrets": {"scheduler", "processor", "fetcher", "result-worker", "webui"},
+    "cluster-secrets": PROCESSES,
     "webui-users": {"webui"},
 }
 """Which services mount a volume of secrets, beside the one that makes them."""
@@ -66,6 +67,7 @@ def test_only_who_must_reaches_the_internet() -> None:
     reached = {name: set(said.get("networks", ())) - {"cluster"} for name, said in SERVICES.items()}
     assert {name: found for name, found in reached.items() if found} == {
         "fetcher": {"outside"},
+        "renderer": {"outside"},
         "webui": {"outside"},
         "prometheus": {"monitoring"},
     }
@@ -79,13 +81,22 @@ def test_what_drains_is_not_killed_before(service: str) -> None:
     )
 
 
-@pytest.mark.parametrize("service", ["scheduler", "processor", "fetcher", "result-worker", "webui"])
+@pytest.mark.parametrize("service", sorted(PROCESSES))
 def test_metrics_are_told_to_who_has_the_token_by_tls(service: str) -> None:
     said = SERVICES[service]["environment"]
     assert said["PYSPIDER_ZK_METRICS"] == f"0.0.0.0:{SCRAPES['port']}"
     assert Path(said["PYSPIDER_ZK_METRICS_TOKEN_FILE"]).name == TOKEN.name
     assert said["PYSPIDER_ZK_XMLRPC_TLS_CERTIFICATE"]
     assert service in SCRAPES["names"]
+
+
+def test_a_renderer_is_asked_by_the_name_that_its_certificate_has() -> None:
+    domain = SERVICES["secure"]["environment"]["DOMAIN"]
+    name = SERVICES["renderer"]["environment"]["PYSPIDER_ZK_ADVERTISE"]
+    assert name == f"renderer.{domain}"
+    for service in ("fetcher", "webui"):
+        asked = SERVICES[service]["environment"]["PHANTOMJS_PROXY"]
+        assert asked == f"https://{name}:25555"
 
 
 def waits_for_secrets(service: str) -> bool:
@@ -110,4 +121,5 @@ def test_the_images_users_are_those_that_the_secrets_are_given_to() -> None:
         "postgresql": given["POSTGRESQL_GROUP"],
         "prometheus": given["PROMETHEUS_GROUP"],
         "pyspider-zk": given["CLUSTER_GROUP"],
+        "renderer": given["CLUSTER_GROUP"],
     }

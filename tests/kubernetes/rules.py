@@ -22,7 +22,7 @@ from pyspider_zk.secret_files import URL_VARIABLES
 from tests.kubernetes.chart import Document
 from tests.kubernetes.rendering import WORKLOADS, Pod, Rendering, name_of, selects
 
-HEALTH = {"path": "/healthz", "port": "metrics", "scheme": "HTTPS"}
+HEALTH = {"path": "/healthz", "scheme": "HTTPS"}
 PROCESS_PROBES = {
     "startupProbe": HEALTH,
     "livenessProbe": HEALTH,
@@ -185,7 +185,7 @@ def drained(rendering: Rendering) -> Iterator[str]:
         if pod.spec["terminationGracePeriodSeconds"] < drain + 10:
             yield f"{pod.name}: {pod.spec['terminationGracePeriodSeconds']} s for {drain} s"
     for pod in _of(rendering, "scheduler"):
-        name = _environment(pod)["PYSPIDER_ZK_NAME"]
+        name = _environment(pod.spec["containers"][0])["PYSPIDER_ZK_NAME"]
         if name.get("valueFrom") != {"fieldRef": {"fieldPath": "metadata.name"}}:
             yield f"{pod.name}: its name does not last"
     for each in rendering.of("StatefulSet"):
@@ -201,18 +201,23 @@ def _of(rendering: Rendering, *components: str) -> list[Pod]:
 def probed(rendering: Rendering) -> Iterator[str]:
     """A process that waits is not restarted; a server is asked by its image's script."""
     for pod in rendering.pods():
-        container = pod.spec["containers"][0]
-        found = {name: each for name, each in container.items() if name.endswith("Probe")}
-        asked = {name: each.get("httpGet", each.get("exec")) for name, each in found.items()}
-        expected = dict(PROCESS_PROBES if pod.is_process else SERVER_PROBES)
-        if asked != expected and pod.ports:
-            yield f"{pod.name}: {asked}"
-        if pod.is_process and pod.ports and "metrics" not in pod.ports:
-            yield f"{pod.name}: no port of metrics"
-        for name, each in found.items():
-            patience = each.get("failureThreshold", 3) * each["periodSeconds"]
-            if name == "startupProbe" and patience < 300:
-                yield f"{pod.name}: {patience} s to start"
+        for container in filter(lambda each: each.get("ports"), pod.spec["containers"]):
+            yield from (f"{pod.name}: {fault}" for fault in _probe_faults(container, pod))
+
+
+def _probe_faults(container: Document, pod: Pod) -> Iterator[str]:
+    found = {name: each for name, each in container.items() if name.endswith("Probe")}
+    asked = {name: each.get("httpGet", each.get("exec")) for name, each in found.items()}
+    port = "browser" if container["name"] == "renderer" else "metrics"
+    of_processes = {name: {**each, "port": port} for name, each in PROCESS_PROBES.items()}
+    if asked != (of_processes if pod.is_process else SERVER_PROBES):
+        yield str(asked)
+    if pod.is_process and port not in {each["name"] for each in container["ports"]}:
+        yield "no port of metrics"
+    for name, each in found.items():
+        patience = each.get("failureThreshold", 3) * each["periodSeconds"]
+        if name == "startupProbe" and patience < 300:
+            yield f"{patience} s to start"
 
 
 def scaled(rendering: Rendering) -> Iterator[str]:
@@ -242,15 +247,15 @@ def configured(rendering: Rendering) -> Iterator[str]:
         found = inspect_config(config, CONFIG, context)
         yield from [*found.faults, *found.warnings]
         for pod in rendering.pods():
-            if pod.is_process:
-                yield from _command_faults(pod, context)
-                yield from _settings_faults(pod, config)
+            for container in pod.spec["containers"] if pod.is_process else ():
+                yield from _command_faults(pod, container, context)
+                yield from _settings_faults(pod, container, config)
 
 
-def _command_faults(pod: Pod, context: click.Context) -> Iterator[str]:
-    option, config, name, *words = pod.spec["containers"][0]["args"]
+def _command_faults(pod: Pod, container: Document, context: click.Context) -> Iterator[str]:
+    option, config, name, *words = container["args"]
     if (option, config) != ("-c", CONFIG) or name not in cli.commands:
-        yield f"{pod.name}: {pod.spec['containers'][0]['args']}"
+        yield f"{pod.name}: {container['args']}"
         return
     try:
         cli.commands[name].make_context(name, words, parent=context)
@@ -258,9 +263,10 @@ def _command_faults(pod: Pod, context: click.Context) -> Iterator[str]:
         yield f"{pod.name}: {error.message}"
 
 
-def _settings_faults(pod: Pod, config: Document) -> Iterator[str]:
-    """Yield the faults of a pod's settings; its secrets are files of ours meanwhile."""
-    variables = {name: each.get("value", "x") for name, each in _environment(pod).items()}
+def _settings_faults(pod: Pod, container: Document, config: Document) -> Iterator[str]:
+    """Yield the faults of a process's settings; its secrets are files of ours meanwhile."""
+    environment = _environment(container).items()
+    variables = {name: each.get("value", "x") for name, each in environment}
     known = {f"{name}_FILE" for name in URL_VARIABLES} | OTHER_VARIABLES
     ours = {name: each for name, each in variables.items() if name not in known}
     yield from (f"{pod.name}: {name}" for name in ours if not name.startswith("PYSPIDER_ZK_"))
@@ -365,8 +371,8 @@ def _config(rendering: Rendering) -> Document:
     return config
 
 
-def _environment(pod: Pod) -> dict[str, Document]:
-    return {each["name"]: each for each in pod.spec["containers"][0].get("env", [])}
+def _environment(container: Document) -> dict[str, Document]:
+    return {each["name"]: each for each in container.get("env", [])}
 
 
 def _decoded(value: str) -> str:

@@ -35,6 +35,7 @@ EVERYTHING: dict[str, Any] = {
     "config": {"zookeeper": {"lease": 6, "root": "/crawl"}, "fetcher": {"timeout": 30}},
     "scheduler": {"replicas": 5, "drain": 120},
     "processor": {"replicas": 20},
+    "renderer": {"enabled": True, "pages": 4, "memory": 1024},
     "webui": {
         "hosts": ["crawl.example.org"],
         "proxies": ["10.244.0.0/16", "192.0.2.1", "2001:db8::/32"],
@@ -134,6 +135,8 @@ MUTATIONS = [
     ("_helpers.tpl", "path: /readyz", "path: /healthz", "probed"),
     ("_helpers.tpl", "scheme: HTTPS", "scheme: HTTP", "probed"),
     ("_helpers.tpl", "failureThreshold: 60", "failureThreshold: 6", "probed"),
+    ("_helpers.tpl", '"browser" | nindent 2', '"metrics" | nindent 2', "probed"),
+    ("_helpers.tpl", "config.json, renderer", "config.json, browser", "configured"),
     ("autoscaling.yaml", "oldest_seconds", "oldest_second", "scaled"),
     ("autoscaling.yaml", '"scheduler2fetcher"', '"to_fetcher"', "scaled"),
     ("autoscaling.yaml", "kind: StatefulSet", "kind: Deployment", "scaled"),
@@ -178,7 +181,7 @@ def test_a_spoilt_chart_breaks_the_rule(
     text = template.read_text(encoding="utf-8")
     assert old in text
     template.write_text(text.replace(old, new), encoding="utf-8")
-    values = EVERYTHING if rule == "scaled" else {}
+    values = EVERYTHING if rule == "scaled" or "nindent 2" in old or "renderer" in old else {}
     assert rule in faults(Rendering(render(values, spoilt)))
 
 
@@ -193,10 +196,13 @@ def test_what_probes_ask_for_is_served(path: str) -> None:
 def test_prometheus_asks_who_it_may_and_by_a_name_that_the_certificate_has() -> None:
     rendering = Rendering(render(EVERYTHING))
     (monitor,) = rendering.of("PodMonitor")
-    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    endpoint, browsers = monitor["spec"]["podMetricsEndpoints"]
     processes = [pod for pod in rendering.pods() if pod.is_process]
     assert rendering.selected(monitor["spec"]["selector"]) == processes
     assert all(endpoint["port"] in pod.ports for pod in processes if pod.ports)
+    having = [pod.name for pod in processes if browsers["port"] in pod.ports]
+    assert sorted(having) == [f"{RELEASE}-fetcher", f"{RELEASE}-webui"]
+    assert browsers == {**endpoint, "port": browsers["port"]}
     host, _, domain = endpoint["tlsConfig"]["serverName"].partition(".")
     assert (host, domain) == ("metrics", f"{RELEASE}-scheduler.{NAMESPACE}.svc")
     (cluster,) = [each for each in rendering.of("Secret") if each["metadata"]["name"] == CLUSTER]

@@ -83,7 +83,7 @@ def environment_of(unit: Unit, etc: Path, state: Path) -> dict[str, str]:
 def start(unit: Unit, etc: Path, state: Path) -> subprocess.Popen[bytes]:
     folder = state / "pyspider-zk"
     command = [word.replace(ETC, str(etc)) for word in unit.command[1:]]
-    if "webui" in command:
+    if {"webui", "renderer"} & {*command}:
         command += ["--port", "0"]
     with (folder / f"{unit.name}.log").open("wb") as log:
         return subprocess.Popen(
@@ -132,7 +132,7 @@ def test_every_unit_s_process_joins_the_cluster_tells_metrics_and_ends_in_order(
                 cluster = directory.read()
             except Mismatch:  # nobody founded it yet
                 return False
-            return len(cluster.members) == 1 and sum(map(len, cluster.components.values())) == 4
+            return len(cluster.members) == 1 and sum(map(len, cluster.components.values())) == 5
 
         eventually(all_joined, within=180)
         targets = state / "pyspider-zk/data/metrics"

@@ -17,12 +17,15 @@ from pyspider_zk.errors import ConfigError, Mismatch, MissingService
 from pyspider_zk.secret_files import URL_VARIABLES
 from tests.support import programs
 from tests.support.needed import skip_without_needed
-from tests.systemd.units import COMMON, FILES, FOLDER, Unit, unit
+from tests.systemd.units import COMMON, FILES, FOLDER, LISTS, Unit, unit
 
 UNITS = [unit(file) for file in FILES]
 NAMES = [each.name for each in UNITS]
 EXPOSURE = 12
 """Tenths: what systemd finds a service of ours exposed to; it needs the network, for one."""
+
+OF_BROWSERS = 22
+"""The same, of one with a browser, which makes a sandbox of its own."""
 
 SYSTEM_UNITS = Path("/usr/lib/systemd/system")
 SPECIFIERS = {"%d": "/run/credentials/x", "%S": "/var/lib", "%H": "crawl1", "%i": "1"}
@@ -83,7 +86,8 @@ def test_systemd_finds_faults(machine: Path, tmp_path: Path, file: str, old: str
 
 
 def exposed(machine: Path, name: str) -> tuple[int, str]:
-    words = ["--offline=true", f"--threshold={EXPOSURE}", instance(name)]
+    limit = OF_BROWSERS if "renderer" in name else EXPOSURE
+    words = ["--offline=true", f"--threshold={limit}", instance(name)]
     done = analyze(machine, "security", *words)
     return done.returncode, done.stdout
 
@@ -113,8 +117,8 @@ def test_a_command_line_is_one_of_ours(unit: Unit) -> None:
 
 
 def test_there_is_a_unit_for_each_component() -> None:
-    commands = {unit.command[3] for unit in UNITS}
-    assert commands == {"scheduler", "processor", "fetcher", "result-worker", "webui"}
+    workers = {"scheduler", "processor", "fetcher", "result-worker", "renderer", "webui"}
+    assert {unit.command[3] for unit in UNITS} == workers
 
 
 @each_unit
@@ -163,7 +167,7 @@ def test_metrics_have_a_port_of_their_own_whatever_the_instance() -> None:
 def test_nothing_is_said_twice(unit: Unit) -> None:
     """What all have in common would win, whatever a unit of its own says."""
     twice = {key for key, values in unit.service.items() if len(values) > 1}
-    assert twice <= {"Environment", "LoadCredential", "SystemCallFilter"}
+    assert twice <= {"Environment", "LoadCredential", *LISTS}
 
 
 def test_the_folders_of_secrets_are_closed() -> None:

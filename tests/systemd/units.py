@@ -10,12 +10,15 @@ FOLDER = Path(__file__).parents[2] / "deploy" / "systemd"
 COMMON = FOLDER / "pyspider-zk-.service.d" / "common.conf"
 FILES = sorted(FOLDER.glob("*.service"))
 
+LISTS = ("RestrictAddressFamilies", "SystemCallFilter")
+"""Keys to whose values another assignment adds."""
+
 Assignments = Mapping[str, list[str]]
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A service, together with what all have in common.
+    """A service, together with what all have in common, and what differs for it.
 
     Attributes:
         name: of its file.
@@ -54,6 +57,10 @@ def unit(file: Path) -> Unit:
     service = _service(file)
     for key, values in _service(COMMON).items():
         service[key] = [*service.get(key, []), *values]
+    for different in (FOLDER / f"{file.name}.d").glob("*.conf"):
+        assert different.name > COMMON.name  # the order in which systemd reads them
+        for key, values in _service(different).items():
+            service[key] = [*service[key], *values] if key in LISTS else values
     return Unit(file.name, service)
 
 

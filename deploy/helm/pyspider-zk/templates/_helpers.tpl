@@ -60,6 +60,7 @@ metadata:
   "zookeeper" $zookeeper
   "scheduler" (dict "xmlrpc_host" "0.0.0.0" "xmlrpc_port" 23333)
   "webui" (dict "host" "0.0.0.0" "port" 5000 "need_auth" true) -}}
+{{- if .Values.renderer.enabled }}{{ $_ := set $config "phantomjs_proxy" "127.0.0.1:25555" }}{{ end }}
 {{- mergeOverwrite $config (deepCopy .Values.config) | toPrettyJson -}}
 {{- end }}
 
@@ -106,10 +107,11 @@ securityContext:
     drop: [ALL]
 {{- end }}
 
-{{/* A container of pyspider-zk. Takes [root, resources]. */}}
+{{/* A container of pyspider-zk. Takes [root, resources] and the suffix of the image, if it has one. */}}
 {{- define "pyspider-zk.process.container" -}}
 {{- $root := index . 0 -}}
-{{- include "pyspider-zk.container" (list $root "" (default $root.Chart.AppVersion $root.Values.image.tag) (index . 1)) }}
+{{- $suffix := "" -}}{{ if gt (len .) 2 }}{{ $suffix = index . 2 }}{{ end -}}
+{{- include "pyspider-zk.container" (list $root $suffix (default $root.Chart.AppVersion $root.Values.image.tag) (index . 1)) }}
 {{- end }}
 
 {{/* A container of a server. Takes [root, name, resources]. */}}
@@ -162,18 +164,35 @@ metadata:
 - {name: metrics, containerPort: 9464}
 {{- end }}
 
-{{/* Probes of a process. One that waits for a server lives and is not ready. */}}
+{{/* The renderer beside a process that fetches, which finds it on loopback. Takes root. */}}
+{{- define "pyspider-zk.renderer" -}}
+{{- with .Values.renderer -}}
+- name: renderer
+  args: [-c, /etc/pyspider-zk/config.json, renderer, --pages, {{ .pages | quote }}, --memory, {{ .memory | quote }}]
+  {{- include "pyspider-zk.process.container" (list $ .resources "-renderer") | nindent 2 }}
+  env:
+    {{- include "pyspider-zk.process.env" $ | nindent 4 }}
+    - {name: PYSPIDER_ZK_METRICS, value: "0.0.0.0:9465"}
+  ports:
+    - {name: browser, containerPort: 9465}
+  {{- include "pyspider-zk.process.probes" "browser" | nindent 2 }}
+  volumeMounts:
+    {{- include "pyspider-zk.process.mounts" $ | nindent 4 }}
+{{- end }}
+{{- end }}
+
+{{/* Probes of a process. One that waits for a server lives and is not ready. Takes the name of its port. */}}
 {{- define "pyspider-zk.process.probes" -}}
 startupProbe:
-  httpGet: {path: /healthz, port: metrics, scheme: HTTPS}
+  httpGet: {path: /healthz, port: {{ . }}, scheme: HTTPS}
   periodSeconds: 5
   failureThreshold: 60
 livenessProbe:
-  httpGet: {path: /healthz, port: metrics, scheme: HTTPS}
+  httpGet: {path: /healthz, port: {{ . }}, scheme: HTTPS}
   periodSeconds: 10
   timeoutSeconds: 5
 readinessProbe:
-  httpGet: {path: /readyz, port: metrics, scheme: HTTPS}
+  httpGet: {path: /readyz, port: {{ . }}, scheme: HTTPS}
   periodSeconds: 5
   timeoutSeconds: 5
 {{- end }}
