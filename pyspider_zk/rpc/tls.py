@@ -58,6 +58,9 @@ def connect(address: str, context: ssl.SSLContext, seconds: float) -> HTTPConnec
             link, server_hostname=name, do_handshake_on_connect=False
         )
         connection.sock.do_handshake()  # which the time-out limits as a whole
+    except TimeoutError:  # whether it speaks TLS is not known
+        connection.sock.close()
+        raise TimeoutError(f"{address} has not answered within {seconds:g} s") from None
     except (OSError, ValueError) as error:  # TLS rejects some host names
         connection.sock.close()
         raise NoTls(f"there is no TLS with {address}: {reason(error)}; {_REMEDY}") from error
