@@ -25,7 +25,7 @@ PASSWORDS = "/secure/authority"
 NO_COMPOSE = "docker compose is missing; Debian: apt install docker-compose"
 
 SCHEDULER = "scheduler"
-COMPONENTS = ("processor", "fetcher", "result-worker", "webui")
+COMPONENTS = ("processor", "fetcher", "result-worker", "renderer", "webui")
 PROCESSES = (SCHEDULER, *COMPONENTS)
 SERVERS = ("zookeeper1", "zookeeper2", "zookeeper3", "redis", "postgresql")
 PROMETHEUS = "prometheus"
@@ -142,7 +142,7 @@ class ComposedCluster:
             "VERSION": self.tag,
             "SERVERS_VERSION": self._servers_tag,
             "WEBUI_PORT": "0",  # any free one
-            "COMPOSE_PROFILES": "monitoring",
+            "COMPOSE_PROFILES": "monitoring,rendering",
             "PROMETHEUS_PORT": "0",
         }
         return {"cwd": ROOT / "deploy", "env": {**os.environ, **variables}}

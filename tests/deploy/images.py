@@ -45,8 +45,9 @@ def make_base(engine: DockerClient) -> str:
 
 
 def build(url: str, base: str, tag: str, source: Path = ROOT) -> None:
-    """Build the image of pyspider-zk from a checkout."""
+    """Build the images of pyspider-zk from a checkout, that with a browser included."""
     _build(url, base, source, "pyspider-zk", f"pyspider-zk:{tag}")
+    _build(url, base, source, "renderer", f"pyspider-zk-renderer:{tag}")
 
 
 def build_servers(url: str, base: str, tag: str) -> None:

@@ -28,6 +28,7 @@ LISTENS = {
     "processor": {METRICS},
     "fetcher": {METRICS},
     "result-worker": {METRICS},
+    "renderer": {25555, METRICS},
     "webui": {5000, METRICS},
     "prometheus": {9090},
 }

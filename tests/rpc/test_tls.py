@@ -151,7 +151,7 @@ def test_a_certificate_of_another_authority_is_not_believed(
 def test_silence_is_not_taken_for_a_lack_of_tls(settings: Settings) -> None:
     with socket.create_server((LOOPBACK, 0)) as silent:
         member = Member(f"https://{LOOPBACK}:{silent.getsockname()[1]}", "", 0, "", 0.0)
-        with pytest.raises(TimeoutError, match="has not answered within 0.1 s"):
+        with pytest.raises(TimeoutError, match=r"has not answered within 0\.1 s"):
             call(member, "echo", credentials=credentials_of(settings), timeout=0.1)
 
 

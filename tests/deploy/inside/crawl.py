@@ -36,6 +36,7 @@ LOOK = 1.0  # seconds between two looks
 PATIENCE = 120.0  # seconds until the projects are started
 
 _SCRIPT = """
+import json
 from pyspider.libs.base_handler import BaseHandler
 
 class Handler(BaseHandler):
@@ -43,15 +44,16 @@ class Handler(BaseHandler):
     retry_delay = {{0: 1, "": 2}}
 
     def on_start(self):
-        self.visit(0)
+        self.visit(0, fetch_type="js")
 
     def page(self, response):
-        for page in response.json["links"]:
+        told = response.json or json.loads(response.doc("pre").text())  # as a browser shows it
+        for page in told["links"]:
             self.visit(page)
         return {{"url": response.url}}
 
-    def visit(self, page):
-        self.crawl("{site}/{pages}/%s/%d" % (self.project_name, page), callback=self.page)
+    def visit(self, page, **how):
+        self.crawl("{site}/{pages}/%s/%d" % (self.project_name, page), callback=self.page, **how)
 """
 
 

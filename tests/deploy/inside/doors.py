@@ -26,12 +26,14 @@ from xmlrpc.client import Fault, ProtocolError, ServerProxy
 
 import psycopg
 
+from pyspider_zk.config import Settings
+from pyspider_zk.rpc.post import posted
 from tests.attack.doors import OPEN, ROUTES
 
 KEYS = Path("/run/cluster")
 PATIENCE = 5.0  # seconds for an answer
 ZOOKEEPERS = ("zookeeper1", "zookeeper2", "zookeeper3")
-PROCESSES = ("scheduler", "processor", "fetcher", "result-worker", "webui")
+PROCESSES = ("scheduler", "processor", "fetcher", "result-worker", "renderer", "webui")
 REDIS_SAYS = (b"+PONG", b"+OK", b"*", b"$")
 
 Attempt = Callable[[], bool]
@@ -59,6 +61,7 @@ def doors(project: str, schedulers: list[str]) -> Iterator[Door]:
     yield from _redis()
     yield from _postgresql()
     yield from _xmlrpc(project, schedulers)
+    yield from _renderer(schedulers[0].partition(".")[2])
     yield from _webui(project)
     yield from _metrics()
     yield from _prometheus()
@@ -111,6 +114,21 @@ def _xmlrpc(project: str, schedulers: list[str]) -> Iterator[Door]:
         for name, words in calls.items():
             url = f"https://{login}{host}:23333/"
             yield Door("xmlrpc", f"{name} {host}", lambda u=url, n=name, w=words: _calls(u, n, w))
+
+
+def _renderer(domain: str) -> Iterator[Door]:
+    address = f"renderer.{domain}:25555"
+    secret = _key("secret") if KEYS.exists() else ""
+    post = posted(b'{"url": "door:"}', address, Settings(secret=secret))
+    headers = {"Host": address, "Content-Length": len(post["body"]), **post["headers"]}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    question = f"POST / HTTP/1.0\r\n{lines}\r\n".encode() + post["body"]
+    for how, context in _contexts():
+
+        def attempt(context: ssl.SSLContext | None = context) -> bool:
+            return b"'door:' cannot be fetched" in _ask("renderer", 25555, question, context)
+
+        yield Door("renderer", how, attempt)
 
 
 def _webui(project: str) -> Iterator[Door]:
