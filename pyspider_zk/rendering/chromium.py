@@ -24,6 +24,7 @@ CHROMIUM_MISSING = (
     " or name its program with `renderer --chromium`"
 )
 PLAYWRIGHT_MISSING = "Playwright is missing: pip install 'pyspider-zk[renderer]'"
+DRIVER_FAILED = "Playwright's driver does not start; on Debian it needs: apt install libatomic1"
 
 _OPTIONS = [
     "--disable-quic",
@@ -64,6 +65,9 @@ class Chromium:
         program: of Chromium.
         memory: bytes.
 
+    Raises:
+        MissingService: what drives it cannot be started.
+
     Attributes:
         works: the last start succeeded, if there was one.
     """
@@ -78,7 +82,10 @@ class Chromium:
     async def __aenter__(self) -> Self:
         from playwright.async_api import async_playwright
 
-        self._playwright = await async_playwright().start()
+        try:
+            self._playwright = await async_playwright().start()
+        except Exception:  # whatever it makes of its driver's end, which is told on stderr
+            raise MissingService(DRIVER_FAILED) from None
         self._watching = asyncio.create_task(self._watch())
         return self
 

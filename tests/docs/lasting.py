@@ -15,7 +15,7 @@ UP = "pyspider-zk up"
 SITE = "python3 -m http.server"
 
 _WATCHING = ("--watch", "events --follow")
-_COMPONENTS = ("scheduler", "fetcher", "processor", "result-worker", "webui")
+_COMPONENTS = ("scheduler", "fetcher", "processor", "result-worker", "renderer", "webui")
 _OURS = re.compile(r"([A-Z_]+=\S+ )*pyspider-zk ")
 _OF_UP = 8
 """Members and components of an `up` with two schedulers or more."""

@@ -1,7 +1,8 @@
 """Metrics of all components of a machine, found by the files that they write."""
 
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 from pyspider_zk.local.services import ZooKeeperServer
 from pyspider_zk.metrics import families
 from pyspider_zk.metrics.families import COMPONENTS, FAMILIES
+from pyspider_zk.rendering.chromium import chromium_program
 from tests.metrics.reading import Numbers, family_of, parsed, undeclared, value
 from tests.metrics.requests import get
+from tests.support.needed import skip_without_needed
 from tests.support.ports import own_port
 from tests.support.processes import process
 from tests.support.running_cluster import up
@@ -23,6 +26,8 @@ pytestmark = [
     pytest.mark.timeout(300),
     pytest.mark.usefixtures("zookeeper", "redis_server"),
 ]
+
+STARTED_BY_ALL = set(COMPONENTS) - {"renderer"}
 
 Eventually = Callable[..., Any]
 
@@ -49,12 +54,12 @@ def answers(found: list[tuple[str, int]]) -> dict[str, Numbers]:
     return ready
 
 
-def all_told(data: Path) -> dict[str, Numbers]:
-    """Return what all components tell, once the leader has taken its census."""
+def all_told(data: Path, kinds: Collection[str]) -> dict[str, Numbers]:
+    """Return what components of these kinds tell, once the leader has taken its census."""
     told = answers(targets(data))
     scheduler = told.get("scheduler", {})
     taken = any(each.name == families.CENSUS_AGE.full_name for each in scheduler)
-    return told if set(told) == set(COMPONENTS) and taken else {}
+    return told if set(told) == set(kinds) and taken else {}
 
 
 def check(told: dict[str, Numbers]) -> None:
@@ -76,9 +81,11 @@ def test_up_gives_each_process_a_port_that_a_file_tells(
     tmp_path: Path, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYSPIDER_ZK_METRICS", "127.0.0.1:9464")
-    with up(tmp_path, "--schedulers", "2"):
-        told = eventually(lambda: all_told(tmp_path / "data"), within=180)
-        assert len(targets(tmp_path / "data")) == 6
+    with skip_without_needed():
+        chromium_program(os.environ)
+    with up(tmp_path, "--schedulers", "2", "--renderers", "1"):
+        told = eventually(lambda: all_told(tmp_path / "data", COMPONENTS), within=180)
+        assert len(targets(tmp_path / "data")) == 7
         check(told)
         assert "Metrics: see data/metrics" in (tmp_path / "out.txt").read_text()
     assert targets(tmp_path / "data") == []
@@ -100,4 +107,4 @@ def test_all_gives_each_component_a_port_that_a_file_tells(
     }
     (tmp_path / "config.json").write_text(json.dumps(config))
     with process("--config", "config.json", "all", folder=tmp_path):
-        check(eventually(lambda: all_told(tmp_path / "data"), within=180))
+        check(eventually(lambda: all_told(tmp_path / "data", STARTED_BY_ALL), within=180))

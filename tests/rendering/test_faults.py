@@ -1,5 +1,6 @@
 """What fails: the browser, a page's process, and places that are all taken."""
 
+import asyncio
 import os
 import signal
 import threading
@@ -16,6 +17,19 @@ from tests.rendering.conftest import LIMIT, ScriptedSite, SiteRequest, rendering
 from tests.support.crawling_cluster import children
 
 WAITS = """<p>there</p><script>fetch("/waits")</script>"""
+
+
+def test_a_driver_that_does_not_start_is_named_with_its_remedy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PLAYWRIGHT_NODEJS_PATH", "/bin/false")
+
+    async def start() -> None:
+        async with chromium.Chromium("chromium", 2**30):
+            pass
+
+    with pytest.raises(MissingService, match=r"driver does not start.*libatomic1"):
+        asyncio.run(start())
 
 
 class Held:

@@ -260,7 +260,14 @@ class CrawlingCluster:
     @contextmanager
     def _up_and_running(self) -> Iterator[None]:
         command = [*PROGRAM, "up", "--schedulers", str(SCHEDULERS), "--processors", "1"]
-        command += ["--zookeeper", self.zookeeper.address, "--message-queue", self._queue()]
+        command += [
+            "--renderers",
+            "0",
+            "--zookeeper",
+            self.zookeeper.address,
+            "--message-queue",
+            self._queue(),
+        ]
         command += ["--data-path", str(self.data), "--webui-port", str(own_port())]
         self._up = Child("up", command, self.folder / "up.log", self._environ(), self.folder)
         self._up.start()
