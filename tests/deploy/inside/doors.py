@@ -160,7 +160,8 @@ def _scrapes(host: str, token: str, context: ssl.SSLContext | None) -> bool:
     told = b"pyspider_zk_build_info" in answer
     if KEYS.exists() or told:
         return told
-    return answer.startswith(b"HTTP/") and answer.split()[1] not in (b"401", b"403")
+    is_refusal = answer.split()[1:2] in ([b"401"], [b"403"]) or b"speak no TLS" in answer
+    return answer.startswith(b"HTTP/") and not is_refusal
 
 
 def _addresses(service: str) -> list[str]:
