@@ -145,14 +145,16 @@ class RendererPort:
 
 
 @contextmanager
-def rendering(pages: int = 4, memory: int = 2**32, **settings: Any) -> Iterator[RendererPort]:
+def rendering(
+    pages: int = 4, memory: int = 2**32, port: int = 0, **settings: Any
+) -> Iterator[RendererPort]:
     """Run a renderer."""
     with skip_without_needed():
         program = chromium_program(os.environ)
     made = Settings(drain=5, **settings)
     entry = admission_of(made, LISTENER, content_type="")
     renderer = Renderer(RendererPlan(program, pages, memory), made, entry)
-    sockets, stopped = bind(LOOPBACK, 0), Future[None]()
+    sockets, stopped = bind(LOOPBACK, port), Future[None]()
     serve = renderer.serve(sockets, stopped, server_tls(made))
     thread = threading.Thread(target=lambda: asyncio.run(serve))
     port = sockets[0].getsockname()[1]

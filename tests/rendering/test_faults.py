@@ -1,8 +1,10 @@
 """What fails: the browser, a page's process, and places that are all taken."""
 
-import asyncio
 import os
+import re
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,21 +17,28 @@ from pyspider_zk.errors import MissingService
 from pyspider_zk.rendering import chromium
 from tests.rendering.conftest import LIMIT, ScriptedSite, SiteRequest, rendering
 from tests.support.crawling_cluster import children
+from tests.support.processes import ROOT
 
 WAITS = """<p>there</p><script>fetch("/waits")</script>"""
 
 
-def test_a_driver_that_does_not_start_is_named_with_its_remedy(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("PLAYWRIGHT_NODEJS_PATH", "/bin/false")
+STARTS = """import asyncio
+from pyspider_zk.rendering.chromium import Chromium
 
-    async def start() -> None:
-        async with chromium.Chromium("chromium", 2**30):
-            pass
+async def start():
+    async with Chromium("chromium", 2**30):
+        pass
 
-    with pytest.raises(MissingService, match=r"driver does not start.*libatomic1"):
-        asyncio.run(start())
+asyncio.run(start())
+"""
+
+
+def test_a_driver_that_does_not_start_is_named_with_its_remedy() -> None:
+    environ = os.environ | {"PLAYWRIGHT_NODEJS_PATH": "/bin/false", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", STARTS]  # Playwright leaves behind what it failed to start
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+    said = done.stderr.splitlines()[-1]
+    assert re.search(r"MissingService: .*driver does not start.*libatomic1", said), done.stderr
 
 
 class Held:
@@ -91,7 +100,8 @@ def test_a_crash_of_the_browser_fails_its_pages_at_once_and_no_later_one(
             assert told["status_code"] == 599
             assert told["error"].endswith("Chromium ended, and is started anew")
         held.let_go()
-        assert renderer.render(held.url)["status_code"] == 200
+        again = renderer.render(held.url)
+        assert again["status_code"] == 200, again
         assert renderer.renderer.parts() == {"browser": True}
 
 
@@ -108,7 +118,8 @@ def test_a_crash_of_a_page_fails_it_at_once_and_not_the_browser(
             os.kill(pid, signal.SIGKILL)
         assert "the page crashed" in page.result(LIMIT)["error"]
         held.let_go()
-        assert renderer.render(held.url)["status_code"] == 200
+        again = renderer.render(held.url)
+        assert again["status_code"] == 200, again
         assert processes("") == browser
 
 

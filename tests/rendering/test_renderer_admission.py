@@ -1,6 +1,7 @@
 """Who may ask a renderer, and how fetchers of the cluster do."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from pyspider_zk.config import Settings
 from pyspider_zk.workers.fetcher import ClusterFetcher
 from tests.rendering.conftest import RendererPort, ScriptedSite, rendering
+from tests.support.ports import own_port
 from tests.support.secured_servers import authority
 
 pytestmark = pytest.mark.browser
@@ -26,12 +28,12 @@ def fetch(site: ScriptedSite) -> Iterator[Fetch]:
     url = site.page("/", "<script>document.write('built')</script>")
     with ExitStack() as stack:
 
-        def fetch(renderer: str, **settings: Any) -> Any:
+        def fetch(renderer: str, patience: float = 60, **settings: Any) -> Any:
             fetcher = ClusterFetcher(None, None, settings=Settings(**settings))
             stack.callback(fetcher.close)
             fetcher.phantomjs_proxy = renderer
-            task = {"project": "p", "taskid": "t", "url": url, "fetch": {"fetch_type": "js"}}
-            return fetcher.sync_fetch(task)
+            how = {"fetch_type": "js", "connect_timeout": patience}
+            return fetcher.sync_fetch({"project": "p", "taskid": "t", "url": url, "fetch": how})
 
         yield fetch
 
@@ -89,8 +91,19 @@ def test_a_renderer_is_reached_though_pages_of_its_network_are_not(
     assert page["status_code"] == 200, page
 
 
+def test_a_renderer_that_starts_again_is_waited_for(
+    fetch: Fetch, caplog: pytest.LogCaptureFixture, eventually: Callable[..., None]
+) -> None:
+    port = own_port()
+    with ThreadPoolExecutor(1) as threads:
+        page = threads.submit(fetch, f"127.0.0.1:{port}")
+        eventually(lambda: "waits for the renderer" in caplog.text, within=60)
+        with rendering(port=port):
+            assert page.result(60)["status_code"] == 200
+
+
 def test_a_renderer_that_is_away_is_named(fetch: Fetch) -> None:
-    page = fetch("127.0.0.1:1")
+    page = fetch("127.0.0.1:1", patience=0.1)
     assert page["status_code"] == 599
     assert "no page from the renderer" in page["error"]
     assert "127.0.0.1" in page["error"]

@@ -116,7 +116,7 @@ def test_a100_phantomjs_sharp_url(fetch: Fetch, site: ScriptedSite) -> None:
 
 def test_zzzz_issue375(fetch: Fetch, fetcher: Any, site: ScriptedSite) -> None:
     fetcher.phantomjs_proxy = "127.0.0.1:1"
-    assert fetch(f"{site.url}/get")["status_code"] == 599
+    assert fetch(f"{site.url}/get", connect_timeout=0.1)["status_code"] == 599
 
 
 @pytest.mark.parametrize("kind", ["js", "phantomjs", "chrome", "puppeteer"])

@@ -1,12 +1,16 @@
 """Fetch by a renderer: pages as a browser shows them, by the protocol of pyspider's PhantomJS."""
 
+import asyncio
 import json
 import logging
+import time
 from typing import Any
 
+import pycurl
 from pyspider.libs import fetch_arguments, http_fetch, storable
 from pyspider.libs.fetchable import Unfetchable
-from tornado.httpclient import HTTPError, HTTPRequest, HTTPResponse
+from tornado.curl_httpclient import CurlError
+from tornado.httpclient import HTTPRequest, HTTPResponse
 
 MISSING = (
     "no renderer: run `pyspider-zk renderer` (it needs Chromium and Playwright), and tell fetchers"
@@ -14,6 +18,7 @@ MISSING = (
 )
 
 _NO_PAGE = "no page from the renderer"
+_PAUSE = 1.0  # seconds between two tries to reach it
 
 logger = logging.getLogger("fetcher")
 
@@ -49,19 +54,29 @@ async def fetch(fetcher: Any, url: str, task: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _asked(fetcher: Any, request: dict[str, Any]) -> HTTPResponse:
+    """Ask the renderer; while nobody listens there, which a restart takes, wait as for a site.
+
+    To fail at once would use up a project's tries, and pause it after ten.
+    """
     document = storable.stored("fetch", http_fetch.browsed(request))
+    patience = request.get("connect_timeout", 20)
     post = HTTPRequest(
         fetcher.phantomjs_proxy,
         "POST",
         follow_redirects=False,
-        connect_timeout=request.get("connect_timeout", 20),
+        connect_timeout=patience,
         request_timeout=request.get("request_timeout", 120) + 1,
         **fetcher.posted(json.dumps(document).encode()),
     )
-    try:
-        return await fetcher.http_client.fetch(post, raise_error=False)  # type: ignore[no-any-return]
-    except HTTPError as error:  # nobody is there
-        raise NotRendered(f"{_NO_PAGE}: {error}") from None
+    until = time.monotonic() + patience
+    while True:
+        try:
+            return await fetcher.http_client.fetch(post, raise_error=False)  # type: ignore[no-any-return]
+        except CurlError as error:
+            if error.errno != pycurl.E_COULDNT_CONNECT or time.monotonic() > until:
+                raise NotRendered(f"{_NO_PAGE}: {error}") from None
+            logger.warning("%s waits for the renderer: %s", request["url"], error)
+        await asyncio.sleep(_PAUSE)
 
 
 def _page(response: HTTPResponse) -> dict[str, Any]:
