@@ -9,6 +9,8 @@ from pyspider_zk.cli.insecure import insecure_option
 from pyspider_zk.cli.stock import visible
 from pyspider_zk.components.wiring import current_data_path, current_settings
 from pyspider_zk.listening import HIGHEST_PORT, LOOPBACK
+from pyspider_zk.rendering.request import LISTENER
+from pyspider_zk.rpc.admission import admission_of
 
 PORT = 25555
 """PhantomJS' usual one."""
@@ -37,9 +39,12 @@ def renderer(host: str, port: int, pages: int, memory: int, chromium: str) -> No
     """Run a renderer, for tasks with fetch_type='js'; fetchers find it by --phantomjs-proxy."""
     from pyspider_zk.rendering.chromium import chromium_program
 
+    settings = current_settings()
+    entry = admission_of(settings, LISTENER, content_type="")
+    entry.listen(host)
     program = chromium_program(os.environ, chromium)
     from pyspider_zk.rendering.component import run_renderer
     from pyspider_zk.rendering.renderer import RendererPlan
 
     plan = RendererPlan(program, pages, memory * 2**20)
-    run_renderer(plan, current_settings(), host, port, current_data_path())
+    run_renderer(plan, settings, entry, host, port, current_data_path())

@@ -18,26 +18,29 @@ from pyspider_zk.errors import ClusterError
 from pyspider_zk.listening import is_loopback
 from pyspider_zk.metrics.health import Health
 from pyspider_zk.rendering.renderer import Renderer, RendererPlan
-from pyspider_zk.rendering.request import LISTENER
-from pyspider_zk.rpc.admission import admission_of
+from pyspider_zk.rpc.admission import CallAdmission
 from pyspider_zk.rpc.tls import TLS, server_tls
 
 logger = logging.getLogger(__name__)
 
 
 def run_renderer(
-    plan: RendererPlan, settings: Settings, host: str, port: int, data: Path | None
+    plan: RendererPlan,
+    settings: Settings,
+    entry: CallAdmission,
+    host: str,
+    port: int,
+    data: Path | None,
 ) -> None:
     """Render until SIGTERM; what is asked for by then is answered. Main thread only.
 
     Args:
+        entry: of the port.
         data: pyspider's folder of data.
 
     Raises:
-        ClusterError: the cluster cannot be joined, or the port not be had, or not by others.
+        ClusterError: the cluster cannot be joined, or the port not be had.
     """
-    entry = admission_of(settings, LISTENER, content_type="")
-    entry.listen(host)
     is_own = is_loopback(host)
     tls = None if is_own else server_tls(settings)
     try:

@@ -4,8 +4,7 @@ from collections.abc import Collection, Iterable
 from ipaddress import ip_address, ip_network
 
 from pyspider.libs.destinations import Destinations, is_public
-
-from pyspider_zk.rendering.request import PORTS
+from pyspider.libs.origins import PORTS
 
 _HTTP, _HTTPS = PORTS.values()
 

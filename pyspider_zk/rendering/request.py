@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pyspider.libs.fetchable import Unfetchable, sent_url
-from pyspider.libs.origins import leave
+from pyspider.libs.origins import PORTS, leave
 from pyspider.libs.utils import decode_unicode_string
 from tornado.httputil import HTTPHeaders
 
@@ -20,7 +20,6 @@ LISTENER = Listener(
     guard="a secret (secret_file, the same for the whole cluster)",
 )
 
-PORTS = {"http": 80, "https": 443}
 NOT_SENT = ("Accept-Encoding", "Connection", "Content-Length", "Cookie", "Host", "User-Agent")
 """Headers that are the browser's own, or set otherwise."""
 

@@ -17,6 +17,8 @@ from http import HTTPStatus
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
+from pyspider.libs.origins import PORTS
+
 from pyspider_zk.listening import is_loopback
 from pyspider_zk.webui.access import refuse
 from pyspider_zk.webui.roles import SAFE
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 _OWN = ("same-origin", "none")  # "none": typed into the address bar, or a bookmark
-_DEFAULT_PORTS = {"http": 80, "https": 443}
 
 _HOST = re.compile(
     r"(?P<name>\[[0-9a-f:.]+\]|[\w.-]+)(?P<port>:\d{1,5})?", re.ASCII | re.IGNORECASE
@@ -160,7 +161,7 @@ def _host(netloc: str, scheme: str) -> str:
     found = _HOST.fullmatch(netloc.lower())
     if found is None:
         return ""
-    own = f":{_DEFAULT_PORTS.get(scheme)}"
+    own = f":{PORTS.get(scheme)}"
     return found["name"] if found["port"] == own else found[0]
 
 

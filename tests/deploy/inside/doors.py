@@ -160,7 +160,7 @@ def _scrapes(host: str, token: str, context: ssl.SSLContext | None) -> bool:
     told = b"pyspider_zk_build_info" in answer
     if KEYS.exists() or told:
         return told
-    is_refusal = answer.split()[1:2] in ([b"401"], [b"403"]) or b"speak no TLS" in answer
+    is_refusal = answer.split()[1:2] in ([b"401"], [b"403"]) or b"TLS only" in answer
     return answer.startswith(b"HTTP/") and not is_refusal
 
 

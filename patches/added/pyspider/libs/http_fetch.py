@@ -92,7 +92,7 @@ class HttpFetch:
         raise Lost(f"Maximum ({most}) redirects followed")
 
     async def _ask(self) -> HTTPResponse:
-        await self._ask_robots()
+        await ask_robots(self._fetcher, self._options, self._request, self._led_by)
         left = self._until - self._clock()
         if left <= 0:
             raise Lost("the redirects took longer than the timeout")
@@ -104,12 +104,6 @@ class HttpFetch:
         self._cookies.take(response)
         self._led_by = request.address
         return response
-
-    async def _ask_robots(self) -> None:
-        agent, url = self._request["headers"]["User-Agent"], self._request["url"]
-        is_asked = self._options.get("robots_txt", False)
-        if is_asked and not await self._fetcher.can_fetch(agent, url, self._led_by):
-            raise Disallowed("Disallowed by robots.txt")
 
 
 async def fetch(fetcher: Any, url: str, task: dict[str, Any]) -> dict[str, Any]:
@@ -124,10 +118,32 @@ async def fetch(fetcher: Any, url: str, task: dict[str, Any]) -> dict[str, Any]:
         made = await HttpFetch(fetcher, task, request).run()
     except HTTPError as error:
         return fetcher.handle_error("http", url, task, begun, error)  # type: ignore[no-any-return]
-    level = logging.INFO if 200 <= made["status_code"] < 300 else logging.WARNING
-    told = (made["status_code"], task.get("project"), task.get("taskid"), url, made["time"])
-    logger.log(level, "[%d] %s:%s %s %.2fs", *told)
+    log_page(url, task, made)
     return made
+
+
+async def ask_robots(
+    fetcher: Any, options: dict[str, Any], request: dict[str, Any], led_by: str = ""
+) -> None:
+    """Ask a site's robots.txt, if a task wants that.
+
+    Args:
+        led_by: address that the redirect to this page came from.
+
+    Raises:
+        Disallowed: the page is kept for others.
+    """
+    agent = request["headers"]["User-Agent"]
+    is_asked = options.get("robots_txt", False)
+    if is_asked and not await fetcher.can_fetch(agent, request["url"], led_by):
+        raise Disallowed("Disallowed by robots.txt")
+
+
+def log_page(url: str, task: dict[str, Any], page: dict[str, Any]) -> None:
+    """Log a page that was fetched."""
+    level = logging.INFO if 200 <= page["status_code"] < 300 else logging.WARNING
+    told = (page["status_code"], task.get("project"), task.get("taskid"), url, page.get("time", 0))
+    logger.log(level, "[%d] %s:%s %s %.2fs", *told)
 
 
 def redirected(request: dict[str, Any], code: int, target: str, *, trusted: bool) -> dict[str, Any]:

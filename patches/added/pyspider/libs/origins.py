@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from pyspider.libs.fetchable import bad_url
 from tornado.httputil import HTTPHeaders
 
-_PORTS = {"http": 80, "https": 443}
+PORTS = {"http": 80, "https": 443}
 _UPGRADE = (("http", 80), ("https", 443))
 
 _PLAIN = re.compile(
@@ -45,7 +45,7 @@ def may_have_all(url: str, target: str, *, trusted: bool) -> bool:
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:
     parts = urlsplit(url)
-    return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
+    return parts.scheme, parts.hostname, parts.port or PORTS.get(parts.scheme)
 
 
 def _is_same(begin: tuple[Any, Any, Any], end: tuple[Any, Any, Any]) -> bool:

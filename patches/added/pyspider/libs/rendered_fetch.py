@@ -43,13 +43,9 @@ async def fetch(fetcher: Any, url: str, task: dict[str, Any]) -> dict[str, Any]:
         raise NoRenderer(MISSING)
     options = fetch_arguments.request_of(task.get("fetch") or {})
     request = {**options, **fetcher.pack_tornado_request_parameters(url, task)}
-    agent = request["headers"]["User-Agent"]
-    if options.get("robots_txt", False) and not await fetcher.can_fetch(agent, request["url"]):
-        raise http_fetch.Disallowed("Disallowed by robots.txt")
+    await http_fetch.ask_robots(fetcher, options, request)
     page = _page(await _asked(fetcher, request))
-    level = logging.INFO if page["status_code"] < 400 else logging.WARNING
-    told = (page["status_code"], task.get("project"), task.get("taskid"), url, page.get("time", 0))
-    logger.log(level, "[%d] %s:%s %s %.2fs", *told)
+    http_fetch.log_page(url, task, page)
     return page
 
 
@@ -88,6 +84,6 @@ def _page(response: HTTPResponse) -> dict[str, Any]:
     try:
         page = json.loads(response.body or b"")
         page["status_code"] = int(page["status_code"])
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise NotRendered(f"{_NO_PAGE}: {response.error or error}") from None
     return page  # type: ignore[no-any-return]

@@ -120,7 +120,8 @@ class WSGIServer:
                 yield part
                 part = await run(self._parting, _part, rest)
         finally:
-            await run(self._parting, rest.close)
+            # A stop may cancel this, which would take the call out of the thread's queue.
+            await asyncio.shield(run(self._parting, rest.close))
 
     def _environ(self, request):
         # In WSGI `X_Forwarded_For` and `X-Forwarded-For` are one: a visitor could forge a proxy's.
