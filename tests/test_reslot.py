@@ -261,7 +261,7 @@ def leave_more(bench: StoppedCluster) -> None:
         queues.slot_queues.take([slot])
         *_, parked, dead = queues.slot_queues.read(QueueKind.NEWTASK, 100, [slot])
         piece = Parked(QueueKind.NEWTASK, slot, parked.tag, project)
-        queues.parking_lot.park([ParkingMove(parked, {piece: [task(project, 9)]})])
+        queues.parking_lot.park([ParkingMove(parked, piece, task(project, 9))])
         queues.slot_queues.reject(dead, "it is odd")
         for each in range(BEFORE):
             names = [name for name in PROJECTS if slot_of(name, BEFORE) == each]
@@ -274,7 +274,7 @@ def check_more(bench: StoppedCluster, slots: int) -> None:
     with closing(bench.queues(slots)) as queues:
         (parked,) = queues.parking_lot.load(range(slots))
         assert (parked.slot, parked.project) == (slot_of(PROJECTS[0], slots), PROJECTS[0])
-        assert queues.parking_lot.fetch([parked]) == {parked: [task(PROJECTS[0], 9)]}
+        assert queues.parking_lot.fetch([parked]) == {parked: task(PROJECTS[0], 9)}
         (letter,) = queues.slot_queues.dead_letters(9)
         assert (letter.slot, letter.reason) == (None, "it is odd")
         assert parts(queues.records.load_many(range(slots)), slots) == {

@@ -50,6 +50,9 @@ ALONE_IN_PROCESS = "alone_in_process"
 STOCK_QUEUES = ("scheduler2fetcher", "fetcher2processor", "processor2result")
 QUEUE_LIMIT = 100  # pyspider's default of --queue-maxsize
 
+LINKS = 20
+"""Tasks in one message of pyspider's, which has the links of a page; here each is a message."""
+
 
 def current_settings() -> Settings:
     """Return the settings of this process.
@@ -96,7 +99,7 @@ def current_queues(settings: Settings) -> Queues:
         ConfigError: there is no message queue, or a cluster cannot use it.
     """
     limit = _options().get("queue_maxsize", os.environ.get("QUEUE_MAXSIZE", QUEUE_LIMIT))
-    return connect(current_message_queue(), int(limit), settings.slots)
+    return connect(current_message_queue(), LINKS * int(limit), settings.slots)
 
 
 def current_stock_queues() -> dict[str, Any]:

@@ -7,16 +7,13 @@ from typing import Any
 
 
 @contextmanager
-def transaction(database: Any, kind: str = "IMMEDIATE") -> Iterator[sqlite3.Cursor]:
+def transaction(database: Any) -> Iterator[sqlite3.Cursor]:
     """Make one transaction of what this thread does to one of pyspider's sqlite databases.
 
     It is undone if the block fails. Blocks for the file's lock.
-
-    Args:
-        kind: ``DEFERRED`` is for reads: it locks nothing before the first one, nor for writes.
     """
     with closing(database.dbcur) as cursor:
-        cursor.execute(f"BEGIN {kind}")
+        cursor.execute("BEGIN IMMEDIATE")
         try:
             yield cursor
             cursor.execute("COMMIT")

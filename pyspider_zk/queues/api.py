@@ -14,14 +14,13 @@ method with I/O raises `Unavailable` when the message queue does not answer, and
 a client library.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from msgspec import Struct
 
 from pyspider_zk.queues.names import QueueKind, SlotQueue
-from pyspider_zk.queues.usual import UsualMessage
 
 
 @dataclass(frozen=True)
@@ -31,8 +30,7 @@ class Message:
     Attributes:
         kind: which of the slot's two queues.
         slot: the slot of the project, see `slot_of`.
-        body: for `QueueKind.NEWTASK` a task or a list of tasks, for `QueueKind.STATUS` a status
-            pack.
+        body: for `QueueKind.NEWTASK` a task, for `QueueKind.STATUS` a status pack.
     """
 
     kind: QueueKind
@@ -60,30 +58,20 @@ class Delivery(Struct, frozen=True):
         kind: the queue it came from.
         slot: the slot it came from.
         tag: its name within that queue; opaque.
-        content: what was published, unless it is usual.
-        usual: the message if all of it is usual: what decides about a task, without decoding it.
+        body: what was published.
+        is_valid: it passes `check_task`, and as a status pack `check_pack`; False: unknown.
     """
 
     kind: QueueKind
     slot: int
     tag: str
-    content: Any
-    usual: UsualMessage | None = None
-
-    @property
-    def body(self) -> Any:
-        """What was published; usual new tasks are decoded when this is first asked for."""
-        return self.content if self.usual is None else self.usual.body
-
-    @property
-    def projects(self) -> Set[str]:
-        """The projects of its tasks if all of it is usual, else none."""
-        return frozenset() if self.usual is None else self.usual.projects
+    body: Any
+    is_valid: bool = False
 
 
 @dataclass(frozen=True)
 class Parked:
-    """A message, or one task of it, that waits in the parking lot instead of its slot queue.
+    """A message that waits in the parking lot instead of its slot queue.
 
     Without the body, which never changes: a replacement has another name.
 
@@ -92,7 +80,7 @@ class Parked:
         slot: the slot that it came from.
         tag: its name within that queue, see `published`.
         project: the project of the message.
-        taskid: the task that was put off; empty for everything that the message has for the
+        taskid: the task that it waits for, because that is in flight; empty: it waits for its
             project.
     """
 
@@ -109,15 +97,15 @@ class ParkingMove:
 
     Attributes:
         source: where it comes from; it is gone afterwards.
-        pieces: the parts to park, each with its body.
-        replaced: what the pieces replace.
-        reason: why the source also becomes a dead letter; empty: it does not.
+        target: its name then.
+        body: its contents then.
+        replaced: what it replaces.
     """
 
     source: Delivery | Parked
-    pieces: Mapping[Parked, object] = field(default_factory=dict)
-    replaced: Sequence[Parked] = ()
-    reason: str = ""
+    target: Parked
+    body: object
+    replaced: Parked | None = None
 
 
 @dataclass(frozen=True)
@@ -193,8 +181,9 @@ class SlotQueues(Protocol):
 
         Never blocks. Oldest first within a slot, fair among slots: each gets an equal share of
         the limit, unused shares go to the others, and slots that got nothing come first next
-        time. Messages that cannot be decoded become dead letters. After an error nothing counts
-        as returned. Nothing is read before applied messages could be deleted.
+        time. Messages that cannot be decoded become dead letters; a list of tasks, as members of
+        before published it, becomes a message of each, which the next call finds. After an error
+        nothing counts as returned. Nothing is read before applied messages could be deleted.
 
         Args:
             ready: the slots to look into, if the caller knows where something is; None: all.
@@ -319,8 +308,8 @@ class ParkingLot(Protocol):
         A move whose source is gone was carried out before, and changes nothing.
 
         Args:
-            limit: the most that a slot may have parked for a whole message to find room; 0: any.
-                Tasks that were put off always find room: there is one per task in flight.
+            limit: the most that a slot may have parked for one more to find room; 0: any.
+                What waits for a task always finds room: there is one per task in flight.
 
         Raises:
             BadMessage: the wire format cannot represent a body; nothing was moved.
@@ -330,10 +319,16 @@ class ParkingLot(Protocol):
         """Return what is parked for these slots, in order of publication."""
 
     def fetch(self, parked: Iterable[Parked]) -> dict[Parked, Any]:
-        """Return the bodies of what is still parked; undecodable ones become dead letters."""
+        """Return the bodies of what is still parked; undecodable ones become dead letters.
+
+        A list of tasks, as members of before parked it, goes back to its slot queue, task by task.
+        """
 
     def remove(self, parked: Iterable[Parked]) -> None:
         """Delete what was applied; doing it twice is harmless."""
+
+    def reject(self, parked: Parked, reason: str) -> None:
+        """Move a message that cannot be used to the dead letters, in one step."""
 
     def waiting(self) -> Mapping[int, SlotBacklog]:
         """Return the slots for which messages are parked: how many, and for how long."""

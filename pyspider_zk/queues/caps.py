@@ -13,7 +13,7 @@ ROUND = 32 * 2**20
 """Bytes of one read of the slot queues, or of the inbox."""
 
 TASKS = 10_000
-"""Tasks of one message; pyspider sends 1,000."""
+"""Tasks in one message of the inbox; pyspider sends 1,000."""
 
 KEPT = 64 * 2**10
 """Bytes that are kept of a message that is too large."""

@@ -162,7 +162,7 @@ class MemorySlotQueues:
                 ready = [slot for its, slot in self._broker.streams if its is kind]
             turn = self._positions.turn(kind, ready, limit)
             found = gather(lambda after, count: self._fetch(kind, after, count), turn, limit)
-            deliveries = unpack(kind, found, self.reject)
+            deliveries = unpack(kind, found, self.reject, self._split)
             self._positions.delivered(tags_of(deliveries))
         return deliveries
 
@@ -235,6 +235,11 @@ class MemorySlotQueues:
             batches[slot] = list(islice(unread, count))
         return batches
 
+    def _split(self, delivery: Delivery) -> None:
+        if self._pop(delivery) is not None:
+            for task in delivery.body:
+                self._broker.append((delivery.kind, delivery.slot), encode(task))
+
     def _measure(self, queues: Collection[SlotQueue]) -> dict[SlotQueue, int]:
         with self._broker.lock:
             return {queue: len(self._broker.streams.get(queue, ())) for queue in queues}
@@ -282,8 +287,9 @@ class MemoryInbox:
         return 0 < self._limit <= len(self._broker.streams.get(queue, ()))
 
     def _move(self, kind: QueueKind, target: RoutedMessage) -> None:
-        for slot, raw in target.parts.items():
-            self._broker.append((kind, slot), raw)
+        for slot, parts in target.parts.items():
+            for raw in parts:
+                self._broker.append((kind, slot), raw)
         for reason, raw in target.rejected:
             self._broker.reject(kind, None, reason, raw)
             log.warning("rejected %d bytes from %s: %s", len(raw), kind.value, reason)
@@ -346,7 +352,7 @@ class MemoryParkingLot:
 
     def park(self, moves: Sequence[ParkingMove], limit: int = 0) -> list[bool]:
         """See `ParkingLot.park`."""
-        bodies = [{piece: encode(body) for piece, body in m.pieces.items()} for m in moves]
+        bodies = [encode(move.body) for move in moves]
         with self._broker.lock:
             return [self._park(*each, limit) for each in zip(moves, bodies, strict=True)]
 
@@ -365,7 +371,9 @@ class MemoryParkingLot:
                 if raw is not None:
                     found[each] = decode(raw)
             except BadMessage as error:
-                self.park([ParkingMove(each, reason=str(error))])
+                self.reject(each, str(error))
+        for each in [each for each, body in found.items() if isinstance(body, list)]:
+            self._split(each, found.pop(each))
         return found
 
     def remove(self, parked: Iterable[Parked]) -> None:
@@ -373,6 +381,13 @@ class MemoryParkingLot:
         with self._broker.lock:
             for each in parked:
                 self._broker.parked.pop(each, None)
+
+    def reject(self, parked: Parked, reason: str) -> None:
+        """See `ParkingLot.reject`."""
+        with self._broker.lock:
+            raw = self._broker.parked.pop(parked, None)
+            if raw is not None:
+                self._broker.reject(parked.kind, parked.slot, reason, raw)
 
     def waiting(self) -> Mapping[int, SlotBacklog]:
         """See `ParkingLot.waiting`."""
@@ -385,29 +400,32 @@ class MemoryParkingLot:
                 slot: SlotBacklog(len(own), now - since(min(own))) for slot, own in tags.items()
             }
 
-    def _park(self, move: ParkingMove, bodies: Mapping[Parked, bytes], limit: int) -> bool:
+    def _park(self, move: ParkingMove, body: bytes, limit: int) -> bool:
         source = move.source
-        raw = self._raw(source)
-        if raw is None:
+        if not self._is_there(source):
             return True
         held = sum(each.slot == source.slot for each in self._broker.parked)
-        if 0 < limit <= held and isinstance(source, Delivery) and _has_whole(move):
+        if 0 < limit <= held and isinstance(source, Delivery) and not move.target.taskid:
             return False
-        if move.reason:
-            self._broker.reject(source.kind, source.slot, move.reason, raw)
         if isinstance(source, Delivery):
             self._broker.remove((source.kind, source.slot), int(source.tag))
         else:
             self.remove([source])
-        self.remove(move.replaced)
-        self._broker.parked.update(bodies)
+        self.remove([move.replaced] if move.replaced else [])
+        self._broker.parked[move.target] = body
         return True
 
-    def _raw(self, source: Delivery | Parked) -> bytes | None:
+    def _is_there(self, source: Delivery | Parked) -> bool:
         if isinstance(source, Parked):
-            return self._broker.parked.get(source)
+            return source in self._broker.parked
         queue = (source.kind, source.slot)
-        return self._broker.streams.get(queue, {}).get(int(source.tag))
+        return int(source.tag) in self._broker.streams.get(queue, {})
+
+    def _split(self, parked: Parked, tasks: Sequence[Any]) -> None:
+        with self._broker.lock:
+            if self._broker.parked.pop(parked, None) is not None:
+                for task in tasks:
+                    self._broker.append((parked.kind, parked.slot), encode(task))
 
 
 class MemoryWakeUps:
@@ -429,7 +447,3 @@ class MemoryWakeUps:
             new = set(woken[self._seen :])
             self._seen = len(woken)
         return new
-
-
-def _has_whole(move: ParkingMove) -> bool:
-    return any(not piece.taskid for piece in move.pieces)

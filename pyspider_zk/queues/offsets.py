@@ -97,20 +97,32 @@ def tags_of(deliveries: Iterable[Delivery]) -> dict[SlotQueue, list[str]]:
 
 
 def unpack(
-    kind: QueueKind, found: Iterable[Found], reject: Callable[[Delivery, str], None]
+    kind: QueueKind,
+    found: Iterable[Found],
+    reject: Callable[[Delivery, str], None],
+    split: Callable[[Delivery], None],
 ) -> list[Delivery]:
     """Return messages as deliveries; those that cannot be decoded become dead letters.
 
     If that fails now, they are found again later. They must not block the others: a Redis out of
     memory accepts no dead letter until some messages are acknowledged.
+
+    Args:
+        split: puts a message of each task in the place of a list, as it was published before.
     """
     deliveries = []
     for slot, tag, raw in found:
         try:
-            deliveries.append(Delivery(kind, slot, tag, *decode_delivered(kind, raw)))
+            delivery = Delivery(kind, slot, tag, *decode_delivered(kind, raw))
         except BadMessage as error:
             with suppress(Unavailable):
                 reject(Delivery(kind, slot, tag, None), str(error))
+            continue
+        if isinstance(delivery.body, list):
+            with suppress(Unavailable):
+                split(delivery)
+        else:
+            deliveries.append(delivery)
     return deliveries
 
 

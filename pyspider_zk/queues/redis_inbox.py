@@ -56,7 +56,8 @@ return found
 
 # KEYS: list, ready, dead letters, wake-ups, stream...
 # ARGV: raw, kind, limit of a stream, of the dead letters, wake-ups that are kept,
-#       (slot, body) per stream, (reason, body) per rejected task
+#       number of parts, slot per stream, (number of its stream, body) per part,
+#       (reason, body) per rejected task
 _MOVE = """
 local streams, woken = #KEYS - 4, {}
 if redis.call('LINDEX', KEYS[1], 0) ~= ARGV[1] then return 0 end
@@ -68,14 +69,18 @@ for i = 1, streams do
   local length = redis.call('XLEN', KEYS[4 + i])
   if limit > 0 and length >= limit then return 0 end
 end
+local first = 7 + streams
+local last = first + 2 * tonumber(ARGV[6])
+for i = first, last - 1, 2 do
+  redis.call('XADD', KEYS[4 + tonumber(ARGV[i])], '*', 'body', ARGV[i + 1])
+end
 for i = 1, streams do
-  redis.call('XADD', KEYS[4 + i], '*', 'body', ARGV[5 + 2 * i])
-  if redis.call('SADD', KEYS[2], ARGV[4 + 2 * i]) == 1 then woken[#woken + 1] = KEYS[4 + i] end
+  if redis.call('SADD', KEYS[2], ARGV[6 + i]) == 1 then woken[#woken + 1] = KEYS[4 + i] end
 end
 if #woken > 0 then
   redis.call('XADD', KEYS[4], 'MAXLEN', '~', ARGV[5], '*', 'queues', table.concat(woken, ','))
 end
-for i = 6 + 2 * streams, #ARGV, 2 do
+for i = last, #ARGV, 2 do
   redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[4], '*',
              'reason', ARGV[i], 'kind', ARGV[2], 'body', ARGV[i + 1])
 end
@@ -185,8 +190,9 @@ class RedisInbox:
         streams = [slot_queue(move.kind, slot) for slot in parts]
         keys = [move.kind.value, ready_key(move.kind), DEAD_LETTERS, SLOT_WAKE_UPS, *streams]
         arguments = [move.raw, move.kind.value, self._limit, DEAD_LETTER_LIMIT, LATEST]
-        pairs = [*parts.items(), *move.route.rejected]
-        pipe.eval(_MOVE, len(keys), *keys, *arguments, *(item for pair in pairs for item in pair))
+        placed = [(at, raw) for at, own in enumerate(parts.values(), 1) for raw in own]
+        pairs = [item for pair in (*placed, *move.route.rejected) for item in pair]
+        pipe.eval(_MOVE, len(keys), *keys, *arguments, len(placed), *parts, *pairs)
 
 
 def _lists() -> dict[str, str]:

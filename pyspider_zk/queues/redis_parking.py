@@ -20,6 +20,7 @@ from pyspider_zk.queues.redis_link import (
     PARKED_READY,
     RedisLink,
     parked_key,
+    ready_key,
     slot_number,
 )
 
@@ -28,31 +29,42 @@ log = logging.getLogger(__name__)
 # What adds comes before what deletes: a Redis out of memory refuses the first, and is left as it
 # was; done a second time it makes no difference.
 #
-# KEYS: lot, ready, dead letters, stream (none: the source is in the lot)
-# ARGV: slot, kind, source, limit, reason, limit of the dead letters,
-#       number of pieces, (name, body) per piece, what else goes...
+# KEYS: lot, ready, stream (none: the source is in the lot)
+# ARGV: slot, source, limit, name, body, what it replaces (maybe)
 _PARK = """
-local body
-if KEYS[4] then
-  local found = redis.call('XRANGE', KEYS[4], ARGV[3], ARGV[3])
-  body = found[1] and found[1][2][2]
+local is_there
+if KEYS[3] then
+  is_there = #redis.call('XRANGE', KEYS[3], ARGV[2], ARGV[2])
 else
-  body = redis.call('HGET', KEYS[1], ARGV[3])
+  is_there = redis.call('HEXISTS', KEYS[1], ARGV[2])
 end
-if not body then return 1 end
-local limit = tonumber(ARGV[4])
+if is_there == 0 then return 1 end
+local limit = tonumber(ARGV[3])
 if limit > 0 and redis.call('HLEN', KEYS[1]) >= limit then return 0 end
-local last = 7 + 2 * tonumber(ARGV[7])
-for i = 8, last, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
-if last > 7 then redis.call('SADD', KEYS[2], ARGV[1]) end
-if ARGV[5] ~= '' then
-  redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[6], '*',
-             'reason', ARGV[5], 'kind', ARGV[2], 'slot', ARGV[1], 'body', body)
-end
-for i = last + 1, #ARGV do redis.call('HDEL', KEYS[1], ARGV[i]) end
-if KEYS[4] then redis.call('XDEL', KEYS[4], ARGV[3]) else redis.call('HDEL', KEYS[1], ARGV[3]) end
-if redis.call('EXISTS', KEYS[1]) == 0 then redis.call('SREM', KEYS[2], ARGV[1]) end
+redis.call('HSET', KEYS[1], ARGV[4], ARGV[5])
+redis.call('SADD', KEYS[2], ARGV[1])
+if ARGV[6] then redis.call('HDEL', KEYS[1], ARGV[6]) end
+if KEYS[3] then redis.call('XDEL', KEYS[3], ARGV[2]) else redis.call('HDEL', KEYS[1], ARGV[2]) end
 return 1
+"""
+
+# KEYS: lot, ready, dead letters   ARGV: slot, name, kind, reason, limit of the dead letters
+_REJECT = """
+local body = redis.call('HGET', KEYS[1], ARGV[2])
+if not body then return end
+redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[5], '*',
+           'reason', ARGV[4], 'kind', ARGV[3], 'slot', ARGV[1], 'body', body)
+redis.call('HDEL', KEYS[1], ARGV[2])
+if redis.call('EXISTS', KEYS[1]) == 0 then redis.call('SREM', KEYS[2], ARGV[1]) end
+"""
+
+# KEYS: lot, parked, stream, ready   ARGV: name, slot, body...
+_SPLIT = """
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return end
+redis.call('SADD', KEYS[4], ARGV[2])
+for i = 3, #ARGV do redis.call('XADD', KEYS[3], '*', 'body', ARGV[i]) end
+redis.call('HDEL', KEYS[1], ARGV[1])
+if redis.call('EXISTS', KEYS[1]) == 0 then redis.call('SREM', KEYS[2], ARGV[2]) end
 """
 
 # KEYS: lot, ready   ARGV: slot, name...
@@ -110,7 +122,9 @@ class RedisParkingLot:
                 if raw is not None:
                     found[each] = decode(raw)
             except BadMessage as error:
-                self.park([ParkingMove(each, reason=str(error))])
+                self.reject(each, str(error))
+        for each in [each for each, body in found.items() if isinstance(body, list)]:
+            self._split(each, found.pop(each))
         return found
 
     def remove(self, parked: Iterable[Parked]) -> None:
@@ -129,6 +143,15 @@ class RedisParkingLot:
 
         self._foreign_keys.run(lambda: {**_lots(names), PARKED_READY: "set"}, work)
 
+    def reject(self, parked: Parked, reason: str) -> None:
+        """See `ParkingLot.reject`."""
+        slot, kind = parked.slot, parked.kind.value
+        types = {parked_key(slot): "hash", PARKED_READY: "set", DEAD_LETTERS: "stream"}
+        about: list[Any] = [slot, name_of(parked), kind, brief(reason), DEAD_LETTER_LIMIT]
+        self._foreign_keys.run(
+            lambda: types, lambda it: it.eval(_REJECT, len(types), *types, *about)
+        )
+
     def waiting(self) -> Mapping[int, SlotBacklog]:
         """See `ParkingLot.waiting`; the times are those in the names."""
         names = self._names(self._ready())
@@ -142,6 +165,13 @@ class RedisParkingLot:
             for slot, own in names.items()
             if own
         }
+
+    def _split(self, parked: Parked, tasks: Sequence[Any]) -> None:
+        kind, slot = parked.kind, parked.slot
+        keys = [parked_key(slot), PARKED_READY, slot_queue(kind, slot), ready_key(kind)]
+        bodies = [encode(task) for task in tasks]
+        with self._link.client() as client:
+            client.eval(_SPLIT, len(keys), *keys, name_of(parked), slot, *bodies)
 
     def _ready(self) -> set[int]:
         types = {PARKED_READY: "set"}
@@ -167,18 +197,15 @@ class RedisParkingLot:
 def _call(move: ParkingMove, limit: int) -> tuple[list[str], list[Any]]:
     """Return the keys and arguments of the script for one move."""
     source, slot = move.source, move.source.slot
-    keys = [parked_key(slot), PARKED_READY, DEAD_LETTERS]
+    keys = [parked_key(slot), PARKED_READY]
     if isinstance(source, Delivery):
         keys.append(slot_queue(source.kind, slot))
         name = source.tag
     else:
         name = name_of(source)
-    pieces = {name_of(piece): encode(body) for piece, body in move.pieces.items()}
-    bounded = isinstance(source, Delivery) and any(not piece.taskid for piece in move.pieces)
-    about = [slot, source.kind.value, name, limit if bounded else 0, brief(move.reason)]
-    gone = [name_of(each) for each in move.replaced if name_of(each) not in pieces]
-    pairs = [part for pair in pieces.items() for part in pair]
-    return keys, [*about, DEAD_LETTER_LIMIT, len(pieces), *pairs, *gone]
+    is_bounded = isinstance(source, Delivery) and not move.target.taskid
+    about = [slot, name, limit if is_bounded else 0, name_of(move.target), encode(move.body)]
+    return keys, about + ([name_of(move.replaced)] if move.replaced else [])
 
 
 def _lots(slots: Iterable[int]) -> dict[str, str]:
@@ -188,7 +215,7 @@ def _lots(slots: Iterable[int]) -> dict[str, str]:
 
 def _types(calls: Iterable[Sequence[str]]) -> dict[str, str]:
     """Return the type that each key of these calls must have."""
-    types = ("hash", "set", "stream", "stream")
+    types = ("hash", "set", "stream")
     return {key: kind for keys in calls for key, kind in zip(keys, types, strict=False)}
 
 

@@ -27,7 +27,7 @@ from pyspider_zk.queues.redis_link import (
     record_key,
 )
 from pyspider_zk.queues.redis_records import RedisSlotRecords
-from pyspider_zk.queues.routing import route
+from pyspider_zk.queues.routing import RoutedMessage, route
 
 STATE = "reslotting"
 """The hash that exists while this is under way."""
@@ -62,15 +62,18 @@ return found
 """
 
 # KEYS: old stream, ready, dead letters, new stream...
-# ARGV: tag, kind, limit of the dead letters, (slot, body) per new stream, (reason, body) per reject
+# ARGV: tag, kind, limit of the dead letters, number of parts, slot per new stream,
+#       (number of its stream, body) per part, (reason, body) per reject
 _MOVE = """
 if #redis.call('XRANGE', KEYS[1], ARGV[1], ARGV[1]) == 0 then return end
 local streams = #KEYS - 3
-for i = 1, streams do
-  redis.call('XADD', KEYS[3 + i], '*', 'body', ARGV[3 + 2 * i])
-  redis.call('SADD', KEYS[2], ARGV[2 + 2 * i])
+local first = 5 + streams
+local last = first + 2 * tonumber(ARGV[4])
+for i = 1, streams do redis.call('SADD', KEYS[2], ARGV[4 + i]) end
+for i = first, last - 1, 2 do
+  redis.call('XADD', KEYS[3 + tonumber(ARGV[i])], '*', 'body', ARGV[i + 1])
 end
-for i = 4 + 2 * streams, #ARGV, 2 do
+for i = last, #ARGV, 2 do
   redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[3], '*',
              'reason', ARGV[i], 'kind', ARGV[2], 'body', ARGV[i + 1])
 end
@@ -288,7 +291,7 @@ class RedisReslotting:
         def carry_out(client: Any) -> None:
             pipe = client.pipeline(transaction=False)
             for message, its in routes:
-                _queue_move(pipe, message, its.parts, its.rejected)
+                _queue_move(pipe, message, its)
             pipe.execute()
 
         self._foreign_keys.run(lambda: types, carry_out)
@@ -308,17 +311,14 @@ def _batches(messages: Iterable[_OldMessage]) -> Iterator[list[_OldMessage]]:
         yield batch
 
 
-def _queue_move(
-    pipe: Any,
-    message: _OldMessage,
-    parts: Mapping[int, bytes],
-    rejected: tuple[tuple[str, bytes], ...],
-) -> None:
-    kind = message.kind
+def _queue_move(pipe: Any, message: _OldMessage, target: RoutedMessage) -> None:
+    kind, parts = message.kind, target.parts
     streams = [slot_queue(kind, slot) for slot in parts]
     keys = [message.stream, ready_key(kind), DEAD_LETTERS, *streams]
-    pairs = [item for pair in (*parts.items(), *rejected) for item in pair]
-    pipe.eval(_MOVE, len(keys), *keys, message.tag, kind.value, DEAD_LETTER_LIMIT, *pairs)
+    about = [message.tag, kind.value, DEAD_LETTER_LIMIT]
+    placed = [(at, raw) for at, own in enumerate(parts.values(), 1) for raw in own]
+    pairs = [item for pair in (*placed, *target.rejected) for item in pair]
+    pipe.eval(_MOVE, len(keys), *keys, *about, len(placed), *parts, *pairs)
 
 
 def _old_stream(kind: QueueKind, slot: int) -> str:

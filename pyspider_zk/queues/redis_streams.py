@@ -175,6 +175,15 @@ redis.call('XDEL', KEYS[1], ARGV[1])
 """
 
 
+# KEYS: stream, ready   ARGV: tag, slot, body...
+_SPLIT = """
+if #redis.call('XRANGE', KEYS[1], ARGV[1], ARGV[1]) == 0 then return end
+redis.call('SADD', KEYS[2], ARGV[2])
+for i = 3, #ARGV do redis.call('XADD', KEYS[1], '*', 'body', ARGV[i]) end
+redis.call('XDEL', KEYS[1], ARGV[1])
+"""
+
+
 class RedisSlotQueues:
     """`SlotQueues` in Redis 6.2 or later.
 
@@ -247,7 +256,7 @@ class RedisSlotQueues:
             return batches
 
         found = gather(fetch, turn, limit)
-        deliveries = unpack(kind, found, self.reject)
+        deliveries = unpack(kind, found, self.reject, self._split)
         self._positions.delivered(tags_of(deliveries))
         return deliveries
 
@@ -417,6 +426,13 @@ class RedisSlotQueues:
             for slot, flat in zip(after, batches, strict=True)
             if flat
         }
+
+    def _split(self, delivery: Delivery) -> None:
+        kind, slot = delivery.kind, delivery.slot
+        bodies = [encode(task) for task in delivery.body]
+        with self._link.client() as client:
+            keys = (slot_queue(kind, slot), ready_key(kind))
+            client.eval(_SPLIT, len(keys), *keys, delivery.tag, slot, *bodies)
 
     def _measure(self, queues: Collection[SlotQueue]) -> dict[SlotQueue, int]:
         def ask(client: redis.Redis) -> Any:

@@ -1,7 +1,7 @@
 """Routing of the messages of the inbox. Pure."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,9 +14,13 @@ from pyspider_zk.queues.names import QueueKind
 
 @dataclass(frozen=True)
 class RoutedMessage:
-    """Result of routing a message: parts for slots, and items that are no tasks with the reason."""
+    """Result of routing a message: one for each of its tasks, and what is none with the reason.
 
-    parts: Mapping[int, bytes]
+    Attributes:
+        parts: by slot.
+    """
+
+    parts: Mapping[int, Sequence[bytes]]
     rejected: tuple[tuple[str, bytes], ...] = field(default=())
 
 
@@ -26,20 +30,20 @@ def route(kind: QueueKind, raw: bytes, slots: int) -> RoutedMessage:
         body = decode_message(raw)
         if kind is QueueKind.NEWTASK and isinstance(body, list):
             return _split(body, slots)
-        return RoutedMessage({_slot_of_task(body, slots): raw})
+        return RoutedMessage({_slot_of_task(body, slots): [raw]})
     except BadMessage as error:
         return RoutedMessage({}, ((brief(error), raw),))
 
 
 def _split(tasks: list[Any], slots: int) -> RoutedMessage:
-    parts: defaultdict[int, list[Any]] = defaultdict(list)
+    parts: defaultdict[int, list[bytes]] = defaultdict(list)
     rejected: list[tuple[str, bytes]] = []
     for task in tasks:
         try:
-            parts[_slot_of_task(task, slots)].append(task)
+            parts[_slot_of_task(task, slots)].append(encode(task))
         except BadMessage as error:
             rejected.append((brief(error), encode(task)))
-    return RoutedMessage({slot: encode(part) for slot, part in parts.items()}, tuple(rejected))
+    return RoutedMessage(parts, tuple(rejected))
 
 
 def _slot_of_task(task: object, slots: int) -> int:

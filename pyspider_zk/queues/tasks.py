@@ -1,7 +1,7 @@
 """Tasks: the fields that the cluster depends on."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pyspider_zk.errors import BadMessage
@@ -258,17 +258,3 @@ def _is_usable(key: str, value: object) -> bool:
     if key == "retry_delay" and isinstance(value, dict):
         return all(isinstance(each, int | float) and not _is_nan(each) for each in value.values())
     return isinstance(value, dict) or key not in ("retry_delay", "crawl_config")
-
-
-def sort_out(
-    tasks: Iterable[Any], check: Callable[[object], None] = check_task
-) -> tuple[list[Any], str]:
-    """Return the tasks among these, and what is wrong with the first that is not a task."""
-    good, fault = [], ""
-    for task in tasks:
-        try:
-            check(task)
-            good.append(task)
-        except BadMessage as error:
-            fault = fault or str(error)
-    return good, fault

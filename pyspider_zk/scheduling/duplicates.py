@@ -8,7 +8,7 @@ from pyspider.scheduler.scheduler import Project
 
 from pyspider_zk.queues.tasks import usable_schedule
 from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
-from pyspider_zk.scheduling.task_rules import RequestTerms, ScheduleTerms
+from pyspider_zk.scheduling.task_rules import ScheduleTerms
 
 LONG_ROUND = 60.0
 """Seconds; the packs of a round are applied sooner than this after its first request."""
@@ -36,52 +36,29 @@ class Duplicates:
         self._ends_usually = _is_own(scheduler, ANSWERED)
 
     def ignores(self, task: Mapping[str, Any]) -> bool:
-        """Return whether a request surely changes nothing, whatever this round's packs say.
-
-        So it is if that is remembered, or if the rows tell it that were read ahead.
-        """
+        """Return whether a request surely changes nothing, whatever this round's packs say."""
         project, taskid = self._deciding(task["project"]), task["taskid"]
         if project is None:
             return False
         asked = ScheduleTerms.of(task.get("schedule", {}))
-        if self._is_told_by_memory(project, taskid, asked):
-            return True
-        return taskid not in project.task_queue and self._is_told_by_rows(project, taskid, asked)
-
-    def ignores_unread(self, name: str, taskid: Any, asked: RequestTerms) -> bool:
-        """Return whether a request surely changes nothing, as is known without its row.
-
-        Args:
-            name: of the project.
-        """
-        project = self._deciding(name)
-        return project is not None and self._is_told_by_memory(project, taskid, asked)
-
-    def _is_told_by_memory(self, project: Project, taskid: Any, asked: RequestTerms) -> bool:
-        """Return whether a request changes nothing, as what is remembered of its task tells."""
         if taskid in project.task_queue:
             return self._stays_pending(project, taskid, asked)
-        crawled = self._taskdb.ended_at(project.name, taskid)
-        return crawled is not None and not self._scheduler.runs_again(asked, crawled)
+        return self._has_ended(project.name, taskid, asked) or (
+            self.is_unloaded(project, taskid) and self._stays_pending(project, taskid, asked)
+        )
 
     def _deciding(self, name: str) -> Project | None:
         """Return an active project of whose requests no subclass decides, else None."""
         project = self._scheduler.projects.get(name) if self._may_ignore else None
         return project if project is not None and project.active else None
 
-    def _stays_pending(self, project: Project, taskid: Any, asked: RequestTerms) -> bool:
+    def _stays_pending(self, project: Project, taskid: Any, asked: ScheduleTerms) -> bool:
         """Return whether a task that is pending could rest if it ended in this round."""
         if not self._ends_usually and project.task_queue.is_processing(taskid):
             return False
         return not self._scheduler.runs_again(asked, time.time() - LONG_ROUND)
 
-    def _is_told_by_rows(self, project: Project, taskid: Any, asked: RequestTerms) -> bool:
-        """Return whether a request changes nothing, as rows tell of what is not in memory."""
-        return self._has_ended(project.name, taskid, asked) or (
-            self.is_unloaded(project, taskid) and self._stays_pending(project, taskid, asked)
-        )
-
-    def _has_ended(self, project: str, taskid: Any, asked: RequestTerms) -> bool:
+    def _has_ended(self, project: str, taskid: Any, asked: ScheduleTerms) -> bool:
         """Return whether a task has ended and may rest, as its row tells that was read ahead."""
         row = self._taskdb.row_ahead(project, taskid)
         if row is None or row.get("status") not in self._taskdb.ENDED:

@@ -39,7 +39,6 @@ from pyspider_zk.scheduling.task_counts import (
 )
 from pyspider_zk.scheduling.task_rules import (
     UNCONDITIONAL,
-    RequestTerms,
     ScheduleTerms,
     recrawl_delay,
     restarts,
@@ -315,7 +314,7 @@ class FencedScheduler(Scheduler):
         return self._restart(task, old_task)
 
     def runs_again(
-        self, asked: RequestTerms, crawled: Any, former: Callable[[], Mapping[str, Any]] = dict
+        self, asked: ScheduleTerms, crawled: Any, former: Callable[[], Mapping[str, Any]] = dict
     ) -> bool:
         """Return whether a request lets a task that has a row run again; see ``restarts``.
 

@@ -1,9 +1,8 @@
 """Group commit: the task database as one round sees it; its writes take effect together."""
 
 import logging
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, TypeVar
 
@@ -14,8 +13,6 @@ from pyspider_zk.databases.guarded import Guarded
 from pyspider_zk.databases.tables import with_fresh_tables
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.queues.tasks import COLUMNS, PARTS, TaskKey
-from pyspider_zk.scheduling.ended_tasks import EndedTasks
-from pyspider_zk.scheduling.recent_rows import RecentRows
 from pyspider_zk.tasks.database import Seals, TaskDatabase, TaskWrite
 from pyspider_zk.tasks.documents import from_json
 from pyspider_zk.tasks.pages import ActivePage, ActiveRow
@@ -68,8 +65,6 @@ class GroupCommit:
         self._writes: dict[TaskKey, TaskWrite] = {}
         self._undo: dict[TaskKey, Callable[[], object]] = {}
         self._refused: dict[TaskKey, Exception] = {}
-        self._recent = RecentRows()
-        self._ended = EndedTasks()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._database, name)
@@ -80,9 +75,8 @@ class GroupCommit:
         """Read the rows, by project, that will be needed before the next commit."""
         self._rows.clear()
         fields = [name for name in fields if name not in IDS] or fields
-        with self.reading(taskids):
-            for project, wanted in taskids.items():
-                self._read_ahead(project, wanted, fields)
+        for project, wanted in taskids.items():
+            self._read_ahead(project, wanted, fields)
 
     def _read_ahead(self, project: str, wanted: Collection[Any], fields: Sequence[str]) -> None:
         try:
@@ -96,18 +90,6 @@ class GroupCommit:
             key, row = (project, taskid), rows.get(taskid)
             if row is not None or taskid not in rows:  # it was read, or there is none
                 self._rows[key] = row
-            if row is None:
-                self._ended.forget(key)
-            else:
-                self._note_end(key, row)
-
-    @contextmanager
-    def reading(self, projects: Collection[str]) -> Iterator[None]:
-        """Context manager in whose block rows of these projects are read, and none is written."""
-        with ExitStack() as held:
-            if len(projects) > 1:
-                self._database.ask(partial(held.enter_context, self._bulk.reading()))
-            yield
 
     def read_many(
         self, project: str, taskids: Collection[Any], fields: Sequence[str]
@@ -118,20 +100,13 @@ class GroupCommit:
     def rows_to_send(
         self, project: str, taskids: Collection[Any], fields: Sequence[str]
     ) -> Mapping[Any, dict[str, Any] | None]:
-        """Return the same as ``read_many``; rows that were just inserted are not read.
+        """Return the same as ``read_many``.
 
         A row has the id that was asked for: its pack must have the one that is in flight, and
         tables may hold another spelling, such as the text of a number.
         """
-        found: dict[Any, dict[str, Any] | None] = {
-            taskid: row
-            for taskid in taskids
-            if (row := self._recent.take((project, taskid), fields)) is not None
-        }
-        unknown = [taskid for taskid in taskids if taskid not in found]
-        for taskid, row in self.read_many(project, unknown, fields).items():
-            found[taskid] = row and {**row, "taskid": taskid}
-        return found
+        rows = self.read_many(project, taskids, fields)
+        return {taskid: row and {**row, "taskid": taskid} for taskid, row in rows.items()}
 
     def active_page(self, project: str, after: Any, limit: int) -> ActivePage:
         """Return committed ACTIVE rows of a project, if they are paged; see ``TaskDatabase``."""
@@ -185,10 +160,6 @@ class GroupCommit:
         key = (project, taskid)
         return None if key in self._writes else self._rows.get(key)
 
-    def ended_at(self, project: str, taskid: Any) -> float | None:
-        """Return when a task was crawled last whose row says that it has ended; None: unknown."""
-        return self._ended.crawled((project, taskid), time.time())
-
     def decoded(self, stored: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Return a row with its documents, None if they are unreadable."""
         return self._bulk.readable(stored)
@@ -231,14 +202,7 @@ class GroupCommit:
 
     def insert(self, project: str, taskid: Any, obj: Mapping[str, Any]) -> None:
         """Add a row with the next commit; raises what cannot be stored of it."""
-        key = (project, taskid)
-        is_again, encoded = key in self._writes, self._bulk.encoded(obj)
-        self._write(TaskWrite(project, taskid, encoded, is_new=True))
-        self._ended.forget(key)
-        if is_again:
-            self._recent.forget(key)
-        else:
-            self._recent.note(key, encoded)
+        self._write(TaskWrite(project, taskid, self._bulk.encoded(obj), is_new=True))
 
     def update(
         self, project: str, taskid: Any, obj: Mapping[str, Any] | None = None, **columns: Any
@@ -246,16 +210,6 @@ class GroupCommit:
         """Change columns of a row with the next commit; raises what cannot be stored of them."""
         encoded = self._bulk.encoded({**(obj or {}), **columns} if columns else obj or {})
         self._write(TaskWrite(project, taskid, encoded, is_new=False))
-        self._recent.forget((project, taskid))
-        self._note_end((project, taskid), encoded)
-
-    def _note_end(self, key: TaskKey, row: Mapping[str, Any]) -> None:
-        """Remember when a task ended, if its row says so."""
-        crawled = row.get("lastcrawltime")
-        if row.get("status") in self.ENDED and type(crawled) is float:
-            self._ended.note(key, crawled, time.time())
-        else:
-            self._ended.forget(key)
 
     def _write(self, write: TaskWrite) -> None:
         key = (write.project, write.taskid)
@@ -306,8 +260,6 @@ class GroupCommit:
 
     def discard(self, is_meant: Callable[[str], bool]) -> None:
         """Drop the writes for the projects that are meant."""
-        self._recent.discard(is_meant)
-        self._ended.discard(is_meant)
         for known in (self._writes, self._rows, self._undo, self._refused):
             for key in [key for key in known if is_meant(key[0])]:
                 del known[key]
@@ -380,8 +332,6 @@ class GroupCommit:
     def _refuse(self, write: TaskWrite, error: Exception) -> None:
         key = (write.project, write.taskid)
         self._refused[key] = error
-        self._recent.forget(key)
-        self._ended.forget(key)
         undo = self._undo.get(key)
         self._forget([write])
         if undo is not None:

@@ -22,15 +22,9 @@ Part = Mapping[str, Any]
 """One project's share of a slot's record."""
 
 
-def slot_record(
-    epoch: int, clean: bool, parts: Mapping[str, Part], begun: Mapping[str, int]
-) -> dict[str, Any]:
-    """Return the record of a slot.
-
-    Args:
-        begun: by the tag of a new-task message, how many of its first tasks are applied.
-    """
-    return {"epoch": epoch, "clean": clean, "projects": dict(parts), "begun": dict(begun)}
+def slot_record(epoch: int, clean: bool, parts: Mapping[str, Part]) -> dict[str, Any]:
+    """Return the record of a slot."""
+    return {"epoch": epoch, "clean": clean, "projects": dict(parts)}
 
 
 def read_record(record: Mapping[str, Any] | None, epoch: int) -> tuple[dict[str, Part], list[str]]:
@@ -54,19 +48,6 @@ def read_record(record: Mapping[str, Any] | None, epoch: int) -> tuple[dict[str,
         parts[name], wrong = _usable(name, part, clean)
         faults += wrong
     return parts, faults
-
-
-def begun_in(record: Mapping[str, Any] | None, epoch: int) -> dict[str, int]:
-    """Return which new-task messages the owner of the previous epoch has applied in part.
-
-    What is no such entry is left out: the message is applied from its start, as after a death.
-    """
-    if record is None or not _is_clean(record, epoch):
-        return {}
-    found = record.get("begun")
-    if not isinstance(found, dict):
-        return {}
-    return {tag: count for tag, count in found.items() if type(count) is int and count > 0}
 
 
 def _is_clean(record: Mapping[str, Any], epoch: int) -> bool:

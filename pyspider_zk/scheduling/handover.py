@@ -9,8 +9,8 @@ from pyspider_zk.cluster.fence import Fence
 from pyspider_zk.cluster.ownership import Ownership
 from pyspider_zk.errors import BadMessage, DatabaseAway, FenceClosed
 from pyspider_zk.queues.api import SlotRecords
-from pyspider_zk.scheduling.handoff import Part, begun_in, read_record, slot_record, writable
-from pyspider_zk.scheduling.intake import NOTHING_BEGUN, Begun, Intake
+from pyspider_zk.scheduling.handoff import Part, read_record, slot_record, writable
+from pyspider_zk.scheduling.intake import Intake
 from pyspider_zk.scheduling.message_applier import MessageApplier
 from pyspider_zk.scheduling.project_set import ProjectSet
 from pyspider_zk.scheduling.slot_seals import SlotSeals
@@ -92,10 +92,9 @@ class Handover:
         if not slots:
             return
         clean = self._finished(slots) if planned else {}
-        begun = self._intake.begun(clean)
         self._intake.drop(slots)
         if clean:
-            self._save(clean, clean=True, begun=begun)
+            self._save(clean, clean=True)
         self._projects.forget_slots(slots)
         for slot in slots:
             self._given_up[slot] = self._fence.held.pop(slot)
@@ -128,7 +127,7 @@ class Handover:
             return
         loaded = self._load(slots)
         records = {slot: self._current(slot, epoch, loaded) for slot, epoch in slots.items()}
-        self._intake.take(slots, {slot: begun_in(records[slot], slots[slot]) for slot in slots})
+        self._intake.take(slots)
         for slot, epoch in slots.items():
             self._fence.held[slot] = epoch
             parts, faults = read_record(records[slot], epoch)
@@ -160,7 +159,7 @@ class Handover:
             logger.error("%s: the slot is taken over as after a death", error)
             return None
 
-    def _save(self, slots: Mapping[int, int], *, clean: bool, begun: Begun = NOTHING_BEGUN) -> bool:
+    def _save(self, slots: Mapping[int, int], *, clean: bool) -> bool:
         """Save the records of slots, some at a time; return whether all of them are.
 
         The fence may close in between. Slots that are not saved are taken over as after a death.
@@ -169,33 +168,27 @@ class Handover:
             self._beat()
             if not self._fence.all_open():
                 return False
-            self._save_some({slot: slots[slot] for slot in some}, clean, begun)
+            self._save_some({slot: slots[slot] for slot in some}, clean)
         return True
 
-    def _save_some(self, slots: Mapping[int, int], clean: bool, begun: Begun) -> None:
+    def _save_some(self, slots: Mapping[int, int], clean: bool) -> None:
         """Save the slots that have projects, and delete the out-of-date records of the others."""
         by_slot: dict[int, dict[str, Part]] = {}
         for name, part in self._projects.parts(slots, whole=clean).items():
             by_slot.setdefault(self._fence.slot(name), {})[name] = part
         self._records.drop_many(slots.keys() - by_slot.keys())
         try:
-            self._records.save_many(_records(slots, clean, by_slot, begun))
+            self._records.save_many(_records(slots, clean, by_slot))
         except BadMessage as error:
             logger.error("%s: what the record cannot hold is left out", error)
             kept = {slot: writable(parts) for slot, parts in by_slot.items()}
-            self._records.save_many(_records(slots, clean, kept, begun))
+            self._records.save_many(_records(slots, clean, kept))
 
 
 def _records(
-    slots: Mapping[int, int],
-    clean: bool,
-    by_slot: Mapping[int, Mapping[str, Part]],
-    begun: Begun,
+    slots: Mapping[int, int], clean: bool, by_slot: Mapping[int, Mapping[str, Part]]
 ) -> dict[int, dict[str, Any]]:
-    return {
-        slot: slot_record(slots[slot], clean, parts, begun.get(slot, {}))
-        for slot, parts in by_slot.items()
-    }
+    return {slot: slot_record(slots[slot], clean, own) for slot, own in by_slot.items()}
 
 
 def _groups(slots: Iterable[int], size: int) -> Iterator[list[int]]:

@@ -52,6 +52,7 @@ class SlotScheduler:
         due: returns in each round the queues that may have new messages; see ``Arrivals``.
         is_inbox_due: returns in each round whether to look into the inbox, if this member leads.
         fenced: decides about tasks; nobody else may call it during a round.
+        clock: in seconds, for messages that wait.
 
     Attributes:
         rows: the rows of the project database.
@@ -77,6 +78,7 @@ class SlotScheduler:
         queues: Queues,
         due: Callable[[], Collection[SlotQueue] | None] = lambda: None,
         is_inbox_due: Callable[[], bool] = lambda: True,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.fenced = fenced
         self.queues = queues
@@ -92,7 +94,8 @@ class SlotScheduler:
         self.rows = ProjectRows(fenced, slots, beat)
         self._tasks = ActiveTasks(fenced, beat)
         self.project_set = ProjectSet(fenced, self.rows, self._tasks, self.cron, beat)
-        self.intake = Intake(queues.slot_queues, Parking(queues.parking_lot))
+        parking = Parking(queues.parking_lot, clock=clock)
+        self.intake = Intake(queues.slot_queues, parking, clock=clock)
         round_size = RoundSize(lambda: fenced.LOOP_LIMIT)
         self.applier = MessageApplier(
             fenced, self.project_set, self.intake, self.heartbeat, round_size

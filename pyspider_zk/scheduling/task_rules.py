@@ -1,7 +1,7 @@
 """Rules of pyspider about one task, as functions of what is known of it."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 TIMES = {"connect_timeout": 20.0, "timeout": 120.0, "process_time_limit": 30.0}
 """What limits a try, and in how many seconds unless the task says otherwise."""
@@ -16,24 +16,14 @@ Otherwise its site may answer that nothing has changed since the last crawl, and
 """
 
 
-class RequestTerms(Protocol):
-    """What of a request's schedule tells whether its task runs again."""
-
-    @property
-    def age(self) -> Any:
-        """How old its last crawl may be, in seconds; negative: it never runs again for that."""
-
-    @property
-    def itag(self) -> Any:
-        """Whatever changes when the page does."""
-
-    @property
-    def force_update(self) -> Any:
-        """Whether it runs again in any case."""
-
-
 class ScheduleTerms(NamedTuple):
-    """`RequestTerms`, of a schedule that is a mapping."""
+    """What of a request's schedule tells whether its task runs again.
+
+    Attributes:
+        age: how old its last crawl may be, in seconds; negative: it never runs again for that.
+        itag: whatever changes when the page does.
+        force_update: whether it runs again in any case.
+    """
 
     age: Any
     itag: Any
@@ -46,7 +36,7 @@ class ScheduleTerms(NamedTuple):
 
 
 def restarts(
-    asked: RequestTerms,
+    asked: ScheduleTerms,
     crawled: float,
     former: Callable[[], Mapping[str, Any]],
     default_age: float,
@@ -67,13 +57,17 @@ def restarts(
     return age >= 0 and age + crawled < now
 
 
-def is_asked_again(asked: RequestTerms, former: Callable[[], Mapping[str, Any]]) -> bool:
+def is_asked_again(asked: ScheduleTerms, former: Callable[[], Mapping[str, Any]]) -> bool:
     """Return whether a request lets a task run again whatever its age; see `restarts`."""
     return bool(asked.force_update or (asked.itag and asked.itag != former().get("itag")))
 
 
 def schedule_again(
-    schedule: Mapping[str, Any], asked: RequestTerms, former: Mapping[str, Any], *, is_pending: bool
+    schedule: Mapping[str, Any],
+    asked: ScheduleTerms,
+    former: Mapping[str, Any],
+    *,
+    is_pending: bool,
 ) -> dict[str, Any]:
     """Return the schedule of a task that runs again, which says whether its page comes whole.
 

@@ -162,9 +162,8 @@ class TaskSelection:
         """
         unsent, self._selected = self._selected, {}
         try:
-            with self._scheduler.taskdb.reading(list(unsent)):
-                for project in list(unsent):
-                    self._send_of(project, unsent)
+            for project in list(unsent):
+                self._send_of(project, unsent)
         finally:
             for project, taskids in unsent.items():
                 self._put_back(project, taskids)

@@ -5,7 +5,6 @@ them as before.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from pyspider.database.sqlite import taskdb as sqlite
@@ -45,15 +44,6 @@ class TaskDatabase(Protocol):
                 reason, but no content. It may be unknown, no JSON, too long for a new table, half
                 of a character, or beyond the column's type. What else the database refuses, such
                 as what an old table has no room for, it refuses in ``write_many``.
-        """
-        ...
-
-    def reading(self) -> AbstractContextManager[None]:
-        """Context manager in whose block this thread reads, and does not write.
-
-        In sqlite the file is locked, and its journal looked at, once for all reads of the block; so
-        it should be short. Of a server's connections one is taken for them all. Elsewhere it does
-        nothing.
         """
         ...
 

@@ -1,7 +1,6 @@
 """Any other task database of pyspider's, one row at a time."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -32,10 +31,6 @@ class PlainTasks:
     def encoded(self, columns: Mapping[str, Any]) -> dict[str, Any]:
         """Return columns unchanged, for the database encodes them; see ``TaskDatabase``."""
         return encode(columns, ENCODERS)
-
-    def reading(self) -> AbstractContextManager[None]:
-        """Context manager that does nothing; see ``TaskDatabase``."""
-        return nullcontext()
 
     def get_many(
         self, project: str, taskids: Collection[str], fields: Sequence[str]

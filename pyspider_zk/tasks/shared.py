@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import lru_cache, partial
-from threading import local
 from typing import Any
 
 from msgspec.structs import replace
@@ -69,20 +68,10 @@ class SharedTasks:
         self._level = "SERIALIZABLE" if self._dialect == "sqlite" else "READ COMMITTED"
         self._is_stale = False
         self._quoted = lru_cache(NAMES)(self._quote)
-        self._held = local()  # connection: of the reads of a thread
 
     def encoded(self, columns: Mapping[str, Any]) -> dict[str, Any]:
         """Return columns as they are stored; see ``TaskDatabase``."""
         return encode(columns, ENCODERS[self._dialect])
-
-    @contextmanager
-    def reading(self) -> Iterator[None]:
-        """Context manager that keeps a connection for the block's reads; see ``TaskDatabase``."""
-        with self._connections.engine.connect() as self._held.connection:
-            try:
-                yield
-            finally:
-                self._held.connection = None
 
     def get_many(
         self, project: str, taskids: Collection[str], fields: Sequence[str]
@@ -127,16 +116,9 @@ class SharedTasks:
             yield taskid, dict(zip(names, values, strict=True))
 
     def _read(self, ask: Callable[[Connection], CursorResult[Any]]) -> list[Any]:
-        """Return the rows of a query, by the connection that is held, unless that has failed."""
-        held = getattr(self._held, "connection", None)
-        if held is None:
-            with self._connections.engine.connect() as connection:
-                return list(ask(connection))
-        try:
-            return list(ask(held))
-        except BaseException:
-            self._held.connection = None
-            raise
+        """Return the rows of a query."""
+        with self._connections.engine.connect() as connection:
+            return list(ask(connection))
 
     def active_page(self, project: str, after: Any, limit: int) -> ActivePage:
         """Return ACTIVE rows in the order of their task ids; see ``TaskDatabase``."""

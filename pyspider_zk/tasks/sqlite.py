@@ -2,8 +2,8 @@
 
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import closing
 from functools import lru_cache, partial
 from operator import itemgetter
 from typing import Any
@@ -64,12 +64,6 @@ class SqliteTasks:
     def encoded(self, columns: Mapping[str, Any]) -> dict[str, Any]:
         """Return columns as they are stored; see ``TaskDatabase``."""
         return encode(columns, ENCODERS)
-
-    @contextmanager
-    def reading(self) -> Iterator[None]:
-        """Context manager for reads of this thread; see ``TaskDatabase``."""
-        with transaction(self._taskdb, "DEFERRED"):
-            yield
 
     def get_many(
         self, project: str, taskids: Collection[str], fields: Sequence[str]

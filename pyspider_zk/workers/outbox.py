@@ -45,13 +45,10 @@ class Outbox:
         return OutboxQueue(self, kind)
 
     def add(self, kind: QueueKind, body: Any) -> None:
-        """Collect a message; a list of tasks is split by slot."""
-        tasks: dict[int, list[Any]] = {}
-        for task in body if isinstance(body, list) else [body]:
-            tasks.setdefault(slot_of(task["project"], self._slots), []).append(task)
+        """Collect a message; of a list of tasks, one for each."""
         self._collected[kind] += [
-            Message(kind, slot, group if isinstance(body, list) else group[0])
-            for slot, group in tasks.items()
+            Message(kind, slot_of(task["project"], self._slots), task)
+            for task in (body if isinstance(body, list) else [body])
         ]
 
     def __enter__(self) -> Self:
@@ -77,10 +74,11 @@ class Outbox:
         try:
             self._deliver(messages)
         except BadMessage as error:
-            halves = _halves(messages)
-            if not halves:
+            if len(messages) == 1:
                 logger.error("a message cannot be sent: %s", error)
-            for half in halves:
+                return
+            middle = len(messages) // 2
+            for half in (messages[:middle], messages[middle:]):
                 self._publish(half)
 
     def _deliver(self, messages: list[Message]) -> None:
@@ -100,19 +98,6 @@ class Outbox:
                 self._queues.publish(messages)
                 return True
         return False
-
-
-def _halves(messages: list[Message]) -> list[list[Message]]:
-    """Return the messages in two parts, in order; a single list of tasks is split; else nothing."""
-    if len(messages) > 1:
-        middle = len(messages) // 2
-        return [messages[:middle], messages[middle:]]
-    message = messages[0]
-    if not isinstance(message.body, list) or len(message.body) < 2:
-        return []
-    middle = len(message.body) // 2
-    halves = message.body[:middle], message.body[middle:]
-    return [[Message(message.kind, message.slot, half)] for half in halves]
 
 
 class OutboxQueue:

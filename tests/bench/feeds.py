@@ -95,9 +95,8 @@ class SlotFeed:
             self._queues.publish([message for page in some for message in self._messages(page)])
 
     def _messages(self, page: FeedPage) -> Iterable[Message]:
-        if page.links:
-            slot = slot_of(page.links[0]["project"], self._slots)
-            yield Message(QueueKind.NEWTASK, slot, list(page.links))
+        for link in page.links:
+            yield Message(QueueKind.NEWTASK, slot_of(link["project"], self._slots), link)
         if page.pack:
             yield Message(QueueKind.STATUS, slot_of(page.pack["project"], self._slots), page.pack)
 

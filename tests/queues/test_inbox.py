@@ -42,23 +42,16 @@ def test_a_task_goes_to_the_slot_of_its_project(backend: Any, owner: Queues) -> 
     assert owner.inbox.lengths() == {NEW: 0, STATUS: 0}
 
 
-def test_a_list_of_tasks_is_split_by_slot(backend: Any, owner: Queues) -> None:
+def test_a_list_of_tasks_becomes_a_message_of_each(backend: Any, owner: Queues) -> None:
     projects = ["a", "b", "a", "c"]
     assert slot_of("a", SLOTS) != slot_of("b", SLOTS)
     backend.put_inbox(NEW, pack([task(name, n) for n, name in enumerate(projects)]))
     owner.inbox.forward(10)
     bodies = read(owner, NEW)
-    assert all(slot_of(one["project"], SLOTS) == slot for slot, body in bodies for one in body)
-    found = [one["taskid"] for _, body in bodies for one in body]
+    assert all(slot_of(body["project"], SLOTS) == slot for slot, body in bodies)
+    found = [body["taskid"] for _, body in bodies]
     assert sorted(found) == ["a-0", "a-2", "b-1", "c-3"]
     assert found.index("a-0") < found.index("a-2")
-
-
-def test_a_list_for_one_slot_stays_one_message(backend: Any, owner: Queues) -> None:
-    body = [task("shop", n) for n in range(3)]
-    backend.put_inbox(NEW, pack(body))
-    owner.inbox.forward(10)
-    assert read(owner, NEW) == [(slot_of("shop", SLOTS), body)]
 
 
 def test_order_within_a_slot_is_kept(backend: Any, owner: Queues) -> None:
@@ -122,7 +115,7 @@ def test_a_list_of_status_packs_is_no_status_pack(backend: Any, owner: Queues) -
 def test_good_tasks_of_a_list_with_bad_ones_move(backend: Any, owner: Queues) -> None:
     backend.put_inbox(NEW, pack([task("shop"), 42, task("")]))
     assert owner.inbox.forward(10) == 1
-    assert [body for _, body in read(owner, NEW)] == [[task("shop")]]
+    assert [body for _, body in read(owner, NEW)] == [task("shop")]
     letters = owner.slot_queues.dead_letters(10)
     assert sorted(letter.body for letter in letters) == sorted([pack(42), pack(task(""))])
 

@@ -40,7 +40,7 @@ def test_a_parked_message_leaves_its_queue_and_is_found_by_the_next_owner(
 ) -> None:
     one, two = deliver(queues, {"n": 1}, {"n": 2})
 
-    assert queues.parking_lot.park([ParkingMove(one, {whole(one): one.body})]) == [True]
+    assert queues.parking_lot.park([ParkingMove(one, whole(one), one.body)]) == [True]
 
     assert queues.slot_queues.lengths()[QueueKind.NEWTASK] == 1
     after = backend.process()
@@ -55,7 +55,7 @@ def test_parking_makes_room_for_publishers(backend: Backend) -> None:
     (one,) = deliver(queues, {"n": 1})
     assert queues.slot_queues.full(QueueKind.NEWTASK, 3)
 
-    queues.parking_lot.park([ParkingMove(one, {whole(one): one.body})])
+    queues.parking_lot.park([ParkingMove(one, whole(one), one.body)])
 
     assert not queues.slot_queues.full(QueueKind.NEWTASK, 3)
 
@@ -63,26 +63,17 @@ def test_parking_makes_room_for_publishers(backend: Backend) -> None:
 def test_a_later_request_takes_the_place_of_the_former(queues: Queues) -> None:
     one, two = deliver(queues, {"n": 1}, {"n": 2})
     first, second = put_off(one, "a b"), put_off(two, "a b")
-    queues.parking_lot.park([ParkingMove(one, {first: {"n": 1}})])
+    queues.parking_lot.park([ParkingMove(one, first, {"n": 1})])
 
-    queues.parking_lot.park([ParkingMove(two, {second: {"n": 1, "m": 2}}, replaced=[first])])
+    queues.parking_lot.park([ParkingMove(two, second, {"n": 1, "m": 2}, replaced=first)])
 
     assert queues.parking_lot.load([3]) == [second]
     assert queues.parking_lot.fetch([first, second]) == {second: {"n": 1, "m": 2}}
 
 
-def test_one_message_is_parked_in_pieces(queues: Queues) -> None:
-    (one,) = deliver(queues, [1, 2, 3])
-    pieces = {put_off(one, "a"): 1, put_off(one, "b"): 2, whole(one, "q"): [3]}
-
-    queues.parking_lot.park([ParkingMove(one, pieces)])
-
-    assert queues.parking_lot.fetch(queues.parking_lot.load([3])) == pieces
-
-
 def test_a_move_that_is_repeated_changes_nothing(queues: Queues) -> None:
     (one,) = deliver(queues, {"n": 1})
-    move = ParkingMove(one, {whole(one): one.body})
+    move = ParkingMove(one, whole(one), one.body)
     queues.parking_lot.park([move])
     queues.parking_lot.remove([whole(one)])
 
@@ -95,30 +86,28 @@ def test_a_message_that_was_acknowledged_is_not_parked_any_more(queues: Queues) 
     (one,) = deliver(queues, {"n": 1})
     queues.slot_queues.acknowledge([one])
 
-    queues.parking_lot.park([ParkingMove(one, {whole(one): one.body})])
+    queues.parking_lot.park([ParkingMove(one, whole(one), one.body)])
 
     assert queues.parking_lot.load([3]) == []
 
 
 def test_a_whole_message_finds_no_room_at_the_limit_and_stays(queues: Queues) -> None:
     one, two, three = deliver(queues, 1, 2, 3)
-    moves = [ParkingMove(each, {whole(each): each.body}) for each in (one, two)]
+    moves = [ParkingMove(each, whole(each), each.body) for each in (one, two)]
 
     assert queues.parking_lot.park(moves, limit=1) == [True, False]
 
     assert queues.slot_queues.lengths()[QueueKind.NEWTASK] == 2
     assert queues.parking_lot.load([3]) == [whole(one)]
     # but a task that was put off does: else what would release it could not arrive
-    assert queues.parking_lot.park([ParkingMove(three, {put_off(three, "t"): 3})], limit=1) == [
-        True
-    ]
+    assert queues.parking_lot.park([ParkingMove(three, put_off(three, "t"), 3)], limit=1) == [True]
 
 
 def test_what_is_parked_is_told_in_the_order_of_publishing(queues: Queues) -> None:
     news = deliver(queues, *range(12))
     packs = deliver(queues, *range(12), kind=QueueKind.STATUS)
     moves = [
-        ParkingMove(each, {whole(each): each.body}) for each in [*reversed(packs), *reversed(news)]
+        ParkingMove(each, whole(each), each.body) for each in [*reversed(packs), *reversed(news)]
     ]
     queues.parking_lot.park(moves)
 
@@ -131,7 +120,7 @@ def test_what_is_parked_is_told_in_the_order_of_publishing(queues: Queues) -> No
 def test_only_what_is_asked_for_is_told(queues: Queues) -> None:
     (one,) = deliver(queues, 1, slot=1)
     (two,) = deliver(queues, 2, slot=2)
-    queues.parking_lot.park([ParkingMove(each, {whole(each): each.body}) for each in (one, two)])
+    queues.parking_lot.park([ParkingMove(each, whole(each), each.body) for each in (one, two)])
 
     assert queues.parking_lot.load([2, 5]) == [whole(two)]
     assert queues.parking_lot.load([]) == []
@@ -139,9 +128,9 @@ def test_only_what_is_asked_for_is_told(queues: Queues) -> None:
 
 def test_what_is_rejected_becomes_a_dead_letter_that_can_be_replayed(queues: Queues) -> None:
     (one,) = deliver(queues, {"n": 1})
-    queues.parking_lot.park([ParkingMove(one, {whole(one): one.body})])
+    queues.parking_lot.park([ParkingMove(one, whole(one), one.body)])
 
-    queues.parking_lot.park([ParkingMove(whole(one), reason="of no use")])
+    queues.parking_lot.reject(whole(one), "of no use")
 
     assert queues.parking_lot.load([3]) == []
     (letter,) = queues.slot_queues.dead_letters(9)
@@ -151,21 +140,11 @@ def test_what_is_rejected_becomes_a_dead_letter_that_can_be_replayed(queues: Que
     assert [each.body for each in queues.slot_queues.read(QueueKind.NEWTASK, 9)] == [{"n": 1}]
 
 
-def test_a_message_is_rejected_and_its_good_part_parked_in_one_step(queues: Queues) -> None:
-    (one,) = deliver(queues, ["good", "junk"])
+def test_a_parked_message_moves_within_the_lot(queues: Queues) -> None:
+    (one,) = deliver(queues, 2)
+    queues.parking_lot.park([ParkingMove(one, whole(one), 2)])
 
-    queues.parking_lot.park([ParkingMove(one, {put_off(one, "t"): "good"}, reason="junk in it")])
-
-    assert queues.slot_queues.dead() == 1
-    assert queues.parking_lot.fetch(queues.parking_lot.load([3])) == {put_off(one, "t"): "good"}
-    assert queues.slot_queues.lengths()[QueueKind.NEWTASK] == 0
-
-
-def test_a_parked_message_is_divided_within_the_lot(queues: Queues) -> None:
-    (one,) = deliver(queues, [1, 2])
-    queues.parking_lot.park([ParkingMove(one, {whole(one): [1, 2]})])
-
-    queues.parking_lot.park([ParkingMove(whole(one), {put_off(one, "t"): 2})])
+    queues.parking_lot.park([ParkingMove(whole(one), put_off(one, "t"), 2)])
 
     assert queues.parking_lot.load([3]) == [put_off(one, "t")]
 
@@ -173,7 +152,7 @@ def test_a_parked_message_is_divided_within_the_lot(queues: Queues) -> None:
 def test_number_and_age_are_told_per_slot(queues: Queues) -> None:
     assert queues.parking_lot.waiting() == {}
     one, two = deliver(queues, 1, 2)
-    queues.parking_lot.park([ParkingMove(each, {whole(each): each.body}) for each in (one, two)])
+    queues.parking_lot.park([ParkingMove(each, whole(each), each.body) for each in (one, two)])
 
     (slot, waiting), *others = queues.parking_lot.waiting().items()
 
@@ -186,7 +165,7 @@ def test_number_and_age_are_told_per_slot(queues: Queues) -> None:
 def test_what_has_no_wire_form_is_refused_and_nothing_moved(queues: Queues) -> None:
     (one,) = deliver(queues, 1)
     with pytest.raises(BadMessage):
-        queues.parking_lot.park([ParkingMove(one, {whole(one): {1, 2}})])
+        queues.parking_lot.park([ParkingMove(one, whole(one), {1, 2})])
     assert queues.slot_queues.lengths()[QueueKind.NEWTASK] == 1
 
 
@@ -219,7 +198,7 @@ def test_the_oldest_that_was_not_read_is_told(queues: Queues) -> None:
 def test_junk_in_redis_is_passed_over(redis_backend: RedisBackend) -> None:
     queues = redis_backend.process()
     (one,) = deliver(queues, 1)
-    queues.parking_lot.park([ParkingMove(one, {whole(one): 1})])
+    queues.parking_lot.park([ParkingMove(one, whole(one), 1)])
     redis_backend.client.sadd("parked:ready", "junk", 5)
     for tag in FOREIGN_TAGS:
         redis_backend.client.hset("parked:3", f"{tag} newtask_queue p ", b"\xc1")
@@ -234,7 +213,7 @@ def test_junk_in_redis_is_passed_over(redis_backend: RedisBackend) -> None:
 def test_a_parked_body_that_is_no_message_is_rejected(redis_backend: RedisBackend) -> None:
     queues = redis_backend.process()
     (one,) = deliver(queues, 1)
-    queues.parking_lot.park([ParkingMove(one, {whole(one): 1})])
+    queues.parking_lot.park([ParkingMove(one, whole(one), 1)])
     redis_backend.client.hset("parked:3", f"{one.tag} newtask_queue p ", b"\xc1")
 
     assert queues.parking_lot.fetch([whole(one)]) == {}
@@ -250,7 +229,7 @@ def test_a_key_that_is_no_hash_is_moved_out_of_the_way(redis_backend: RedisBacke
     (two,) = deliver(queues, 2, slot=2)
     redis_backend.client.set("parked:1", "no hash")
 
-    moves = [ParkingMove(each, {whole(each): each.body}) for each in (one, two)]
+    moves = [ParkingMove(each, whole(each), each.body) for each in (one, two)]
     assert queues.parking_lot.park(moves) == [True, True]
 
     assert queues.parking_lot.load(range(8)) == [whole(one), whole(two)]
@@ -265,7 +244,7 @@ def test_what_is_parked_can_be_read_and_removed_whatever_is_in_its_place(
 ) -> None:
     queues = redis_backend.process()
     (one,) = deliver(queues, 1)
-    queues.parking_lot.park([ParkingMove(one, {whole(one): 1})])
+    queues.parking_lot.park([ParkingMove(one, whole(one), 1)])
     redis_backend.client.delete(key)
     redis_backend.client.set(key, "neither hash nor set")
 
@@ -277,3 +256,15 @@ def test_what_is_parked_can_be_read_and_removed_whatever_is_in_its_place(
     assert queues.parking_lot.load([3]) == []
     told = queues.slot_queues.unreadable().values()
     assert any(f"{key} was a string" in why for why in told)
+
+
+def test_a_list_that_a_member_of_before_parked_goes_back_task_by_task(queues: Queues) -> None:
+    (one,) = deliver(queues, {"n": 1})
+    queues.parking_lot.park([ParkingMove(one, whole(one), [{"n": 2}, {"n": 3}])])
+
+    assert queues.parking_lot.fetch([whole(one)]) == {}
+
+    assert queues.parking_lot.load([3]) == []
+    assert queues.parking_lot.waiting() == {}
+    found = queues.slot_queues.read(QueueKind.NEWTASK, 9)
+    assert [each.body for each in found] == [{"n": 2}, {"n": 3}]

@@ -100,8 +100,7 @@ def by_slot(tasks: list[dict[str, Any]]) -> dict[int, list[dict[str, Any]]]:
 
 def read_all(queues: Queues) -> list[dict[str, Any]]:
     queues.slot_queues.take(range(SLOTS))
-    deliveries = queues.slot_queues.read(NEW, 100_000)
-    return [task for delivery in deliveries for task in delivery.body]
+    return [delivery.body for delivery in queues.slot_queues.read(NEW, 100_000)]
 
 
 @settings(

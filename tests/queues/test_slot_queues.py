@@ -43,7 +43,7 @@ def test_messages_of_a_slot_come_in_the_order_they_were_published(queues: SlotQu
 
 
 def test_a_delivery_says_where_it_came_from_and_carries_the_body(queues: SlotQueues) -> None:
-    body = [{"taskid": "a", "blob": b"\x00\xff", "text": "ü", 1: 2.5, "none": None}]
+    body = {"taskid": "a", "blob": b"\x00\xff", "text": "ü", 1: 2.5, "none": None}
     queues.publish([Message(STATUS, 3, body)])
     queues.take([3])
     (delivery,) = queues.read(STATUS, 10)
@@ -399,3 +399,17 @@ def test_a_closed_queue_refuses_to_publish(queues: SlotQueues) -> None:
 
 def fail(_: float) -> None:
     pytest.fail("waited though there was room")
+
+
+def test_a_list_that_was_published_before_is_read_task_by_task(
+    queues: SlotQueues, others: SlotQueues
+) -> None:
+    listed = [{"taskid": str(n), "project": "p"} for n in range(3)]
+    queues.publish([*tasks(7), Message(NEW, 0, listed), Message(NEW, 0, [])])
+    queues.take([0])
+    assert ids(queues.read(NEW, 10)) == [7]
+    assert ids(queues.read(NEW, 10)) == [0, 1, 2]
+    assert queues.lengths()[NEW] == 4
+
+    others.take([0])
+    assert ids(others.read(NEW, 10)) == [7, 0, 1, 2]

@@ -15,7 +15,6 @@ from pyspider_zk.queues.tasks import (
     is_deeper,
     is_plain,
     own_task,
-    sort_out,
     usable_info,
     usable_schedule,
     with_url,
@@ -43,13 +42,6 @@ def test_a_task_may_have_every_part_of_a_schedule_or_none():
 def test_a_schedule_that_nothing_can_be_compared_with_is_named(schedule, words):
     with pytest.raises(BadMessage, match=words):
         check_task({**TASK, "schedule": schedule})
-
-
-def test_of_many_tasks_the_good_ones_are_told_and_the_first_fault():
-    good, fault = sort_out([TASK, {"project": "p"}, 7])
-
-    assert good == [TASK]
-    assert fault == "a task needs taskid, url"
 
 
 def test_a_part_without_a_number_has_pyspiders_default():

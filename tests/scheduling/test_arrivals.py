@@ -22,7 +22,7 @@ from pyspider_zk.scheduling.member import ClusterScheduler
 from pyspider_zk.testing import SoleOwner
 from tests.support.clock import Clock
 from tests.support.stand_ins import running
-from tests.support.world import SLOTS, World, crawling
+from tests.support.world import MOMENT, SLOTS, World, crawling
 
 MakeTask = Callable[..., dict[str, Any]]
 TASK = {"taskid": "t", "project": "p", "url": "http://site.example/"}
@@ -201,7 +201,7 @@ def test_a_refused_row_is_no_task_that_was_acknowledged_though_nothing_can_be_se
     assert world.statuses("p") == {}
     assert bulk.write_many == write_many
 
-    for _ in range(PAUSES[0] + 2):
+    for _ in range(int(PAUSES[0] / MOMENT) + 2):
         scheduler.run_once()
     assert world.statuses("p").keys() == {"t"}
 

@@ -179,35 +179,6 @@ def test_a_duplicate_that_was_compared_behind_a_shut_fence_stays_in_its_queue(
     assert world.waiting() == 0
 
 
-def reads(scheduler: SlotScheduler, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Return a list of the tasks whose rows will be read ahead."""
-    read: list[Any] = []
-    bulk = scheduler.fenced.taskdb._bulk
-    get_stored = bulk.get_stored
-
-    def noted(project: str, taskids: Any, fields: Any) -> Any:
-        read.extend(taskids)
-        return get_stored(project, taskids, fields)
-
-    monkeypatch.setattr(bulk, "get_stored", noted)
-    return read
-
-
-def test_a_duplicate_of_what_ended_lately_needs_no_row(
-    world: World, task: Task, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scheduler = crawled(world, task("p"))
-    read, known = reads(scheduler, monkeypatch), scheduler.applier.known
-
-    world.new([task("p"), task("p")], [task("p", age=1000)])
-    scheduler.run_once()
-
-    assert read == []
-    assert world.waiting() == 0
-    assert not world.dispatched()
-    assert scheduler.applier.known == known + 3
-
-
 @pytest.mark.parametrize("schedule", [{"age": 0}, {"itag": "new"}, {"force_update": True}])
 def test_what_ended_lately_is_crawled_again_on_request(
     world: World, task: Task, schedule: dict[str, Any]
@@ -218,30 +189,14 @@ def test_what_ended_lately_is_crawled_again_on_request(
     assert [each["taskid"] for each in world.dispatched()] == ["t"]
 
 
-def test_after_a_minute_a_row_that_somebody_changed_is_noticed(
-    world: World, task: Task, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scheduler = crawled(world, task("p"))
-    world.taskdb._execute("DELETE FROM taskdb_p")
-    monkeypatch.setattr("pyspider_zk.scheduling.ended_tasks.TRUSTED", 0.0)
-
-    world.new(task("p"))
-    scheduler.run_once()
-
-    assert [each["taskid"] for each in world.dispatched()] == ["t"]
-
-
-@pytest.mark.parametrize("is_together", [True, False])
-def test_requests_of_one_round_take_effect_in_their_order(
-    world: World, task: Task, is_together: bool
-) -> None:
+def test_requests_of_one_round_take_effect_in_their_order(world: World, task: Task) -> None:
     """What waits is cancelled, and then requested: without the first, the second is ignored."""
     scheduler = crawling(world)
     world.new(task("p", exetime=2**40))
     scheduler.run_once()
 
     cancel, again = task("p", force_update=True, cancel=True), task("p", age=1000)
-    world.new(*([[cancel, again]] if is_together else [cancel, again]))
+    world.new(cancel, again)
     scheduler.run_once()
 
     assert [each["taskid"] for each in world.dispatched()] == ["t"]

@@ -74,13 +74,7 @@ def test_a_bad_message_does_not_break_the_settling_of_a_refusal(
 def test_a_bad_item_does_not_break_the_settling_of_a_refusal(world: World, task: Task) -> None:
     scheduler = with_table(world, task)
     world.refuse_row("p", "bad")
-    slot = slot_of("p", SLOTS)
-    world.queues.slot_queues.publish(
-        [
-            Message(QueueKind.NEWTASK, slot, [task("p", "b"), task("p", "bad"), 5]),
-            Message(QueueKind.NEWTASK, slot, [{**task("p", "x"), "taskid": ["x"]}]),
-        ]
-    )
+    world.new(task("p", "b"), task("p", "bad"), {**task("p", "x"), "taskid": ["x"]})
     scheduler.run_once()
     world.accept_row()
     rounds(scheduler, 8)
@@ -90,10 +84,9 @@ def test_a_bad_item_does_not_break_the_settling_of_a_refusal(world: World, task:
 
 
 def in_quarantine(world: World, task: Task, scheduler: SlotScheduler) -> None:
-    """Park [new, first by force], while ``first`` is in flight."""
+    """Park new, and first by force, while ``first`` is in flight."""
     scheduler.quarantine.put("p", "for the test")
-    message = [task("p", "new"), task("p", "first", force_update=True)]
-    world.send(QueueKind.NEWTASK, message)
+    world.new(task("p", "new"), task("p", "first", force_update=True))
     scheduler.run_once()
     assert world.waiting() == 0
     scheduler.quarantine.release("p")
@@ -257,7 +250,7 @@ def test_a_forced_request_put_off_behind_a_refused_pack_is_applied_once(
     scheduler = with_table(world, task)
     (sent,) = world.dispatched()
     world.refuse_row("p", "first")
-    world.send(QueueKind.NEWTASK, [task("p", "first", force_update=True, itag="2")])
+    world.new(task("p", "first", force_update=True, itag="2"))
     world.finish(sent)
     scheduler.run_once()
     world.accept_row()

@@ -12,7 +12,6 @@ from pyspider.database.sqlite.taskdb import TaskDB
 from pyspider_zk.databases import breaker
 from pyspider_zk.errors import DatabaseAway
 from pyspider_zk.projects.slots import slot_of
-from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.scheduling import intake, quarantine, retry_queue
 from pyspider_zk.scheduling.active_tasks import ZOMBIE_WINDOW
 from pyspider_zk.scheduling.scheduler import SlotScheduler
@@ -29,7 +28,9 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry_queue, "PAUSES", (0.0,))
     monkeypatch.setattr(quarantine, "PAUSES", (0.0,))
     monkeypatch.setattr(breaker, "PAUSES", (1e-9,))
-    monkeypatch.setattr(intake.Intake.__init__, "__defaults__", ((0, 0, 0, 0),))
+    monkeypatch.setattr(
+        intake.Intake.__init__, "__defaults__", ((0.0, 0.0, 0.0, 0.0), time.monotonic)
+    )
 
 
 def test_projects_taken_over_while_the_tasks_are_locked_are_loaded_afterwards(
@@ -161,31 +162,18 @@ def test_a_failed_fetch_counts_as_one_however_often_its_pack_is_applied(
     assert (row["status"], row["schedule"]["retried"]) == (ACTIVE, 1)
 
 
-def test_a_task_that_cannot_be_stored_holds_up_none_of_its_message(
+def test_a_task_that_cannot_be_stored_holds_up_no_other(
     world: World, task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.project("p")
     scheduler = world.scheduler()
-    world.send(QueueKind.NEWTASK, [task("p", each) for each in "abcd"])
+    world.new(*(task("p", each) for each in "abcd"))
 
     _fail_for(monkeypatch, scheduler.fenced.taskdb, "insert", "b")
     _rounds(scheduler, 6)
 
     assert set(world.statuses("p")) == {"a", "c", "d"}
     assert len(world.queues.slot_queues.dead_letters(10)) == 1
-
-
-def test_a_database_that_is_away_is_not_asked_for_every_task_of_a_message(
-    world: World, task: Task, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world.project("p")
-    scheduler = world.scheduler()
-    world.send(QueueKind.NEWTASK, [task("p", f"t{n}") for n in range(100)])
-
-    asked = _fail(monkeypatch, scheduler.fenced.taskdb, "insert", times=1000)
-    scheduler.run_once()
-
-    assert len(asked) < 10
 
 
 def test_of_what_was_selected_only_the_row_that_cannot_be_read_waits_for_its_time_out(

@@ -9,11 +9,10 @@ from pyspider.database import connect_database
 from pyspider_zk.databases.breaker import Breaker
 from pyspider_zk.databases.guarded import Guarded
 from pyspider_zk.errors import DatabaseAway, FenceClosed
-from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.scheduling.group_commit import GroupCommit
 from pyspider_zk.tasks.database import task_database
 from pyspider_zk.testing import SoleOwner
-from tests.support.world import SLOTS, World, crawling, with_table
+from tests.support.world import MOMENT, SLOTS, World, crawling, with_table
 
 Task = Callable[..., dict[str, Any]]
 
@@ -128,19 +127,6 @@ def test_what_is_changed_after_it_was_written_is_not_stored(
     tasks.commit(nothing, alive)
 
     assert stored.get_task("p", "a")["schedule"] == {"priority": 3}
-
-
-def test_rows_of_many_projects_are_read_under_one_lock(tasks: GroupCommit, stored: Any) -> None:
-    for project in ("p", "q"):
-        stored.insert(project, "a", {**row("a"), "project": project})
-    said: list[str] = []
-    tasks.dbcur.connection.set_trace_callback(said.append)
-
-    tasks.read_ahead({"p": ["a"], "q": ["a"]}, FIELDS)
-    assert [each for each in said if not each.startswith("SELECT")] == ["BEGIN DEFERRED", "COMMIT"]
-    said.clear()
-    tasks.read_ahead({"p": ["a"]}, FIELDS)
-    assert [each for each in said if not each.startswith("SELECT")] == []
 
 
 def test_rows_that_were_read_ahead_are_read_once(
@@ -342,7 +328,7 @@ def test_a_new_task_whose_row_is_refused_is_not_sent_and_becomes_a_dead_letter(
 ) -> None:
     scheduler = with_table(world, task)
     world.refuse_row("p", "bad")
-    world.send(QueueKind.NEWTASK, [task("p", each) for each in ("a", "bad", "b")])
+    world.new(*(task("p", each) for each in ("a", "bad", "b")))
     for _ in range(8):
         scheduler.run_once()
 
@@ -371,7 +357,7 @@ def test_a_new_task_whose_row_was_refused_is_applied_once_it_is_accepted(
 
 def test_a_pack_whose_row_is_refused_is_applied_later(world: World, task: Task) -> None:
     scheduler = crawling(world)
-    scheduler.intake._pauses = (1, 1)
+    scheduler.intake._pauses = (MOMENT, MOMENT)
     world.new(task("p", "a"))
     scheduler.run_once()
     (sent,) = world.dispatched()
@@ -392,7 +378,7 @@ def test_a_failed_fetch_whose_row_is_refused_waits_for_no_second_fetch(
     world: World, task: Task
 ) -> None:
     scheduler = crawling(world)
-    scheduler.intake._pauses = (1, 1)
+    scheduler.intake._pauses = (MOMENT, MOMENT)
     world.new(task("p", "a"))
     scheduler.run_once()
     (sent,) = world.dispatched()

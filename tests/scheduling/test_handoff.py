@@ -9,9 +9,7 @@ import pytest
 from pyspider.database.sqlite.taskdb import TaskDB
 
 from pyspider_zk.errors import FenceClosed, Unavailable
-from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.scheduling.answers import LocalAnswers
-from pyspider_zk.scheduling.handoff import begun_in, slot_record
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.testing import SoleOwner
 from tests.support.world import SLOTS, World, granted
@@ -46,14 +44,12 @@ def test_a_planned_move_dispatches_nothing_twice(world: World, crawling: SlotSch
 
 
 @pytest.mark.parametrize("moves", [1, 3])
-@pytest.mark.parametrize("save", [1, {"of": {"many": {"levels": 1}}}], ids=["usual", "unusual"])
-def test_a_message_that_is_applied_in_part_goes_on_where_it_was(
-    world: World, crawling: SlotScheduler, task: Task, moves: int, save: object
+def test_a_backlog_goes_on_where_it_was(
+    world: World, crawling: SlotScheduler, task: Task, moves: int
 ) -> None:
     crawl_on(world, crawling, 3)
     many = [task("p", f"t{number}", force_update=True) for number in range(MANY)]
-    many[-1]["fetch"] = {"save": save}
-    world.send(QueueKind.NEWTASK, many)
+    world.new(*many)
     sent = crawl_on(world, crawling, 1)
     assert 0 < len(sent) < MANY
 
@@ -64,33 +60,6 @@ def test_a_message_that_is_applied_in_part_goes_on_where_it_was(
     sent += crawl_on(world, owner, 10)
 
     assert Counter(sent) == Counter(each["taskid"] for each in many)
-
-
-def test_what_waits_in_a_message_that_is_applied_in_part_is_not_left_out(
-    world: World, crawling: SlotScheduler, task: Task
-) -> None:
-    crawl_on(world, crawling, 3)
-    world.new(task("p", "again", force_update=True))
-    crawling.run_once()
-    (in_flight,) = world.dispatched()
-    many = [task("p", f"t{number}", force_update=True) for number in range(MANY)]
-    world.send(QueueKind.NEWTASK, [many[0], task("p", "again", force_update=True), *many[1:]])
-    crawl_on(world, crawling, 1)
-
-    owner = _moved(world, crawling)
-    world.finish(in_flight)
-
-    assert "again" in crawl_on(world, owner, 10)
-
-
-def test_what_a_record_says_of_messages_in_part_is_checked() -> None:
-    begun = {"1-0": 3, "2-0": -1, "3-0": True, "4-0": 0, "5-0": "7", "6-0": 1.5}
-    record = slot_record(4, clean=True, parts={}, begun=begun)
-
-    assert begun_in(record, 5) == {"1-0": 3}
-    assert begun_in(record, 6) == {}
-    assert begun_in({**record, "begun": [3]}, 5) == {}
-    assert begun_in(None, 5) == {}
 
 
 @pytest.mark.parametrize(

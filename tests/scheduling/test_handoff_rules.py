@@ -45,7 +45,7 @@ EMPTY = {
 
 def handed_over(**state: Any) -> tuple[Part, list[str]]:
     """Return what the next owner reads of a project's state, and what it cannot use."""
-    raw = encode_record(3, slot_record(1, True, {"p": {**EMPTY, **state}}, {}))
+    raw = encode_record(3, slot_record(1, True, {"p": {**EMPTY, **state}}))
     parts, faults = read_record(decode_record(3, raw), epoch=2)
     return parts["p"], faults
 

@@ -1,6 +1,7 @@
 """What must wait waits in the parking lot, in order, and blocks nobody."""
 
 import logging
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -15,10 +16,12 @@ from pyspider_zk.scheduling import parking
 from pyspider_zk.scheduling.intake import PAUSES
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.testing import SoleOwner
-from tests.support.world import SLOTS, World, granted
+from tests.support.world import MOMENT, SLOTS, World, granted
 
 Task = Callable[..., dict[str, Any]]
 ACTIVE, SUCCESS = 1, 2
+TRIES = int(sum(PAUSES) / MOMENT) + len(PAUSES)
+"""Rounds until a message that always fails has failed often enough."""
 
 
 @pytest.fixture
@@ -88,7 +91,7 @@ def test_what_is_put_off_is_not_parked_if_the_pack_is_at_hand(running: World, ta
     assert moves == []
 
 
-def test_one_message_with_tasks_under_way_and_others_is_divided(running: World, task: Task) -> None:
+def test_tasks_under_way_are_parked_and_others_go_on(running: World, task: Task) -> None:
     scheduler = running.scheduler()
     running.new(task("p", "a"), task("p", "b"))
     rounds(scheduler, 2)
@@ -96,7 +99,7 @@ def test_one_message_with_tasks_under_way_and_others_is_divided(running: World, 
     forced = [task("p", name, force_update=True) for name in "ab"]
     junk = {"project": "p", "url": "http://x.example/"}
 
-    running.send(QueueKind.NEWTASK, [*forced, task("p", "c"), junk])
+    running.new(*forced, task("p", "c"), junk)
     rounds(scheduler)
 
     assert [each["taskid"] for each in running.dispatched()] == ["c"]
@@ -133,11 +136,7 @@ def test_the_next_owner_merges_with_what_was_parked(running: World, task: Task) 
     assert (again["fetch"], again["schedule"]["priority"]) == ({"timeout": 1}, 5)
 
 
-def test_what_a_stopped_owner_parks_too_late_is_found(
-    running: World, task: Task, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = [1000.0]
-    monkeypatch.setattr(parking.Parking.__init__, "__defaults__", (10, lambda: now[0]))
+def test_what_a_stopped_owner_parks_too_late_is_found(running: World, task: Task) -> None:
     after = running.scheduler(granted(2))
     rounds(after, 2)
     slot = slot_of("p", SLOTS)
@@ -146,11 +145,11 @@ def test_what_a_stopped_owner_parks_too_late_is_found(
     reader.slot_queues.take([slot])
     (found,) = reader.slot_queues.read(QueueKind.NEWTASK, 9)
     piece = Parked(QueueKind.NEWTASK, slot, found.tag, "p", "late")
-    reader.parking_lot.park([ParkingMove(found, {piece: late})])
+    reader.parking_lot.park([ParkingMove(found, piece, late)])
 
     rounds(after, 2)
     assert running.dispatched() == []
-    now[0] += parking.LOOK
+    running.now += parking.LOOK
     rounds(after)
 
     assert [each["taskid"] for each in running.dispatched()] == ["late"]
@@ -174,7 +173,7 @@ def test_a_task_put_off_that_cannot_be_stored_is_rejected_in_the_end(
 
     monkeypatch.setattr(scheduler.fenced.taskdb, "update", refuse)
     running.finish(sent)
-    rounds(scheduler, sum(PAUSES) + len(PAUSES) + 2)
+    rounds(scheduler, TRIES + 2)
 
     (letter,) = running.queues.slot_queues.dead_letters(9)
     assert letter.reason == "failed 5 times: ValueError('too large')"
@@ -223,10 +222,10 @@ def test_messages_of_a_project_in_quarantine_leave_the_queue_and_come_back_in_or
 
     running.new(task("p", "second", priority=1), task(NEIGHBOUR, "other"))
     running.finish(sent)
-    running.send(QueueKind.NEWTASK, [task("p", "first", force_update=True), task("p", "third")])
+    running.new(task("p", "first", force_update=True), task("p", "third"))
     rounds(scheduler)
 
-    assert (queued(running), parked(running)) == (0, 3)
+    assert (queued(running), parked(running)) == (0, 4)
     assert [each["taskid"] for each in running.dispatched()] == ["other"]
     assert running.statuses("p") == {"first": ACTIVE}
     # when it comes out, with a message that is newer than those
@@ -273,9 +272,8 @@ def test_what_comes_back_from_the_lot_leaves_half_of_the_round_to_others(
     rounds(scheduler)
     scheduler.fenced.LOOP_LIMIT = 20
     scheduler.quarantine.put("p", "its row is no row")
-    for part in range(10):
-        running.send(QueueKind.NEWTASK, [task("p", f"t{part}-{n}") for n in range(20)])
-    rounds(scheduler)
+    running.new(*(task("p", f"t{n}") for n in range(200)))
+    rounds(scheduler, 10)
     scheduler.quarantine.release("p")
 
     running.new(task(NEIGHBOUR, "other"))
@@ -289,7 +287,7 @@ def test_what_comes_back_from_the_lot_leaves_half_of_the_round_to_others(
 def test_a_project_in_quarantine_fills_no_queue_beyond_the_bound_without_a_word(
     running: World, task: Task, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(parking.Parking.__init__, "__defaults__", (10, lambda: 0.0))
+    monkeypatch.setattr(parking.Parking.__init__, "__defaults__", (10, time.monotonic))
     scheduler = running.scheduler()
     scheduler.fenced.LOOP_LIMIT = 20
     rounds(scheduler)
@@ -363,7 +361,7 @@ def test_messages_of_a_project_whose_row_cannot_be_read_wait_and_are_not_rejecte
     with monkeypatch.context() as patched:
         patched.setattr(scheduler.fenced.projectdb, "get", refuse)
         running.send(kind, sent)
-        rounds(scheduler, sum(PAUSES) + len(PAUSES) + 2)
+        rounds(scheduler, TRIES + 2)
         assert (queued(running), parked(running)) == (0, 1)
         assert "late" in scheduler.quarantine
     scheduler.quarantine.release("late")
@@ -398,7 +396,7 @@ def test_messages_that_fail_fill_no_queue_while_they_wait_for_their_next_try(
     assert [each["taskid"] for each in running.dispatched()] == ["other"]
     assert parked(running) == 100
     # and the faults are those of the messages
-    rounds(scheduler, sum(PAUSES) + len(PAUSES) + 30)
+    rounds(scheduler, TRIES + 30)
     assert (parked(running), running.queues.slot_queues.dead()) == (0, 100)
 
 
@@ -414,7 +412,8 @@ def test_a_pack_waits_until_all_its_follow_ups_are_stored(running: World, task: 
     slot = slot_of("p", SLOTS)
     follow_ups = [task("p", f"t{n}") for n in range(25)]
     running.queues.slot_queues.publish(
-        [Message(QueueKind.NEWTASK, slot, follow_ups), Message(QueueKind.STATUS, slot, _pack(sent))]
+        [Message(QueueKind.NEWTASK, slot, each) for each in follow_ups]
+        + [Message(QueueKind.STATUS, slot, _pack(sent))]
     )
 
     seen = []
@@ -472,7 +471,7 @@ def test_packs_of_other_slots_wait_for_nothing(running: World, task: Task) -> No
     (sent,) = running.dispatched()
     scheduler.fenced.LOOP_LIMIT = 10
 
-    running.send(QueueKind.NEWTASK, [task("p", f"t{n}") for n in range(100)])
+    running.new(*(task("p", f"t{n}") for n in range(100)))
     running.finish(sent)
     rounds(scheduler)
 

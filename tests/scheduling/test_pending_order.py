@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.testing import SoleOwner
 from tests.scheduling.test_task_databases import SharedWorld
@@ -33,7 +32,7 @@ def with_links(world: World, tasks: list[dict[str, Any]]) -> SlotScheduler:
     """Return a scheduler of one project that may send nothing yet, with the tasks of a page."""
     world.project("p", rate=0, burst=0)
     scheduler = world.scheduler()
-    world.send(QueueKind.NEWTASK, tasks)
+    world.new(*tasks)
     scheduler.run_once()
     while len(scheduler.fenced.projects["p"].task_queue) < len(tasks):
         scheduler.run_once()

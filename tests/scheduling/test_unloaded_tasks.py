@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from pyspider_zk.projects.slots import slot_of
+from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.scheduling import refill
 from pyspider_zk.scheduling import window as windows
@@ -185,7 +187,8 @@ def test_a_status_message_that_is_a_list_fails_no_round(world: World, task: Task
     scheduler = crawling(world)
     world.new(task("p", "mine"))
     scheduler.fenced.inherited["p"] = time.time()
-    world.send(QueueKind.STATUS, [task("p", "odd")])
+    odd = Message(QueueKind.STATUS, slot_of("p", SLOTS), [task("p", "odd")])
+    world.queues.slot_queues.publish([odd])
     scheduler.run_once()
     assert [each["taskid"] for each in world.dispatched()] == ["mine"]
 

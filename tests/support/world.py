@@ -30,7 +30,22 @@ logger = logging.getLogger("scheduler")
 M = TypeVar("M", bound=ClusterScheduler)
 
 SLOTS = 8
+MOMENT = 0.125
+"""Seconds that a round takes for the messages that wait, about as many as in a cluster."""
+
 SCRIPT = "class Handler: pass"
+
+
+class RoundsOfTime(SlotScheduler):
+    """Scheduler for whose messages a moment passes with each whole round."""
+
+    def __init__(self, world: "World", fenced: FencedScheduler) -> None:
+        super().__init__(fenced, SLOTS, world.broker.queues(SLOTS), clock=lambda: world.now)
+        self._world = world
+
+    def run_once(self) -> None:
+        self._world.now += MOMENT
+        super().run_once()
 
 
 class World:
@@ -41,6 +56,7 @@ class World:
         self.broker = MemoryBroker()
         self.queues = self.broker.queues(SLOTS)
         self.fetcher: queue.Queue[dict[str, Any]] = queue.Queue()
+        self.now = 1000.0  # seconds, of messages that wait
         self.taskdb = self.database("task")
         self.projectdb = self.database("project")
 
@@ -67,7 +83,7 @@ class World:
             slots=SLOTS,
         )
         fenced.fence.ownership = owner or SoleOwner(SLOTS)
-        return SlotScheduler(fenced, SLOTS, self.broker.queues(SLOTS))
+        return RoundsOfTime(self, fenced)
 
     def member(self, kind: type[M], owner: SoleOwner) -> M:
         """Return a member that serves XML-RPC and has not joined; the owner decides on slots."""
@@ -105,9 +121,7 @@ class World:
 
     def send(self, kind: QueueKind, body: Any) -> None:
         """Publish a message to the queue of its project's slot."""
-        first = body[0] if isinstance(body, list) else body
-        slot = slot_of(first["project"], SLOTS)
-        self.queues.slot_queues.publish([Message(kind, slot, body)])
+        self.queues.slot_queues.publish([Message(kind, slot_of(body["project"], SLOTS), body)])
 
     def new(self, *tasks: dict[str, Any]) -> None:
         """Publish new tasks, each by itself."""
@@ -169,7 +183,7 @@ def with_table(
 ) -> SlotScheduler:
     """Return such a scheduler that has sent one task, ``first``; what fails is tried soon."""
     scheduler = crawling(world, owner)
-    scheduler.intake._pauses = (1, 1)
+    scheduler.intake._pauses = (MOMENT, MOMENT)
     world.new(task("p", "first"))
     scheduler.run_once()
     return scheduler

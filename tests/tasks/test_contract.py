@@ -140,16 +140,6 @@ def test_many_rows_are_those_that_pyspider_gets_one_by_one(ours: Opened, fields:
     assert {each: ours.bulk.readable(row) for each, row in stored.items()} == expected
 
 
-def test_a_block_of_reads_changes_nothing_of_what_is_read(ours: Opened) -> None:
-    ours.write(*(ours.new(project, "t1", NEW) for project in ("p1", "p2")))
-    one_by_one = [ours.bulk.get_many(each, ["t1"], FIELDS) for each in ("p1", "p2", "nobody")]
-    with ours.bulk.reading():
-        together = [ours.bulk.get_many(each, ["t1"], FIELDS) for each in ("p1", "p2", "nobody")]
-    assert together == one_by_one
-    ours.write(ours.changed("p1", "t1", DONE))
-    assert ours.bulk.get_many("p1", ["t1"], ["status"]) == {"t1": {"status": DONE["status"]}}
-
-
 def test_no_table_and_no_ids_are_no_rows(ours: Opened) -> None:
     assert ours.bulk.get_many("nobody", ["t1"], FIELDS) == {}
     ours.write(ours.new("p1", "t1", NEW))
@@ -471,34 +461,6 @@ def test_a_connection_that_is_lost_is_replaced_by_the_next_call(on_server: TaskB
     assert ours.bulk.get_many("p1", ["t1"], ["status"]) == {"t1": {"status": 2}}
     ours.write(ours.changed("p1", "t1", NEW))
     assert seen_by(ours, ["p1"]) == [{1: 1}]
-
-
-def test_a_block_of_reads_goes_on_after_it_has_lost_its_connection(on_server: TaskBackend) -> None:
-    server, ours = on_server.server, on_server.ours
-    assert server
-    ours.write(*(ours.new(project, "t1", NEW) for project in ("p1", "p2")))
-
-    with ours.bulk.reading():
-        server.end_connections()
-        with pytest.raises(SQLAlchemyError):
-            ours.bulk.get_many("p1", ["t1"], ["status"])
-        found = [ours.bulk.get_many(each, ["t1"], ["status"]) for each in ("p1", "p2")]
-
-    assert found == [{"t1": {"status": 1}}] * 2
-
-
-def test_a_block_of_reads_takes_one_connection(on_server: TaskBackend) -> None:
-    ours = on_server.ours
-    ours.write(*(ours.new(project, "t1", NEW) for project in ("p1", "p2")))
-
-    with taken_from(ours.taskdb._connections.engine) as taken:
-        with ours.bulk.reading():
-            for project in ("p1", "p2"):
-                ours.bulk.get_many(project, ["t1"], FIELDS)
-            in_block = len(taken)
-        ours.bulk.get_many("p1", ["t1"], FIELDS)
-
-    assert (in_block, len(taken)) == (1, 2)
 
 
 def test_what_before_commit_raises_comes_first_when_the_server_is_gone(

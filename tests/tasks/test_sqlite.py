@@ -1,6 +1,5 @@
 """What is of sqlite's task database alone."""
 
-import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -42,37 +41,3 @@ def test_what_pads_a_read_is_no_id(taskdb: Any) -> None:
     found = SqliteTasks(taskdb).get_many("p", ["a", "b", "c", "d", "e"], ["url"])
 
     assert found == {taskid: {"url": f"url of {taskid}"} for taskid in ("a", "b", "c")}
-
-
-def test_nobody_writes_between_the_reads_of_one_block(taskdb: Any, other: Any) -> None:
-    for project in ("p", "q"):
-        taskdb.insert(project, "t", {"url": "before"})
-    other._list_project()
-    tasks = SqliteTasks(taskdb)
-
-    with tasks.reading():
-        assert tasks.get_many("p", ["t"], ["url"]) == {"t": {"url": "before"}}
-        with pytest.raises(sqlite3.OperationalError, match="locked"):
-            other.update("q", "t", {"url": "after"})
-        assert tasks.get_many("q", ["t"], ["url"]) == {"t": {"url": "before"}}
-
-    other.update("q", "t", {"url": "after"})
-    assert tasks.get_many("q", ["t"], ["url"]) == {"t": {"url": "after"}}
-
-
-def _fail_in_a_block(tasks: SqliteTasks) -> None:
-    with tasks.reading():
-        tasks.get_many("p", ["t"], ["url"])
-        raise RuntimeError
-
-
-def test_a_block_of_reads_that_fails_locks_nothing_afterwards(taskdb: Any, other: Any) -> None:
-    taskdb.insert("p", "t", {"url": "before"})
-    other._list_project()
-    tasks = SqliteTasks(taskdb)
-
-    with pytest.raises(RuntimeError):
-        _fail_in_a_block(tasks)
-
-    other.update("p", "t", {"url": "after"})
-    assert tasks.get_many("p", ["t"], ["url"]) == {"t": {"url": "after"}}
