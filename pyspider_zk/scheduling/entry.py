@@ -8,7 +8,7 @@ from pyspider_zk.queues.api import Delivery, Parked
 from pyspider_zk.queues.tasks import TaskKey
 
 
-class Outcome(Enum):
+class Disposition(Enum):
     """What came of a try to apply a message."""
 
     APPLIED = auto()
@@ -34,7 +34,7 @@ class InFlightMessage(Struct, eq=False):
     delivery: Delivery
     parked: Parked | None = None
     is_checked: bool = False
-    outcome: Outcome | None = None
+    outcome: Disposition | None = None
     reason: str = ""
     failures: int = 0
     due: float = 0.0
@@ -47,4 +47,4 @@ class InFlightMessage(Struct, eq=False):
     @property
     def is_applied(self) -> bool:
         """Whether it is to be acknowledged."""
-        return self.outcome is Outcome.APPLIED and not self.reason
+        return self.outcome is Disposition.APPLIED and not self.reason

@@ -16,7 +16,7 @@ from pyspider_zk.errors import BadMessage, FenceClosed, Unavailable
 from pyspider_zk.queues.api import SlotQueues, published
 from pyspider_zk.queues.names import QueueKind, SlotQueue
 from pyspider_zk.queues.tasks import TaskKey
-from pyspider_zk.scheduling.entry import InFlightMessage, Outcome
+from pyspider_zk.scheduling.entry import Disposition, InFlightMessage
 from pyspider_zk.scheduling.parking import Parking
 
 logger = logging.getLogger("scheduler")
@@ -37,7 +37,7 @@ HELD = 10
 """How many times the limit of a round may be in memory, including messages that pause."""
 
 
-Apply = Callable[[InFlightMessage], Outcome]
+Apply = Callable[[InFlightMessage], Disposition]
 """Function that applies a message.
 
 Raises:
@@ -194,7 +194,7 @@ class Intake:
             project = entry.parked.project if entry.parked else ""
             if project in stopped or not self._try(entry, apply[entry.delivery.kind]):
                 continue
-            if entry.outcome is Outcome.WAITS_FOR_PROJECT and not entry.reason:
+            if entry.outcome is Disposition.WAITS_FOR_PROJECT and not entry.reason:
                 stopped.add(project)
             else:
                 self._tried.append(entry)
@@ -205,7 +205,7 @@ class Intake:
             if self._try(entry, apply) and (entry.reason or entry.is_applied):
                 self._tried.append(entry)
         for entry in self._tried:
-            if entry.outcome is Outcome.WAITS_FOR_TASK and not entry.reason:
+            if entry.outcome is Disposition.WAITS_FOR_TASK and not entry.reason:
                 self._try(entry, apply)
 
     def _try(self, entry: InFlightMessage, apply: Apply) -> bool:

@@ -18,7 +18,7 @@ from pyspider_zk.queues.tasks import (
     with_url,
 )
 from pyspider_zk.scheduling.duplicates import Duplicates
-from pyspider_zk.scheduling.entry import InFlightMessage, Outcome
+from pyspider_zk.scheduling.entry import Disposition, InFlightMessage
 from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
 from pyspider_zk.scheduling.heartbeat import Heartbeat
 from pyspider_zk.scheduling.intake import Intake
@@ -185,18 +185,18 @@ class MessageApplier:
 
     # -- status packs -----------------------------------------------------------------------------
 
-    def _apply_status(self, entry: InFlightMessage) -> Outcome:
+    def _apply_status(self, entry: InFlightMessage) -> Disposition:
         self._heartbeat.step()
         pack = self._checked(entry)
         try:
             if self._must_wait(entry, pack["project"]):
-                return Outcome.WAITS_FOR_PROJECT
+                return Disposition.WAITS_FOR_PROJECT
             project = self._running_project(pack)
         except ProjectWaits:
-            return Outcome.WAITS_FOR_PROJECT
+            return Disposition.WAITS_FOR_PROJECT
         if project is not None:
             self._apply_pack(project, pack, entry.delivery.slot)
-        return Outcome.APPLIED
+        return Disposition.APPLIED
 
     def _apply_pack(self, project: Project, pack: dict[str, Any], slot: int) -> None:
         if pack["taskid"] == "_on_get_info":
@@ -223,17 +223,17 @@ class MessageApplier:
         self._fence.check(given["project"])
         return self._apply_checked(given)
 
-    def _apply_new(self, entry: InFlightMessage) -> Outcome:
+    def _apply_new(self, entry: InFlightMessage) -> Disposition:
         self._heartbeat.step()
         task = self._checked(entry)
         try:
             if self._must_wait(entry, task["project"]):
-                return Outcome.WAITS_FOR_PROJECT
+                return Disposition.WAITS_FOR_PROJECT
             is_applied = self._apply_one(task)
         except ProjectWaits:
-            return Outcome.WAITS_FOR_PROJECT
+            return Disposition.WAITS_FOR_PROJECT
         self._requests += is_applied
-        return Outcome.APPLIED if is_applied else Outcome.WAITS_FOR_TASK
+        return Disposition.APPLIED if is_applied else Disposition.WAITS_FOR_TASK
 
     def _apply_one(self, task: Mapping[str, Any]) -> bool:
         """Apply a new task; return False if it must wait, because it is in flight."""
@@ -271,9 +271,9 @@ class MessageApplier:
             if task["project"] not in self._scheduler.projects or self._is_over(task):
                 postponed.remove(task)
 
-    def _apply_put_off(self, entry: InFlightMessage) -> Outcome:
+    def _apply_put_off(self, entry: InFlightMessage) -> Disposition:
         is_over = self._is_over(entry.delivery.body)
-        return Outcome.APPLIED if is_over else Outcome.WAITS_FOR_TASK
+        return Disposition.APPLIED if is_over else Disposition.WAITS_FOR_TASK
 
     def _is_over(self, task: Mapping[str, Any]) -> bool:
         """Apply a task that was put off; return False if it must wait on."""
@@ -298,14 +298,14 @@ class MessageApplier:
             return task
         if not delivery.is_valid:
             check_task(task)
-            if delivery.kind is QueueKind.STATUS:
-                check_pack(task)
         slot = self._fence.slot(task["project"])
         if slot != delivery.slot:
             raise BadMessage(
                 f"project {task['project']} is of slot {slot}, this is the queue of slot"
                 f" {delivery.slot}: was it filled by a cluster with another number of slots?"
             )
+        if not delivery.is_valid and delivery.kind is QueueKind.STATUS:
+            check_pack(task)
         entry.is_checked = True
         return task
 

@@ -12,7 +12,7 @@ from pyspider_zk.errors import Unavailable
 from pyspider_zk.queues.api import Delivery, Parked, ParkingLot, ParkingMove
 from pyspider_zk.queues.parking_names import in_order
 from pyspider_zk.queues.tasks import TaskKey
-from pyspider_zk.scheduling.entry import InFlightMessage, Outcome
+from pyspider_zk.scheduling.entry import Disposition, InFlightMessage
 
 logger = logging.getLogger("scheduler")
 
@@ -199,7 +199,7 @@ class Parking:
         """
         delivery, source = entry.delivery, entry.parked or entry.delivery
         project, taskid = entry.key
-        if entry.outcome is not Outcome.WAITS_FOR_TASK:
+        if entry.outcome is not Disposition.WAITS_FOR_TASK:
             target = Parked(delivery.kind, delivery.slot, delivery.tag, project)
             return ParkingMove(source, target, delivery.body)
         key = (project, str(taskid))

@@ -10,9 +10,10 @@ from pyspider_zk.errors import BadMessage, FenceClosed, Unavailable
 from pyspider_zk.queues.api import Delivery, Message, Queues, SlotQueues
 from pyspider_zk.queues.memory import MemoryBroker, MemorySlotQueues
 from pyspider_zk.queues.names import QueueKind, SlotQueue
-from pyspider_zk.scheduling.entry import InFlightMessage, Outcome
+from pyspider_zk.scheduling.entry import Disposition, InFlightMessage
 from pyspider_zk.scheduling.intake import PAUSES, Apply, Intake
 from pyspider_zk.scheduling.parking import Parking
+from tests.support.clock import Clock
 
 SLOTS = 4
 LIMIT = 100
@@ -26,23 +27,14 @@ class TaskTable:
         self.waits: set[str] = set()
         self.raises: dict[str, Exception] = {}
 
-    def apply(self, entry: InFlightMessage) -> Outcome:
+    def apply(self, entry: InFlightMessage) -> Disposition:
         taskid: str = entry.delivery.body["taskid"]
         if taskid in self.raises:
             raise self.raises[taskid]
         if taskid in self.waits:
-            return Outcome.WAITS_FOR_PROJECT
+            return Disposition.WAITS_FOR_PROJECT
         self.applied.append(taskid)
-        return Outcome.APPLIED
-
-
-class Clock:
-    """A clock that a test sets."""
-
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+        return Disposition.APPLIED
 
 
 def body(taskid: str) -> dict[str, str]:
@@ -321,11 +313,11 @@ def test_a_message_that_failed_is_left_alone_for_longer_and_longer(
 ) -> None:
     # given
     tries: list[float] = []
-    clock = Clock()
+    clock = Clock(0.0)
     intake = intake_of(queues, (2, 4), clock)
     send("a")
 
-    def failing(_: InFlightMessage) -> Outcome:
+    def failing(_: InFlightMessage) -> Disposition:
         tries.append(clock.now)
         raise OSError("the database is away")
 
@@ -341,7 +333,7 @@ def test_a_database_that_is_away_for_half_a_minute_makes_no_dead_letters(
     queues: Queues, table: TaskTable, send: Callable[..., None]
 ) -> None:
     # given
-    clock = Clock()
+    clock = Clock(0.0)
     intake = intake_of(queues, PAUSES, clock)
     send("a", "b", "c")
     table.raises = dict.fromkeys("abc", OSError("the database is away"))

@@ -278,7 +278,7 @@ def test_it_is_present_while_it_runs(
     with running(processor.run):
         task = a_task("on_start")
         fetched.put((task, response(task)))
-        eventually(lambda: len(left(broker)) == 2)
+        eventually(lambda: len(left(broker)) == 3)
         # then
         assert present(small) == [os.getpid()]
         processor.quit()
@@ -305,7 +305,7 @@ def test_a_message_queue_that_goes_away_ends_no_processor_and_is_said_once(
         fetched.away = False
         task = a_task("on_start")
         fetched.put((task, response(task)))
-        eventually(lambda: len(left(broker)) == 2)
+        eventually(lambda: len(left(broker)) == 3)
         processor.quit()
     # then
     about = [r.levelno for r in caplog.records if "listens" in r.message or "again" in r.message]
@@ -369,5 +369,7 @@ def test_sigterm_ends_it_after_the_task_at_hand(
         signal.signal(signal.SIGTERM, before)
     # then what it made of the first is sent, the second is left
     assert not not_ours.is_set()
-    assert [delivery.kind for delivery in left(broker)] == [QueueKind.NEWTASK, QueueKind.STATUS]
+    assert [delivery.kind.value for delivery in left(broker)] == [
+        *("newtask_queue", "newtask_queue", "status_queue")
+    ]
     assert fetched.qsize() == 1
