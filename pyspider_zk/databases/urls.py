@@ -10,13 +10,18 @@ from urllib.parse import urlsplit
 
 from pyspider.database import servers
 
-OTHERS = ("sqlite", "redis", "local")
+OTHERS = ("sqlite", "local")
 """Engines whose URLs pyspider reads itself."""
 
-HOLDS = {"redis": "taskdb", "local": "projectdb"}
+HOLDS = {"local": "projectdb"}
 """Engines that pyspider has for one kind of database only."""
 
 ENGINES = (*OTHERS, "mysql", "sqlalchemy")
+
+UNFENCED = (
+    "Redis is not supported: it has no transactions, by which a task database refuses what a"
+    f" scheduler writes whose slot has another owner by now; {servers.REMEDY}"
+)
 
 
 def faults(urls: Mapping[str, str]) -> list[str]:
@@ -67,24 +72,16 @@ def _place(kind: str, url: str) -> Any:
         raise ValueError(f"its URL must begin as ENGINE+{kind}://, such as sqlite+{kind}://")
     if engine in servers.UNSUPPORTED:
         raise servers.unsupported(engine)
+    if engine == "redis":
+        raise ValueError(UNFENCED)
     if engine not in ENGINES:
         raise ValueError(f"there is no engine {engine!r}; known are {', '.join(ENGINES)}")
     if HOLDS.get(engine, kind) != kind:
         raise ValueError(f"{engine} holds no {kind}, only {HOLDS[engine]}: {servers.REMEDY}")
-    if engine == "redis":
-        _check_redis(url)
     if engine in OTHERS:
         return None
     found = servers.address(engine, "+".join(driver), kind, url)
     return found.get_backend_name(), found.host, found.port, found.database
-
-
-def _check_redis(url: str) -> None:
-    try:
-        parts = urlsplit(url)
-        _ = parts.port, int(parts.path.strip("/") or 0)
-    except ValueError:
-        raise ValueError("its URL must be redis+taskdb://HOST:PORT/NUMBER") from None
 
 
 def _shared(places: Mapping[str, Any]) -> Iterator[str]:

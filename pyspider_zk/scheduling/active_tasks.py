@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 
 from pyspider.scheduler.scheduler import Project
 
@@ -10,15 +10,7 @@ from pyspider_zk.errors import DatabaseAway
 from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
 from pyspider_zk.scheduling.handoff import Part, restore_tasks
 from pyspider_zk.scheduling.refill import Refill
-from pyspider_zk.scheduling.retry_queue import RetryQueue
 from pyspider_zk.scheduling.row_counts import RowCounts
-
-ZOMBIE_WINDOW = 30.0
-"""Seconds after a takeover until the rows are checked again.
-
-In a database without transactions, an owner that was suspended between its fence check and its
-write may still write when it resumes, after the next one has loaded the rows.
-"""
 
 
 class ActiveTasks:
@@ -34,7 +26,6 @@ class ActiveTasks:
         self._scheduler = scheduler
         self._refill = Refill(scheduler, beat)
         self._counts = RowCounts(scheduler)
-        self._second_looks = RetryQueue(self._look_again)
         self._shared = scheduler.attention.window_size.due
 
     def load(self, project: Project, part: Part) -> None:
@@ -55,7 +46,6 @@ class ActiveTasks:
             project.task_queue.doubt(restore_tasks(project, part))
         else:
             self._scheduler.inherited[project.name] = time.time()
-            self._second_looks.put(project.name, time.monotonic() + ZOMBIE_WINDOW)
         self.count(project.name)
         if self._scheduler.tables.may_have(project.name):
             self._share_room()
@@ -70,7 +60,6 @@ class ActiveTasks:
     def forget(self, project: str) -> None:
         """Forget a project that is no longer in memory."""
         self._scheduler.inherited.pop(project, None)
-        self._second_looks.drop(project)
         self._counts.forget(project)
 
     def work(self, isolating: Callable[[str], AbstractContextManager[None]]) -> bool:
@@ -80,7 +69,6 @@ class ActiveTasks:
             isolating: puts a project into quarantine whose tasks cannot be loaded.
         """
         self._share_room()
-        self._look_for_stranded()
         self._counts.work(isolating)
         return self._refill.work(isolating)
 
@@ -97,17 +85,3 @@ class ActiveTasks:
                     project.task_queue.leave_out()
         if not self._shared / 2 <= size.due <= self._shared:
             self._shared = size.due
-
-    def _look_for_stranded(self) -> None:
-        """Check the rows of projects taken over from dead members again, when it is time."""
-        now = time.monotonic()
-        if self._second_looks.is_due(now):
-            with suppress(DatabaseAway):
-                self._scheduler.tables.look_again()
-                self._second_looks.work(now)
-
-    def _look_again(self, name: str) -> None:
-        project = self._scheduler.projects[name]
-        if project.task_loaded and self._scheduler.tables.may_have(name):
-            project.task_queue.unloaded.add_unknown()
-            self._scheduler.attention.windows.add(name)

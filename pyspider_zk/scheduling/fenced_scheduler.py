@@ -108,7 +108,7 @@ class FencedScheduler(Scheduler):
         self.lock = threading.RLock()
         self.tables = Tables(self.taskdb)
         self.inherited: dict[str, float] = {}
-        self.attention = Attention(WindowSize(is_bounded=self.taskdb.is_paged))
+        self.attention = Attention(WindowSize())
         self.dispatch = Dispatch(
             self._send_buffer, lambda: self.out_queue, self._may_send, self._on_sent
         )

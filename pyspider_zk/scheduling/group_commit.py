@@ -1,21 +1,20 @@
 """Group commit: the task database as one round sees it; its writes take effect together."""
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, TypeVar
 
 from pyspider.database.base.taskdb import TaskDB
 
-from pyspider_zk.databases.active_rows import active_rows
 from pyspider_zk.databases.guarded import Guarded
 from pyspider_zk.databases.tables import with_fresh_tables
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.queues.tasks import COLUMNS, PARTS, TaskKey
 from pyspider_zk.tasks.database import Seals, TaskDatabase, TaskWrite
 from pyspider_zk.tasks.documents import from_json
-from pyspider_zk.tasks.pages import ActivePage, ActiveRow
+from pyspider_zk.tasks.pages import ActivePage
 from pyspider_zk.tasks.seals import UNSEALED
 
 logger = logging.getLogger("scheduler")
@@ -109,7 +108,7 @@ class GroupCommit:
         return {taskid: row and {**row, "taskid": taskid} for taskid, row in rows.items()}
 
     def active_page(self, project: str, after: Any, limit: int) -> ActivePage:
-        """Return committed ACTIVE rows of a project, if they are paged; see ``TaskDatabase``."""
+        """Return committed ACTIVE rows of a project; see ``TaskDatabase``."""
         return self._ask(partial(self._bulk.active_page, project, after, limit))
 
     def state_page(
@@ -118,11 +117,6 @@ class GroupCommit:
         """Return committed rows of a project in a state; see ``TaskDatabase``."""
         return self._ask(partial(self._bulk.state_page, project, status, after, limit, fields))
 
-    def active_rows(self, project: str) -> Iterator[ActiveRow]:
-        """Yield all committed ACTIVE rows of a project, which are read meanwhile."""
-        for row in active_rows(self._database, project, ["taskid", "schedule"]):
-            yield row["taskid"], row.get("schedule")
-
     def count_page(self, project: str, after: Any, limit: int) -> tuple[Mapping[int, int], Any]:
         """Return how many committed rows are in each state; see ``TaskDatabase``."""
         return self._ask(partial(self._bulk.count_page, project, after, limit))
@@ -130,11 +124,6 @@ class GroupCommit:
     def spellings(self, taskid: Any) -> Iterable[Any]:
         """Return the ids that a row with this one may have been given; see ``TaskDatabase``."""
         return self._bulk.spellings(taskid)
-
-    @property
-    def is_paged(self) -> bool:
-        """Whether rows are read in pages; see ``TaskDatabase``."""
-        return self._bulk.is_paged
 
     def _ask(self, read: Callable[[], T]) -> T:
         found: T = with_fresh_tables(self._database, partial(self._database.ask, read))

@@ -90,9 +90,7 @@ class Refill:
         window.passed(scan, scan.after)
 
     def _next_rows(self, name: str, window: Window, scan: Scan) -> Iterable[ActiveRow]:
-        """Return the rows of the next page; without pages, all that there are."""
-        if not self._scheduler.taskdb.is_paged:
-            return self._scheduler.taskdb.active_rows(name)
+        """Return the rows of the next page."""
         size = min(PAGE, max(1, window.room)) if scan.is_of_due else PAGE
         page = self._scheduler.taskdb.active_page(name, scan.after, size)
         scan.after = page.last

@@ -1,7 +1,6 @@
 """Window: the pending tasks of a project that are in memory, as many as there is room for."""
 
 import logging
-import sys
 import time
 from collections.abc import Callable, Iterable
 from itertools import count
@@ -26,24 +25,17 @@ SMALLEST = 100
 class WindowSize:
     """How many tasks a window has room for. It holds up to twice as many before it leaves some out.
 
-    Args:
-        is_bounded: if not, there is room for everything.
-
     Attributes:
         due, put_off: how many.
     """
 
-    def __init__(self, *, is_bounded: bool = True) -> None:
-        self._is_bounded = is_bounded
+    def __init__(self) -> None:
         self.due, self.put_off = MOST_DUE, MOST_PUT_OFF
-        if not is_bounded:
-            self.due = self.put_off = sys.maxsize
 
     def share(self, projects: int) -> None:
         """Share the room among so many projects."""
-        if self._is_bounded:
-            share = max(SMALLEST, MOST_TASKS // max(1, projects))
-            self.due, self.put_off = min(share, MOST_DUE), min(share, MOST_PUT_OFF)
+        share = max(SMALLEST, MOST_TASKS // max(1, projects))
+        self.due, self.put_off = min(share, MOST_DUE), min(share, MOST_PUT_OFF)
 
 
 class Window(TaskQueue):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from pyspider_zk.tasks.documents import DOCUMENTS, from_json, to_json
+from pyspider_zk.tasks.documents import DOCUMENTS, to_json
 
 Encoder = Callable[[Any], Any]
 """Returns a value as it is stored; raises TypeError, ValueError or OverflowError."""
@@ -52,11 +52,6 @@ def untyped() -> dict[str, Encoder]:
     return {**dict.fromkeys(names, _scalar), **documents, "updatetime": _same}
 
 
-def unchanged() -> dict[str, Encoder]:
-    """Return encoders that only check, for a database that encodes columns itself."""
-    return dict.fromkeys(untyped(), _same) | dict.fromkeys(DOCUMENTS, _copied_document)
-
-
 def typed(whole_bits: int, id_length: int | None, nul: bool, endless: bool) -> dict[str, Encoder]:
     """Return the encoders of tables whose columns have types.
 
@@ -97,10 +92,6 @@ def _scalar(value: Any) -> Any:
 
 def _same(value: Any) -> Any:
     return value
-
-
-def _copied_document(value: Any) -> Any:
-    return from_json(to_json(value))  # the caller may change it before it is written
 
 
 def _document(value: Any) -> bytes:

@@ -7,10 +7,11 @@ them as before.
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from pyspider.database import servers
 from pyspider.database.sqlite import taskdb as sqlite
 
+from pyspider_zk.errors import ConfigError
 from pyspider_zk.tasks.pages import ActivePage
-from pyspider_zk.tasks.plain import PlainTasks
 from pyspider_zk.tasks.seals import UNSEALED, Seals
 from pyspider_zk.tasks.sqlite import SqliteTasks
 from pyspider_zk.tasks.writes import TaskWrite
@@ -27,12 +28,7 @@ class TaskDatabase(Protocol):
     connection is usable again after any error. Nothing is tried again.
 
     Threads and blocking: as the database itself.
-
-    Attributes:
-        is_paged: whether it has pages of rows; if not, ``load_tasks`` reads them all.
     """
-
-    is_paged: bool
 
     def encoded(self, columns: Mapping[str, Any]) -> dict[str, Any]:
         """Return columns as the database stores them, to give to a ``TaskWrite``.
@@ -119,7 +115,7 @@ class TaskDatabase(Protocol):
         ...
 
     def last_ended(self, project: str, limit: int) -> Sequence[Any]:
-        """Return the ids of tasks that have ended, the last ones first; none without pages.
+        """Return the ids of tasks that have ended, the last ones first.
 
         No index leads to them, so of many rows only some thousands are looked at: in sqlite the
         newest, on a server any.
@@ -142,7 +138,7 @@ class TaskDatabase(Protocol):
             before_commit: called last in the transaction. What it raises rolls everything back and
                 is passed on.
             seals: checked in the transaction, and held until it ends: whoever seals one of these
-                slots waits for it. A database without transactions does not check them.
+                slots waits for it.
 
         Raises:
             SealBroken: a slot is sealed at another epoch; nothing was written.
@@ -192,8 +188,9 @@ class TaskDatabase(Protocol):
 def task_database(taskdb: Any) -> TaskDatabase:
     """Return the bulk interface of one of pyspider's task databases; does no I/O.
 
-    A database of another class, also of a class that inherits from pyspider's and may change what
-    they do, gets one that calls its methods in a loop, without a transaction (``PlainTasks``).
+    Raises:
+        ConfigError: it is of another class, maybe one that inherits from pyspider's and changes
+            what they do: its writes could not be fenced.
     """
     if type(taskdb) is sqlite.TaskDB:
         return SqliteTasks(taskdb)
@@ -201,4 +198,4 @@ def task_database(taskdb: Any) -> TaskDatabase:
         from pyspider_zk.tasks.shared import SharedTasks  # an installation may lack SQLAlchemy
 
         return SharedTasks(taskdb)
-    return PlainTasks(taskdb)
+    raise ConfigError([f"taskdb: a {type(taskdb).__name__} cannot be used: {servers.REMEDY}"])

@@ -14,6 +14,9 @@ import msgspec
 DOCUMENTS = ("schedule", "fetch", "process", "track")
 """Columns of JSON."""
 
+UNREADABLE = (ValueError, TypeError, RecursionError)
+"""Errors of invalid JSON in a row; no client library raises these for a lost database."""
+
 Read = Callable[[Any], Any]
 """Returns a document; raises ValueError, TypeError or RecursionError."""
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from pyspider.database.base.taskdb import TaskDB
 
-from pyspider_zk.databases.active_rows import UNREADABLE
-from pyspider_zk.tasks.documents import Read, from_json
+from pyspider_zk.tasks.documents import UNREADABLE, Read, from_json
 
 logger = logging.getLogger(__name__)
 

@@ -23,10 +23,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from pyspider_zk.databases.active_rows import UNREADABLE
 from pyspider_zk.tasks.columns import encode, typed
 from pyspider_zk.tasks.dialects import IDLE_LIMITS, SEALERS, WRITERS, sealed
-from pyspider_zk.tasks.documents import with_documents
+from pyspider_zk.tasks.documents import UNREADABLE, with_documents
 from pyspider_zk.tasks.pages import (
     LOOKED_AT,
     NO_ROWS,
@@ -57,8 +56,6 @@ class SharedTasks:
 
     Threads: any. Blocks for the network, and for locks as long as each connection permits.
     """
-
-    is_paged = True
 
     def __init__(self, taskdb: Any) -> None:
         self._taskdb = taskdb

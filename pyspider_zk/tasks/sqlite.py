@@ -10,10 +10,9 @@ from typing import Any
 
 from pyspider.database.basedb import BaseDB
 
-from pyspider_zk.databases.active_rows import UNREADABLE
 from pyspider_zk.databases.sqlite import quoted_table, transaction
 from pyspider_zk.tasks.columns import encode, untyped
-from pyspider_zk.tasks.documents import with_documents
+from pyspider_zk.tasks.documents import UNREADABLE, with_documents
 from pyspider_zk.tasks.pages import (
     LOOKED_AT,
     NO_ROWS,
@@ -54,8 +53,6 @@ class SqliteTasks:
     Threads: any; each has a connection of its own. Blocks for the file, and for whoever else has
     locked it for as long as ``taskdb.patience``.
     """
-
-    is_paged = True
 
     def __init__(self, taskdb: Any) -> None:
         self._taskdb = taskdb

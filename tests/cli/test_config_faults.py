@@ -58,7 +58,7 @@ def test_a_database_that_holds_another_kind_only_is_named(
     path = config(f'{{{QUEUE}, "projectdb": "redis+projectdb://127.0.0.1:1/0"}}')
     result = run("-c", path, command)
     assert result.exit_code == 2
-    assert "projectdb: redis holds no projectdb, only taskdb: use" in result.stderr
+    assert "projectdb: Redis is not supported: it has no transactions" in result.stderr
 
 
 @pytest.mark.parametrize(

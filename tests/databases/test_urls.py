@@ -18,8 +18,6 @@ def urls(task: str, project: str = "", result: str = "") -> dict[str, str]:
     [
         "sqlite+taskdb:///task.db",
         "sqlite+taskdb://",
-        "redis+taskdb://h:6379/0",
-        "redis+taskdb://h",
         "mysql+taskdb://h",
         "mysql+taskdb://u:p%40ss@h:3306/x",
         "sqlalchemy+mysql+taskdb://u:p@h/x",
@@ -48,8 +46,7 @@ def test_what_works_has_no_fault(url: str) -> None:
         ("mysql+projectdb://u:S3CRET@h/x", "must begin as ENGINE+taskdb://"),
         ("u:S3CRET@h/x", "must begin as ENGINE+taskdb://"),
         ("nonsense+taskdb://u:S3CRET@h/x", "there is no engine 'nonsense'; known are sqlite"),
-        ("redis+taskdb://u:S3CRET@h:x/0", "must be redis+taskdb://HOST:PORT/NUMBER"),
-        ("redis+taskdb://u:S3CRET@h:6379/x", "must be redis+taskdb://HOST:PORT/NUMBER"),
+        ("redis+taskdb://u:S3CRET@h:6379/0", "has another owner by now; use sqlite, PostgreSQL"),
         ("local+taskdb://S3CRET.py", "holds no taskdb, only projectdb: use sqlite, PostgreSQL"),
     ],
 )
@@ -60,9 +57,9 @@ def test_a_fault_names_database_and_remedy_and_no_password(url: str, said: str) 
     assert "S3CRET" not in fault
 
 
-def test_redis_holds_tasks_only() -> None:
+def test_redis_holds_no_projects_either() -> None:
     (fault,) = faults(urls("", project="redis+projectdb://u:S3CRET@h/0"))
-    assert fault.startswith("projectdb: redis holds no projectdb, only taskdb: use sqlite")
+    assert fault.startswith("projectdb: Redis is not supported: it has no transactions")
     assert faults(urls("", project="local+projectdb://a.py,b.py")) == []
 
 

@@ -13,7 +13,6 @@ import pytest
 from pyspider.database.sqlite.taskdb import TaskDB
 
 from pyspider_zk.databases import breaker as breaker_module
-from pyspider_zk.databases.active_rows import active_rows
 from pyspider_zk.databases.breaker import PAUSES, Breaker
 from pyspider_zk.databases.guarded import Guarded
 from pyspider_zk.errors import DatabaseAway
@@ -276,22 +275,6 @@ def test_a_write_that_waits_for_a_lock_does_not_land_after_the_lease(
 
     assert set(world.statuses("p")) == {"first"}
     assert unread(world) == 1
-
-
-def test_a_long_load_keeps_no_other_process_from_writing(world: World, task: Task) -> None:
-    taskdb = world.database("task")
-    for number in range(2 * TaskDB.ROWS_PER_PAGE + 1):
-        taskdb.insert("p", f"t{number}", {**task("p", f"t{number}"), "status": ACTIVE})
-    rows = active_rows(Guarded(taskdb, Breaker("taskdb")), "p", ["taskid", "schedule"])
-    found = [next(rows)]
-
-    other = sqlite3.connect(world.folder / "task.db", timeout=0)
-    with other:
-        other.execute("UPDATE taskdb_p SET updatetime = 1 WHERE taskid = 't0'")
-    other.close()
-
-    found += rows
-    assert len({row["taskid"] for row in found}) == 2 * TaskDB.ROWS_PER_PAGE + 1
 
 
 def test_a_task_database_without_a_table_is_probed_for_writing(world: World) -> None:

@@ -13,7 +13,6 @@ from pyspider_zk.databases import breaker
 from pyspider_zk.errors import DatabaseAway
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.scheduling import intake, quarantine, retry_queue
-from pyspider_zk.scheduling.active_tasks import ZOMBIE_WINDOW
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.testing import SoleOwner
 from tests.support.world import SLOTS, World, granted
@@ -122,26 +121,6 @@ def test_changes_of_projects_are_seen_though_the_first_cannot_be_read(
         "q": "STOP",
         "r": "STOP",
     }
-
-
-def test_the_second_look_is_taken_though_the_tasks_are_locked_when_it_is_due(
-    world: World, task: Task, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world.project("p")
-    world.script_is_known("p")
-    after = world.scheduler(granted(2))
-    now = [1000.0]
-    monkeypatch.setattr("pyspider_zk.scheduling.active_tasks.time.monotonic", lambda: now[0])
-    _rounds(after, 2)
-    late = task("p", "late")
-    world.database("task").insert("p", "late", {**late, "status": ACTIVE})
-    now[0] += ZOMBIE_WINDOW
-
-    with _locked(world, after):
-        after.run_once()
-    _rounds(after, 2)
-
-    assert [each["taskid"] for each in world.dispatched()] == ["late"]
 
 
 def test_a_failed_fetch_counts_as_one_however_often_its_pack_is_applied(

@@ -15,7 +15,6 @@ from tests.scheduling.test_operations import rounds, successor
 from tests.support.clock import Clock
 from tests.support.operations import a_claim, add, carry_out, done
 from tests.support.world import World
-from tests.tasks.conftest import PLAIN, OtherTaskDB
 
 ACTIVE, SUCCESS, FAILED, BAD = TaskDB.ACTIVE, TaskDB.SUCCESS, TaskDB.FAILED, TaskDB.BAD
 GIVEN_UP = {"retries": 3, "retried": 3, "exetime": 9e9, "priority": 2, "itag": "v1", "age": 9e9}
@@ -110,16 +109,14 @@ def test_thousands_are_fetched_again_page_by_page(world: World, scheduler: SlotS
     assert sorted(found) == taskids
 
 
-@pytest.mark.parametrize("scheme", [*BACKENDS, PLAIN])
+@pytest.mark.parametrize("scheme", BACKENDS)
 def test_every_task_database_has_them_fetched_again(
     world: World, request: pytest.FixtureRequest, scheme: str
 ) -> None:
     fixture, _ = SERVERS.get(scheme, ("", None))
     server = request.getfixturevalue(fixture) if fixture else None
-    with closing(Databases("sqlite" if scheme == PLAIN else scheme, world.folder, server)) as made:
+    with closing(Databases(scheme, world.folder, server)) as made:
         taskdb = made.connect("task")
-        if scheme == PLAIN:
-            taskdb = OtherTaskDB(taskdb.path)
         world.project("p")
         taskids = [f"t{number:04}" for number in range(PAGE + 7)]
         bulk = task_database(taskdb)

@@ -16,6 +16,7 @@ from pyspider_zk.scheduling.answers import LocalAnswers
 from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
 from pyspider_zk.scheduling.intake import PAUSES
 from pyspider_zk.scheduling.round_size import ENOUGH, SHORT
+from pyspider_zk.tasks.sqlite import SqliteTasks
 from pyspider_zk.testing import SoleOwner
 from tests.support.world import MOMENT, SLOTS, World, crawling
 
@@ -242,17 +243,20 @@ def test_a_second_pack_of_the_same_task_changes_nothing(world: World, task: Task
     assert world.statuses("p") == {"t": SUCCESS}
 
 
-def test_rows_are_counted_once_per_project_and_not_at_every_update(world: World) -> None:
+def test_rows_are_counted_once_per_project_and_not_at_every_update(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     counted: Counter[str] = Counter()
+    count_page = SqliteTasks.count_page
 
-    class CountingTaskDB(TaskDB):
-        def status_count(self, project: str) -> Any:
-            counted[project] += 1
-            return super().status_count(project)
+    def noted(tasks: SqliteTasks, project: str, *about: Any) -> Any:
+        counted[project] += 1
+        return count_page(tasks, project, *about)
 
+    monkeypatch.setattr(SqliteTasks, "count_page", noted)
     world.project("p", status="STOP")
     world.taskdb.insert("p", "t", {"url": "http://site.example/t", "status": SUCCESS})
-    scheduler = world.scheduler(taskdb=CountingTaskDB(world.taskdb.path))
+    scheduler = world.scheduler()
     for comment in "abc":
         world.projectdb.update("p", {"comments": comment})
         scheduler.rows.look_soon()

@@ -220,7 +220,6 @@ def test_a_task_whose_id_looks_like_the_number_of_another_is_sent(
 def test_a_project_that_was_stopped_soon_after_a_takeover_has_no_pending_tasks(
     world: World, task: Task
 ) -> None:
-    """The second look is not called off."""
     scheduler = crawling(world)
     world.new(task("p", "mine"))
     assert crawl_on(world, scheduler, 2) == ["mine"]
@@ -229,7 +228,6 @@ def test_a_project_that_was_stopped_soon_after_a_takeover_has_no_pending_tasks(
     scheduler.run_once()
     assert not scheduler.fenced.projects["p"].active
     assert len(scheduler.fenced.projects["p"].task_queue) == 0
-    scheduler._tasks._second_looks.put("p", 0)  # half a minute is over
     for _ in range(3):
         scheduler.run_once()
     assert len(scheduler.fenced.projects["p"].task_queue) == 0

@@ -1,5 +1,6 @@
 """A window with room for all tasks does what pyspider's queue does, whatever is asked of it."""
 
+import sys
 import time
 from typing import Any
 
@@ -26,7 +27,9 @@ class WindowBesideStock(RuleBasedStateMachine):
         super().__init__()
         self.patch, self.clock = pytest.MonkeyPatch(), Clock(1_000_000.0)
         self.patch.setattr(time, "time", self.clock)
-        self.window = Window(lambda: None, WindowSize(is_bounded=False))
+        size = WindowSize()
+        size.due = size.put_off = sys.maxsize
+        self.window = Window(lambda: None, size)
         self.stock = TaskQueue()
         self.requests = 0
 

@@ -15,12 +15,6 @@ from tests.patches.databases import BACKENDS, OF_SERVERS, SERVERS, Databases
 from tests.patches.test_patched_servers import run
 from tests.support.database_servers import DatabaseServer
 
-PLAIN = "plain"
-
-
-class OtherTaskDB(sqlite.TaskDB):  # type: ignore[misc]
-    """A task database of which the bulk interface knows nothing but pyspider's own methods."""
-
 
 @dataclass(frozen=True)
 class Opened:
@@ -78,10 +72,8 @@ class TaskBackend:
         return f"sqlalchemy {connections.dialect}" if connections else "sqlite"
 
 
-def opened(databases: Databases, name: str) -> Opened:
+def opened(databases: Databases) -> Opened:
     taskdb = databases.connect("task")
-    if name == PLAIN:
-        taskdb = OtherTaskDB(taskdb.path)
     return Opened(taskdb, task_database(taskdb))
 
 
@@ -96,10 +88,9 @@ def make_backend(
         def make(name: str, which: str = "") -> TaskBackend:  # noqa: ARG001 - one of each
             fixture, _ = SERVERS.get(name, ("", None))
             server = request.getfixturevalue(fixture) if fixture else None
-            scheme = "sqlite" if name == PLAIN else name
-            databases = Databases(scheme, tmp_path_factory.mktemp("tasks"), server)
+            databases = Databases(name, tmp_path_factory.mktemp("tasks"), server)
             stack.enter_context(closing(databases))
-            pair = (opened(databases, name) for _ in range(2))
+            pair = (opened(databases) for _ in range(2))
             return TaskBackend(name, databases.url("task"), server, *pair)
 
         yield make
@@ -124,13 +115,11 @@ def each_of(names: list[Any]) -> Any:
     return empty
 
 
-backend = each_of([*BACKENDS, PLAIN])
-atomic = each_of(BACKENDS)
+backend = each_of(BACKENDS)
 transactional_tables = each_of(["sqlite", "sqlalchemy+sqlite", OF_SERVERS[0]])
 locking = each_of(["sqlite", *OF_SERVERS])
 typed = each_of(["sqlalchemy+sqlite", *OF_SERVERS])
 on_server = each_of(OF_SERVERS)
-plain = each_of([PLAIN])
 untyped = each_of(["sqlite"])
 typeless = each_of(["sqlite", "sqlalchemy+sqlite"])
 

@@ -40,8 +40,8 @@ def takes(ours: Opened, columns: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_encoded_refuses_what_the_database_refuses(atomic: TaskBackend, name: str) -> None:
-    ours = atomic.ours
+def test_encoded_refuses_what_the_database_refuses(backend: TaskBackend, name: str) -> None:
+    ours = backend.ours
     ours.taskdb.insert("p1", "t1", {"url": "u"})
     for value in CASES[name]:
         refused = None
@@ -54,8 +54,10 @@ def test_encoded_refuses_what_the_database_refuses(atomic: TaskBackend, name: st
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_encoded_takes_is_stored_as_pyspider_stores_it(atomic: TaskBackend, name: str) -> None:
-    ours = atomic.ours
+def test_what_encoded_takes_is_stored_as_pyspider_stores_it(
+    backend: TaskBackend, name: str
+) -> None:
+    ours = backend.ours
     for value in CASES[name]:
         columns = {name: value}
         if takes(ours, columns):

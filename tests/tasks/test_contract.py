@@ -3,21 +3,20 @@
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import pytest
-from pyspider.database import connect_database
+from pyspider.database.sqlite import taskdb as sqlite_taskdb
 from sqlalchemy import Engine, event
 from sqlalchemy.exc import DataError, SQLAlchemyError
 
 from pyspider_zk.databases.breaker import Breaker
 from pyspider_zk.databases.guarded import Guarded
-from pyspider_zk.errors import DatabaseAway
+from pyspider_zk.errors import ConfigError, DatabaseAway
 from pyspider_zk.scheduling.group_commit import GroupCommit
 from pyspider_zk.tasks.database import TaskWrite, task_database
-from pyspider_zk.tasks.plain import PlainTasks
 from tests.patches.test_patched_databases import PROJECTS, TASK, TEXTS, in_threads, without_times
 from tests.patches.test_patched_servers import OLD, run
 from tests.tasks.conftest import Opened, TaskBackend
@@ -149,7 +148,7 @@ def test_no_table_and_no_ids_are_no_rows(ours: Opened) -> None:
 def test_a_row_that_cannot_be_read_is_none(ours: Opened) -> None:
     ours.write(*(ours.new("p1", f"t{number}", NEW) for number in range(3)))
     bad = TaskWrite("p1", "t1", {"schedule": b"{no json"}, is_new=False)
-    task_database_without_json(ours).write_many([bad], lambda: None)
+    ours.bulk.write_many([bad], lambda: None)
     with pytest.raises(ValueError, match="Expecting"):
         ours.taskdb.get_task("p1", "t1", FIELDS)
     rows = ours.bulk.get_many("p1", ["t0", "t1", "t2"], FIELDS)
@@ -159,17 +158,8 @@ def test_a_row_that_cannot_be_read_is_none(ours: Opened) -> None:
     assert ours.bulk.get_many("p1", ["t1"], ["status"]) == {"t1": {"status": 1}}
 
 
-def task_database_without_json(ours: Opened) -> Any:
-    """Return a bulk interface that stores what it is given."""
-    if isinstance(ours.bulk, PlainTasks):
-        stored = type(ours.taskdb)(ours.taskdb.path)
-        stored._stringify = lambda columns: columns
-        return task_database(stored)
-    return ours.bulk
-
-
-def test_ten_thousand_tasks_are_written_and_read(atomic: TaskBackend) -> None:
-    ours = atomic.ours
+def test_ten_thousand_tasks_are_written_and_read(backend: TaskBackend) -> None:
+    ours = backend.ours
     ids = [f"t{number}" for number in range(10_000)]
     columns = ours.bulk.encoded({"url": "u", "status": 1})
     ours.write(*(TaskWrite("p1", each, columns, True) for each in ids))
@@ -274,8 +264,8 @@ def seen_by(their: Opened, projects: list[str]) -> list[dict[int, int]]:
     return seen
 
 
-def test_another_sees_all_or_nothing(atomic: TaskBackend) -> None:
-    ours, theirs = atomic.ours, atomic.theirs
+def test_another_sees_all_or_nothing(backend: TaskBackend) -> None:
+    ours, theirs = backend.ours, backend.theirs
     ours.write(*(ours.new("p1", f"t{number}", NEW) for number in range(3)))
     while_open: list[dict[int, int]] = []
     changes = [ours.changed("p1", "t1", DONE), ours.changed("p1", "t2", DONE)]
@@ -285,8 +275,8 @@ def test_another_sees_all_or_nothing(atomic: TaskBackend) -> None:
     assert seen_by(theirs, ["p1", "p2"]) == [{1: 2, 2: 2}, {1: 1}]
 
 
-def test_what_before_commit_raises_undoes_everything(atomic: TaskBackend) -> None:
-    ours, theirs = atomic.ours, atomic.theirs
+def test_what_before_commit_raises_undoes_everything(backend: TaskBackend) -> None:
+    ours, theirs = backend.ours, backend.theirs
     ours.write(ours.new("p1", "t1", NEW))
     before = ours.raw("p1")
     writes = [ours.changed("p1", "t1", DONE), ours.new("p1", "t2", NEW), ours.new("p2", "t", NEW)]
@@ -327,9 +317,9 @@ REFUSALS = (
 @pytest.mark.parametrize("is_new", [True, False])
 @pytest.mark.parametrize("what", REFUSED)
 def test_what_is_refused_in_the_midst_undoes_everything(
-    atomic: TaskBackend, what: str, is_new: bool
+    backend: TaskBackend, what: str, is_new: bool
 ) -> None:
-    ours, theirs = atomic.ours, atomic.theirs
+    ours, theirs = backend.ours, backend.theirs
     ours.write(*(ours.new("p1", f"t{number}", NEW) for number in range(10)))
     before = ours.raw("p1")
     writes = [ours.changed("p1", f"t{number}", DONE) for number in range(10)]
@@ -340,16 +330,6 @@ def test_what_is_refused_in_the_midst_undoes_everything(
     assert (ours.raw("p1"), committed) == (before, [])
     ours.write(*writes[:5], *writes[6:])
     assert seen_by(theirs, ["p1"]) == [{1: 1, 2: 9}]
-
-
-def test_plain_asks_first_and_writes_on_its_own(plain: TaskBackend) -> None:
-    ours = plain.ours
-    with pytest.raises(Closed):
-        ours.bulk.write_many([ours.new("p1", "t1", NEW)], close)
-    assert ours.taskdb.status_count("p1") == {}
-    with pytest.raises(UnicodeEncodeError):
-        ours.write(ours.new("p1", "t1", NEW), TaskWrite("p1", "t2", {"url": "\ud800"}, True))
-    assert ours.taskdb.status_count("p1") == {1: 1}
 
 
 # --- others -------------------------------------------------------------------------------------
@@ -396,8 +376,8 @@ def test_what_a_suspended_owner_has_locked_is_kept_and_not_refused(
     assert all(tasks.has_written("p1", each) for each in (locked, "other"))
 
 
-def test_a_table_that_another_dropped_is_made_again_by_the_second_try(atomic: TaskBackend) -> None:
-    ours, theirs = atomic.ours, atomic.theirs
+def test_a_table_that_another_dropped_is_made_again_by_the_second_try(backend: TaskBackend) -> None:
+    ours, theirs = backend.ours, backend.theirs
     ours.write(ours.new("p1", "t1", NEW))
     theirs.taskdb._list_project()
     theirs.taskdb.drop("p1")
@@ -497,20 +477,6 @@ def test_tables_of_before_are_read_and_written(on_server: TaskBackend) -> None:
     assert ours.taskdb.status_count("p1") == {2: 100}
 
 
-@pytest.mark.redis
-def test_a_database_without_transactions_is_served_one_by_one(redis_url: str) -> None:
-    taskdb = connect_database(f"redis+taskdb://{redis_url.partition('://')[2]}")
-    with closing(taskdb.redis):
-        ours = Opened(taskdb, task_database(taskdb))
-        ours.write(ours.new("p1", "t1", NEW), ours.new("p1", "t2", NEW))
-        ours.write(ours.new("p1", "t1", {"url": "again"}), ours.changed("p1", "t2", DONE))
-        rows = ours.bulk.get_many("p1", ["t1", "t2", "t3"], ["url", "status", "track"])
-        assert rows == {
-            "t1": {"url": "again", "status": 1, "track": {}},
-            "t2": {"url": DONE["url"], "status": 2, "track": DONE["track"]},
-        }
-
-
 def test_threads_share_a_bulk_interface(ours: Opened) -> None:
     def work(project: str) -> Callable[[], None]:
         def write_and_read() -> None:
@@ -527,3 +493,12 @@ def test_threads_share_a_bulk_interface(ours: Opened) -> None:
         ours.taskdb.insert(project, "first", NEW)
     assert in_threads(*map(work, projects)) == []
     assert seen_by(ours, projects) == [{1: 6}] * 4
+
+
+def test_a_database_that_cannot_be_fenced_is_refused() -> None:
+    class OtherTaskDB(sqlite_taskdb.TaskDB):  # type: ignore[misc]
+        """A task database that may change what pyspider's does."""
+
+    for other in (OtherTaskDB(":memory:"), object()):
+        with pytest.raises(ConfigError, match=f"a {type(other).__name__} cannot be used: use"):
+            task_database(other)

@@ -65,10 +65,10 @@ def timeless(row: dict[str, Any] | None) -> dict[str, Any] | None:
 
 @pytest.fixture
 def pair(
-    atomic: TaskBackend, make_backend: Callable[..., TaskBackend]
+    backend: TaskBackend, make_backend: Callable[..., TaskBackend]
 ) -> tuple[TaskBackend, TaskBackend]:
     """Give a backend, and a database of its own of the same kind."""
-    return atomic, make_backend(atomic.name, "model")
+    return backend, make_backend(backend.name, "model")
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -14,15 +14,15 @@ from pyspider_zk.tasks.sql import sqlite_count, sqlite_page
 from tests.patches.test_patched_databases import TEXTS
 from tests.patches.test_patched_servers import OLD, run
 from tests.tasks.conftest import Opened, TaskBackend
-from tests.tasks.test_contract import DONE, NEW, ODD, task_database_without_json
+from tests.tasks.test_contract import DONE, NEW, ODD
 
 ACTIVE, SUCCESS = TaskDB.ACTIVE, TaskDB.SUCCESS
 
 
 @pytest.fixture
-def ours(atomic: TaskBackend) -> Opened:
+def ours(backend: TaskBackend) -> Opened:
     """Return one of the databases that have pages."""
-    return atomic.ours
+    return backend.ours
 
 
 def is_end(page: ActivePage) -> bool:
@@ -66,7 +66,7 @@ def write(ours: Opened, taskids: Sequence[Any], columns: dict[str, Any] = NEW) -
 def store(ours: Opened, taskid: str, columns: dict[str, Any]) -> None:
     """Store columns that nobody checks or encodes."""
     change = TaskWrite("p1", taskid, columns, is_new=False)
-    task_database_without_json(ours).write_many([change], lambda: None)
+    ours.bulk.write_many([change], lambda: None)
 
 
 # --- rows ---------------------------------------------------------------------------------------
@@ -100,9 +100,9 @@ def test_a_time_that_is_none_comes_first(untyped: TaskBackend) -> None:
     assert ids(untyped.ours, 100) == ["b", "a", "c"]
 
 
-def test_a_page_has_no_more_rows_than_asked_for(atomic: TaskBackend) -> None:
-    write(atomic.ours, [f"t{number}" for number in range(7)])
-    found = list(pages(atomic.ours, 3))
+def test_a_page_has_no_more_rows_than_asked_for(backend: TaskBackend) -> None:
+    write(backend.ours, [f"t{number}" for number in range(7)])
+    found = list(pages(backend.ours, 3))
     assert [len(page.rows) for page in found] == [3, 3, 1]
     assert [page.last is None for page in found] == [False, False, True]
 
@@ -126,11 +126,11 @@ def test_any_text_is_an_id_of_a_page(ours: Opened, limit: int) -> None:
     assert total(ours, limit) == len(set(taskids))
 
 
-def test_a_number_is_an_id_of_a_page(atomic: TaskBackend) -> None:
-    write(atomic.ours, [10, 9, -1])
-    expected = {10, 9, -1} if atomic.dialect == "sqlite" else {"10", "9", "-1"}
-    assert set(ids(atomic.ours, 1)) == expected
-    assert total(atomic.ours, 1) == 3
+def test_a_number_is_an_id_of_a_page(backend: TaskBackend) -> None:
+    write(backend.ours, [10, 9, -1])
+    expected = {10, 9, -1} if backend.dialect == "sqlite" else {"10", "9", "-1"}
+    assert set(ids(backend.ours, 1)) == expected
+    assert total(backend.ours, 1) == 3
 
 
 @pytest.mark.parametrize("limit", [1, 2, 1000])
@@ -187,8 +187,8 @@ def test_only_text_and_whole_numbers_are_ids(untyped: TaskBackend, limit: int) -
 # --- meanwhile ----------------------------------------------------------------------------------
 
 
-def test_between_two_pages_rows_change(atomic: TaskBackend) -> None:
-    ours, theirs = atomic.ours, atomic.theirs
+def test_between_two_pages_rows_change(backend: TaskBackend) -> None:
+    ours, theirs = backend.ours, backend.theirs
     write(ours, [f"t{number}" for number in range(6)])
     write(ours, ["t1"], DONE)
     page = ours.bulk.active_page("p1", None, 2)
@@ -199,15 +199,15 @@ def test_between_two_pages_rows_change(atomic: TaskBackend) -> None:
     assert [row[0] for row in rest.rows] == ["t3", "t5", "t9"]  # but not t1, which lies behind
 
 
-def test_a_table_that_another_made_is_found(atomic: TaskBackend) -> None:
-    assert ids(atomic.ours, 10) == []
-    write(atomic.theirs, ["t1"])
-    assert ids(atomic.ours, 10) == ["t1"]
-    assert counts(atomic.ours, 10) == [{ACTIVE: 1}]
+def test_a_table_that_another_made_is_found(backend: TaskBackend) -> None:
+    assert ids(backend.ours, 10) == []
+    write(backend.theirs, ["t1"])
+    assert ids(backend.ours, 10) == ["t1"]
+    assert counts(backend.ours, 10) == [{ACTIVE: 1}]
 
 
-def test_a_table_that_another_dropped_between_two_pages_has_no_more(atomic: TaskBackend) -> None:
-    ours, theirs = atomic.ours, atomic.theirs
+def test_a_table_that_another_dropped_between_two_pages_has_no_more(backend: TaskBackend) -> None:
+    ours, theirs = backend.ours, backend.theirs
     write(ours, ["t1", "t2", "t3"])
     page = ours.bulk.active_page("p1", None, 1)
     _, last = ours.bulk.count_page("p1", None, 1)
@@ -221,8 +221,8 @@ def test_a_table_that_another_dropped_between_two_pages_has_no_more(atomic: Task
 # --- counting -----------------------------------------------------------------------------------
 
 
-def test_a_table_is_counted_in_steps(atomic: TaskBackend) -> None:
-    ours = atomic.ours
+def test_a_table_is_counted_in_steps(backend: TaskBackend) -> None:
+    ours = backend.ours
     write(ours, [f"t{number}" for number in range(7)])
     write(ours, [f"t{number}" for number in (0, 2, 6)], DONE)
     assert counts(ours, 3) == [{ACTIVE: 3}, {ACTIVE: 1, SUCCESS: 2}, {SUCCESS: 1}]
@@ -260,24 +260,6 @@ def test_a_row_in_a_state_that_cannot_be_read_is_none(ours: Opened) -> None:
     write(ours, ["a", "b"], DONE)
     store(ours, "a", {"track": b"{"})
     assert [row and row["taskid"] for row in state_rows(ours, 10)] == [None, "b"]
-
-
-def test_without_pages_all_rows_in_a_state_come_at_once(plain: TaskBackend) -> None:
-    write(plain.ours, ["a", "b", "c"], DONE)
-    rows, last = plain.ours.bulk.state_page("p1", SUCCESS, None, 1, FIELDS)
-    assert [row and row["taskid"] for row in rows] == ["a", "b", "c"]
-    assert last is None
-
-
-def test_what_has_no_pages_says_so(plain: TaskBackend) -> None:
-    with pytest.raises(NotImplementedError):
-        plain.ours.bulk.active_page("p1", None, 10)
-    assert not plain.ours.bulk.is_paged
-
-
-def test_what_cannot_be_counted_in_steps_is_counted_at_once(plain: TaskBackend) -> None:
-    write(plain.ours, [f"t{number}" for number in range(7)])
-    assert counts(plain.ours, 3) == [{ACTIVE: 7}]
 
 
 def test_steps_and_pages_have_the_same_positions(ours: Opened) -> None:

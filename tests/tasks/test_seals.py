@@ -35,8 +35,8 @@ def damage(backend: TaskBackend, statement: str, *values: object) -> None:
 # --- writing --------------------------------------------------------------------------------------
 
 
-def test_who_holds_the_newest_seal_writes_and_nobody_else(atomic: TaskBackend) -> None:
-    ours, theirs = atomic.ours, atomic.theirs
+def test_who_holds_the_newest_seal_writes_and_nobody_else(backend: TaskBackend) -> None:
+    ours, theirs = backend.ours, backend.theirs
     assert ours.bulk.seal(seals(1, 1)) == {}
     write(ours, "mine", seals(1, 1))
     assert theirs.bulk.seal(seals(2)) == {}
@@ -62,8 +62,8 @@ def test_a_late_writer_makes_no_table_where_that_is_part_of_a_transaction(
     assert not ours.taskdb.projects
 
 
-def test_a_slot_that_was_never_sealed_is_not_written(atomic: TaskBackend) -> None:
-    ours = atomic.ours
+def test_a_slot_that_was_never_sealed_is_not_written(backend: TaskBackend) -> None:
+    ours = backend.ours
     with pytest.raises(SealsUnreadable, match=TABLE):
         write(ours, "t", seals(1))
     ours.bulk.seal(seals(1))
@@ -121,11 +121,11 @@ def test_writers_of_one_owner_do_not_wait_for_each_other(on_server: TaskBackend)
     assert taskids(ours) == {"first", "ours", "theirs"}
 
 
-def test_a_late_drop_leaves_everything(atomic: TaskBackend) -> None:
-    ours = atomic.ours
+def test_a_late_drop_leaves_everything(backend: TaskBackend) -> None:
+    ours = backend.ours
     ours.bulk.seal(seals(1))
     write(ours, "t", seals(1))
-    atomic.theirs.bulk.seal(seals(2))
+    backend.theirs.bulk.seal(seals(2))
     with pytest.raises(SealBroken):
         ours.bulk.drop(["p1"], lambda: None, seals(1))
     assert taskids(ours) == {"t"}
@@ -133,35 +133,27 @@ def test_a_late_drop_leaves_everything(atomic: TaskBackend) -> None:
     assert "p1" not in ours.taskdb.projects
 
 
-def test_without_transactions_nothing_is_sealed(plain: TaskBackend) -> None:
-    ours = plain.ours
-    assert ours.bulk.seal(seals(1)) == {}
-    write(ours, "t", seals(9))
-    ours.bulk.drop(["p1"], lambda: None, seals(9))
-    assert "p1" not in ours.taskdb.projects
-
-
 # --- sealing --------------------------------------------------------------------------------------
 
 
-def test_a_seal_never_goes_back(atomic: TaskBackend) -> None:
-    ours, theirs = atomic.ours, atomic.theirs
+def test_a_seal_never_goes_back(backend: TaskBackend) -> None:
+    ours, theirs = backend.ours, backend.theirs
     assert ours.bulk.seal(seals(1, 5, 1)) == {}
     assert theirs.bulk.seal(seals(2, 4, 2)) == {1: 5}
     assert theirs.bulk.seal(seals(2, 5, 2)) == {}
     write(ours, "t", seals(2, 5, 2))
 
 
-def test_clusters_do_not_know_each_other(atomic: TaskBackend) -> None:
-    ours, theirs = atomic.ours, atomic.theirs
+def test_clusters_do_not_know_each_other(backend: TaskBackend) -> None:
+    ours, theirs = backend.ours, backend.theirs
     ours.bulk.seal(seals(9, cluster="/a"))
     assert theirs.bulk.seal(seals(1, cluster="/a/é'%s")) == {}
     write(theirs, "t", seals(1, cluster="/a/é'%s"))
     write(ours, "u", seals(9, cluster="/a"))
 
 
-def test_all_slots_of_the_largest_cluster_are_sealed_at_once(atomic: TaskBackend) -> None:
-    ours, theirs = atomic.ours, atomic.theirs
+def test_all_slots_of_the_largest_cluster_are_sealed_at_once(backend: TaskBackend) -> None:
+    ours, theirs = backend.ours, backend.theirs
     assert ours.bulk.seal(seals(*[2**53] * MANY)) == {}
     write(ours, "t", seals(*[2**53] * MANY))
     assert theirs.bulk.seal(seals(*[2**53 + 1] * MANY)) == {}
@@ -170,8 +162,8 @@ def test_all_slots_of_the_largest_cluster_are_sealed_at_once(atomic: TaskBackend
     assert len(broken.value.slots) == MANY
 
 
-def test_the_table_of_seals_is_no_project(atomic: TaskBackend) -> None:
-    ours = atomic.ours
+def test_the_table_of_seals_is_no_project(backend: TaskBackend) -> None:
+    ours = backend.ours
     ours.bulk.seal(seals(1))
     ours.taskdb._list_project()
     assert not ours.taskdb.projects
@@ -186,19 +178,19 @@ def test_the_table_of_seals_is_no_project(atomic: TaskBackend) -> None:
 
 @pytest.mark.parametrize("epoch", [2**62, 7])
 def test_an_epoch_that_somebody_raised_is_refused_and_no_other(
-    atomic: TaskBackend, epoch: int
+    backend: TaskBackend, epoch: int
 ) -> None:
-    ours = atomic.ours
+    ours = backend.ours
     ours.bulk.seal(seals(1, 1))
-    damage(atomic, "UPDATE {} SET epoch = {} WHERE slot = 0", epoch)
+    damage(backend, "UPDATE {} SET epoch = {} WHERE slot = 0", epoch)
     assert ours.bulk.seal(seals(2, 2)) == {0: epoch}
     write(ours, "t", Seals("/c", {1: 2}))
 
 
-def test_an_epoch_that_somebody_lowered_is_raised_by_the_next_seal(atomic: TaskBackend) -> None:
-    ours = atomic.ours
+def test_an_epoch_that_somebody_lowered_is_raised_by_the_next_seal(backend: TaskBackend) -> None:
+    ours = backend.ours
     ours.bulk.seal(seals(5))
-    damage(atomic, "UPDATE {} SET epoch = -1")
+    damage(backend, "UPDATE {} SET epoch = -1")
     with pytest.raises(SealBroken):
         write(ours, "t", seals(5))
     assert ours.bulk.seal(seals(5)) == {}
@@ -219,18 +211,18 @@ def test_what_is_no_number_in_a_file_is_refused(of_files: TaskBackend, text: str
     "statement", ["DROP TABLE {}", "DROP TABLE {0}; CREATE TABLE {0} (cluster INTEGER)"]
 )
 def test_a_table_that_somebody_changed_stops_all_writes_until_it_is_dropped(
-    atomic: TaskBackend, statement: str
+    backend: TaskBackend, statement: str
 ) -> None:
-    ours = atomic.ours
+    ours = backend.ours
     ours.bulk.seal(seals(1))
     for each in statement.split(";"):
-        damage(atomic, each)
+        damage(backend, each)
     with pytest.raises(SealsUnreadable, match=TABLE):
         write(ours, "t", seals(1))
     assert taskids(ours) == set()
     with suppress(SealsUnreadable):
         ours.bulk.seal(seals(1))
         assert ";" not in statement
-    damage(atomic, "DROP TABLE IF EXISTS {}")
+    damage(backend, "DROP TABLE IF EXISTS {}")
     ours.bulk.seal(seals(1))
     write(ours, "t", seals(1))
