@@ -12,7 +12,7 @@ from pyspider_zk.jobs.model import JobState
 from pyspider_zk.jobs.transactions import JobTree
 from pyspider_zk.limits import MOST_SLOTS
 from pyspider_zk.queues.redis_reslotting import RedisReslotting, Reslotting
-from pyspider_zk.scheduling.regrouping import regrouped
+from pyspider_zk.scheduling.slot_record import regrouped
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.errors import BadVersionError
 from pyspider_zk.zookeeper.steps import Write

@@ -65,38 +65,3 @@ def _drop_all(database: Any, projects: Collection[str]) -> None:
             database._execute(f"DROP TABLE {quoted_table(database, project)}")
         else:
             database.drop(project)
-
-
-class Tables:
-    """Projects that have tasks, as far as their owner knows without listing all tables.
-
-    pyspider's databases list all tables at every request for a project that has none, which takes
-    ten milliseconds if there are ten thousand. But only the owner of a slot creates tables of its
-    projects; listing them once after the slot was taken is enough.
-
-    Threads: one.
-    """
-
-    def __init__(self, database: Any) -> None:
-        self._database = database
-        self._is_old = True
-
-    def look_again(self) -> None:
-        """List all tables at the next request for an unknown one."""
-        self._is_old = True
-
-    def may_have(self, project: str) -> bool:
-        """Return whether a project may have a table; False is certain."""
-        return bool(self.which_may_have([project]))
-
-    def which_may_have(self, projects: Collection[str]) -> Collection[str]:
-        """Return those of the projects that may have a table; the others have none."""
-        look = getattr(self._database, "_list_project", None)
-        if look is None:
-            return projects
-        known: Collection[str] = self._database.projects
-        if self._is_old and not all(project in known for project in projects):
-            look()
-            self._is_old = False
-            known = self._database.projects
-        return [project for project in projects if project in known]

@@ -38,7 +38,7 @@ def row_faults(row: Mapping[str, Any]) -> list[str]:
     return faults
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
     """Return whether a value can be counted with: NaN and infinity cannot."""
     if isinstance(value, int):
         return abs(value) < 2**63

@@ -11,7 +11,6 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any
 from xmlrpc.client import Fault
 
@@ -30,7 +29,7 @@ from pyspider_zk.scheduling.counters import read_counters
 from pyspider_zk.scheduling.numbers import ProjectNumbers
 from pyspider_zk.scheduling.operation_answers import LOCK_REMEDY
 from pyspider_zk.scheduling.scheduler import SlotScheduler
-from pyspider_zk.tasks.database import task_database
+from pyspider_zk.tasks.store import TaskStore
 
 logger = logging.getLogger("scheduler")
 
@@ -104,23 +103,23 @@ class LocalAnswers:
     """
 
     def __init__(self, slot_scheduler: SlotScheduler) -> None:
-        self._scheduler = slot_scheduler.fenced
+        self._engine = slot_scheduler.engine
         self._rows = slot_scheduler.rows
         self._queues = slot_scheduler.queues
         self._quarantine = slot_scheduler.quarantine
         self._projectdb: Any = None
         self._projectdb_lock = threading.Lock()
-        self._taskdb: Any = None
-        self._taskdb_lock = threading.Lock()
+        self._tasks: TaskStore | None = None
+        self._tasks_lock = threading.Lock()
 
     def size(self) -> int:
         """Return how many tasks are in memory."""
-        with self._scheduler.lock:
-            return len(self._scheduler)
+        with self._engine.lock:
+            return len(self._engine)
 
     def counter(self, window: str, value: str) -> dict[str, dict[str, Any]] | None:
         """Return one window of the counters, None if there is no such window."""
-        manager = self._scheduler.counters.get(window) if isinstance(window, str) else None
+        manager = self._engine.counters.get(window) if isinstance(window, str) else None
         if manager is None or value not in ("sum", "avg"):
             logger.error("there is no counter %.80r %.80r", window, value)
             return None
@@ -128,8 +127,10 @@ class LocalAnswers:
 
     def get_projects_pause_status(self) -> dict[str, bool]:
         """Return for each project whether it is paused after failures."""
-        with self._scheduler.lock:
-            return {name: _paused(project) for name, project in self._scheduler.projects.items()}
+        with self._engine.lock:
+            return {
+                name: project.pause.state is True for name, project in self._engine.projects.items()
+            }
 
     def webui_update(self) -> dict[str, Any]:
         """Return what the dashboard shows."""
@@ -152,13 +153,13 @@ class LocalAnswers:
             raise BadRequest(f"limit must be a whole number, not {limit!r:.80}")
         if not isinstance(project, str | None):
             raise BadRequest(f"project must be a name, not {project!r:.80}")
-        with self._scheduler.lock:
-            logs = [
+        with self._engine.lock:
+            logs: list[list[Entry]] = [
                 list(known.active_tasks)
-                for name, known in self._scheduler.projects.items()
+                for name, known in self._engine.projects.items()
                 if not project or name == project
             ]
-        if project and project in self._scheduler.inherited:
+        if project and project in self._engine.inherited:
             logs.append(self._ended_before(project, logs[0] if logs else []))
         newest = heapq.merge(*logs, key=lambda entry: entry[0], reverse=True)
         return [
@@ -169,16 +170,15 @@ class LocalAnswers:
     def _ended_before(self, project: str, log: Sequence[Entry]) -> list[Entry]:
         """Return what a log lacks of a project whose former owner took its own along: from rows."""
         known = {task["taskid"] for _, task in log}
-        most = max(0, self._scheduler.ACTIVE_TASKS - len(log))
-        with self._taskdb_lock, suppress(DatabaseAway):
-            if self._taskdb is None:
-                self._taskdb = self._scheduler.taskdb.copy()
-            tasks, ask = task_database(self._taskdb.unguarded), self._taskdb.ask
-            taskids = ask(partial(tasks.last_ended, project, most + len(known)))
-            rows = ask(partial(tasks.get_many, project, taskids, _SHOWN[1:]))
-            found = [rows[taskid] for taskid in taskids if rows.get(taskid) is not None]
-            ended = [(row["lastcrawltime"], row) for row in found if row["taskid"] not in known]
-            return ended[:most]
+        most = max(0, self._engine.ACTIVE_TASKS - len(log))
+        with self._tasks_lock, suppress(DatabaseAway):
+            tasks = self._tasks = self._tasks or self._engine.databases.reader()
+            tasks.look_again()
+            taskids = tasks.last_ended(project, most + len(known))
+            rows = tasks.get_many(project, taskids, _SHOWN[1:])
+            found = (row for taskid in taskids if (row := rows.get(taskid)) is not None)
+            new = (row for row in found if row["taskid"] not in known)
+            return [(row["lastcrawltime"], row) for row in itertools.islice(new, most)]
         return []
 
     def quarantine(self) -> dict[str, dict[str, Any]]:
@@ -188,7 +188,7 @@ class LocalAnswers:
 
     def update_project(self) -> None:
         """Read the project database in the next round."""
-        self._scheduler.calls.post(self._rows.look_soon)
+        self._engine.calls.post(self._rows.look_soon)
 
     def newtask(self, task: Any) -> bool:
         """Put a task on its slot's queue; return False if that is not possible.
@@ -219,11 +219,11 @@ class LocalAnswers:
         encode(task)  # one that cannot be encoded would fail every round of the scheduler
         if not self._row(task["project"]):
             return False
-        self._scheduler.send_by_hand(task)
+        self._engine.send_by_hand(task)
         return True
 
     def _publish(self, task: dict[str, Any]) -> bool:
-        slot = self._scheduler.fence.slot(task["project"])
+        slot = self._engine.fence.slot(task["project"])
         queues = self._queues.slot_queues
         try:
             if queues.full(QueueKind.NEWTASK, slot):
@@ -256,7 +256,7 @@ class LocalAnswers:
         """Read the database itself: the owner may not have seen the latest change yet."""
         with self._projectdb_lock:
             if self._projectdb is None:
-                self._projectdb = _own(self._scheduler.projectdb)
+                self._projectdb = _own(self._engine.projectdb)
             return self._projectdb.get(project, fields=["name", "status", "group"])
 
 
@@ -269,11 +269,6 @@ def _own(projectdb: Any) -> Any:
         return projectdb.copy()
     except (AttributeError, NotImplementedError):
         return projectdb
-
-
-def _paused(project: Any) -> bool:
-    """Return what the scheduling loop last found; computing it anew would interfere with it."""
-    return project.scheduler.FAIL_PAUSE_NUM > 0 and project._paused is True
 
 
 def _shown(task: Mapping[str, Any]) -> dict[str, Any]:

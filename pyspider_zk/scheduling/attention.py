@@ -2,10 +2,6 @@
 
 from functools import partial
 
-from pyspider.scheduler.scheduler import Project
-from pyspider.scheduler.task_queue import TaskQueue
-from pyspider.scheduler.token_bucket import Bucket
-
 from pyspider_zk.scheduling.agenda import Agenda
 from pyspider_zk.scheduling.window import Window, WindowSize
 
@@ -64,12 +60,11 @@ class Attention:
         self._tell()
         return self._pending
 
-    def watch(self, project: Project, bucket: Bucket) -> None:
-        """Give a project an empty queue that reports its changes, with a bucket of tokens."""
-        queue = Window(partial(self._changed.add, project.name), self.window_size)
-        queue.bucket = bucket
-        project.task_queue = queue
-        self._pending.follow(project.name, queue)
+    def new_queue(self, project: str) -> Window:
+        """Return an empty queue for a project that reports its changes."""
+        queue = Window(partial(self._changed.add, project), self.window_size)
+        self._pending.follow(project, queue)
+        return queue
 
     def on_tasks(self, project: str) -> None:
         """Note that a project's queue has changed."""
@@ -108,12 +103,12 @@ class PendingTasks:
 
     def __init__(self) -> None:
         self.changed: set[str] = set()
-        self._queues: dict[str, TaskQueue] = {}
+        self._queues: dict[str, Window] = {}
         self._sizes: dict[str, int] = {}
         self._total = 0
         self.projects = 0
 
-    def follow(self, project: str, queue: TaskQueue) -> None:
+    def follow(self, project: str, queue: Window) -> None:
         """Count a project's queue, in place of any former one."""
         self._queues[project] = queue
         self.changed.add(project)

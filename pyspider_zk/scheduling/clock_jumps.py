@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from pyspider.libs.counter import BaseCounter
-from pyspider.scheduler.scheduler import Project
 
-from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
+from pyspider_zk.scheduling.engine import TaskEngine
+from pyspider_zk.scheduling.project import LoadedProject
 from pyspider_zk.zookeeper.clock import boottime
 
 logger = logging.getLogger("scheduler")
@@ -36,20 +36,20 @@ class ClockJumps:
         self._steady = steady
         self._ahead = wall() - steady()
 
-    def follow(self, scheduler: FencedScheduler) -> bool:
+    def follow(self, engine: TaskEngine) -> bool:
         """Trim times in a scheduler's memory that lie in the future; return if the clock jumped."""
         back = self.back()
         if not back:
             return False
         logger.warning("the clock was set back by %.0f s", back)
         now = self._wall()
-        for project in scheduler.projects.values():
+        for project in engine.projects.values():
             trim_project(project, now)
             project.task_queue.follow_clock()
-            scheduler.attention.on_project(project.name)
-        for name, since in scheduler.inherited.items():
-            scheduler.inherited[name] = min(since, now)
-        for manager in scheduler.counters.values():
+            engine.attention.on_project(project.name)
+        for name, since in engine.inherited.items():
+            engine.inherited[name] = min(since, now)
+        for manager in engine.counters.values():
             trim_counters(manager.counters.values(), now)
         return True
 
@@ -60,7 +60,7 @@ class ClockJumps:
         return jump if jump >= LEAST else 0.0
 
 
-def trim_project(project: Project, now: float) -> None:
+def trim_project(project: LoadedProject, now: float) -> None:
     """Move the times of a project that lie in the future back to now.
 
     Otherwise its rate bucket would not fill, its pause would not end, and no lost task would be
@@ -68,7 +68,7 @@ def trim_project(project: Project, now: float) -> None:
     """
     tasks = project.task_queue
     tasks.bucket.last_update = min(tasks.bucket.last_update, now)
-    project._paused_time = min(project._paused_time, now)
+    project.pause.since = min(project.pause.since, now)
     for item in list(tasks.processing.queue_dict.values()):
         tasks.put_in_flight(item.taskid, item.priority, item.exetime)  # no later than from now
 

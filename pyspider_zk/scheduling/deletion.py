@@ -7,12 +7,11 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from pyspider.scheduler.scheduler import Project
-
 from pyspider_zk.databases.tables import drop_tables
 from pyspider_zk.errors import DatabaseAway, FenceClosed
 from pyspider_zk.projects.rows import split_group
-from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
+from pyspider_zk.scheduling.engine import TaskEngine
+from pyspider_zk.scheduling.project import LoadedProject
 from pyspider_zk.scheduling.project_set import ProjectSet
 
 logger = logging.getLogger("scheduler")
@@ -24,10 +23,10 @@ class Deletion:
     Threads: the scheduler loop only.
     """
 
-    def __init__(self, scheduler: FencedScheduler, projects: ProjectSet) -> None:
-        self._scheduler = scheduler
+    def __init__(self, engine: TaskEngine, projects: ProjectSet) -> None:
+        self._engine = engine
         self._projects = projects
-        self._agenda = scheduler.attention.deletion
+        self._agenda = engine.attention.deletion
 
     def delete_due(self) -> None:
         """Delete the projects that pyspider would: stopped, in group ``delete``, for a day.
@@ -35,16 +34,16 @@ class Deletion:
         What a database or the fence prevents is tried again in the next round.
         """
         for name in self._agenda.take(time.time()):
-            project = self._scheduler.projects.get(name)
+            project = self._engine.projects.get(name)
             if project is not None:
                 with suppress(DatabaseAway, FenceClosed), self._projects.isolating(name):
                     self._delete_if_due(project)
 
-    def _delete_if_due(self, project: Project) -> None:
+    def _delete_if_due(self, project: LoadedProject) -> None:
         """Delete a project if it is due; otherwise note when it is."""
         if project.db_status != "STOP" or "delete" not in split_group(project.group):
             return
-        due = project.updatetime + self._scheduler.DELETE_TIME
+        due = project.updatetime + self._engine.DELETE_TIME
         self._agenda.at(project.name, due)  # also if deleting it fails
         if due <= time.time():
             self.delete(project.name)
@@ -64,12 +63,12 @@ class Deletion:
         for name in names:
             logger.warning("deleting project: %s!", name)
         self.drop_data(names)
-        self._scheduler.check_all(names)
-        drop = partial(_drop_rows, self._scheduler.projectdb, names)
-        self._scheduler.together(names, drop)
+        self._engine.databases.check_all(names)
+        drop = partial(_drop_rows, self._engine.projectdb, names)
+        self._engine.databases.together(names, drop)
         for name in names:
             self._projects.forget(name)
-            self._projects.news.add(self._scheduler.fence.slot(name))
+            self._projects.news.add(self._engine.fence.slot(name))
 
     def drop_data(self, names: Collection[str]) -> None:
         """Drop the tasks and results of projects, in one transaction of each database.
@@ -77,9 +76,9 @@ class Deletion:
         Raises:
             FenceClosed: possibly in the middle of it.
         """
-        check = partial(self._scheduler.check_all, names)
-        self._scheduler.taskdb.drop_all(names, self._scheduler.check_all)
-        drop_tables(self._scheduler.resultdb, names, check)
+        check = partial(self._engine.databases.check_all, names)
+        self._engine.taskdb.drop_all(names, self._engine.databases.check_all)
+        drop_tables(self._engine.resultdb, names, check)
 
 
 def _drop_rows(projectdb: Any, names: Collection[str]) -> None:

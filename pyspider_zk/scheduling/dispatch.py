@@ -2,7 +2,7 @@
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
 from typing import Any
@@ -18,54 +18,60 @@ Task = dict[str, Any]
 
 
 class Dispatch:
-    """Dispatch of tasks; those that find no room wait in pyspider's send buffer.
+    """Dispatch of tasks; those that find no room, or a closed fence, wait.
 
     Threads: the scheduler loop only.
 
     Args:
-        waiting: the tasks that wait, the next one at the right.
         out_queue: returns the queue to the fetchers, a ``ResilientQueue``.
         may_send: returns whether the fence lets tasks of a project go.
         on_sent: called with each task that had waited, when it is sent.
+
+    Attributes:
+        waiting: the tasks that wait, the next one at the right.
     """
 
     def __init__(
         self,
-        waiting: deque[Task],
         out_queue: Callable[[], Any],
         may_send: Callable[[str], bool],
         on_sent: Callable[[Task], None],
     ) -> None:
-        self._waiting = waiting
+        self.waiting: deque[Task] = deque()
         self._waiting_keys: set[tuple[str, str]] | None = None
         self._out_queue = out_queue
         self._may_send = may_send
         self._on_sent = on_sent
-        self._collected: list[tuple[Task, Any]] = []
-        self.is_collecting = False
+        self._collected: list[tuple[Task, Any]] | None = None
 
     @contextmanager
     def collecting(self) -> Iterator[None]:
-        """Send the tasks that the block adds, in few calls."""
-        self.is_collecting = True
+        """Send the tasks of the block in few calls."""
+        collected: list[tuple[Task, Any]] = []
+        self._collected = collected
         try:
             yield
         finally:
-            self.is_collecting = False
-            collected, self._collected = self._collected, []
-            unsent = self._unsent(collected)
-            if unsent:
-                self._waiting.extendleft(unsent)
-                self._waiting_keys = None
+            self._collected = None
+            self.wait(self._unsent(collected))
 
-    def add(self, task: Task) -> None:
-        """Send a task with the others of the block; raises what it cannot be encoded for.
-
-        One that waits already had its time-out end meanwhile: it is sent once, as it is now.
-        """
+    def send(self, task: Task) -> None:
+        """Send a task, or with the others of a block; raises what it cannot be encoded for."""
         packed = self._out_queue().packed(task)
-        self.withdraw(*_key(task))
-        self._collected.append((task, packed))
+        if self._collected is None:
+            self.wait(self._unsent([(task, packed)]))
+        else:
+            self._collected.append((task, packed))
+
+    def wait(self, tasks: Iterable[Task]) -> None:
+        """Let tasks wait behind all others."""
+        self.waiting.extendleft(tasks)
+        self._waiting_keys = None
+
+    def drop(self, is_meant: Callable[[str], bool]) -> None:
+        """Drop the tasks that wait of the projects that are meant."""
+        for task in [task for task in self.waiting if is_meant(task["project"])]:
+            self.waiting.remove(task)
 
     def withdraw(
         self, project: str, taskid: str, schedule: Mapping[str, Any] | None = None
@@ -79,24 +85,24 @@ class Dispatch:
             schedule: of the task that was answered, if known. One with another schedule still has
                 to be sent: the answer is from before a restart.
         """
-        if not self._waiting:
+        if not self.waiting:
             return
         if self._waiting_keys is None:
-            self._waiting_keys = {_key(task) for task in self._waiting}
+            self._waiting_keys = {_key(task) for task in self.waiting}
         if (project, taskid) in self._waiting_keys:
-            for task in list(self._waiting):
+            for task in list(self.waiting):
                 if _key(task) == (project, taskid) and _is_same(task, schedule):
-                    self._waiting.remove(task)
+                    self.waiting.remove(task)
 
     def send_waiting(self) -> None:
         """Send what found no room earlier, as far as there is room and the fence is open."""
         self._waiting_keys = None
         unsent: list[Task] = []
-        while self._waiting and not unsent:
-            some = [self._waiting.pop() for _ in range(min(BATCH, len(self._waiting)))]
+        while self.waiting and not unsent:
+            some = [self.waiting.pop() for _ in range(min(BATCH, len(self.waiting)))]
             packed = self._packed(some)
             unsent = self._unsent(packed)
-            self._waiting.extend(reversed(unsent))
+            self.waiting.extend(reversed(unsent))
             for task, _ in packed[: len(packed) - len(unsent)]:
                 self._on_sent(task)
 

@@ -16,8 +16,7 @@ from pyspider_zk.errors import BadMessage, FenceClosed, Unavailable
 from pyspider_zk.queues.api import SlotQueues, published
 from pyspider_zk.queues.names import QueueKind, SlotQueue
 from pyspider_zk.queues.tasks import TaskKey
-from pyspider_zk.scheduling.entry import Disposition, InFlightMessage
-from pyspider_zk.scheduling.parking import Parking
+from pyspider_zk.scheduling.parking import Disposition, InFlightMessage, Parking
 
 logger = logging.getLogger("scheduler")
 
@@ -187,14 +186,14 @@ class Intake:
         finally:
             self._waiting[kind] += [entry, *untried] if entry else untried
 
-    def run_parked(self, may_go: Callable[[str], bool], apply: Mapping[QueueKind, Apply]) -> None:
+    def run_parked(self, may_go: Callable[[str], bool], apply: Apply) -> None:
         """Apply parked messages of the projects that may go on, in the order of publishing."""
         stopped: set[str] = set()
         for entry in self._parking.messages(may_go, self._clock(), PARKED_PER_ROUND):
             project = entry.parked.project if entry.parked else ""
-            if project in stopped or not self._try(entry, apply[entry.delivery.kind]):
+            if project in stopped or not self._try(entry, apply):
                 continue
-            if entry.outcome is Disposition.WAITS_FOR_PROJECT and not entry.reason:
+            if entry.disposition is Disposition.WAITS_FOR_PROJECT and not entry.reason:
                 stopped.add(project)
             else:
                 self._tried.append(entry)
@@ -205,7 +204,7 @@ class Intake:
             if self._try(entry, apply) and (entry.reason or entry.is_applied):
                 self._tried.append(entry)
         for entry in self._tried:
-            if entry.outcome is Disposition.WAITS_FOR_TASK and not entry.reason:
+            if entry.disposition is Disposition.WAITS_FOR_TASK and not entry.reason:
                 self._try(entry, apply)
 
     def _try(self, entry: InFlightMessage, apply: Apply) -> bool:
@@ -215,7 +214,7 @@ class Intake:
         if entry.reason:
             return True
         try:
-            entry.outcome = apply(entry)
+            entry.disposition = apply(entry)
         except (FenceClosed, Unavailable):
             raise
         except BadMessage as error:
@@ -230,7 +229,7 @@ class Intake:
     def _failed(self, entry: InFlightMessage, error: Exception) -> None:
         """Count a failure, and let the message wait in the parking lot; or it was the last one."""
         entry.failures += 1
-        entry.outcome = None
+        entry.disposition = None
         if entry.failures > len(self._pauses):
             entry.reason = f"failed {entry.failures} times: {error!r}"
         else:

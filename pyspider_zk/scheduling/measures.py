@@ -1,12 +1,11 @@
 """Measures of a scheduler: its metrics, read from what it has anyway."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from pyspider_zk.cluster.ownership import Ownership
 from pyspider_zk.metrics import families
 from pyspider_zk.metrics.exposition import Metrics
-from pyspider_zk.scheduling.round_times import RoundTimes
+from pyspider_zk.scheduling.round_pace import RoundTimes
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.zookeeper.clock import boottime
 
@@ -27,7 +26,7 @@ class SchedulerMeasures:
         yield from self._round_times.histogram.collect()
         yield families.FAILED_ROUNDS.one(self._round_times.failures)
         yield families.PENDING.by(self._pending())
-        yield families.SEND_BUFFER.one(len(self._slots.fenced.send_buffer))
+        yield families.SEND_BUFFER.one(len(self._slots.engine.dispatch.waiting))
         yield families.PROJECTS.by(
             {"active": self._slots.load.projects, "quarantined": len(self._slots.quarantine)}
         )
@@ -49,14 +48,15 @@ class SchedulerMeasures:
         yield families.RENEWAL_FAILURES.one(vital_signs.failures)
 
     def _outcomes(self) -> Mapping[str, float]:
-        fenced, events = self._slots.fenced, self._slots.fenced.counts.events
+        engine = self._slots.engine
+        events = engine.counts.events
         counted = {outcome: events.get(event, 0) for outcome, event in EVENTS.items()}
-        return {**counted, "known": self._slots.applier.known, "sent": fenced.out_queue.sent}
+        return {**counted, "known": engine.counts.unchanged, "sent": engine.out_queue.sent}
 
     def _pending(self) -> Mapping[str, float]:
-        fenced = self._slots.fenced
-        with fenced.lock:
-            projects: list[Any] = list(fenced.projects.values())
+        engine = self._slots.engine
+        with engine.lock:
+            projects = list(engine.projects.values())
         unloaded = sum(project.task_queue.unloaded.count for project in projects)
         return {"loaded": max(0, self._slots.load.pending - unloaded), "unloaded": unloaded}
 

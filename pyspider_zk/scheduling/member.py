@@ -10,8 +10,6 @@ from functools import partial
 from typing import Any
 from xmlrpc.client import Fault
 
-from pyspider.scheduler.scheduler import task_log
-
 from pyspider_zk.cluster.coordinator import Coordinator
 from pyspider_zk.cluster.ownership import Coordinate, Ownership
 from pyspider_zk.cluster.records import Cluster
@@ -47,13 +45,12 @@ from pyspider_zk.rpc.server import RpcServer, limits_of
 from pyspider_zk.rpc.tls import server_tls
 from pyspider_zk.scheduling.answers import rpc_functions
 from pyspider_zk.scheduling.arrivals import Arrivals
-from pyspider_zk.scheduling.census_measures import CensusMeasures
-from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
+from pyspider_zk.scheduling.census import CensusMeasures
+from pyspider_zk.scheduling.engine import TaskEngine, task_log
 from pyspider_zk.scheduling.measures import SchedulerMeasures, lease_left
 from pyspider_zk.scheduling.member_services import NOT_JOINED, MemberServices, SurveyedQueues
 from pyspider_zk.scheduling.operation_answers import operation_functions
-from pyspider_zk.scheduling.round_pace import RoundPace
-from pyspider_zk.scheduling.round_times import RoundTimes
+from pyspider_zk.scheduling.round_pace import RoundPace, RoundTimes
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 
 logger = logging.getLogger("scheduler")
@@ -62,7 +59,7 @@ FAILED_PAUSE = 1.0  # seconds after a failed round; less than a lease: there is 
 LOGGED_EACH = 60  # of failed rounds in a row, every so many-th is logged
 
 
-class ClusterScheduler(FencedScheduler):
+class ClusterScheduler(TaskEngine):
     """Scheduler that joins the cluster, schedules the projects of its slots, and leaves in order.
 
     Threads: ``run`` owns the scheduler; ``quit``, ``drain`` and XML-RPC calls may come from any.
@@ -89,6 +86,8 @@ class ClusterScheduler(FencedScheduler):
         queues = queues or current_queues(self.settings)
         cluster = self.settings.root
         super().__init__(*args, slots=self.settings.slots, cluster=cluster, **kwargs)
+        self._quit = False
+        self._exceptions = 0  # in a row
         self._pace = RoundPace(lambda: self.LOOP_INTERVAL)
         self._arrivals = Arrivals(queues.wake_ups, self.fence, self.calls.post, self._pace.wake)
         self.slot_scheduler = SlotScheduler(
@@ -336,7 +335,7 @@ class ClusterScheduler(FencedScheduler):
 
     def _parts(self) -> dict[str, bool]:
         """Return whether each part works that scheduling needs, as far as is known."""
-        ownership, away = self.fence.ownership, self.away
+        ownership, away = self.fence.ownership, self.databases.away
         return {
             "lease": ownership is not None and lease_left(ownership) > 0,
             "message_queue": not self._back_off.is_away,

@@ -19,7 +19,7 @@ from pyspider_zk.jobs.runner import JobRunner
 from pyspider_zk.queues.api import Queues
 from pyspider_zk.scheduling.alert_webhook import AlertWebhook
 from pyspider_zk.scheduling.census import Census, ClusterLook
-from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
+from pyspider_zk.scheduling.engine import TaskEngine
 
 NOT_JOINED = "this scheduler has not joined yet"
 
@@ -58,13 +58,13 @@ class MemberServices:
     def __init__(
         self,
         settings: Settings,
-        scheduler: FencedScheduler,
+        engine: TaskEngine,
         local_jobs: LocalJobs,
         wake: Callable[[], None],
         surveyed: SurveyedQueues | None,
     ) -> None:
         self._settings = settings
-        self._scheduler = scheduler
+        self._engine = engine
         self._local_jobs = local_jobs
         self._wake = wake
         self._surveyed = surveyed
@@ -82,7 +82,7 @@ class MemberServices:
         jobs = JobQueue(ownership.connection, tree.jobs)
         events = self._events = EventLog(ownership.connection, tree)
         self._batch_service = BatchService(
-            self._scheduler.projectdb, jobs, events, ownership.cluster, self._settings.slots
+            self._engine.projectdb, jobs, events, ownership.cluster, self._settings.slots
         )
         self._take_census(ownership, jobs)
         self._carry_out_jobs(ownership, jobs, events)
@@ -141,8 +141,8 @@ class MemberServices:
         return webhook.follow
 
     def _carry_out_jobs(self, ownership: Ownership, jobs: JobQueue, events: EventLog) -> None:
-        fence = self._scheduler.fence
-        finalizer = Finalizer(jobs, events, fence, self._scheduler.resultdb)
+        fence = self._engine.fence
+        finalizer = Finalizer(jobs, events, fence, self._engine.resultdb)
         self.runner = JobRunner(
             jobs,
             self._local_jobs,

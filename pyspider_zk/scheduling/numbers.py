@@ -9,7 +9,7 @@ from pyspider.libs.counter import BaseCounter, CounterManager
 from pyspider_zk.errors import BadRequest
 from pyspider_zk.scheduling.counters import read_counters
 from pyspider_zk.scheduling.scheduler import SlotScheduler
-from pyspider_zk.scheduling.task_heap import TaskHeap
+from pyspider_zk.scheduling.window import TaskHeap
 
 MINUTES = 60
 _ENDS = ("success", "failed")
@@ -31,7 +31,7 @@ class ProjectNumbers:
     """
 
     def __init__(self, slot_scheduler: SlotScheduler) -> None:
-        self._scheduler = slot_scheduler.fenced
+        self._engine = slot_scheduler.engine
         self._quarantine = slot_scheduler.quarantine
 
     def project_numbers(self) -> dict[str, dict[str, Any]]:
@@ -45,10 +45,10 @@ class ProjectNumbers:
         ``quarantined``: why the project is in quarantine, None if it is not.
         """
         quarantine = self._quarantine
-        with self._scheduler.lock:
-            numbers = {name: _queued(known) for name, known in self._scheduler.projects.items()}
+        with self._engine.lock:
+            numbers = {name: _queued(known) for name, known in self._engine.projects.items()}
         numbers |= {name: dict(_NOTHING) for name in quarantine.names() if name not in numbers}
-        counters = self._scheduler.counters
+        counters = self._engine.counters
         total, hour = read_counters(counters["all"], "sum"), read_counters(counters["1h"], "sum")
         rates = read_counters(counters["5m"], "avg")
         for name, found in numbers.items():
@@ -83,7 +83,7 @@ class ProjectNumbers:
         return found
 
     def _minutes(self, names: Collection[str] | None = None) -> dict[str, dict[str, list[int]]]:
-        manager, now = self._scheduler.counters["1h"], time.time()
+        manager, now = self._engine.counters["1h"], time.time()
         found: dict[str, dict[str, list[int]]] = {}
         for project, event in manager.counters.copy():
             if event in _TRIES and (names is None or project in names):
@@ -103,7 +103,7 @@ def _queued(project: Any) -> dict[str, Any]:
             "sent": tasks.processing.qsize(),
             "due_since": _due_since(tasks.priority_queue),
             "next_due": None if first is None else float(first.exetime),
-            "paused": project.scheduler.FAIL_PAUSE_NUM > 0 and project._paused is True,
+            "paused": project.pause.state is True,
         }
 
 

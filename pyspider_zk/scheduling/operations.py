@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from pyspider.scheduler.scheduler import Project
-
 from pyspider_zk.errors import FenceClosed, Unavailable
 from pyspider_zk.jobs.operations import (
     Operation,
@@ -23,8 +21,9 @@ from pyspider_zk.jobs.stages import OperationRefused, ProjectTarget, Results, St
 from pyspider_zk.projects.names import check_project_name
 from pyspider_zk.projects.rows import ACTIVE
 from pyspider_zk.scheduling.deletion import Deletion
-from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
+from pyspider_zk.scheduling.engine import TaskEngine
 from pyspider_zk.scheduling.message_applier import MessageApplier
+from pyspider_zk.scheduling.project import LoadedProject
 from pyspider_zk.scheduling.project_set import ProjectSet
 from pyspider_zk.scheduling.refetching import (
     Refetching,
@@ -64,12 +63,12 @@ class ProjectOperations:
 
     def __init__(
         self,
-        scheduler: FencedScheduler,
+        engine: TaskEngine,
         projects: ProjectSet,
         applier: MessageApplier,
         deletion: Deletion,
     ) -> None:
-        self._scheduler = scheduler
+        self._engine = engine
         self._projects = projects
         self._applier = applier
         self._deletion = deletion
@@ -86,7 +85,7 @@ class ProjectOperations:
             OperationRefused: it is; the job was written by hand, or for a cluster with another
                 number of slots.
         """
-        fence = self._scheduler.fence
+        fence = self._engine.fence
         if fence.is_open(standing) and not fence.is_open(project):
             raise OperationRefused("it is not in the slot of the job: request the operation again")
 
@@ -148,7 +147,8 @@ class ProjectOperations:
         """Drop all tasks of projects and load them; return those that are at fault."""
         names = _names(forgotten)
         try:
-            self._scheduler.taskdb.drop_all(names, self._scheduler.check_all, is_for_good=False)
+            check = self._engine.databases.check_all
+            self._engine.taskdb.drop_all(names, check, is_for_good=False)
             return _faults(self._change({"status": "RUNNING"}, forgotten))
         except Exception:
             self._projects.look_soon(names)  # the job may end here, being cancelled
@@ -171,10 +171,10 @@ class ProjectOperations:
 
         Thousands may wait for fetchers that are down, and each is checked again and again.
         """
-        project = self._scheduler.projects.get(target.project)
+        project = self._engine.projects.get(target.project)
         if not target.waits or project is None or not project.active:
             return False
-        return self._scheduler.is_full(project) or project.task_queue.is_processing(ON_START)
+        return self._engine.is_full(project) or project.task_queue.is_processing(ON_START)
 
     def _has_begun(self, target: ProjectTarget) -> bool:
         """Return whether this batch's ``on_start`` has a row, done or not.
@@ -183,7 +183,7 @@ class ProjectOperations:
             BadMessage: the project has a name that no task can have.
         """
         check_project_name(target.project)
-        row = self._scheduler.find_task(target.project, ON_START, ["taskid", "schedule"])
+        row = self._engine.taskdb.get_task(target.project, ON_START, ["taskid", "schedule"])
         return row is not None and (row.get("schedule") or {}).get("itag") == target.batch
 
     def _begin(self, targets: Targets) -> Results:
@@ -196,7 +196,7 @@ class ProjectOperations:
 
     def _request(self, target: ProjectTarget) -> bool:
         project = self._running(target.project)
-        if self._scheduler.is_full(project):
+        if self._engine.is_full(project):
             return False
         return self._applier.apply_task(
             {
@@ -212,7 +212,7 @@ class ProjectOperations:
             }
         )
 
-    def _running(self, name: str) -> Project:
+    def _running(self, name: str) -> LoadedProject:
         """Return a project whose tasks are scheduled.
 
         Raises:
@@ -221,7 +221,7 @@ class ProjectOperations:
         fault = self._projects.quarantine.told().get(name)
         if fault:
             raise OperationRefused(f"it is in quarantine: {fault['reason']}")
-        project = self._scheduler.projects.get(name)
+        project = self._engine.projects.get(name)
         if project is None:
             raise OperationRefused(NOBODY)
         if not project.active:
@@ -230,7 +230,7 @@ class ProjectOperations:
 
     def _refreshed(self, targets: Targets) -> Results:
         """Update memory from the projects' rows; return those that are at fault."""
-        with self._scheduler.dispatch.collecting():  # the scripts of new ones are asked about
+        with self._engine.dispatch.collecting():  # the scripts of new ones are asked about
             return _faults(_each(targets, self._refresh))
 
     def _refresh(self, target: ProjectTarget) -> bool:
@@ -239,7 +239,7 @@ class ProjectOperations:
 
     def _forget(self, target: ProjectTarget) -> bool:
         self._row(target)
-        self._scheduler.fence.check(target.project)
+        self._engine.fence.check(target.project)
         self._projects.forget(target.project)
         return True
 
@@ -250,7 +250,7 @@ class ProjectOperations:
         results = self._refreshed(_fresh(targets))
         results |= _faults(_each(_left(targets, results), self._check_running))
         self._applier.commit()  # pages are of committed rows
-        refetching = Refetching(self._scheduler, self._applier, wanted)
+        refetching = Refetching(self._engine, self._applier, wanted)
         results |= _each(_left(targets, results), refetching.step)
         refused = self._applier.commit()
         for target in targets:
@@ -272,7 +272,7 @@ class ProjectOperations:
         if not targets:
             return {}
         write = partial(self._write, columns, _names(targets))
-        results = self._scheduler.together(_names(targets), write)
+        results = self._engine.databases.together(_names(targets), write)
         return results | self._refreshed(_left(targets, _faults(results)))
 
     def _write(self, columns: Columns, names: Sequence[str]) -> Results:
@@ -280,8 +280,8 @@ class ProjectOperations:
         for name in names:
             row = self._find(name, "group")
             if row:
-                self._scheduler.fence.check(name)
-                self._scheduler.projectdb.update(name, dict(columns(row)))
+                self._engine.fence.check(name)
+                self._engine.projectdb.update(name, dict(columns(row)))
             results[name] = bool(row) or OperationRefused(NOBODY)
         return results
 
@@ -297,7 +297,7 @@ class ProjectOperations:
         return row
 
     def _find(self, name: str, *fields: str) -> dict[str, Any] | None:
-        row: dict[str, Any] | None = self._scheduler.projectdb.get(name, fields=["name", *fields])
+        row: dict[str, Any] | None = self._engine.projectdb.get(name, fields=["name", *fields])
         return row
 
     # --- deleting ---

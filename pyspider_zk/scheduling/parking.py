@@ -1,20 +1,67 @@
-"""Parking of messages: the parked messages of the slots that a member holds, in its memory."""
+"""Messages in flight, and those that are parked, of the slots that a member holds.
+
+Threads: the scheduler loop only.
+"""
 
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
+from enum import Enum, auto
 from itertools import islice
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.queues.api import Delivery, Parked, ParkingLot, ParkingMove
 from pyspider_zk.queues.parking_names import in_order
 from pyspider_zk.queues.tasks import TaskKey
-from pyspider_zk.scheduling.entry import Disposition, InFlightMessage
 
 logger = logging.getLogger("scheduler")
+
+
+class Disposition(Enum):
+    """What came of a try to apply a message."""
+
+    APPLIED = auto()
+    WAITS_FOR_TASK = auto()
+    """Until its task is no longer in flight."""
+    WAITS_FOR_PROJECT = auto()
+    """Until its project can be loaded, or behind others that wait for that."""
+
+
+class InFlightMessage(Struct, eq=False):
+    """A message: a new task or a status pack.
+
+    Attributes:
+        delivery: the message; a parked one has no body until it is read.
+        parked: its name in the parking lot, if it came from there.
+        is_checked: it is known to be a task, or a pack, of its slot.
+        disposition: of its last try; None: it was not tried, or failed.
+        reason: why it is to become a dead letter; empty: it is not.
+        failures: how often it failed.
+        due: when it is tried again, on the intake's clock.
+    """
+
+    delivery: Delivery
+    parked: Parked | None = None
+    is_checked: bool = False
+    disposition: Disposition | None = None
+    reason: str = ""
+    failures: int = 0
+    due: float = 0.0
+
+    @property
+    def key(self) -> TaskKey:
+        """Project and id of its task; its body was checked."""
+        return self.delivery.body["project"], self.delivery.body["taskid"]
+
+    @property
+    def is_applied(self) -> bool:
+        """Whether it is to be acknowledged."""
+        return self.disposition is Disposition.APPLIED and not self.reason
+
 
 PARKED_LIMIT = 100_000
 """How many messages may be parked for a slot; others stay in the slot queue, which fills."""
@@ -29,8 +76,6 @@ reply may be lost.
 
 class Parking:
     """The parked messages of the slots that a member holds.
-
-    Threads: the scheduler loop only.
 
     Args:
         limit: see ``PARKED_LIMIT``.
@@ -199,7 +244,7 @@ class Parking:
         """
         delivery, source = entry.delivery, entry.parked or entry.delivery
         project, taskid = entry.key
-        if entry.outcome is not Disposition.WAITS_FOR_TASK:
+        if entry.disposition is not Disposition.WAITS_FOR_TASK:
             target = Parked(delivery.kind, delivery.slot, delivery.tag, project)
             return ParkingMove(source, target, delivery.body)
         key = (project, str(taskid))

@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspider_zk.errors import DatabaseAway
 from pyspider_zk.projects.index import FIELDS, Changes, ProjectIndex
-from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
+from pyspider_zk.scheduling.engine import TaskEngine
 from pyspider_zk.scheduling.heartbeat import ROWS_PER_BEAT
 
 logger = logging.getLogger("scheduler")
@@ -33,9 +33,9 @@ class ProjectRows:
         index: what the last read found.
     """
 
-    def __init__(self, scheduler: FencedScheduler, slots: int, beat: Callable[[], None]) -> None:
+    def __init__(self, engine: TaskEngine, slots: int, beat: Callable[[], None]) -> None:
         self.index = ProjectIndex(slots)
-        self._scheduler = scheduler
+        self._engine = engine
         self._beat = beat
         self._is_soon = False
         self._due = float("-inf")  # on the clock that nobody sets
@@ -62,16 +62,16 @@ class ProjectRows:
             raise
         except Exception:  # each database has errors of its own
             logger.exception("the projects could not be read; they will be read again")
-            self._due = began + self._scheduler.UPDATE_PROJECT_INTERVAL
+            self._due = began + self._engine.UPDATE_PROJECT_INTERVAL
             return NO_CHANGES
         now = time.monotonic()
         pause = min((now - began) / LOOKING, MOST)
-        self._due = now + max(self._scheduler.UPDATE_PROJECT_INTERVAL, pause)
+        self._due = now + max(self._engine.UPDATE_PROJECT_INTERVAL, pause)
         return changes
 
     def _read(self) -> Changes:
         """Return what changed, without reading the rows if nobody has changed any."""
-        projectdb = self._scheduler.projectdb
+        projectdb = self._engine.projectdb
         # Asked before they are read, so that a change meanwhile is seen by the next read.
         version = projectdb.file_version() if hasattr(projectdb, "file_version") else None
         if version is not None and version == self._version:
@@ -82,7 +82,7 @@ class ProjectRows:
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         """Yield the short columns of all projects, with signs of life in between."""
-        for count, row in enumerate(self._scheduler.projectdb.get_all(fields=FIELDS)):
+        for count, row in enumerate(self._engine.projectdb.get_all(fields=FIELDS)):
             if count % ROWS_PER_BEAT == 0:
                 self._beat()
             yield row

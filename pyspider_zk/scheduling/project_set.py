@@ -6,16 +6,17 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from pyspider.scheduler.scheduler import Project
-from pyspider.scheduler.task_queue import TaskQueue
-
 from pyspider_zk.errors import BadMessage, ClusterError, DatabaseAway
 from pyspider_zk.projects.rows import row_faults
-from pyspider_zk.scheduling.active_tasks import ActiveTasks
+from pyspider_zk.scheduling.agenda import RetryQueue
 from pyspider_zk.scheduling.counters import drop_counters, dump_windows, load_windows
 from pyspider_zk.scheduling.cron import Cron
-from pyspider_zk.scheduling.fenced_scheduler import ON_FINISHED, FencedScheduler
-from pyspider_zk.scheduling.handoff import (
+from pyspider_zk.scheduling.engine import ON_FINISHED, TaskEngine
+from pyspider_zk.scheduling.loading import TaskLoading
+from pyspider_zk.scheduling.project import LoadedProject
+from pyspider_zk.scheduling.project_rows import ProjectRows
+from pyspider_zk.scheduling.quarantine import AtFault, Quarantine
+from pyspider_zk.scheduling.slot_record import (
     Part,
     is_finish_due,
     kept,
@@ -24,9 +25,6 @@ from pyspider_zk.scheduling.handoff import (
     restore_script_info,
     restore_state,
 )
-from pyspider_zk.scheduling.project_rows import ProjectRows
-from pyspider_zk.scheduling.quarantine import AtFault, Quarantine
-from pyspider_zk.scheduling.retry_queue import RetryQueue
 
 logger = logging.getLogger("scheduler")
 
@@ -39,7 +37,7 @@ class ProjectSet:
     Args:
         scheduler: holds the projects in memory, and their tasks to be sent.
         rows: which rows changed.
-        tasks: fills the queues of projects.
+        loading: fills the queues of projects.
         cron: continues counting ticks where the former owner stopped.
         beat: shows that the loop runs.
 
@@ -50,18 +48,18 @@ class ProjectSet:
 
     def __init__(
         self,
-        scheduler: FencedScheduler,
+        engine: TaskEngine,
         rows: ProjectRows,
-        tasks: ActiveTasks,
+        loading: TaskLoading,
         cron: Cron,
         beat: Callable[[], None],
     ) -> None:
         self.quarantine = Quarantine()
         self.news: set[int] = set()
-        self._scheduler = scheduler
-        self._fence = scheduler.fence
+        self._engine = engine
+        self._fence = engine.fence
         self._rows = rows
-        self._tasks = tasks
+        self._loading = loading
         self._cron = cron
         self._beat = beat
         self._parts: dict[str, Part] = {}
@@ -76,7 +74,7 @@ class ProjectSet:
         The former owner may know projects that are newer than our last read; those that only a
         dead owner knew are found by another read, in the next round.
         """
-        self._scheduler.tables.look_again()
+        self._engine.taskdb.look_again()
         self._rows.look_soon()
         for name in sorted({*self._rows.index.names(slot), *parts}):
             self._parts[name] = parts.get(name, {})
@@ -86,10 +84,10 @@ class ProjectSet:
 
     def forget_slots(self, slots: Collection[int]) -> None:
         """Drop the projects of slots from memory, with tasks that were selected and not sent."""
-        self._scheduler.unsend(lambda project: self._fence.slot(project) in slots)
-        self._scheduler.taskdb.discard(lambda project: self._fence.slot(project) in slots)
+        self._engine.dispatch.drop(lambda project: self._fence.slot(project) in slots)
+        self._engine.taskdb.discard(lambda project: self._fence.slot(project) in slots)
         for name in {
-            *self._scheduler.projects,
+            *self._engine.projects,
             *self._parts,
             *self._looks.names(),
             *self.quarantine.names(),
@@ -106,26 +104,17 @@ class ProjectSet:
             whole: for the next owner in a planned move; otherwise for the next one after a death.
         """
         found = {name: part for name, part in self._parts.items() if part}
-        unsent = _by_project(reversed(self._scheduler.send_buffer))
-        postponed = _by_project(self._scheduler.postponed)
-        for name, project in list(self._scheduler.projects.items()):
+        unsent = _by_project(reversed(self._engine.dispatch.waiting))
+        for name, project in list(self._engine.projects.items()):
             if self._fence.slot(name) in slots:
                 with self.isolating(name):
-                    found[name] = self._part(
-                        project, unsent.get(name, ()), postponed.get(name, ()), whole
-                    )
+                    found[name] = self._part(project, unsent.get(name, ()), whole)
         return {name: part for name, part in found.items() if self._fence.slot(name) in slots}
 
-    def _part(
-        self,
-        project: Project,
-        unsent: Iterable[dict[str, Any]],
-        postponed: Iterable[dict[str, Any]],
-        whole: bool,
-    ) -> Part:
+    def _part(self, project: LoadedProject, unsent: Iterable[dict[str, Any]], whole: bool) -> Part:
         return {
-            **project_part(project, unsent, postponed, whole=whole),
-            "counters": dump_windows(self._scheduler.counters, project.name),
+            **project_part(project, unsent, whole=whole),
+            "counters": dump_windows(self._engine.counters, project.name),
             "tick": self._cron.last(project.name),
         }
 
@@ -147,7 +136,7 @@ class ProjectSet:
     def _follow_changes(self) -> None:
         changes = self._rows.changes()
         for name in changes.gone:
-            if name in self._scheduler.projects or name in self.quarantine:
+            if name in self._engine.projects or name in self.quarantine:
                 logger.warning("project %s is gone from the database", name)
                 self._forget(name)
         for name in filter(self._fence.holds, changes.changed):
@@ -170,7 +159,7 @@ class ProjectSet:
             if self.look_at(name):
                 self.quarantine.pardon(name)
             else:
-                self._scheduler.taskdb.discard(name.__eq__)
+                self._engine.taskdb.discard(name.__eq__)
                 self._parts.pop(name, None)
                 self.quarantine.drop(name)
 
@@ -180,7 +169,7 @@ class ProjectSet:
         Raises:
             AtFault: its row cannot be used.
         """
-        info = self._scheduler.projectdb.get(name)
+        info = self._engine.projectdb.get(name)
         if info:
             faults = row_faults(info)
             if faults:
@@ -193,22 +182,22 @@ class ProjectSet:
         """Update the memory from a project's row; a project that is off sends nothing more."""
         if not self.look_at(name):
             self.forget(name)
-        elif not self._scheduler.projects[name].active:
-            self._scheduler.unsend(name.__eq__)
+        elif not self._engine.projects[name].active:
+            self._engine.dispatch.drop(name.__eq__)
 
     # -- one project ------------------------------------------------------------------------------
 
     def _update(self, info: dict[str, Any]) -> None:
         """Create or update one project of a slot that is held."""
         name = info["name"]
-        project = self._scheduler.projects.get(name)
+        project = self._engine.projects.get(name)
         if project is not None:
             project.update(info)
             self._follow_status(project)
         else:
             project = self._revive(info)
-            with self._scheduler.lock:
-                self._scheduler.projects[name] = project
+            with self._engine.lock:
+                self._engine.projects[name] = project
             try:
                 self._follow_status(project)
             except Exception:  # half-loaded, it would not recognize messages for the other half
@@ -216,12 +205,13 @@ class ProjectSet:
                 raise
         part = self._parts.pop(name, {})
         self._looks.drop(name)
-        self._scheduler.attention.on_project(name)
+        self._engine.attention.on_project(name)
         if part.get("clean"):
-            self._scheduler.send_buffer.extend(reversed(part["unsent"]))
-            self._scheduler.postponed.extend(part["postponed"])
+            self._engine.dispatch.waiting.extend(reversed(part["unsent"]))
+            for task in part["postponed"]:  # by an older member
+                self._engine.request(task)
 
-    def _revive(self, info: dict[str, Any]) -> Project:
+    def _revive(self, info: dict[str, Any]) -> LoadedProject:
         """Create a project from its row and the state that the former owner left.
 
         A state that fails, whatever is broken in it, is left out: it would fail every owner.
@@ -233,10 +223,10 @@ class ProjectSet:
         except Exception:
             logger.exception("project %s: goes on without its former state", project.name)
             self._parts[project.name] = {}
-            drop_counters(self._scheduler.counters, project.name)
+            drop_counters(self._engine.counters, project.name)
             project = self._created(info)
             self._restore(project, {})
-        project._selected_tasks |= is_due
+        project.has_sent |= is_due
         return project
 
     def _is_finish_due(self, name: str) -> bool:
@@ -248,34 +238,33 @@ class ProjectSet:
         part = self._parts.get(name, {})
         if part.get("running") is None or part.get("clean"):
             return False
-        row = self._scheduler.find_task(name, ON_FINISHED, ["updatetime"]) or {}
+        row = self._engine.taskdb.get_task(name, ON_FINISHED, ["updatetime"]) or {}
         return is_finish_due(part["running"], row.get("updatetime"))
 
-    def _created(self, info: dict[str, Any]) -> Project:
-        project = Project(self._scheduler, info)
-        self._scheduler.attention.watch(project, project.task_queue.bucket)
-        return project
+    def _created(self, info: dict[str, Any]) -> LoadedProject:
+        queue = self._engine.attention.new_queue(info["name"])
+        return LoadedProject(info, queue, self._engine.ACTIVE_TASKS)
 
-    def _restore(self, project: Project, part: Part) -> None:
+    def _restore(self, project: LoadedProject, part: Part) -> None:
         restore_script_info(project, part)
-        load_windows(self._scheduler.counters, project.name, part.get("counters", {}))
+        load_windows(self._engine.counters, project.name, part.get("counters", {}))
         self._cron.start(project.name, last_tick(part) or int(time.time()))
         if part.get("clean"):
             restore_state(project, part)
 
-    def _follow_status(self, project: Project) -> None:
+    def _follow_status(self, project: LoadedProject) -> None:
         """Request the settings of a new script, and load the tasks of an active project."""
-        if project._send_on_get_info:
-            project._send_on_get_info = False
-            self._scheduler.request_info(project.name)
+        if project.is_info_due:
+            project.is_info_due = False
+            self._engine.request_info(project.name)
         if project.active and not project.task_loaded:
-            self._tasks.load(project, self._parts.get(project.name, {}))
+            self._loading.load(project, self._parts.get(project.name, {}))
             project.task_loaded = True
         elif not project.active:
             if project.task_loaded:
-                self._scheduler.attention.watch(project, TaskQueue().bucket)
+                project.task_queue = self._engine.attention.new_queue(project.name)
                 project.task_loaded = False
-            self._tasks.count(project.name)
+            self._loading.count(project.name)
 
     @contextmanager
     def isolating(self, name: str) -> Iterator[None]:
@@ -298,25 +287,24 @@ class ProjectSet:
     def put_aside(self, name: str, error: Exception) -> None:
         """Put a project into quarantine, out of memory; keep its state that no database holds."""
         self.quarantine.put(name, error)
-        project = self._scheduler.projects.get(name)
+        project = self._engine.projects.get(name)
         if project is None:
             return
-        unsent = _by_project(reversed(self._scheduler.send_buffer)).get(name, ())
-        postponed = _by_project(self._scheduler.postponed).get(name, ())
+        unsent = _by_project(reversed(self._engine.dispatch.waiting)).get(name, ())
         try:
-            part = self._part(project, unsent, postponed, whole=True)
+            part = self._part(project, unsent, whole=True)
             self._parts[name], faults = kept(name, part)
             if faults:
                 logger.error("state of a project that is put aside: lost: %s", "; ".join(faults))
         except Exception:  # anything may be broken in it
             logger.exception("project %s: its state could not be kept", name)
-        self._scheduler.unsend(name.__eq__)
+        self._engine.dispatch.drop(name.__eq__)
         self._unload(name)
-        self._scheduler.attention.unsaved.add(name)
+        self._engine.attention.unsaved.add(name)
 
     def forget(self, name: str) -> None:
         """Drop a project from memory, with tasks that were selected and not sent."""
-        self._scheduler.unsend(name.__eq__)
+        self._engine.dispatch.drop(name.__eq__)
         self._forget(name)
 
     def look_soon(self, names: Iterable[str]) -> None:
@@ -325,19 +313,19 @@ class ProjectSet:
             self._looks.put(name, float("-inf"))
 
     def _forget(self, name: str) -> None:
-        self._scheduler.taskdb.discard(name.__eq__)
+        self._engine.taskdb.discard(name.__eq__)
         self._unload(name)
         self._parts.pop(name, None)
         self._looks.drop(name)
         self.quarantine.drop(name)
 
     def _unload(self, name: str) -> None:
-        with self._scheduler.lock:
-            self._scheduler.projects.pop(name, None)
-            drop_counters(self._scheduler.counters, name)
-        self._tasks.forget(name)
+        with self._engine.lock:
+            self._engine.projects.pop(name, None)
+            drop_counters(self._engine.counters, name)
+        self._loading.forget(name)
         self._cron.drop(name)
-        self._scheduler.attention.forget(name)
+        self._engine.attention.forget(name)
 
 
 def _by_project(tasks: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:

@@ -10,7 +10,7 @@ from pyspider.database.base.taskdb import TaskDB
 from pyspider_zk.errors import BadMessage, brief
 from pyspider_zk.jobs.stages import OperationRefused, ProjectTarget
 from pyspider_zk.queues.tasks import TaskKey, usable_schedule
-from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
+from pyspider_zk.scheduling.engine import TaskEngine
 from pyspider_zk.scheduling.message_applier import MessageApplier
 
 logger = logging.getLogger("scheduler")
@@ -82,13 +82,12 @@ class Refetching:
     Threads: the scheduling loop.
     """
 
-    def __init__(
-        self, scheduler: FencedScheduler, applier: MessageApplier, wanted: TaskFilter
-    ) -> None:
-        self._scheduler = scheduler
+    def __init__(self, engine: TaskEngine, applier: MessageApplier, wanted: TaskFilter) -> None:
+        self._engine = engine
         self._applier = applier
         self._wanted = wanted
         self._room = PAGE
+        engine.taskdb.look_again()  # tasks may have been restored from a backup
 
     def step(self, target: ProjectTarget) -> bool:
         """Apply a project's next tasks; return whether they are the last.
@@ -101,7 +100,7 @@ class Refetching:
         target.place = place
         rows, last = self._next(target.project, place)
         meant = [row for row in rows if self._is_left(row, target.batch)]
-        self._scheduler.read_ahead({target.project: [row["taskid"] for row in meant]})
+        self._engine.taskdb.read_ahead(target.project, [row["taskid"] for row in meant])
         for row in meant:
             if self._is_full(target.project):
                 return False  # this page is looked at again, without those that were applied
@@ -110,14 +109,14 @@ class Refetching:
         return last is None
 
     def _is_full(self, project: str) -> bool:
-        return self._scheduler.is_full(self._scheduler.projects[project])
+        return self._engine.is_full(self._engine.projects[project])
 
     def _next(self, project: str, place: RefetchProgress) -> tuple[Sequence[Row], Any]:
         """Return the next rows that can be read, and the position after them."""
-        taskdb, wanted, last = self._scheduler.taskdb, self._wanted, None
+        taskdb, wanted, last = self._engine.taskdb, self._wanted, None
         found: Sequence[tuple[object, Row | None]]
         if wanted.tasks:
-            known = taskdb.read_many(project, wanted.tasks, FIELDS)
+            known = taskdb.get_many(project, wanted.tasks, FIELDS)
             found = [(taskid, known.get(taskid)) for taskid in wanted.tasks]
         else:
             page, last = taskdb.state_page(

@@ -1,10 +1,12 @@
-"""Pace of a loop's rounds: when the next one begins, of which kind it is, and how long to rest."""
+"""Pace of a loop's rounds: when the next one begins, how long to rest, and how long each took."""
 
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
+
+from pyspider_zk.metrics.families import ROUNDS
 
 
 class Wake(Protocol):
@@ -103,3 +105,26 @@ class RoundPace:
     def pause(self, seconds: float) -> None:
         """Rest after a failure, unless somebody requests a round meanwhile."""
         self._woken.wait(seconds)
+
+
+class RoundTimes:
+    """How long rounds take, and how many failed. Threads: the loop writes, any may read.
+
+    Attributes:
+        histogram: of all rounds, also of failed ones.
+        failures: how many an unexpected error ended.
+    """
+
+    def __init__(self) -> None:
+        self.histogram = ROUNDS.histogram()
+        self.failures = 0
+        self._whole = self.histogram.labels("whole")
+        self._arrivals = self.histogram.labels("arrivals")
+
+    def whole(self) -> AbstractContextManager[object]:
+        """Time the block as a whole round."""
+        return self._whole.time()
+
+    def arrivals(self) -> AbstractContextManager[object]:
+        """Time the block as a round for new messages alone."""
+        return self._arrivals.time()

@@ -1,7 +1,8 @@
 """Scheduler of the slots that a member holds: its parts, and one round of them."""
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import islice
 
 from pyspider_zk.cluster.fence import Fence
@@ -9,24 +10,23 @@ from pyspider_zk.cluster.records import Load
 from pyspider_zk.jobs.local_jobs import LocalJobs
 from pyspider_zk.queues.api import Queues
 from pyspider_zk.queues.names import SlotQueue
-from pyspider_zk.scheduling.active_tasks import ActiveTasks
 from pyspider_zk.scheduling.clock_jumps import ClockJumps
 from pyspider_zk.scheduling.counters import log_counters
 from pyspider_zk.scheduling.cron import Cron
 from pyspider_zk.scheduling.deletion import Deletion
-from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
-from pyspider_zk.scheduling.handover import Handover
+from pyspider_zk.scheduling.engine import TaskEngine
 from pyspider_zk.scheduling.heartbeat import Heartbeat
 from pyspider_zk.scheduling.intake import Intake
+from pyspider_zk.scheduling.loading import TaskLoading
 from pyspider_zk.scheduling.message_applier import MessageApplier
 from pyspider_zk.scheduling.operations import ProjectOperations
 from pyspider_zk.scheduling.parking import Parking
 from pyspider_zk.scheduling.project_rows import ProjectRows
 from pyspider_zk.scheduling.project_set import ProjectSet
 from pyspider_zk.scheduling.quarantine import Quarantine
-from pyspider_zk.scheduling.round_size import RoundSize
 from pyspider_zk.scheduling.script_calls import ScriptCalls
-from pyspider_zk.scheduling.task_selection import TaskSelection
+from pyspider_zk.scheduling.selection import TaskSelection
+from pyspider_zk.scheduling.transfer import Handover
 
 NEWS_SHARE = 0.01
 """Seconds of each round for saving the records of slots with news."""
@@ -51,7 +51,7 @@ class SlotScheduler:
     Args:
         due: returns in each round the queues that may have new messages; see ``Arrivals``.
         is_inbox_due: returns in each round whether to look into the inbox, if this member leads.
-        fenced: decides about tasks; nobody else may call it during a round.
+        engine: decides about tasks; nobody else may call it during a round.
         clock: in seconds, for messages that wait.
 
     Attributes:
@@ -73,14 +73,14 @@ class SlotScheduler:
 
     def __init__(
         self,
-        fenced: FencedScheduler,
+        engine: TaskEngine,
         slots: int,
         queues: Queues,
         due: Callable[[], Collection[SlotQueue] | None] = lambda: None,
         is_inbox_due: Callable[[], bool] = lambda: True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.fenced = fenced
+        self.engine = engine
         self.queues = queues
         self._due = due
         self._is_inbox_due = is_inbox_due
@@ -88,32 +88,29 @@ class SlotScheduler:
         self.may_find_more = False
         self.closures = 0
         self._was_open = False
-        self.heartbeat = Heartbeat(fenced.fence, self._load)
+        self.heartbeat = Heartbeat(engine.fence, self._load)
         beat = self.heartbeat.beat
         self.cron = Cron()
-        self.rows = ProjectRows(fenced, slots, beat)
-        self._tasks = ActiveTasks(fenced, beat)
-        self.project_set = ProjectSet(fenced, self.rows, self._tasks, self.cron, beat)
+        self.rows = ProjectRows(engine, slots, beat)
+        self._loading = TaskLoading(engine, beat)
+        self.project_set = ProjectSet(engine, self.rows, self._loading, self.cron, beat)
         parking = Parking(queues.parking_lot, clock=clock)
         self.intake = Intake(queues.slot_queues, parking, clock=clock)
-        round_size = RoundSize(lambda: fenced.LOOP_LIMIT)
-        self.applier = MessageApplier(
-            fenced, self.project_set, self.intake, self.heartbeat, round_size
-        )
-        self.script_calls = ScriptCalls(fenced, self.project_set, self.cron)
-        self.selection = TaskSelection(fenced, self.project_set, round_size)
-        self.deletion = Deletion(fenced, self.project_set)
+        self.applier = MessageApplier(engine, self.project_set, self.intake, self.heartbeat)
+        self.script_calls = ScriptCalls(engine, self.project_set, self.cron)
+        self.selection = TaskSelection(engine, self.project_set)
+        self.deletion = Deletion(engine, self.project_set)
         self.handover = Handover(
-            fenced.fence,
+            engine.fence,
             self.intake,
             queues.records,
             self.project_set,
             self.applier,
-            fenced.seals,
+            engine.databases.seals,
             beat,
         )
-        operations = ProjectOperations(fenced, self.project_set, self.applier, self.deletion)
-        self.local_jobs = LocalJobs(operations, fenced.fence, fenced.calls.post)
+        operations = ProjectOperations(engine, self.project_set, self.applier, self.deletion)
+        self.local_jobs = LocalJobs(operations, engine.fence, engine.calls.post)
         self._clock_jumps = ClockJumps()
         self._saved = 0.0  # by the wall clock, as pyspider does
         self._saved_at: dict[int, int] = {}  # epochs of the slots whose records were saved
@@ -121,7 +118,7 @@ class SlotScheduler:
     @property
     def fence(self) -> Fence:
         """The slots that are held, and whether effects are allowed. Threads: any."""
-        return self.fenced.fence
+        return self.engine.fence
 
     @property
     def quarantine(self) -> Quarantine:
@@ -138,10 +135,12 @@ class SlotScheduler:
         """How many active projects the slots have. Threads: any."""
         return self.rows.index.active
 
+    # -- a round ----------------------------------------------------------------------------------
+
     def run_once(self) -> None:
         """Do one round: make posted calls, follow the assignment, apply messages, send tasks."""
         self.is_busy = self.may_find_more = False
-        self.fenced.calls.make()
+        self.engine.calls.make()
         self.heartbeat.beat()
         self._follow_clock()
         self.project_set.follow_rows()
@@ -151,7 +150,7 @@ class SlotScheduler:
         self.handover.follow(ownership)
         self.local_jobs.follow()
         if ownership.leading and self._is_inbox_due():
-            self.queues.inbox.forward(self.fenced.LOOP_LIMIT)
+            self.queues.inbox.forward(self.engine.LOOP_LIMIT)
         due = self._due()
         if self._is_open():
             self._work(due)
@@ -163,15 +162,11 @@ class SlotScheduler:
         Everything else runs once per round, because pyspider counts rounds.
         """
         self.may_find_more = False
-        self.fenced.calls.make()
+        self.engine.calls.make()
         self.heartbeat.beat()
         if self._is_open():
-            self.applier.apply(due=self._due(), is_extra=True)
-            try:
+            with self._applied(self._due(), with_parked=False):
                 self.selection.select(self.applier.touched)
-            finally:
-                self.applier.acknowledge()  # after sending: no task waits for this
-            self.may_find_more = bool(self.intake.read_of) or self.intake.has_backlog
 
     def _is_open(self) -> bool:
         """Return whether there are slots to work for and the fence is open; count its closures."""
@@ -182,21 +177,33 @@ class SlotScheduler:
 
     def _work(self, due: Collection[SlotQueue] | None) -> None:
         """Do what only the owner of slots may do."""
-        self.applier.apply(due=due)
-        try:
-            self.is_busy = self._tasks.work(self.project_set.isolating)
+        with self._applied(due, with_parked=True):
+            self.is_busy = self._loading.work(self.project_set.isolating)
             self.script_calls.send_ticks()
             self.script_calls.repeat_info_requests()
             self.selection.select()
-        finally:
-            self.applier.acknowledge()
-        self.may_find_more = bool(self.intake.read_of) or self.intake.has_backlog
         self.is_busy |= self.local_jobs.work(self.heartbeat.beat)
         self.deletion.delete_due()
 
+    @contextmanager
+    def _applied(self, due: Collection[SlotQueue] | None, *, with_parked: bool) -> Iterator[None]:
+        """Read messages, decide, commit under the seals; after the block acknowledge them.
+
+        So no task waits to be sent for an acknowledgement.
+        """
+        self.applier.finish()
+        self.intake.read(self.engine.LOOP_LIMIT, due=due)
+        self.applier.apply(with_parked=with_parked)
+        self.applier.write()
+        try:
+            yield
+        finally:
+            self.applier.acknowledge()
+        self.may_find_more = bool(self.intake.read_of) or self.intake.has_backlog
+
     def _follow_clock(self) -> None:
         """Repair what depends on the wall clock if that was set back."""
-        if self._clock_jumps.follow(self.fenced):
+        if self._clock_jumps.follow(self.engine):
             self._saved = min(self._saved, time.time())
 
     def _save(self) -> None:
@@ -206,7 +213,7 @@ class SlotScheduler:
         if now - self._saved > SAVE_INTERVAL:
             self._saved = now
             self._save_changed()
-            log_counters(self.fenced.counters, self.heartbeat.beat)
+            log_counters(self.engine.counters, self.heartbeat.beat)
 
     def _save_news(self) -> None:
         """Save slots with news for a round's share of time; the others wait for the next round.
@@ -225,7 +232,7 @@ class SlotScheduler:
 
     def _save_changed(self) -> None:
         """Save the slots that changed since they were saved, for the next owner after a death."""
-        held, unsaved = dict(self.fence.held), self.fenced.attention.unsaved
+        held, unsaved = dict(self.fence.held), self.engine.attention.unsaved
         new = {slot for slot, epoch in held.items() if self._saved_at.get(slot) != epoch}
         if self.handover.save(new | set(map(self.fence.slot, unsaved))):
             unsaved.clear()
@@ -236,13 +243,13 @@ class SlotScheduler:
         self.handover.save(set(self.fence.held))
 
     def _load(self) -> Load:
-        meter, may_work = self.heartbeat.slot_meter, self._was_open and not self.fenced.away
-        meter.follow(self.fence.held, may_work=may_work)
+        meter, away = self.heartbeat.slot_meter, self.engine.databases.away
+        meter.follow(self.fence.held, may_work=self._was_open and not away)
         return Load(
-            len(self.fenced.projects),
-            self.fenced.attention.pending.count(),
+            len(self.engine.projects),
+            self.engine.attention.pending.count(),
             *self.heartbeat.meter.rates(),
             quarantined=len(self.quarantine),
-            away=self.fenced.away,
+            away=away,
             slot_rates=meter.busiest,
         )

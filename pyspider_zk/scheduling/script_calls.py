@@ -1,17 +1,19 @@
-"""Calls of scripts that fetch no page: the ticks of ``@every``, and requests for settings."""
+"""Calls of scripts that fetch no page: the ticks of ``@every``, and requests for settings.
+
+Threads: the scheduler loop only.
+"""
 
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from pyspider.scheduler.scheduler import Project
-
+from pyspider_zk.pauses import pause_after
 from pyspider_zk.scheduling.cron import Cron
-from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
+from pyspider_zk.scheduling.engine import TaskEngine
+from pyspider_zk.scheduling.project import LoadedProject
 from pyspider_zk.scheduling.project_set import ProjectSet
-from pyspider_zk.scheduling.script_info import InfoRequests
 
 logger = logging.getLogger("scheduler")
 
@@ -19,17 +21,65 @@ TICKS_WAITING = 10
 """How many ticks of a project may wait to be sent; further ones stay due."""
 
 
-class ScriptCalls:
-    """Sender of due ticks and, again, of requests for settings that were not answered.
+INFO_PAUSES = (60.0, 120.0, 300.0, 600.0)
+"""Seconds until a request is repeated; the last one repeats."""
 
-    Threads: the scheduler loop only.
+INFO_LOOK = 1.0
+"""Seconds between two checks which projects wait."""
+
+
+class InfoRequests:
+    """Requests for settings: the projects that wait, and when the request of each is repeated.
+
+    Args:
+        clock: in seconds.
     """
 
-    def __init__(self, scheduler: FencedScheduler, projects: ProjectSet, cron: Cron) -> None:
-        self._scheduler = scheduler
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._sent: dict[str, tuple[float, int]] = {}
+        self._next_look = float("-inf")
+
+    def is_time(self) -> bool:
+        """Return whether it is time to check which projects wait; if so, count it as checked."""
+        now = self._clock()
+        if now < self._next_look:
+            return False
+        self._next_look = now + INFO_LOOK
+        return True
+
+    def due(self, waiting: Collection[str]) -> list[str]:
+        """Return the projects whose request is due again, and count it as sent.
+
+        The request of a newly waiting project has just been sent: pyspider sends it when it loads a
+        project, and when a script changes.
+
+        Args:
+            waiting: all projects that wait for an answer.
+        """
+        now = self._clock()
+        for project in self._sent.keys() - set(waiting):
+            del self._sent[project]
+        for project in waiting:
+            self._sent.setdefault(project, (now, 0))
+        late = [project for project in waiting if self._is_late(project, now)]
+        for project in late:
+            self._sent[project] = (now, self._sent[project][1] + 1)
+        return late
+
+    def _is_late(self, project: str, now: float) -> bool:
+        sent, times = self._sent[project]
+        return now - sent >= pause_after(times + 1, INFO_PAUSES)
+
+
+class ScriptCalls:
+    """Sender of due ticks and, again, of requests for settings that were not answered."""
+
+    def __init__(self, engine: TaskEngine, projects: ProjectSet, cron: Cron) -> None:
+        self._engine = engine
         self._projects = projects
         self._cron = cron
-        self._agenda = scheduler.attention.ticks
+        self._agenda = engine.attention.ticks
         self._info_requests = InfoRequests()
         self._waiting: set[str] = set()
 
@@ -39,13 +89,13 @@ class ScriptCalls:
             return
         self._waiting = set(filter(self._waits, self._waiting))
         for name in self._info_requests.due(self._waiting):
-            if not any(_is_info_request(task, name) for task in self._scheduler.send_buffer):
+            if not any(_is_info_request(task, name) for task in self._engine.dispatch.waiting):
                 logger.warning("project %s: its script has not answered; requested again", name)
                 with self._projects.isolating(name):
-                    self._scheduler.request_info(name)
+                    self._engine.request_info(name)
 
     def _waits(self, name: str) -> bool:
-        project = self._scheduler.projects.get(name)
+        project = self._engine.projects.get(name)
         return project is not None and project.active and project.waiting_get_info
 
     def send_ticks(self) -> None:
@@ -58,7 +108,7 @@ class ScriptCalls:
         try:
             waiting = self._ticks_that_wait() if due else {}
             while due:
-                project = self._scheduler.projects.get(due[0])
+                project = self._engine.projects.get(due[0])
                 if project is not None:
                     with self._projects.isolating(project.name):
                         room = TICKS_WAITING - waiting.get(project.name, 0)
@@ -72,11 +122,11 @@ class ScriptCalls:
         """Return how many ticks of each project wait to be sent."""
         return Counter(
             task["project"]
-            for task in self._scheduler.send_buffer
+            for task in self._engine.dispatch.waiting
             if task["taskid"] == "_on_cronjob"
         )
 
-    def _send_ticks_of(self, project: Project, now: int, room: int) -> None:
+    def _send_ticks_of(self, project: LoadedProject, now: int, room: int) -> None:
         """Send a project's due ticks, as far as there is room, and note when the next is due."""
         name = project.name
         self._cron.begin(name, now)
@@ -94,8 +144,8 @@ class ScriptCalls:
 
     def send_tick(self, project: str, tick: int) -> None:
         """Send one tick to a project's script."""
-        self._scheduler.attention.unsaved.add(project)
-        self._scheduler.call_script(project, "_on_cronjob", {"tick": tick})
+        self._engine.attention.unsaved.add(project)
+        self._engine.call_script(project, "_on_cronjob", {"tick": tick})
 
 
 def _is_info_request(task: Mapping[str, Any], project: str) -> bool:

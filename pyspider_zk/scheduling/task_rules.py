@@ -1,6 +1,6 @@
 """Rules of pyspider about one task, as functions of what is known of it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 TIMES = {"connect_timeout": 20.0, "timeout": 120.0, "process_time_limit": 30.0}
@@ -38,7 +38,7 @@ class ScheduleTerms(NamedTuple):
 def restarts(
     asked: ScheduleTerms,
     crawled: float,
-    former: Callable[[], Mapping[str, Any]],
+    former: Mapping[str, Any],
     default_age: float,
     now: float,
 ) -> bool:
@@ -47,7 +47,7 @@ def restarts(
     Args:
         asked: its age is a number or None.
         crawled: when the task was crawled last, in seconds since the epoch; 0: never.
-        former: returns the schedule of the row; asked only where it matters.
+        former: the schedule of the row.
         default_age: of a request that names none.
         now: in seconds since the epoch.
     """
@@ -57,9 +57,9 @@ def restarts(
     return age >= 0 and age + crawled < now
 
 
-def is_asked_again(asked: ScheduleTerms, former: Callable[[], Mapping[str, Any]]) -> bool:
+def is_asked_again(asked: ScheduleTerms, former: Mapping[str, Any]) -> bool:
     """Return whether a request lets a task run again whatever its age; see `restarts`."""
-    return bool(asked.force_update or (asked.itag and asked.itag != former().get("itag")))
+    return bool(asked.force_update or (asked.itag and asked.itag != former.get("itag")))
 
 
 def schedule_again(
@@ -78,7 +78,7 @@ def schedule_again(
     """
     was_asked = is_pending and former.get(UNCONDITIONAL, False)
     unmarked = {key: value for key, value in schedule.items() if key != UNCONDITIONAL}
-    if was_asked or is_asked_again(asked, lambda: former):
+    if was_asked or is_asked_again(asked, former):
         return {**unmarked, UNCONDITIONAL: True}
     return unmarked
 

@@ -2,13 +2,16 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from heapq import heapify, heappop, heappush
 from itertools import count
-from typing import Any
+from queue import Empty
+from threading import RLock
+from typing import Any, NamedTuple
 
-from pyspider.scheduler.task_queue import TaskQueue
+from pyspider.scheduler.token_bucket import Bucket
 
-from pyspider_zk.scheduling.task_heap import HeapEntry, TaskHeap
 from pyspider_zk.scheduling.unloaded import Scan, Unloaded, level
 
 logger = logging.getLogger("scheduler")
@@ -20,6 +23,136 @@ MOST_DUE, MOST_PUT_OFF = 5_000, 50_000
 """Of one project. A scan for tasks that are put off passes over all rows, so it loads many."""
 
 SMALLEST = 100
+
+
+SPARE_ENTRIES = 64
+"""Dead entries that a heap keeps beside as many as it has tasks, before it drops them all."""
+
+
+class HeapEntry(NamedTuple):
+    """A task in a heap, never changed. Entries are compared as tuples, in C, by the first three.
+
+    Attributes:
+        exetime: when it is due, in seconds since the epoch; 0 is at once.
+        rank: the priority, negated, of a task that is due at once; 0 for the others.
+        number: which of equals came first; no two tasks in a heap have the same.
+        since: when the task came in, in seconds since the epoch.
+    """
+
+    exetime: Any
+    rank: Any
+    number: int
+    taskid: str
+    priority: Any
+    since: float
+
+
+_entry = partial(tuple.__new__, HeapEntry)
+"""Makes an entry of a tuple, sooner than ``HeapEntry`` does."""
+
+
+class TaskHeap:
+    """pyspider's ``PriorityTaskQueue``, as far as it is used, at a tenth of the price.
+
+    Tasks come in pyspider's order: by their times; those that are due at once by their priorities,
+    the highest first. Equals, whose order pyspider leaves open, come first-in first-out.
+
+    An entry is dead once ``queue_dict`` has none, or another, for its task. Dead ones are dropped
+    when they come to the top, or when they are more than the others.
+
+    Threads: it has no lock. One thread changes it, under the lock of its window; others look under
+    that lock, for ``top`` drops dead entries.
+
+    Args:
+        numbers: of arrivals, ascending.
+
+    Attributes:
+        queue: the heap, with dead entries.
+        queue_dict: the entries that are not dead by task id, the first that came in first.
+    """
+
+    def __init__(self, numbers: Iterator[int]) -> None:
+        self._numbers = numbers
+        self.queue: list[HeapEntry] = []
+        self.queue_dict: dict[str, HeapEntry] = {}
+
+    def add(self, taskid: str, priority: Any, exetime: Any, number: int | None = None) -> None:
+        """Add a task; one that is here gets the higher priority and the earlier time.
+
+        Args:
+            number: of its former arrival, if it comes back.
+        """
+        here = self.queue_dict.get(taskid)
+        if here is None:
+            number = next(self._numbers) if number is None else number
+            since = time.time()
+        elif priority > here.priority or exetime < here.exetime:
+            priority = priority if priority > here.priority else here.priority
+            exetime = exetime if exetime < here.exetime else here.exetime
+            number, since = here.number, here.since
+            self._drop_dead()
+        else:
+            return
+        rank = -priority if exetime == 0 else 0
+        entry = _entry((exetime, rank, number, taskid, priority, since))
+        heappush(self.queue, entry)
+        self.queue_dict[taskid] = entry
+
+    def get_nowait(self) -> HeapEntry:
+        """Remove the next task and return it.
+
+        Raises:
+            queue.Empty: there is none.
+        """
+        heap, tasks = self.queue, self.queue_dict
+        while heap:
+            entry = heappop(heap)
+            if tasks.get(entry.taskid) is entry:
+                del tasks[entry.taskid]
+                return entry
+        raise Empty
+
+    def pop(self, taskid: str) -> HeapEntry | None:
+        """Remove a task and return it, None if it is not here."""
+        entry = self.queue_dict.pop(taskid, None)
+        self._drop_dead()
+        return entry
+
+    def _drop_dead(self) -> None:
+        """Drop all dead entries if they are too many."""
+        if len(self.queue) > 2 * len(self.queue_dict) + SPARE_ENTRIES:
+            self.queue[:] = self.queue_dict.values()
+            heapify(self.queue)
+
+    @property
+    def top(self) -> HeapEntry | None:
+        """The next task, None if there is none."""
+        heap, tasks = self.queue, self.queue_dict
+        while heap:
+            entry = heap[0]
+            if tasks.get(entry.taskid) is entry:
+                return entry
+            heappop(heap)
+        return None
+
+    @property
+    def oldest(self) -> float | None:
+        """When the task came in that is here longest, in seconds since the epoch; None: no task."""
+        return next((entry.since for entry in self.queue_dict.values()), None)
+
+    def qsize(self) -> int:
+        """Return how many tasks there are."""
+        return len(self.queue_dict)
+
+    def __contains__(self, taskid: object) -> bool:
+        return taskid in self.queue_dict
+
+    def __getitem__(self, taskid: str) -> HeapEntry:
+        return self.queue_dict[taskid]
+
+    def __delitem__(self, taskid: str) -> None:
+        del self.queue_dict[taskid]
+        self._drop_dead()
 
 
 class WindowSize:
@@ -38,8 +171,8 @@ class WindowSize:
         self.due, self.put_off = min(share, MOST_DUE), min(share, MOST_PUT_OFF)
 
 
-class Window(TaskQueue):
-    """pyspider's queue of a project's tasks, of which it holds the next ones.
+class Window:
+    """Queue of a project's tasks as pyspider's, of which it holds the next ones.
 
     Of the due tasks it holds those of the highest priorities, of those put off the earliest; while
     few are due, it takes whatever comes. Tasks that are left out stand in their rows, and are
@@ -54,11 +187,17 @@ class Window(TaskQueue):
 
     Attributes:
         priority_queue, time_queue, processing: the due tasks, those put off, those in flight.
+        bucket: how many may be sent now.
+        mutex: see above.
         unloaded: what is known of the pending tasks that are not here.
     """
 
+    processing_timeout = 600.0
+    """Seconds after which a task in flight counts as lost that may not take longer than usual."""
+
     def __init__(self, on_change: Callable[[], None], size: WindowSize) -> None:
-        super().__init__()
+        self.mutex = RLock()
+        self.bucket = Bucket(0, 0)
         numbers = count()
         self.priority_queue = TaskHeap(numbers)
         self.time_queue = TaskHeap(numbers)
@@ -81,7 +220,7 @@ class Window(TaskQueue):
         """Return whether a task is in flight."""
         return taskid in self.processing.queue_dict
 
-    def size(self) -> int:
+    def __len__(self) -> int:
         """Return how many tasks there are, here or in their rows alone, about; 0 is certain."""
         outside = max(1, self.unloaded.count) if self.unloaded else 0
         return sum(len(place.queue_dict) for place in self._places()) + outside
@@ -114,10 +253,6 @@ class Window(TaskQueue):
         is_put_off = exetime and exetime > time.time()
         with self.mutex:
             (self.time_queue if is_put_off else self.priority_queue).add(taskid, priority, exetime)
-
-    def get(self) -> str | None:
-        """Return the id of the next due task, None without one or without a token."""
-        return next(iter(self.take(1)), None)
 
     def take(self, most: int) -> list[str]:
         """Let the next due tasks be in flight, as many as there are tokens; return their ids."""
@@ -159,11 +294,17 @@ class Window(TaskQueue):
 
     def lasting(self, taskid: str) -> float:
         """Return for how many seconds a task may be in flight."""
-        usual: float = self.processing_timeout
-        return self._lasting.get(taskid, usual)
+        return self._lasting.get(taskid, self.processing_timeout)
 
-    def restore(self, place: TaskHeap, task: HeapEntry) -> None:
-        """Put a task back where it was, wherever it is now."""
+    def undo(self, taskid: str) -> Callable[[], object]:
+        """Return what puts a task back where it is now, if it is here, or else deletes it."""
+        for place in self._places():
+            item = place.queue_dict.get(taskid)
+            if item is not None:
+                return partial(self._restore, place, item)
+        return partial(self.delete, taskid)
+
+    def _restore(self, place: TaskHeap, task: HeapEntry) -> None:
         with self.mutex:
             self.delete(task.taskid)
             place.add(task.taskid, task.priority, task.exetime)
@@ -306,15 +447,14 @@ class Window(TaskQueue):
 
     # -- time -------------------------------------------------------------------------------------
 
-    def _check_time_queue(self) -> None:
+    def check_update(self) -> None:
+        """Make the tasks due whose time has come, and those in flight that count as lost."""
         now = time.time()
         self._now = max(self._now, now)
         if self._let_come(self.time_queue, now):
             self.leave_out()
             self._on_change()
-
-    def _check_processing(self) -> None:
-        for taskid in self._let_come(self.processing, time.time()):
+        for taskid in self._let_come(self.processing, now):
             self._rows.setdefault(taskid)
             self._lasting.pop(taskid, None)
             logger.info("processing: retry %s", taskid)

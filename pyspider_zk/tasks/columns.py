@@ -142,3 +142,7 @@ def _number(endless: bool, value: Any) -> Any:
     if not (endless or math.isfinite(value)):
         raise ValueError("the number is not finite")
     return float(value)
+
+
+COLUMNS = tuple(untyped())
+"""All of a task."""

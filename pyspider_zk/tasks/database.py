@@ -4,7 +4,7 @@ Rows are the same as pyspider's own, to the byte of their JSON, so its component
 them as before.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from typing import Any, Protocol
 
 from pyspider.database import servers
@@ -43,6 +43,14 @@ class TaskDatabase(Protocol):
         """
         ...
 
+    def look_again(self) -> None:
+        """List the projects that have tables with the next request; others may have made some."""
+        ...
+
+    def projects(self) -> Set[str]:
+        """Return the projects that have tables; they are listed with the first request alone."""
+        ...
+
     def get_many(
         self, project: str, taskids: Collection[str], fields: Sequence[str]
     ) -> dict[str, dict[str, Any] | None]:
@@ -51,20 +59,6 @@ class TaskDatabase(Protocol):
         An id without a row is absent; so are all of a project that has no table. None stands for a
         row that cannot be read: ``get_task`` raises why. There may be any number of ids.
         """
-        ...
-
-    def get_stored(
-        self, project: str, taskids: Collection[str], fields: Sequence[str]
-    ) -> Mapping[str, dict[str, Any] | None]:
-        """Return the same rows with their documents as they are stored, to be ``readable`` later.
-
-        For whoever needs the documents of few of them. None only where it takes no decoding to see
-        that a row cannot be read.
-        """
-        ...
-
-    def readable(self, stored: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return a stored row as ``get_many`` has it, without I/O."""
         ...
 
     def active_page(self, project: str, after: Any, limit: int) -> ActivePage:

@@ -5,7 +5,7 @@ What is written is the same to the byte. What is read is the same value; where m
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from json import encoder
 from typing import Any
 
@@ -55,14 +55,15 @@ def from_json(stored: Any, read: Read = json.loads) -> Any:
         return read(stored)
 
 
-def with_documents(stored: Mapping[str, Any], read: Read = json.loads) -> dict[str, Any]:
-    """Return a row with its documents read; what is empty of them is ``{}``.
-
-    Raises:
-        ValueError, TypeError, RecursionError: one cannot be read.
-    """
+def readable(
+    stored: Mapping[str, Any] | Iterable[tuple[str, Any]], read: Read = json.loads
+) -> dict[str, Any] | None:
+    """Return a row with its documents read, an empty one as ``{}``; None if one is unreadable."""
     row = dict(stored)
-    for name in DOCUMENTS:
-        if name in row:
-            row[name] = from_json(row[name], read) if row[name] else {}
+    try:
+        for name in DOCUMENTS:
+            if name in row:
+                row[name] = from_json(row[name], read) if row[name] else {}
+    except UNREADABLE:
+        return None
     return row

@@ -25,7 +25,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from pyspider_zk.tasks.columns import encode, typed
 from pyspider_zk.tasks.dialects import IDLE_LIMITS, SEALERS, WRITERS, sealed
-from pyspider_zk.tasks.documents import UNREADABLE, with_documents
+from pyspider_zk.tasks.documents import readable
 from pyspider_zk.tasks.pages import (
     LOOKED_AT,
     NO_ROWS,
@@ -63,32 +63,30 @@ class SharedTasks:
         self._connections = taskdb._connections
         self._dialect: str = taskdb._connections.dialect
         self._level = "SERIALIZABLE" if self._dialect == "sqlite" else "READ COMMITTED"
-        self._is_stale = False
+        self._is_stale = True
         self._quoted = lru_cache(NAMES)(self._quote)
 
     def encoded(self, columns: Mapping[str, Any]) -> dict[str, Any]:
         """Return columns as they are stored; see ``TaskDatabase``."""
         return encode(columns, ENCODERS[self._dialect])
 
+    def look_again(self) -> None:
+        """List the tables with the next request; see ``TaskDatabase``."""
+        self._is_stale = True
+
+    def projects(self) -> set[str]:
+        """Return the projects that have tables; see ``TaskDatabase``."""
+        if self._is_stale:
+            self._tables.look()
+            self._is_stale = False
+        known: set[str] = self._tables.projects
+        return known
+
     def get_many(
         self, project: str, taskids: Collection[str], fields: Sequence[str]
     ) -> dict[str, dict[str, Any] | None]:
         """Return rows by task id; see ``TaskDatabase``."""
-        stored = self.get_stored(project, taskids, fields)
-        return {taskid: self.readable(row) for taskid, row in stored.items()}
-
-    def readable(self, stored: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return a row with its documents decoded; see ``TaskDatabase``."""
-        try:
-            return with_documents(stored, loaded)
-        except UNREADABLE:
-            return None
-
-    def get_stored(
-        self, project: str, taskids: Collection[str], fields: Sequence[str]
-    ) -> dict[str, dict[str, Any]]:
-        """Return rows by task id, not decoded; see ``TaskDatabase``."""
-        if project not in self._known([project]):
+        if project not in self.projects():
             return {}
         keys = {taskid: str(taskid) for taskid in taskids}
         ask = partial(self._rows, project, fields)
@@ -97,7 +95,8 @@ class SharedTasks:
             rows.update(ask(some))
         if self._dialect == "mysql":
             rows.update(_alike(set(keys.values()) - rows.keys(), set(map(_folded, rows)), ask))
-        return {taskid: rows[key] for taskid, key in keys.items() if key in rows}
+        found = ((taskid, rows[key]) for taskid, key in keys.items() if key in rows)
+        return {taskid: readable(row, loaded) for taskid, row in found}
 
     def _rows(self, project: str, fields: Sequence[str], taskids: Sequence[str]) -> Iterator[Found]:
         names = fields or list(self._tables._columns)
@@ -135,7 +134,7 @@ class SharedTasks:
             return (), None
         columns = [*chosen(tasks, fields), tasks.c.taskid]
         stored = self._all(_page(tasks, columns, status, after, limit))
-        return page_of(fields, stored, limit, self.readable)
+        return page_of(fields, stored, limit, partial(readable, read=loaded))
 
     def spellings(self, taskid: Any) -> Iterable[Any]:
         """Return the id, the number that it is the text of, and without spaces at its end."""
@@ -169,7 +168,7 @@ class SharedTasks:
 
     def _found(self, project: str) -> Any:
         """Return a project's table for queries, None if it has none."""
-        return self._tables.find(project) if project in self._known([project]) else None
+        return self._tables.find(project) if project in self.projects() else None
 
     def _all(self, query: Executable) -> list[Any]:
         return self._read(lambda it: it.execute(query))
@@ -181,7 +180,9 @@ class SharedTasks:
         seals: Seals = UNSEALED,
     ) -> None:
         """Carry out all writes, or none; see ``TaskDatabase``."""
-        known = self._known({write.project for write in writes})
+        if not self.projects().issuperset(write.project for write in writes):
+            self.look_again()
+        known = self.projects()
         to_make = self._made_before(projects_to_make(writes, known))
         self._is_stale = True  # until it is known that no table was missing
         with self._transaction() as connection:
@@ -202,8 +203,8 @@ class SharedTasks:
         is_for_good: bool = True,  # noqa: ARG002 - here tables cost nobody else anything
     ) -> None:
         """Drop the tables of projects; see ``TaskDatabase``."""
-        self._tables.look()  # other processes make tables, and drop them
-        there = self._tables.projects.intersection(projects)
+        self.look_again()  # other processes make tables, and drop them
+        there = self.projects().intersection(projects)
         with self._transaction() as connection:
             self._check(connection, seals)
             if self._dialect == "mysql":
@@ -212,7 +213,7 @@ class SharedTasks:
                 self._tables._definition(project).drop(connection, checkfirst=False)
             if self._dialect != "mysql":
                 before_commit()
-        self._tables.look()
+        self.projects().difference_update(there)
 
     def seal(self, seals: Seals) -> Mapping[int, Any]:
         """Seal slots; see ``TaskDatabase``."""
@@ -264,14 +265,6 @@ class SharedTasks:
                     with suppress(DBAPIError):  # then it is lost: the server does the same
                         transaction.rollback()
                     raise
-
-    def _known(self, projects: Iterable[str]) -> set[str]:
-        """Return the projects that have tables; lists them at most once, if one is unknown."""
-        if self._is_stale or not self._tables.projects.issuperset(projects):
-            self._tables.look()
-            self._is_stale = False
-        known: set[str] = self._tables.projects
-        return known
 
 
 def _page(tasks: Any, columns: Sequence[Any], status: int, after: Any, limit: int) -> Any:

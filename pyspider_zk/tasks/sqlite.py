@@ -12,7 +12,7 @@ from pyspider.database.basedb import BaseDB
 
 from pyspider_zk.databases.sqlite import quoted_table, transaction
 from pyspider_zk.tasks.columns import encode, untyped
-from pyspider_zk.tasks.documents import UNREADABLE, with_documents
+from pyspider_zk.tasks.documents import readable
 from pyspider_zk.tasks.pages import (
     LOOKED_AT,
     NO_ROWS,
@@ -56,33 +56,31 @@ class SqliteTasks:
 
     def __init__(self, taskdb: Any) -> None:
         self._taskdb = taskdb
-        self._is_stale = False
+        self._is_stale = True
 
     def encoded(self, columns: Mapping[str, Any]) -> dict[str, Any]:
         """Return columns as they are stored; see ``TaskDatabase``."""
         return encode(columns, ENCODERS)
 
+    def look_again(self) -> None:
+        """List the tables with the next request; see ``TaskDatabase``."""
+        self._is_stale = True
+
+    def projects(self) -> set[str]:
+        """Return the projects that have tables; see ``TaskDatabase``."""
+        if self._is_stale:
+            self._taskdb._list_project()
+            self._is_stale = False
+        known: set[str] = self._taskdb.projects
+        return known
+
     def get_many(
         self, project: str, taskids: Collection[str], fields: Sequence[str]
     ) -> dict[str, dict[str, Any] | None]:
         """Return rows by task id; see ``TaskDatabase``."""
-        stored = self.get_stored(project, taskids, fields)
-        return {taskid: self.readable(row) for taskid, row in stored.items()}
-
-    def readable(self, stored: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return a row with its documents decoded; see ``TaskDatabase``."""
-        try:
-            return with_documents(stored)
-        except UNREADABLE:
-            return None
-
-    def get_stored(
-        self, project: str, taskids: Collection[str], fields: Sequence[str]
-    ) -> dict[str, dict[str, Any]]:
-        """Return rows by task id, not decoded; see ``TaskDatabase``."""
-        if project not in self._known([project]):
+        if project not in self.projects():
             return {}
-        found: dict[str, dict[str, Any]] = {}
+        found: dict[str, dict[str, Any] | None] = {}
         with closing(self._taskdb.dbcur) as cursor:
             for some in pieces(list(taskids)):
                 ids = padded(some)
@@ -90,12 +88,12 @@ class SqliteTasks:
                 cursor.execute(sqlite_select(table, _quoted(("taskid", *fields)), len(ids)), ids)
                 names = [column[0] for column in cursor.description[1:]]
                 for taskid, *values in cursor:
-                    found[taskid] = dict(zip(names, values, strict=True))
+                    found[taskid] = readable(zip(names, values, strict=True))
         return found
 
     def active_page(self, project: str, after: Any, limit: int) -> ActivePage:
         """Return ACTIVE rows in the order of their rowids; see ``TaskDatabase``."""
-        if project not in self._known([project]):
+        if project not in self.projects():
             return NO_ROWS
         columns = ("taskid", "schedule", "updatetime")
         statement = sqlite_page(quoted_table(self._taskdb, project), columns)
@@ -106,11 +104,11 @@ class SqliteTasks:
         self, project: str, status: int, after: Any, limit: int, fields: Sequence[str]
     ) -> tuple[Sequence[dict[str, Any] | None], Any]:
         """Return rows in the order of their rowids; see ``TaskDatabase``."""
-        if project not in self._known([project]):
+        if project not in self.projects():
             return (), None
         statement = sqlite_page(quoted_table(self._taskdb, project), _quoted(tuple(fields)))
         stored = self._page(statement, status, after, limit)
-        return page_of(fields, stored, limit, self.readable)
+        return page_of(fields, stored, limit, readable)
 
     def spellings(self, taskid: Any) -> Iterable[Any]:
         """Return the id alone: it is stored as it is; see ``TaskDatabase``."""
@@ -118,14 +116,14 @@ class SqliteTasks:
 
     def count_page(self, project: str, after: Any, limit: int) -> tuple[Mapping[int, int], Any]:
         """Count rows in the order of their rowids; see ``TaskDatabase``."""
-        if project not in self._known([project]):
+        if project not in self.projects():
             return {}, None
         statement = sqlite_count(quoted_table(self._taskdb, project))
         return count_states(partial(self._count, statement), after, limit)
 
     def last_ended(self, project: str, limit: int) -> Sequence[Any]:
         """Return ids, among those of the newest rows; see ``TaskDatabase``."""
-        if project not in self._known([project]):
+        if project not in self.projects():
             return ()
         statement = sqlite_last_ended(quoted_table(self._taskdb, project))
         states = (self._taskdb.SUCCESS, LOOKED_AT, self._taskdb.FAILED, LOOKED_AT)
@@ -148,7 +146,9 @@ class SqliteTasks:
         seals: Seals = UNSEALED,
     ) -> None:
         """Carry out all writes, or none; see ``TaskDatabase``."""
-        known = self._known({write.project for write in writes})
+        if not self.projects().issuperset(write.project for write in writes):
+            self.look_again()
+        known = self.projects()
         to_make = projects_to_make(writes, known)
         self._is_stale = True  # until it is known that no table was missing
         with transaction(self._taskdb) as cursor:
@@ -179,8 +179,8 @@ class SqliteTasks:
         Whenever a table goes or comes, each process reads the definitions of all tables of the file
         anew, so tables stay if they may.
         """
-        self._taskdb._list_project()  # other processes make tables, and drop them
-        there = self._taskdb.projects.intersection(projects)
+        self.look_again()  # other processes make tables, and drop them
+        there = self.projects().intersection(projects)
         verb = "DROP TABLE" if is_for_good else "DELETE FROM"
         with transaction(self._taskdb) as cursor:
             seals.check(self._seals(cursor, seals))
@@ -188,7 +188,7 @@ class SqliteTasks:
                 cursor.execute(f"{verb} {quoted_table(self._taskdb, project)}")
             before_commit()
         if is_for_good:
-            self._taskdb.projects.difference_update(there)
+            self.projects().difference_update(there)
 
     def seal(self, seals: Seals) -> Mapping[int, Any]:
         """Seal slots; see ``TaskDatabase``."""
@@ -213,14 +213,6 @@ class SqliteTasks:
             ]
         except sqlite3.Error as error:
             raise SealsUnreadable(f"{TABLE}: {error}") from error
-
-    def _known(self, projects: Iterable[str]) -> set[str]:
-        """Return the projects that have tables; lists them at most once, if one is unknown."""
-        if self._is_stale or not self._taskdb.projects.issuperset(projects):
-            self._taskdb._list_project()
-            self._is_stale = False
-        known: set[str] = self._taskdb.projects
-        return known
 
 
 @lru_cache

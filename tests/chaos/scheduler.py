@@ -60,7 +60,7 @@ class ChaosScheduler(ClusterScheduler):
             "bucket": tasks.bucket.bucket,
             "rate": tasks.bucket.rate,
             "burst": tasks.bucket.burst,
-            "paused": project._paused is True,
+            "paused": project.pause.state is True,
             "counted": sum(counter.sum for counter in ends if counter is not None),
             "known": not project.waiting_get_info,
             "tick": self.slot_scheduler.cron.last(project.name),

@@ -400,7 +400,7 @@ def test_a_job_waits_for_a_database_and_is_reported_meanwhile(
     made = names(world, 20)
     worker = cluster.worker()
     worker.until(lambda: len(worker.scheduler.fence.held) == SLOTS)
-    update = worker.scheduler.fenced.projectdb.update
+    update = worker.scheduler.engine.projectdb.update
     away = [True]
 
     def refuse(*args: Any, **kwargs: Any) -> Any:
@@ -408,7 +408,7 @@ def test_a_job_waits_for_a_database_and_is_reported_meanwhile(
             raise DatabaseAway("projectdb does not answer")
         return update(*args, **kwargs)
 
-    monkeypatch.setattr(worker.scheduler.fenced.projectdb, "update", refuse)
+    monkeypatch.setattr(worker.scheduler.engine.projectdb, "update", refuse)
     cluster.batch_service.submit("stop", ALL, batch="mine")
     worker.until(lambda: worker.scheduler.local_jobs.works())
     work = worker.scheduler.local_jobs.works()[0]
@@ -432,7 +432,7 @@ def test_a_job_that_waits_for_a_database_keeps_no_other_from_being_done(
     def refuse(_name: str) -> None:
         raise DatabaseAway("projectdb does not answer")
 
-    monkeypatch.setattr(worker.scheduler.fenced.projectdb, "drop", refuse)
+    monkeypatch.setattr(worker.scheduler.engine.projectdb, "drop", refuse)
     cluster.batch_service.submit("delete", Selection(names=(waiting,)), batch="first", priority=999)
     worker.until(lambda: worker.scheduler.local_jobs.works())
     cluster.batch_service.submit("stop", Selection(names=(other,)), batch="mine")
@@ -446,7 +446,7 @@ def test_a_delete_is_marked_before_it_deletes(cluster: JobCluster, world: World)
     names(world, 10)
     worker = cluster.worker()
     marked: list[bool] = []
-    drop = worker.scheduler.fenced.projectdb.drop
+    drop = worker.scheduler.engine.projectdb.drop
 
     def look(name: str) -> Any:
         batch = cluster.jobs.batch("mine")
@@ -455,7 +455,7 @@ def test_a_delete_is_marked_before_it_deletes(cluster: JobCluster, world: World)
         marked.append(any(name in job.progress.get("versions", {}) for job in running))
         return drop(name)
 
-    worker.scheduler.fenced.projectdb.drop = look
+    worker.scheduler.engine.projectdb.drop = look
     cluster.batch_service.submit("delete", ALL, batch="mine")
     worker.until(lambda: cluster.state() == "done")
 

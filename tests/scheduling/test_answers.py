@@ -25,6 +25,7 @@ from pyspider_zk.queues.resilient import ResilientQueue
 from pyspider_zk.rpc.router import Router
 from pyspider_zk.scheduling.answers import LocalAnswers, rpc_functions
 from pyspider_zk.scheduling.member import ClusterScheduler
+from pyspider_zk.scheduling.project import SENT
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from tests.scheduling.test_task_databases import SharedWorld
 from tests.support.stand_ins import faulty, read_all, running
@@ -55,7 +56,7 @@ def live_task(world: World, scheduler: SlotScheduler, task: dict[str, Any]) -> d
     world.new(task)
     scheduler.run_once()
     scheduler.run_once()
-    live: dict[str, Any] = scheduler.fenced.projects[task["project"]].active_tasks[0][1]
+    live: dict[str, Any] = scheduler.engine.projects[task["project"]].active_tasks[0][1]
     return live
 
 
@@ -105,7 +106,7 @@ def test_the_track_is_cut_as_pyspider_cuts_it(
         "save": {"page": 1},
     }
     pack = {"taskid": "t", "project": "p", "url": "u", "track": track, "schedule": {"age": 1}}
-    scheduler.fenced.projects["p"].active_tasks.appendleft((5.0, pack))
+    scheduler.engine.projects["p"].active_tasks.appendleft((5.0, pack))
     ((when, shown), *_) = answers.get_active_tasks("p")
     assert when == 5.0
     assert shown == {
@@ -123,10 +124,10 @@ def test_the_track_is_cut_as_pyspider_cuts_it(
 def test_the_newest_tasks_of_all_projects_come_first_up_to_the_limit(
     scheduler: SlotScheduler, answers: LocalAnswers, task: MakeTask
 ) -> None:
-    for project in scheduler.fenced.projects.values():
+    for project in scheduler.engine.projects.values():
         project.active_tasks.clear()
     for when, project in enumerate("pqppq"):
-        scheduler.fenced.projects[project].active_tasks.appendleft((when, task(project)))
+        scheduler.engine.projects[project].active_tasks.appendleft((when, task(project)))
     assert [when for when, _ in answers.get_active_tasks()] == [4, 3, 2, 1, 0]
     assert [when for when, _ in answers.get_active_tasks(None, 2)] == [4, 3]
     assert [when for when, _ in answers.get_active_tasks("q", 100)] == [4, 1]
@@ -138,7 +139,7 @@ def test_what_a_script_saved_can_be_carried_whatever_it_is(
     scheduler: SlotScheduler, answers: LocalAnswers, task: MakeTask
 ) -> None:
     save = {1: 2**40, "text": "\x00", "bytes": b"x"}
-    scheduler.fenced.projects["p"].active_tasks.appendleft(
+    scheduler.engine.projects["p"].active_tasks.appendleft(
         (1e12, task("p") | {"track": {"save": save}})
     )
     carried = xmlrpc.client.dumps((answers.get_active_tasks("p"),), methodresponse=True)
@@ -150,8 +151,8 @@ def test_what_a_script_saved_can_be_carried_whatever_it_is(
 
 
 def test_counters_are_pyspiders(scheduler: SlotScheduler, answers: LocalAnswers) -> None:
-    for window in scheduler.fenced.counters:
-        scheduler.fenced.counters[window].event(("p", "success"), 3)
+    for window in scheduler.engine.counters:
+        scheduler.engine.counters[window].event(("p", "success"), 3)
     for window in ("5m", "1h", "1d", "all"):
         assert answers.counter(window, "sum")["p"]["success"] == 3  # type: ignore[index]
     assert answers.counter("5m_time", "avg")["p"] == {"success": 3.0}  # type: ignore[index]
@@ -173,16 +174,18 @@ def test_a_project_that_failed_often_is_paused(
 ) -> None:
     # given
     world.script_is_known("p")
-    scheduler.fenced.FAIL_PAUSE_NUM = 2
+    scheduler.engine.FAIL_PAUSE_NUM = 2
     failed = task("p") | {"track": {"process": {"ok": False}}}
     for when in range(2):
-        scheduler.fenced.projects["p"].active_tasks.appendleft((when, failed))
+        scheduler.engine.projects["p"].active_tasks.appendleft((when, failed))
     # when
     scheduler.run_once()
     # then
     assert answers.get_projects_pause_status()["p"] is True
     # when
-    scheduler.fenced.FAIL_PAUSE_NUM = 0
+    scheduler.engine.FAIL_PAUSE_NUM = 0
+    scheduler.engine.attention.on_project("p")
+    scheduler.run_once()
     # then
     assert answers.get_projects_pause_status()["p"] is False
 
@@ -202,23 +205,21 @@ def test_reading_disturbs_nobody_while_the_scheduler_works(
 ) -> None:
     # given
     ended = threading.Event()
-    project = scheduler.fenced.projects["p"]
+    project = scheduler.engine.projects["p"]
 
     def count() -> None:
         number = 0
         while not ended.is_set():
             number += 1
-            scheduler.fenced.counters["5m"].event((f"p{number % 500}", "success"), 1)
-            project.active_tasks.appendleft(
-                (number, task("p") | {"type": scheduler.fenced.TASK_PACK})
-            )
+            scheduler.engine.counters["5m"].event((f"p{number % 500}", "success"), 1)
+            project.active_tasks.appendleft((number, task("p") | {"type": SENT}))
 
     def come_and_go() -> None:
         while not ended.is_set():
-            with scheduler.fenced.lock:
-                scheduler.fenced.projects["new"] = project
-            with scheduler.fenced.lock:
-                del scheduler.fenced.projects["new"]
+            with scheduler.engine.lock:
+                scheduler.engine.projects["new"] = project
+            with scheduler.engine.lock:
+                del scheduler.engine.projects["new"]
 
     # when
     with running(count), running(come_and_go):
@@ -339,7 +340,7 @@ def test_send_task_waits_for_room_at_the_fetcher(
     # given
     full: queue.Queue[Any] = queue.Queue(maxsize=1)
     full.put("in the way")
-    scheduler.fenced.out_queue = ResilientQueue(full, BackOff(logging.getLogger(), "tasks wait"))
+    scheduler.engine.out_queue = ResilientQueue(full, BackOff(logging.getLogger(), "tasks wait"))
     # when
     assert answers.send_task(task("p")) is True
     scheduler.run_once()
@@ -353,7 +354,7 @@ def test_a_scheduler_that_has_ended_keeps_no_task_that_it_cannot_send(
     world: World, scheduler: SlotScheduler, task: MakeTask
 ) -> None:
     send_task = rpc_functions(scheduler, Router(nobody))["local_send_task"]
-    scheduler.fenced.calls.close()
+    scheduler.engine.calls.close()
     assert send_task(task("p")) is True
     assert world.dispatched() == [task("p")]
 
@@ -376,10 +377,10 @@ def test_update_project_makes_the_next_round_look(
     scheduler.run_once()  # it took slots in the round before, and looks once more
     world.project("new")
     scheduler.run_once()
-    assert "new" not in scheduler.fenced.projects
+    assert "new" not in scheduler.engine.projects
     answers.update_project()
     scheduler.run_once()
-    assert "new" in scheduler.fenced.projects
+    assert "new" in scheduler.engine.projects
 
 
 # -- all functions ---------------------------------------------------------------------------
@@ -445,14 +446,14 @@ def test_whatever_is_handed_over_the_next_round_is_as_ever(
     # given
     world.script_is_known("p")
     functions = rpc_functions(scheduler, Router(lambda: Cluster(None, None)))  # type: ignore[arg-type]
-    before = len(scheduler.fenced.send_buffer), scheduler.fenced.out_queue.qsize()
+    before = len(scheduler.engine.dispatch.waiting), scheduler.engine.out_queue.qsize()
     # when
     for name in ANSWERED:
         for args in [(), *((one,) for one in JUNK), *((one, one) for one in JUNK)]:
             with suppress(xmlrpc.client.Fault, TypeError):
                 functions[f"local_{name}"](*args)
     # then
-    assert (len(scheduler.fenced.send_buffer), scheduler.fenced.out_queue.qsize()) == before
+    assert (len(scheduler.engine.dispatch.waiting), scheduler.engine.out_queue.qsize()) == before
     world.new(task("p", "good"))
     scheduler.run_once()
     scheduler.run_once()
@@ -482,7 +483,7 @@ def test_a_task_that_cannot_be_sent_is_not_kept_for_later(
 ) -> None:
     with pytest.raises(BadMessage):
         answers.send_task(task("p", fetch={"timeout": 2**70}))
-    assert len(scheduler.fenced.send_buffer) == 0
+    assert len(scheduler.engine.dispatch.waiting) == 0
 
 
 def test_a_project_database_without_a_second_connection_serves(
@@ -492,7 +493,7 @@ def test_a_project_database_without_a_second_connection_serves(
         def get(self, *args: Any, **kwargs: Any) -> Any:
             return world.projectdb.get(*args, **kwargs)
 
-    scheduler.fenced.projectdb = Plain()
+    scheduler.engine.projectdb = Plain()
     assert answers.newtask(task("p")) is True
 
 

@@ -151,13 +151,13 @@ def test_a_task_is_sent_before_its_message_is_acknowledged(
 ) -> None:
     scheduler = crawling(world)
     scheduler.run_once()
-    put_packed, unread = scheduler.fenced.out_queue.put_packed, []
+    put_packed, unread = scheduler.engine.out_queue.put_packed, []
 
     def look(packed: list[Any]) -> int:
         unread.append(world.queues.slot_queues.lengths()[QueueKind.NEWTASK])
         return cast(int, put_packed(packed))
 
-    monkeypatch.setattr(scheduler.fenced.out_queue, "put_packed", look)
+    monkeypatch.setattr(scheduler.engine.out_queue, "put_packed", look)
     world.new(task("p"))
     scheduler.take_arrivals()
 
@@ -186,7 +186,7 @@ def test_a_refused_row_is_no_task_that_was_acknowledged_though_nothing_can_be_se
 ) -> None:
     scheduler = crawling(world)
     scheduler.run_once()
-    bulk = scheduler.fenced.taskdb._bulk
+    bulk = scheduler.engine.taskdb._bulk
     write_many = bulk.write_many
 
     def refuse(*_: Any, **__: Any) -> None:
@@ -210,7 +210,7 @@ def test_a_round_for_new_messages_alone_does_not_count_for_those_that_pause(
     world: World, task: MakeTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scheduler = crawling(world)
-    insert = scheduler.fenced.insert_task
+    insert = scheduler.engine.insert_task
     failed: list[str] = []
 
     def fail_once(new: dict[str, Any]) -> Any:
@@ -219,7 +219,7 @@ def test_a_round_for_new_messages_alone_does_not_count_for_those_that_pause(
             raise ValueError("not now")
         return insert(new)
 
-    monkeypatch.setattr(scheduler.fenced, "insert_task", fail_once)
+    monkeypatch.setattr(scheduler.engine, "insert_task", fail_once)
     world.new(task("p", "fails"))
     scheduler.take_arrivals()
     assert failed == ["fails"]

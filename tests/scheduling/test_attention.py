@@ -92,7 +92,7 @@ def test_no_step_is_told_of_a_project_that_was_forgotten() -> None:
 
 def test_projects_with_nothing_to_do_are_not_looked_at(world: World, wall: Clock) -> None:
     scheduler = crowd(world, running=5, stopped=20)
-    projects = scheduler.fenced.projects = Asked(scheduler.fenced.projects)
+    projects = scheduler.engine.projects = Asked(scheduler.engine.projects)
 
     for _ in range(20):
         wall.now += 0.1
@@ -172,13 +172,13 @@ def test_the_load_counts_every_task_once(world: World, wall: Clock, task: Task) 
         world.finish(sent)
     scheduler.run_once()
 
-    counted = scheduler.fenced.attention.pending.count()
-    assert counted == len(scheduler.fenced) == 4
+    counted = scheduler.engine.attention.pending.count()
+    assert counted == len(scheduler.engine) == 4
     world.projectdb.update("p0", status="STOP")
     scheduler.rows.look_soon()
     scheduler.run_once()
-    counted = scheduler.fenced.attention.pending.count()
-    assert counted == len(scheduler.fenced) == 1
+    counted = scheduler.engine.attention.pending.count()
+    assert counted == len(scheduler.engine) == 1
 
 
 @pytest.mark.parametrize("seed", [1, pytest.param(SEED, marks=pytest.mark.soak, id="SEED")])
@@ -210,8 +210,8 @@ def test_nothing_that_may_be_sent_is_left(world: World, wall: Clock, task: Task,
 
 def _may_send(scheduler: SlotScheduler, name: str) -> bool:
     """Return whether pyspider's selection would send a task of a project."""
-    project = scheduler.fenced.projects[name]
-    if not project.active or project.paused or project.waiting_get_info:
+    project = scheduler.engine.projects[name]
+    if not project.active or scheduler.engine.is_paused(project) or project.waiting_get_info:
         return False
     tasks = project.task_queue
     tasks.check_update()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pyspider_zk.scheduling.clock_jumps import ClockJumps
-from tests.support.world import World
+from tests.support.world import World, read_and_write
 
 Task = Callable[..., dict[str, Any]]
 HOUR = 3600.0
@@ -52,15 +52,15 @@ def test_a_pause_after_failures_ends(world: World, task: Task, wall: Wall) -> No
     world.new(task("p"))
     scheduler = world.scheduler()
     scheduler.run_once()
-    project = scheduler.fenced.projects["p"]
-    project._paused, project._paused_time = True, time.time()
+    project = scheduler.engine.projects["p"]
+    project.pause.state, project.pause.since = True, time.time()
     wall.ahead = -HOUR
     scheduler.run_once()
 
-    wall.ahead += scheduler.fenced.PAUSE_TIME + 1
+    wall.ahead += scheduler.engine.PAUSE_TIME + 1
     scheduler.run_once()
 
-    assert not project.paused
+    assert not scheduler.engine.is_paused(project)
 
 
 def test_a_task_that_was_lost_is_sent_again_in_its_time(
@@ -76,7 +76,7 @@ def test_a_task_that_was_lost_is_sent_again_in_its_time(
     wall.ahead = -HOUR
     scheduler.run_once()
 
-    wall.ahead += scheduler.fenced.projects["p"].task_queue.processing_timeout + 1
+    wall.ahead += scheduler.engine.projects["p"].task_queue.processing_timeout + 1
     scheduler.run_once()
 
     assert len(world.dispatched()) == 1
@@ -94,7 +94,7 @@ def test_what_was_sent_before_the_jump_was_noticed_is_not_sent_again(
     assert len(world.dispatched()) == 1
     wall.ahead = -HOUR
     world.new(task("p"))
-    scheduler.applier.apply()
+    read_and_write(scheduler)
     scheduler.selection.select()
     assert len(world.dispatched()) == 1
 

@@ -12,7 +12,7 @@ from pyspider_zk.scheduling.member import ClusterScheduler
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.testing import SoleOwner
 from tests.support.stand_ins import running
-from tests.support.world import SLOTS, World
+from tests.support.world import SLOTS, World, read_and_write
 
 Task = Callable[..., dict[str, Any]]
 
@@ -59,13 +59,13 @@ def test_results_stay_if_the_fence_shuts_after_the_tasks_are_dropped(
     owner: SoleOwner,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    drop_all = scheduler.fenced.taskdb.drop_all
+    drop_all = scheduler.engine.taskdb.drop_all
 
     def drop_and_lose(*args: Any) -> None:
         drop_all(*args)
         owner.lose_lease()
 
-    monkeypatch.setattr(scheduler.fenced.taskdb, "drop_all", drop_and_lose)
+    monkeypatch.setattr(scheduler.engine.taskdb, "drop_all", drop_and_lose)
 
     with pytest.raises(FenceClosed):
         scheduler.deletion.delete("p")
@@ -108,15 +108,15 @@ def test_what_was_selected_when_the_fence_shut_is_sent_when_it_opens(
     scheduler.run_once()
     world.dispatched()
     world.new(task("p", "second"))
-    scheduler.applier.apply()
-    take = type(scheduler.fenced.projects["p"].task_queue).take
+    read_and_write(scheduler)
+    take = type(scheduler.engine.projects["p"].task_queue).take
 
     def take_and_lose(queue: Any, most: int) -> Any:
         taken = take(queue, most)
         owner.lose_lease()
         return taken
 
-    monkeypatch.setattr(type(scheduler.fenced.projects["p"].task_queue), "take", take_and_lose)
+    monkeypatch.setattr(type(scheduler.engine.projects["p"].task_queue), "take", take_and_lose)
     scheduler.selection.select()
     monkeypatch.undo()
     assert world.dispatched() == []
@@ -162,11 +162,13 @@ def test_a_slot_behind_a_shut_fence_keeps_no_other_from_its_commit(
     scheduler.run_once()
     world.new(task("p"), task("q", "second"))
     is_open, closed = scheduler.fence.is_slot_open, slot_of("p", SLOTS)
+    scheduler.intake.read(10)
+    scheduler.applier.apply(with_parked=True)
     monkeypatch.setattr(
         scheduler.fence, "is_slot_open", lambda slot: slot != closed and is_open(slot)
     )
 
-    scheduler.applier.apply()
+    scheduler.applier.write()
     scheduler.applier.acknowledge()
 
     assert scheduler.applier.unfinished() == {closed}
@@ -220,7 +222,7 @@ def test_what_a_shut_fence_kept_from_deletion_is_deleted_when_it_opens(
         world.project(name, status="STOP", group="delete")
         world.projectdb._execute("UPDATE projectdb SET updatetime = 0")
     made = world.scheduler(owner)
-    drop_all = made.fenced.taskdb.drop_all
+    drop_all = made.engine.taskdb.drop_all
     owner_is_late = iter([True])
 
     def dropped(*args: Any, **kwargs: Any) -> None:
@@ -228,9 +230,9 @@ def test_what_a_shut_fence_kept_from_deletion_is_deleted_when_it_opens(
             owner.lose_lease()
         drop_all(*args, **kwargs)
 
-    made.fenced.taskdb.drop_all = dropped  # type: ignore[method-assign]
+    made.engine.taskdb.drop_all = dropped  # type: ignore[method-assign]
     made.run_once()
-    assert len(made.fenced.projects) == len(names)
+    assert len(made.engine.projects) == len(names)
     owner.renew_lease()
     made.run_once()
 

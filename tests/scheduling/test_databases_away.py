@@ -17,7 +17,7 @@ from pyspider_zk.databases.breaker import PAUSES, Breaker
 from pyspider_zk.databases.guarded import Guarded
 from pyspider_zk.errors import DatabaseAway
 from pyspider_zk.queues.names import QueueKind
-from pyspider_zk.scheduling import refill, window
+from pyspider_zk.scheduling import loading, window
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.testing import SoleOwner
 from pyspider_zk.workers.loaded_scripts import ExistingProjects
@@ -93,14 +93,14 @@ def test_messages_wait_while_the_task_database_is_away(
         world.new(*(task("p", f"t{n}") for n in range(20)))
         rounds(scheduler, 8)
         assert unread(world) == 21
-        assert scheduler.fenced.away == ("taskdb",)
+        assert scheduler.engine.databases.away == ("taskdb",)
     rounds(scheduler, 8)
 
     assert unread(world) == 0
     assert world.queues.slot_queues.dead_letters(10) == []
     assert len(world.dispatched()) == 20
     assert world.statuses("p")["first"] == SUCCESS
-    assert scheduler.fenced.away == ()
+    assert scheduler.engine.databases.away == ()
 
 
 @pytest.mark.parametrize("outage", OUTAGES)
@@ -109,7 +109,7 @@ def test_all_is_loaded_though_the_task_database_was_away_in_the_middle(
 ) -> None:
     for name in ("MOST_DUE", "MOST_PUT_OFF", "SMALLEST"):
         monkeypatch.setattr(window, name, 4)
-    monkeypatch.setattr(refill, "PAGE", 3)
+    monkeypatch.setattr(loading, "PAGE", 3)
     names = [f"t{number}" for number in range(30)]
     for name in names:
         world.taskdb.insert("p", name, {**task("p", name), "status": ACTIVE})
@@ -117,7 +117,7 @@ def test_all_is_loaded_though_the_task_database_was_away_in_the_middle(
     scheduler = world.scheduler()
     rounds(scheduler, 1)
     with outage(world.folder / "task.db"):
-        scheduler.fenced.taskdb.reconnect()
+        scheduler.engine.databases._tasks.reconnect()
         world.script_is_known("p")
         rounds(scheduler, 5)
     sent: list[str] = []
@@ -142,10 +142,11 @@ def test_what_is_due_goes_back_while_the_task_database_is_away(
     world.script_is_known("p")
 
     with outage(world.folder / "task.db"):
-        scheduler.fenced.taskdb.reconnect()  # a file that is open can be read wherever it was moved
+        # A file that is open can be read wherever it was moved.
+        scheduler.engine.databases._tasks.reconnect()
         rounds(scheduler, 5)
-        assert len(scheduler.fenced.projects["p"].task_queue) == 4
-        assert scheduler.fenced.projects["p"].task_queue.processing.qsize() == 0
+        assert len(scheduler.engine.projects["p"].task_queue) == 4
+        assert scheduler.engine.projects["p"].task_queue.processing.qsize() == 0
     rounds(scheduler, 3)
 
     assert sorted(each["taskid"] for each in world.dispatched()) == list("abcd")
@@ -163,11 +164,11 @@ def test_crawling_goes_on_while_the_project_database_is_away(
         world.new(task("p", "second"))
         rounds(scheduler, 4)
         assert [each["taskid"] for each in world.dispatched()] == ["second"]
-        assert scheduler.fenced.away == ("projectdb",)
+        assert scheduler.engine.databases.away == ("projectdb",)
     world.database("project").update("p", {"status": "STOP"})
     rounds(scheduler, 2)
 
-    assert not scheduler.fenced.projects["p"].active
+    assert not scheduler.engine.projects["p"].active
 
 
 @pytest.mark.parametrize("is_known", [True, False])
@@ -226,7 +227,7 @@ def test_a_file_that_was_moved_away_is_not_made_anew(world: World, task: Task) -
         rounds(scheduler, 3)
         assert not file.exists()
 
-    assert set(scheduler.fenced.projects) == {"p"}
+    assert set(scheduler.engine.projects) == {"p"}
 
 
 def test_a_file_that_may_only_be_read_is_away(task: Task) -> None:
@@ -240,7 +241,7 @@ def test_a_file_that_may_only_be_read_is_away(task: Task) -> None:
             path.chmod(path.stat().st_mode & 0o555)
         rounds(scheduler, 5)
         assert unread(world) == 1
-        assert scheduler.fenced.away == ("taskdb",)
+        assert scheduler.engine.databases.away == ("taskdb",)
         for path in (folder, *files):
             path.chmod(path.stat().st_mode | 0o200)
         rounds(scheduler, 3)
@@ -256,7 +257,7 @@ def test_a_row_that_the_database_refuses_is_no_outage(world: World, task: Task) 
     rounds(scheduler, 3)
 
     assert [each["taskid"] for each in world.dispatched()] == ["good"]
-    assert scheduler.fenced.away == ()
+    assert scheduler.engine.databases.away == ()
 
 
 def test_a_write_that_waits_for_a_lock_does_not_land_after_the_lease(

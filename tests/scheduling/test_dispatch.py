@@ -2,7 +2,6 @@
 
 import logging
 import queue
-from collections import deque
 from contextlib import suppress
 from typing import Any
 
@@ -37,15 +36,15 @@ class Out:
 
     def __init__(self, room: int = 0, waiting: str = "") -> None:
         self.queue = Fetchers(room)
-        self.waiting: deque[dict[str, Any]] = deque(reversed([task(each) for each in waiting]))
         self.closed_at = ""
         self.late: list[str] = []
         self.dispatch = Dispatch(
-            self.waiting,
             lambda: self.queue,
             may_send=lambda project: project != self.closed_at,
             on_sent=lambda task: self.late.append(task["taskid"]),
         )
+        self.waiting = self.dispatch.waiting
+        self.dispatch.wait(task(each) for each in waiting)
 
     def left(self) -> str:
         return "".join(each["taskid"] for each in reversed(self.waiting))
@@ -58,24 +57,22 @@ def task(taskid: str) -> dict[str, Any]:
 def collect(out: Out, taskids: str) -> None:
     with out.dispatch.collecting():
         for each in taskids:
-            out.dispatch.add(task(each))
+            out.dispatch.send(task(each))
 
 
 def test_what_a_block_adds_is_sent_at_its_end() -> None:
     out = Out()
     with out.dispatch.collecting():
-        out.dispatch.add(task("a"))
-        out.dispatch.add(task("b"))
-        assert out.dispatch.is_collecting
+        out.dispatch.send(task("a"))
+        out.dispatch.send(task("b"))
         assert out.queue.empty()
     assert out.queue.taken() == ["a", "b"]
-    assert not out.dispatch.is_collecting
 
 
 def test_what_a_block_has_added_is_sent_though_it_fails() -> None:
     out = Out()
     with suppress(KeyError), out.dispatch.collecting():
-        out.dispatch.add(task("a"))
+        out.dispatch.send(task("a"))
         raise KeyError
     assert out.queue.taken() == ["a"]
     collect(out, "b")
@@ -85,9 +82,9 @@ def test_what_a_block_has_added_is_sent_though_it_fails() -> None:
 def test_a_task_that_cannot_be_encoded_fails_where_it_is_added() -> None:
     out = Out()
     with out.dispatch.collecting():
-        out.dispatch.add(task("a"))
+        out.dispatch.send(task("a"))
         with pytest.raises(ValueError, match="no wire form"):
-            out.dispatch.add(task("bad"))
+            out.dispatch.send(task("bad"))
     assert out.queue.taken() == ["a"]
 
 
@@ -123,8 +120,8 @@ def test_a_closed_fence_keeps_its_task_and_all_behind_it() -> None:
     assert (out.queue.taken(), out.left()) == (["a", "b"], "cd")
     with out.dispatch.collecting():
         for each in "fcg":
-            out.dispatch.add({"project": each, "taskid": each})
-    assert (out.queue.taken(), out.left()) == (["f"], "dcg")  # the first "c" was older
+            out.dispatch.send({"project": each, "taskid": each})
+    assert (out.queue.taken(), out.left()) == (["f"], "cdcg")
 
 
 def test_a_waiting_task_that_cannot_be_encoded_is_dropped() -> None:

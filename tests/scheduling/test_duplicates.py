@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from pyspider_zk.scheduling.duplicates import Duplicates
-from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
+from pyspider_zk.scheduling.engine import TaskEngine
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.testing import SoleOwner
 from tests.support.world import World, crawling
@@ -35,90 +34,69 @@ def wrote(world: World, **columns: Any) -> None:
     world.taskdb.update("p", "t", **columns)
 
 
-@pytest.mark.parametrize(
-    ("schedule", "is_ignored"),
+SCHEDULES = pytest.mark.parametrize(
+    ("schedule", "is_sent"),
     [
-        ({}, True),
-        ({"age": None, "priority": 3}, True),
-        ({"age": -1}, True),
-        ({"age": 1000}, True),
-        ({"itag": "a", "age": 1000}, True),
-        ({"itag": "b"}, False),
-        ({"age": 0}, False),
-        ({"force_update": True}, False),
+        ({}, False),
+        ({"age": None, "priority": 3}, False),
+        ({"age": -1}, False),
+        ({"age": 1000}, False),
+        ({"itag": "a", "age": 1000}, False),
+        ({"itag": "b"}, True),
+        ({"age": 0}, True),
+        ({"force_update": True}, True),
     ],
 )
-def test_the_row_that_was_read_ahead_tells_a_duplicate(
-    world: World, task: Task, schedule: dict[str, Any], is_ignored: bool
+
+
+@SCHEDULES
+def test_a_request_for_a_task_that_has_ended_runs_it_again_or_changes_nothing(
+    world: World, task: Task, schedule: dict[str, Any], is_sent: bool
 ) -> None:
-    fenced = crawled(world, task("p", itag="a", age=9, auto_recrawl=True)).fenced
-    wrote(world, status=fenced.taskdb.SUCCESS)
-    fenced.projects["p"].task_queue.delete("t")
-    request = task("p", **schedule)
-    assert not Duplicates(fenced).ignores(request)
-    fenced.read_ahead({"p": ["t"]})
-    assert Duplicates(fenced).ignores(request) is is_ignored
+    scheduler = crawled(world, task("p", itag="a", age=9, auto_recrawl=True))
+    wrote(world, status=scheduler.engine.taskdb.SUCCESS)
+    scheduler.engine.projects["p"].task_queue.delete("t")
+
+    world.new(task("p", **schedule))
+    scheduler.run_once()
+
+    assert len(world.dispatched()) == is_sent
+    assert scheduler.engine.counts.unchanged == (not is_sent)
+    assert world.waiting() == 0
 
 
-@pytest.mark.parametrize(
-    ("schedule", "is_ignored"),
-    [
-        ({}, True),
-        ({"age": 1000}, True),
-        ({"age": 1}, False),
-        ({"itag": "a"}, False),
-        ({"force_update": True}, False),
-    ],
-)
-@pytest.mark.parametrize("is_sent", [True, False])
-def test_a_request_for_a_task_that_is_pending_is_ignored_if_it_would_be_after_its_pack(
-    world: World, task: Task, schedule: dict[str, Any], is_ignored: bool, is_sent: bool
+@SCHEDULES
+def test_a_request_beside_the_pack_of_its_task_meets_what_the_pack_leaves(
+    world: World, task: Task, schedule: dict[str, Any], is_sent: bool
 ) -> None:
     scheduler = crawling(world)
-    world.new(task("p", itag="a", exetime=0 if is_sent else 2**40))
+    world.new(task("p", itag="a"))
     scheduler.run_once()
+    (sent,) = world.dispatched()
+
+    world.new(task("p", **schedule))
+    world.finish(sent)
+    scheduler.run_once()
+
     assert len(world.dispatched()) == is_sent
-
-    scheduler.fenced.read_ahead({})
-
-    assert Duplicates(scheduler.fenced).ignores(task("p", **schedule)) is is_ignored
+    assert world.waiting() == 0
 
 
-@pytest.mark.parametrize(
-    "method", ["on_task_status", "on_task_done", "on_task_failed", "update_task"]
-)
-@pytest.mark.parametrize("is_sent", [True, False])
-def test_a_subclass_that_has_a_say_in_answers_decides_of_tasks_in_flight(
-    world: World, task: Task, method: str, is_sent: bool
+@pytest.mark.parametrize("is_put_off", [True, False])
+def test_a_request_for_a_task_that_is_pending_changes_nothing_unless_it_is_forced(
+    world: World, task: Task, is_put_off: bool
 ) -> None:
-    world.project("p")
-    world.script_is_known("p")
-    curious = type("AnsweringScheduler", (FencedScheduler,), {method: lambda *_: None})
-    scheduler = world.scheduler(fenced_class=curious)
+    scheduler = crawling(world)
+    world.new(task("p", exetime=2**40 if is_put_off else 0))
     scheduler.run_once()
-    world.new(task("p", exetime=0 if is_sent else 2**40))
+    assert len(world.dispatched()) == (not is_put_off)
+
+    world.new(task("p", age=0, itag="new"))
     scheduler.run_once()
 
-    scheduler.fenced.read_ahead({})
-
-    assert Duplicates(scheduler.fenced).ignores(task("p")) is not is_sent
-
-
-@pytest.mark.parametrize("status", [1, None, 0])
-def test_a_row_that_does_not_say_that_the_task_has_ended_is_left_to_pyspider(
-    world: World, task: Task, status: int | None
-) -> None:
-    fenced = crawled(world, task("p")).fenced
-    wrote(world, status=status)
-    fenced.read_ahead({"p": ["t"]})
-    assert not Duplicates(fenced).ignores(task("p"))
-
-
-def test_a_task_that_was_written_since_is_no_duplicate(world: World, task: Task) -> None:
-    fenced = crawled(world, task("p")).fenced
-    fenced.read_ahead({"p": ["t"]})
-    fenced.on_request(task("p", force_update=True, cancel=True))
-    assert not Duplicates(fenced).ignores(task("p"))
+    assert scheduler.engine.counts.unchanged == 1
+    assert world.waiting() == 0
+    assert not world.dispatched()
 
 
 @pytest.mark.parametrize("method", ["task_verify", "on_request", "on_old_request"])
@@ -127,14 +105,14 @@ def test_a_subclass_that_has_a_say_is_asked_about_duplicates(
 ) -> None:
     asked = []
 
-    def override(self: FencedScheduler, request: dict[str, Any], *more: Any) -> Any:
+    def override(self: TaskEngine, request: dict[str, Any], *more: Any) -> Any:
         asked.append(request["url"])
-        return getattr(FencedScheduler, method)(self, request, *more)
+        return getattr(TaskEngine, method)(self, request, *more)
 
-    curious = type("CuriousScheduler", (FencedScheduler,), {method: override})
+    curious = type("CuriousScheduler", (TaskEngine,), {method: override})
     world.project("p")
     world.script_is_known("p")
-    scheduler = world.scheduler(fenced_class=curious)
+    scheduler = world.scheduler(engine_class=curious)
     scheduler.run_once()
     finished(world, scheduler, task("p"))
     asked.clear()
@@ -161,15 +139,16 @@ def test_a_duplicate_that_was_compared_behind_a_shut_fence_stays_in_its_queue(
     world: World, task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scheduler = crawled(world, task("p"))
-    owner, fenced = scheduler.fence.ownership, scheduler.fenced
+    owner, taskdb = scheduler.fence.ownership, scheduler.engine.taskdb
     assert isinstance(owner, SoleOwner)
-    read_ahead = fenced.read_ahead
+    get_task = taskdb.get_task
 
-    def shut(wanted: Any) -> None:
-        read_ahead(wanted)
+    def shut(*asked: Any) -> Any:
+        row = get_task(*asked)
         owner.lose_lease()
+        return row
 
-    monkeypatch.setattr(fenced, "read_ahead", shut)
+    monkeypatch.setattr(taskdb, "get_task", shut)
     world.new(task("p"))
     scheduler.run_once()
     assert world.waiting() == 1
@@ -206,6 +185,7 @@ def test_a_duplicate_waits_behind_what_is_parked(world: World, task: Task) -> No
     scheduler = crawled(world, task("p"))
     scheduler.quarantine.put("p", ValueError("broken"))
     world.new(task("p"))
-    scheduler.applier.apply()
+    scheduler.intake.read(10)
+    scheduler.applier.apply(with_parked=True)
     scheduler.applier.acknowledge()
     assert scheduler.intake.is_behind("p")

@@ -14,7 +14,7 @@ from pyspider_zk.rpc.router import Router
 from pyspider_zk.rpc.server import Functions
 from pyspider_zk.scheduling.answers import rpc_functions
 from pyspider_zk.scheduling.measures import SchedulerMeasures
-from pyspider_zk.scheduling.round_times import RoundTimes
+from pyspider_zk.scheduling.round_pace import RoundTimes
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from tests.support.live_cluster import LiveCluster, living
 from tests.support.rpc_url import rpc_url

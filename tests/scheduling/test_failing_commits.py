@@ -13,7 +13,7 @@ from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.testing import SoleOwner
-from tests.support.world import SLOTS, World, crawling, with_table
+from tests.support.world import SLOTS, World, crawling, read_and_write, with_table
 
 Task = Callable[..., dict[str, Any]]
 
@@ -27,7 +27,7 @@ def rounds(scheduler: SlotScheduler, count: int) -> None:
 
 def back(scheduler: SlotScheduler) -> None:
     """Let the scheduler try its database again at once."""
-    scheduler.fenced.taskdb._database._breaker.answered()
+    scheduler.engine.taskdb._database._breaker.answered()
 
 
 def test_a_refusal_is_not_forgotten_when_the_rest_of_the_commit_fails(
@@ -36,7 +36,7 @@ def test_a_refusal_is_not_forgotten_when_the_rest_of_the_commit_fails(
     scheduler = with_table(world, task)
     world.refuse_row("p", "bad")
     world.new(task("p", "bad"), task("p", "b"))
-    bulk = scheduler.fenced.taskdb._bulk
+    bulk = scheduler.engine.taskdb._bulk
     write_many = bulk.write_many
 
     def broken(writes: Any, check: Callable[[], None], seals: Any) -> None:
@@ -96,7 +96,7 @@ def test_a_parked_message_whose_row_is_refused_keeps_it_if_the_rest_is_put_off(
     world: World, task: Task
 ) -> None:
     scheduler = with_table(world, task)
-    assert scheduler.fenced.projects["p"].task_queue.is_processing("first")
+    assert scheduler.engine.projects["p"].task_queue.is_processing("first")
     in_quarantine(world, task, scheduler)
     world.refuse_row("p", "new")
     scheduler.run_once()
@@ -127,12 +127,12 @@ def test_a_parked_message_of_a_slot_that_was_lost_is_left_to_the_next_owner(
     in_quarantine(world, task, scheduler)
     world.new(task(ELSEWHERE, "other"))
     with world.tasks_locked(), pytest.raises(DatabaseAway):
-        scheduler.applier.apply()
+        read_and_write(scheduler)
     back(scheduler)
     slot = slot_of("p", SLOTS)
     scheduler.handover.give_up({slot: 1}, planned=False)
     with suppress(FenceClosed):
-        scheduler.applier.apply()
+        read_and_write(scheduler)
 
     successor = world.scheduler()
     rounds(successor, 5)
@@ -144,7 +144,7 @@ def test_a_cancelled_task_whose_row_is_refused_is_still_in_memory(world: World, 
     world.finish(*(each for each in world.dispatched() if each["taskid"] == "first"))
     world.new(task("p", "later", exetime=2e10))
     scheduler.run_once()
-    tasks = scheduler.fenced.projects["p"].task_queue
+    tasks = scheduler.engine.projects["p"].task_queue
     assert "later" in tasks
     world.refuse_row("p", "later")
     world.new(task("p", "later", force_update=True, cancel=True))
@@ -184,7 +184,7 @@ def test_a_project_whose_table_cannot_be_read_for_selection_stops_no_other(
     world.script_is_known(ELSEWHERE)
     rounds(scheduler, 2)
     world.new(task("p", "x"), task(ELSEWHERE, "y"))
-    scheduler.applier.apply()
+    read_and_write(scheduler)
     broken_table(world)
     for _ in range(4):
         with suppress(Exception):
@@ -204,7 +204,7 @@ def test_writes_of_a_project_that_left_quarantine_as_gone_close_no_fence_for_eve
     world.new(task("p", "a"), task(ELSEWHERE, "b"))
     with world.tasks_locked():
         with pytest.raises(DatabaseAway):
-            scheduler.applier.apply()
+            read_and_write(scheduler)
         world.projectdb.update("p", {"rate": "x"})
         scheduler.rows.look_soon()
         with suppress(ClusterError):
@@ -216,9 +216,9 @@ def test_writes_of_a_project_that_left_quarantine_as_gone_close_no_fence_for_eve
     scheduler.handover.give_up({slot_of("p", SLOTS): 1}, planned=False)
     for _ in range(3):
         with suppress(FenceClosed):
-            scheduler.applier.apply()
+            read_and_write(scheduler)
 
-    scheduler.applier.apply()  # does not fail for ever
+    read_and_write(scheduler)  # does not fail for ever
     assert set(world.statuses(ELSEWHERE)) == {"b"}
 
 
@@ -230,12 +230,12 @@ def test_a_slot_without_writes_moves_cleanly_while_the_database_is_away(
     scheduler = with_table(world, task)
     world.new(task(ELSEWHERE, "in flight"))
     rounds(scheduler, 2)
-    assert scheduler.fenced.projects[ELSEWHERE].task_queue.is_processing("in flight")
+    assert scheduler.engine.projects[ELSEWHERE].task_queue.is_processing("in flight")
     world.dispatched()
     world.new(task("p", "a"))
     with world.tasks_locked():
         with pytest.raises(DatabaseAway):
-            scheduler.applier.apply()
+            read_and_write(scheduler)
         scheduler.handover.give_up({slot_of(ELSEWHERE, SLOTS): 1}, planned=True)
 
     owner = SoleOwner(SLOTS, [slot_of(ELSEWHERE, SLOTS)])
@@ -271,7 +271,7 @@ def test_a_database_that_fails_at_the_commit_itself_loses_nothing(
 ) -> None:
     scheduler = with_table(world, task)
     world.new(task("p", "a"), task("p", "b"))
-    bulk = scheduler.fenced.taskdb._bulk
+    bulk = scheduler.engine.taskdb._bulk
     write_many = bulk.write_many
 
     def fail(writes: Any, check: Callable[[], None], seals: Any) -> None:
@@ -318,7 +318,7 @@ def test_signs_of_life_go_on_while_a_project_is_refused(
 ) -> None:
     scheduler = with_table(world, task)
     tries: list[int] = []
-    bulk = scheduler.fenced.taskdb._bulk
+    bulk = scheduler.engine.taskdb._bulk
     write_many = bulk.write_many
 
     def count(writes: Any, check: Callable[[], None], seals: Any) -> None:
@@ -357,7 +357,7 @@ def test_a_forced_request_whose_commit_failed_is_fetched_once_more_after_a_plann
     world.finish(sent)
     owner.lose_lease()
     with suppress(FenceClosed):
-        scheduler.applier.apply()
+        read_and_write(scheduler)
     owner.renew_lease()
     owner.ask_back([slot_of("p", SLOTS)])
     rounds(scheduler, 2)

@@ -12,7 +12,7 @@ from pyspider.database.sqlite.taskdb import TaskDB
 from pyspider_zk.databases import breaker
 from pyspider_zk.errors import DatabaseAway
 from pyspider_zk.projects.slots import slot_of
-from pyspider_zk.scheduling import intake, quarantine, retry_queue
+from pyspider_zk.scheduling import agenda, intake, quarantine
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.testing import SoleOwner
 from tests.support.world import SLOTS, World, granted
@@ -24,7 +24,7 @@ ACTIVE, SUCCESS, FAILED = TaskDB.ACTIVE, TaskDB.SUCCESS, TaskDB.FAILED
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let what failed be tried again in the next round."""
-    monkeypatch.setattr(retry_queue, "PAUSES", (0.0,))
+    monkeypatch.setattr(agenda, "PAUSES", (0.0,))
     monkeypatch.setattr(quarantine, "PAUSES", (0.0,))
     monkeypatch.setattr(breaker, "PAUSES", (1e-9,))
     monkeypatch.setattr(
@@ -112,11 +112,11 @@ def test_changes_of_projects_are_seen_though_the_first_cannot_be_read(
     for name in "pqr":
         world.projectdb.update(name, {"status": "STOP"})
 
-    _fail(monkeypatch, scheduler.fenced.projectdb, "get")
+    _fail(monkeypatch, scheduler.engine.projectdb, "get")
     scheduler.rows.look_soon()
     _rounds(scheduler, 3)
 
-    assert {name: each.db_status for name, each in scheduler.fenced.projects.items()} == {
+    assert {name: each.db_status for name, each in scheduler.engine.projects.items()} == {
         "p": "STOP",
         "q": "STOP",
         "r": "STOP",
@@ -134,7 +134,7 @@ def test_a_failed_fetch_counts_as_one_however_often_its_pack_is_applied(
     (sent,) = world.dispatched()
     world.finish(sent, ok=False)
 
-    _fail(monkeypatch, scheduler.fenced.taskdb, "update", times=3)
+    _fail(monkeypatch, scheduler.engine.taskdb, "update", times=3)
     _rounds(scheduler, 4)
 
     row = world.database("task").get_task("p", "t", ["status", "schedule"])
@@ -148,7 +148,7 @@ def test_a_task_that_cannot_be_stored_holds_up_no_other(
     scheduler = world.scheduler()
     world.new(*(task("p", each) for each in "abcd"))
 
-    _fail_for(monkeypatch, scheduler.fenced.taskdb, "insert", "b")
+    _fail_for(monkeypatch, scheduler.engine.taskdb, "insert", "b")
     _rounds(scheduler, 6)
 
     assert set(world.statuses("p")) == {"a", "c", "d"}
@@ -175,7 +175,7 @@ def test_of_what_was_selected_only_the_row_that_cannot_be_read_waits_for_its_tim
     _rounds(scheduler, 4)
 
     assert sorted(each["taskid"] for each in world.dispatched()) == ["a", "c"]
-    assert scheduler.fenced.projects["p"].task_queue.is_processing("b")
+    assert scheduler.engine.projects["p"].task_queue.is_processing("b")
 
 
 def test_on_finished_survives_a_database_that_fails(
@@ -187,10 +187,11 @@ def test_on_finished_survives_a_database_that_fails(
     scheduler = world.scheduler()
     _rounds(scheduler, 2)
     world.finish(*world.dispatched())
-    while not scheduler.fenced.postponed:
+    while scheduler.engine.projects["p"].idle_rounds < scheduler.engine.FAIL_PAUSE_NUM:
         scheduler.run_once()
-
-    _fail(monkeypatch, scheduler.fenced.taskdb, "get_task")
+    _fail(monkeypatch, scheduler.engine.taskdb, "get_task")
+    scheduler.run_once()
+    scheduler.quarantine.renew("p")
     _rounds(scheduler, 3)
 
     assert [each["taskid"] for each in world.dispatched()] == ["on_finished"]
@@ -211,7 +212,7 @@ def _handed_over(world: World, new: dict[str, Any]) -> dict[str, Any]:
 @contextmanager
 def _locked(world: World, scheduler: SlotScheduler) -> Iterator[None]:
     """Lock the task database, as a process does that is stopped in the middle of a write."""
-    scheduler.fenced.taskdb._execute("PRAGMA busy_timeout=0")
+    scheduler.engine.databases._tasks._execute("PRAGMA busy_timeout=0")
     locking = world.database("task")
     locking._execute("BEGIN EXCLUSIVE")
     yield

@@ -95,7 +95,7 @@ def test_a_page_that_comes_late_puts_it_off(
     assert rounds(world, before) == ["on_finished"]
     world.finish(task("p", "on_finished"))
     assert rounds(world, before) == []
-    assert before.fenced.counters["all"].to_dict("sum")["p"] == {"success": 4}
+    assert before.engine.counters["all"].to_dict("sum")["p"] == {"success": 4}
 
 
 @pytest.mark.parametrize("waited", [1, 4, 11, 13])
@@ -129,7 +129,7 @@ def test_one_that_fails_is_tried_again_after_its_delay_by_the_next_owner(
     after = next_owner(world)
 
     assert rounds(world, after, 2 * WAIT) == []
-    assert len(after.fenced.projects["p"].task_queue.time_queue.queue_dict) == 1
+    assert len(after.engine.projects["p"].task_queue.time_queue.queue_dict) == 1
 
 
 def test_a_database_that_is_away_during_the_takeover_is_asked_again(
@@ -139,14 +139,14 @@ def test_a_database_that_is_away_during_the_takeover_is_asked_again(
     world.finish(task("p", "b"))
     before.run_once()
     after = next_owner(world)
-    find, failures = after.fenced.find_task, [DatabaseAway("taskdb is away")]
+    find, failures = after.engine.taskdb.get_task, [DatabaseAway("taskdb is away")]
 
     def find_or_fail(*args: Any) -> Any:
         if failures:
             raise failures.pop()
         return find(*args)
 
-    monkeypatch.setattr(after.fenced, "find_task", find_or_fail)
+    monkeypatch.setattr(after.engine.taskdb, "get_task", find_or_fail)
 
     assert rounds(world, after) == ["on_finished"]
     assert failures == []

@@ -10,9 +10,8 @@ from pyspider_zk.errors import BadMessage, FenceClosed, Unavailable
 from pyspider_zk.queues.api import Delivery, Message, Queues, SlotQueues
 from pyspider_zk.queues.memory import MemoryBroker, MemorySlotQueues
 from pyspider_zk.queues.names import QueueKind, SlotQueue
-from pyspider_zk.scheduling.entry import Disposition, InFlightMessage
 from pyspider_zk.scheduling.intake import PAUSES, Apply, Intake
-from pyspider_zk.scheduling.parking import Parking
+from pyspider_zk.scheduling.parking import Disposition, InFlightMessage, Parking
 from tests.support.clock import Clock
 
 SLOTS = 4
@@ -84,7 +83,7 @@ def round_of(
 ) -> None:
     """Read, run and settle."""
     intake.read(limit, due=due)
-    intake.run_parked(lambda _: True, dict.fromkeys(QueueKind, apply))
+    intake.run_parked(lambda _: True, apply)
     intake.run(kind, apply)
     intake.settle()
 

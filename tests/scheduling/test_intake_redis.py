@@ -16,7 +16,7 @@ from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.queues.resilient import ResilientQueue
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from tests.queues.away import AwayQueue
-from tests.support.world import SLOTS, World
+from tests.support.world import SLOTS, World, read_and_write
 
 pytestmark = pytest.mark.redis
 
@@ -68,7 +68,7 @@ def unapplied(world: World) -> int:
 
 
 def counted(scheduler: SlotScheduler) -> dict[str, int]:
-    found: dict[str, int] = scheduler.fenced.counters["all"].to_dict("sum")["p"]
+    found: dict[str, int] = scheduler.engine.counters["all"].to_dict("sum")["p"]
     return found
 
 
@@ -87,7 +87,7 @@ def test_what_a_dead_member_read_comes_back_at_once(
     first = world.scheduler()
     run(first)
     world.new(*(task("p", str(number)) for number in range(20)))
-    monkeypatch.setattr(first.fenced, "insert_task", die)
+    monkeypatch.setattr(first.engine, "insert_task", die)
     with pytest.raises(Killed):
         run(first)
     assert unapplied(world) == 20
@@ -167,9 +167,9 @@ def test_what_is_selected_while_the_fetchers_queue_is_away_is_sent_later(
     scheduler = world.scheduler()
     fetchers = AwayQueue()
     back_off = BackOff(logging.getLogger("scheduler"), "scheduling waits", pause=1e-9)
-    scheduler.fenced.out_queue = ResilientQueue(fetchers, back_off)
+    scheduler.engine.out_queue = ResilientQueue(fetchers, back_off)
     world.new(*(task("p", str(number)) for number in range(20)))
-    scheduler.applier.apply()
+    read_and_write(scheduler)
     # when it goes away between two tasks
     fetchers.put, put = _gone_after(fetchers, 7), fetchers.put  # type: ignore[method-assign]
     run(scheduler, rounds=3)
@@ -225,7 +225,7 @@ class Watched:
 def test_a_member_never_holds_more_than_its_limit(world: World, task: Task) -> None:
     # given
     scheduler = world.scheduler()
-    scheduler.fenced.LOOP_LIMIT = 5
+    scheduler.engine.LOOP_LIMIT = 5
     watched = scheduler.intake._queues = Watched(slot_queues(scheduler))  # type: ignore[assignment]
     world.new(*(task("p", str(number)) for number in range(12)))
     run(scheduler, rounds=6)
@@ -250,7 +250,7 @@ def test_a_member_that_cannot_acknowledge_reads_no_further(
 ) -> None:
     # given a Redis that can be read and not written
     scheduler = world.scheduler()
-    scheduler.fenced.LOOP_LIMIT = 5
+    scheduler.engine.LOOP_LIMIT = 5
     run(scheduler)
     world.new(*(task("p", str(number)) for number in range(20)))
 
@@ -275,6 +275,6 @@ def _apply_and_die(scheduler: SlotScheduler, monkeypatch: pytest.MonkeyPatch) ->
     """Apply what there is; die before any of it is acknowledged."""
     with monkeypatch.context() as patched:
         patched.setattr("pyspider_zk.queues.redis_streams._tidy", die)
-        scheduler.applier.apply()
+        read_and_write(scheduler)
         with pytest.raises(Killed):
             scheduler.applier.acknowledge()

@@ -11,7 +11,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.metrics import families
 from pyspider_zk.metrics.families import FAMILIES, Source
 from pyspider_zk.scheduling.measures import SchedulerMeasures
-from pyspider_zk.scheduling.round_times import RoundTimes
+from pyspider_zk.scheduling.round_pace import RoundTimes
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.testing import SoleOwner
 from tests.metrics.reading import Numbers, family_of, numbers, undeclared, value
@@ -122,7 +122,7 @@ def test_pending_tasks_are_those_in_memory_and_those_in_their_rows(
     world: World, task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scheduler = crawling(world)
-    window = scheduler.fenced.attention.window_size
+    window = scheduler.engine.attention.window_size
     window.due = window.put_off = 5
     monkeypatch.setattr(window, "share", lambda _projects: None)
     world.new(*(task("p", f"t{number}", exetime=4e9 + number) for number in range(40)))

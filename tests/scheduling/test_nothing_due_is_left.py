@@ -32,7 +32,7 @@ class Storm:
         self.task = task
         self.owner = SoleOwner(SLOTS)
         self.scheduler = world.scheduler(self.owner)
-        self.scheduler.fenced.FAIL_PAUSE_NUM, self.scheduler.fenced.PAUSE_TIME = 3, 30
+        self.scheduler.engine.FAIL_PAUSE_NUM, self.scheduler.engine.PAUSE_TIME = 3, 30
         self.sent: list[dict[str, Any]] = []
         self.count = self.epoch = 1
 
@@ -107,7 +107,7 @@ class Storm:
 
     def break_(self, name: str) -> None:
         """Put a project into quarantine."""
-        if name in self.scheduler.fenced.projects and self.chance.random() < 0.3:
+        if name in self.scheduler.engine.projects and self.chance.random() < 0.3:
             self.scheduler.project_set.put_aside(name, ValueError("broken"))
 
     def wait(self, _: str) -> None:
@@ -116,7 +116,7 @@ class Storm:
 
     def busy(self) -> set[str]:
         """Return the projects that every round looks at, though all is done."""
-        attention = self.scheduler.fenced.attention
+        attention = self.scheduler.engine.attention
         looked = []
         for _ in range(5):
             self.now += 0.001
@@ -149,18 +149,18 @@ def test_nothing_that_is_due_is_left(
             storm.step()
         storm.settle()
         assert [left for name in NAMES for left in undone(storm.scheduler, name)] == []
-        assert len(storm.scheduler.fenced.projects) == len(list(world.projectdb.get_all(["name"])))
+        assert len(storm.scheduler.engine.projects) == len(list(world.projectdb.get_all(["name"])))
         assert storm.busy() == set()
 
 
 def undone(scheduler: SlotScheduler, name: str) -> list[tuple[str, str]]:
     """Return what pyspider would do for a project."""
     now = time.time()
-    project = scheduler.fenced.projects.get(name)
+    project = scheduler.engine.projects.get(name)
     if project is None:
         return []
     if not project.active:
-        is_due = project.updatetime + scheduler.fenced.DELETE_TIME <= now
+        is_due = project.updatetime + scheduler.engine.DELETE_TIME <= now
         is_deleted = project.db_status == "STOP" and "delete" in split_group(project.group)
         return [(name, "deletion")] if is_due and is_deleted else []
     if project.waiting_get_info:
@@ -168,12 +168,12 @@ def undone(scheduler: SlotScheduler, name: str) -> list[tuple[str, str]]:
     left = []
     if project.min_tick and scheduler.cron.next(name, project.min_tick) <= now:
         left.append((name, "tick"))
-    if project.paused:
+    if scheduler.engine.is_paused(project):
         return left
     tasks = project.task_queue
     tasks.check_update()
     if tasks.priority_queue.qsize() and tasks.bucket.get() >= 1:
         left.append((name, "task"))
-    if not len(tasks) and project._selected_tasks:
+    if not len(tasks) and project.has_sent:
         left.append((name, "on_finished"))
     return left

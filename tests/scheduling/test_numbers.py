@@ -36,7 +36,7 @@ def test_tasks_are_counted_where_they_are(
     later = begun + 1000
     world.new(task("p", "sent"), task("p", "later", exetime=later))
     rounds(scheduler)
-    scheduler.fenced.projects["p"].task_queue.put("due")
+    scheduler.engine.projects["p"].task_queue.put("due")
     found = ProjectNumbers(scheduler).project_numbers()["p"]
     assert (found["pending"], found["sent"], found["due"]) == (3, 1, 1)
     assert found["next_due"] == pytest.approx(later)
@@ -52,7 +52,7 @@ def test_since_when_tasks_are_due_is_known_after_a_stop_and_a_start(
         scheduler.rows.look_soon()
         rounds(scheduler)
     begun = time.time()
-    scheduler.fenced.projects["p"].task_queue.put("due")
+    scheduler.engine.projects["p"].task_queue.put("due")
     assert ProjectNumbers(scheduler).project_numbers()["p"]["due_since"] >= begun
 
 
@@ -81,7 +81,7 @@ def test_what_ended_is_in_the_totals_the_hour_and_the_rate(
 
 def test_amounts_stand_in_the_minute_that_they_began_in(scheduler: SlotScheduler) -> None:
     now = time.time()
-    counter = scheduler.fenced.counters["1h"]
+    counter = scheduler.engine.counters["1h"]
     counter.event(("p", "success"), 1)
     live = counter.counters["p", "success"]
     for minutes, amount in ((70, 100), (59, 5), (2, 7)):

@@ -69,7 +69,7 @@ def test_start_runs_a_stopped_project_and_dispatches_on_start_once(world: World)
     rounds(scheduler)
 
     assert status(world, "p") == "RUNNING"
-    assert scheduler.fenced.projects["p"].active
+    assert scheduler.engine.projects["p"].active
     assert started(world) == ["p"]
 
 
@@ -181,8 +181,8 @@ def test_another_look_at_one_that_waits_is_no_news_and_asks_no_database(world: W
     rounds(scheduler)
     confirm([work])
     asked: list[str] = []
-    get = scheduler.fenced.projectdb.get
-    scheduler.fenced.projectdb.get = lambda name, **more: [asked.append(name), get(name, **more)][1]
+    get = scheduler.engine.projectdb.get
+    scheduler.engine.projectdb.get = lambda name, **more: [asked.append(name), get(name, **more)][1]
 
     clock.now += 1
     rounds(scheduler)
@@ -259,7 +259,7 @@ def test_run_refuses_a_project_that_is_off(world: World, off: str) -> None:
 def test_a_full_project_is_started_later(world: World, task: Task) -> None:
     world.project("p")
     scheduler = world.scheduler()
-    scheduler.fenced.INQUEUE_LIMIT = 1
+    scheduler.engine.INQUEUE_LIMIT = 1
     world.new(task("p", "t"))
     rounds(scheduler)
     clock = Clock()
@@ -267,7 +267,7 @@ def test_a_full_project_is_started_later(world: World, task: Task) -> None:
     rounds(scheduler)
     assert work.verdict is None
 
-    scheduler.fenced.projects["p"].task_queue.delete("t")
+    scheduler.engine.projects["p"].task_queue.delete("t")
     clock.now += 1
     rounds(scheduler)
 
@@ -281,14 +281,14 @@ def test_restart_begins_anew(world: World, task: Task) -> None:
     scheduler = world.scheduler()
     rounds(scheduler)
     world.dispatched()
-    before = scheduler.fenced.projects["p"]
+    before = scheduler.engine.projects["p"]
 
     assert done(carry_out(scheduler, a_claim("restart", ["p"])))
     asked = [sent["taskid"] for sent in list(world.fetcher.queue)]
     world.script_is_known("p")
     rounds(scheduler)
 
-    assert scheduler.fenced.projects["p"] is not before
+    assert scheduler.engine.projects["p"] is not before
     assert "_on_get_info" in asked
     assert set(world.statuses("p")) == {"on_start"}
     assert started(world) == ["p"]
@@ -325,7 +325,7 @@ def test_a_pack_of_before_a_restart_does_not_withdraw_the_new_on_start(
     world.script_is_known("p")
     world.new(task("p", "first", priority=10))
     rounds(scheduler)
-    assert [each["taskid"] for each in scheduler.fenced.send_buffer] == ["on_start"]
+    assert [each["taskid"] for each in scheduler.engine.dispatch.waiting] == ["on_start"]
     world.finish(sent)
     scheduler.run_once()
     world.dispatched()
@@ -347,15 +347,15 @@ def test_stop_takes_effect_at_once(world: World, task: Task) -> None:
     world.fetcher.put({"taskid": "t", "project": "other"})
     world.new(task("p", "waiting"))
     scheduler.run_once()
-    scheduler.fenced.on_select_task(scheduler.fenced.taskdb.get_task("p", "waiting"))
-    assert scheduler.fenced.send_buffer
+    scheduler.engine.on_select_task(scheduler.engine.taskdb.get_task("p", "waiting"))
+    assert scheduler.engine.dispatch.waiting
 
     assert done(carry_out(scheduler, a_claim("stop", ["p"])))
 
     assert status(world, "p") == "STOP"
-    assert not scheduler.fenced.projects["p"].active
-    assert not scheduler.fenced.send_buffer
-    assert len(scheduler.fenced) == 0
+    assert not scheduler.engine.projects["p"].active
+    assert not scheduler.engine.dispatch.waiting
+    assert len(scheduler.engine) == 0
 
 
 @pytest.mark.parametrize(
@@ -377,10 +377,13 @@ def test_columns_are_written_and_memory_follows(
 
     row = world.projectdb.get("p")
     assert {column: row[column] for column in arguments} == arguments
-    project = scheduler.fenced.projects["p"]
+    project = scheduler.engine.projects["p"]
     assert (project.group, project.db_status) == (row["group"], row["status"])
     if project.active:
-        assert (project.task_queue.rate, project.task_queue.burst) == (row["rate"], row["burst"])
+        assert (project.task_queue.bucket.rate, project.task_queue.bucket.burst) == (
+            row["rate"],
+            row["burst"],
+        )
 
 
 @pytest.mark.parametrize(
@@ -431,7 +434,7 @@ def test_delete_leaves_nothing_and_late_messages_bring_nothing_back(
     scheduler.rows.look_soon()
     rounds(scheduler)
 
-    assert set(scheduler.fenced.projects) == {"q"}
+    assert set(scheduler.engine.projects) == {"q"}
     assert world.projectdb.get("p") is None
     assert "p" not in world.database("task").projects
     assert "p" not in world.database("result").projects
@@ -520,7 +523,7 @@ def test_a_sweep_that_fails_after_a_cancellation_is_tried_again(world: World) ->
     clock = Clock()
     scheduler, work = deleted_before_a_late_result(world, clock)
     work.recorded(a_claim("delete", ["p"], cancelled=True), 0)
-    drop, scheduler.fenced.resultdb.drop = scheduler.fenced.resultdb.drop, None
+    drop, scheduler.engine.resultdb.drop = scheduler.engine.resultdb.drop, None
     rounds(scheduler)
     clock.now += 10
     rounds(scheduler)
@@ -528,7 +531,7 @@ def test_a_sweep_that_fails_after_a_cancellation_is_tried_again(world: World) ->
     assert (work.verdict.outcome, bool(work.verdict.reason)) == (None, True)
     assert work.needs_cleanup
 
-    scheduler.fenced.resultdb.drop = drop
+    scheduler.engine.resultdb.drop = drop
     scheduler.local_jobs.clear(work)
     progress, _ = work.progress()
     work = carry_out(scheduler, a_claim("delete", ["p"], progress=progress, cancelled=True))
@@ -592,7 +595,7 @@ def test_a_project_made_anew_is_not_swept(world: World) -> None:
 
 def test_a_project_made_anew_while_others_are_swept_keeps_its_row(world: World) -> None:
     scheduler, work = deleted_before_a_late_result(world, clock := Clock())
-    look = scheduler.fenced.projectdb.get
+    look = scheduler.engine.projectdb.get
 
     def just_before(name: str, **options: Any) -> Any:
         found = look(name, **options)
@@ -600,7 +603,7 @@ def test_a_project_made_anew_while_others_are_swept_keeps_its_row(world: World) 
             world.project(name)
         return found
 
-    scheduler.fenced.projectdb.get = just_before
+    scheduler.engine.projectdb.get = just_before
     clock.now += 10
     rounds(scheduler)
 
@@ -636,7 +639,7 @@ def test_a_delete_that_waits_is_left_to_pyspider(world: World) -> None:
     assert done(carry_out(scheduler, a_claim("delete", ["p"], {"wait": True})))
     row = world.projectdb.get("p")
     assert (row["status"], row["group"]) == ("STOP", "news delete")
-    scheduler.fenced.DELETE_TIME = 0
+    scheduler.engine.DELETE_TIME = 0
     rounds(scheduler)
 
     assert world.projectdb.get("p") is None
@@ -650,14 +653,14 @@ def test_a_project_deleted_elsewhere_and_made_anew_can_be_loaded(world: World) -
     elsewhere = world.scheduler(owner)
     rounds(elsewhere)
     stale = world.scheduler(SoleOwner(SLOTS, ()))
-    assert "p" in stale.fenced.taskdb.projects
+    assert stale.engine.taskdb.may_have("p")
     carry_out(elsewhere, a_claim("delete", ["p"]))
     world.project("p")
 
     stale.fence.ownership.grant(range(SLOTS), epoch=2)  # type: ignore[union-attr]
     rounds(stale)
 
-    assert set(stale.fenced.projects) == {"p"}
+    assert set(stale.engine.projects) == {"p"}
 
 
 # --- faults -------------------------------------------------------------------------------------
@@ -928,7 +931,7 @@ def test_a_fence_that_shuts_in_the_middle_lets_no_effect_through(
     owner = SoleOwner(SLOTS)
     scheduler = world.scheduler(owner)
     rounds(scheduler)
-    scheduler.fenced.projectdb = Slow(scheduler.fenced.projectdb)
+    scheduler.engine.projectdb = Slow(scheduler.engine.projectdb)
     for stage in range(2 if operation == "delete" else 1):
         progress = Progress(stage=stage, versions={"p": world.projectdb.get("p")["updatetime"]})
         owner.renew_lease()
@@ -1078,7 +1081,7 @@ def test_the_projects_of_many_jobs_are_changed_in_one_transaction(world: World) 
     scheduler = world.scheduler()
     rounds(scheduler)
     statements: list[str] = []
-    connection = scheduler.fenced.projectdb.dbcur.connection
+    connection = scheduler.engine.projectdb.dbcur.connection
     works = [add(scheduler, claim) for claim in halves("stop")]
     connection.set_trace_callback(statements.append)
 
@@ -1101,7 +1104,7 @@ def test_who_is_killed_between_the_parts_of_a_chunk_leaves_nothing_out_and_start
     world.dispatched()
     for claim in halves(operation):
         add(dead, claim)
-    monkeypatch.setattr(dead.fenced, "insert_task", kill)
+    monkeypatch.setattr(dead.engine, "insert_task", kill)
     with pytest.raises(ProcessKilled):
         dead.local_jobs.work(lambda: None)
 
@@ -1127,7 +1130,7 @@ def test_who_is_killed_between_the_parts_of_a_deletion_leaves_nothing(
     rounds(dead)
     reported = [work.progress()[0] for work in works]
     confirm(works)
-    monkeypatch.setattr(dead.fenced.projectdb, "drop", kill)
+    monkeypatch.setattr(dead.engine.projectdb, "drop", kill)
     with pytest.raises(ProcessKilled):
         rounds(dead)
     assert world.database("result").projects == set()
@@ -1165,20 +1168,20 @@ def test_a_fence_that_shuts_in_a_chunk_lets_nothing_of_it_through(world: World) 
     owner = SoleOwner(SLOTS)
     scheduler = world.scheduler(owner)
     rounds(scheduler)
-    update = scheduler.fenced.projectdb.update
+    update = scheduler.engine.projectdb.update
 
     def slow(name: str, columns: Any) -> None:
         update(name, columns)
         owner.lose_lease()
 
-    scheduler.fenced.projectdb.update = slow
+    scheduler.engine.projectdb.update = slow
     works = [add(scheduler, claim) for claim in halves("stop")]
     with pytest.raises(FenceClosed):
         scheduler.run_once()
     assert {status(world, name) for name in NAMES} == {"RUNNING"}
 
     owner.renew_lease()
-    scheduler.fenced.projectdb.update = update
+    scheduler.engine.projectdb.update = update
     rounds(scheduler)
     assert all(map(done, works))
 
@@ -1290,12 +1293,12 @@ def test_a_restart_that_is_cancelled_before_its_end_leaves_projects_in_memory(
     with world.tasks_locked():
         scheduler.run_once()
     work.cancel()
-    scheduler.fenced._breakers["taskdb"].answered()
+    scheduler.engine.databases._breakers["taskdb"].answered()
     rounds(scheduler)
 
     assert work.verdict is not None
     assert work.verdict.outcome is Outcome.CANCELLED
-    assert set(scheduler.fenced.projects) == {"p", "q"}
+    assert set(scheduler.engine.projects) == {"p", "q"}
 
 
 def test_a_project_whose_restart_fails_or_is_called_off_goes_on(world: World) -> None:
@@ -1307,11 +1310,11 @@ def test_a_project_whose_restart_fails_or_is_called_off_goes_on(world: World) ->
     def fail(*_: Any, **__: Any) -> None:
         raise ValueError("this table cannot be dropped")
 
-    scheduler.fenced.taskdb.drop_all = fail  # type: ignore[method-assign]
+    scheduler.engine.taskdb.drop_all = fail  # type: ignore[method-assign]
     carry_out(scheduler, a_claim("restart", ["p"]))
     rounds(scheduler)
 
-    assert "p" in scheduler.fenced.projects
+    assert "p" in scheduler.engine.projects
 
 
 @pytest.mark.parametrize("operation", ["start", "restart", "delete"])
@@ -1335,5 +1338,5 @@ def test_a_seal_that_breaks_in_a_chunk_delays_the_jobs_and_loses_no_project(
     through(scheduler, works, clock)
     assert all(map(done, works))
     left = set() if operation == "delete" else set(NAMES)
-    assert set(scheduler.fenced.projects) == left
+    assert set(scheduler.engine.projects) == left
     assert {row["name"] for row in world.projectdb.get_all()} == left

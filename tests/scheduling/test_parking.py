@@ -54,7 +54,7 @@ def rounds(scheduler: SlotScheduler, count: int = 1) -> None:
 
 def test_a_thousand_requests_for_one_task_under_way_stop_nobody(running: World, task: Task) -> None:
     scheduler = running.scheduler()
-    scheduler.fenced.LOOP_LIMIT = 100
+    scheduler.engine.LOOP_LIMIT = 100
     running.new(task("p"))
     rounds(scheduler, 2)
     (sent,) = running.dispatched()
@@ -164,14 +164,14 @@ def test_a_task_put_off_that_cannot_be_stored_is_rejected_in_the_end(
     (sent,) = running.dispatched()
     running.new(task("p", "t", force_update=True))
     rounds(scheduler)
-    update = scheduler.fenced.taskdb.update
+    update = scheduler.engine.taskdb.update
 
     def refuse(project: str, taskid: str, fields: dict[str, Any], **more: Any) -> Any:
         if fields.get("schedule", {}).get("force_update"):
             raise ValueError("too large")
         return update(project, taskid, fields, **more)
 
-    monkeypatch.setattr(scheduler.fenced.taskdb, "update", refuse)
+    monkeypatch.setattr(scheduler.engine.taskdb, "update", refuse)
     running.finish(sent)
     rounds(scheduler, TRIES + 2)
 
@@ -250,13 +250,13 @@ def test_the_order_of_a_project_is_kept_though_it_takes_several_rounds(
     rounds(scheduler)
     scheduler.quarantine.release("p")
     stored: list[int] = []
-    original = scheduler.fenced.on_request
+    original = scheduler.engine.on_request
 
     def note(each: dict[str, Any]) -> Any:
         stored.append(each["schedule"]["priority"])
         return original(each)
 
-    monkeypatch.setattr(scheduler.fenced, "on_request", note)
+    monkeypatch.setattr(scheduler.engine, "on_request", note)
     monkeypatch.setattr(scheduler.selection, "select", lambda: None)
     running.new(task("p", "t", force_update=True, priority=25))
     rounds(scheduler, 5)
@@ -270,7 +270,7 @@ def test_what_comes_back_from_the_lot_leaves_half_of_the_round_to_others(
 ) -> None:
     scheduler = running.scheduler()
     rounds(scheduler)
-    scheduler.fenced.LOOP_LIMIT = 20
+    scheduler.engine.LOOP_LIMIT = 20
     scheduler.quarantine.put("p", "its row is no row")
     running.new(*(task("p", f"t{n}") for n in range(200)))
     rounds(scheduler, 10)
@@ -289,7 +289,7 @@ def test_a_project_in_quarantine_fills_no_queue_beyond_the_bound_without_a_word(
 ) -> None:
     monkeypatch.setattr(parking.Parking.__init__, "__defaults__", (10, time.monotonic))
     scheduler = running.scheduler()
-    scheduler.fenced.LOOP_LIMIT = 20
+    scheduler.engine.LOOP_LIMIT = 20
     rounds(scheduler)
     scheduler.quarantine.put("p", "its row is no row")
     running.new(*(task("p", f"t{n}") for n in range(60)))
@@ -349,7 +349,7 @@ def test_messages_of_a_project_whose_row_cannot_be_read_wait_and_are_not_rejecte
     scheduler = running.scheduler()
     rounds(scheduler)
     running.project("late")
-    get = scheduler.fenced.projectdb.get
+    get = scheduler.engine.projectdb.get
 
     def refuse(name: str, *args: Any) -> Any:
         if name == "late":
@@ -359,7 +359,7 @@ def test_messages_of_a_project_whose_row_cannot_be_read_wait_and_are_not_rejecte
 
     sent = task("late", "a") if kind is QueueKind.NEWTASK else _pack(task("late", "a"))
     with monkeypatch.context() as patched:
-        patched.setattr(scheduler.fenced.projectdb, "get", refuse)
+        patched.setattr(scheduler.engine.projectdb, "get", refuse)
         running.send(kind, sent)
         rounds(scheduler, TRIES + 2)
         assert (queued(running), parked(running)) == (0, 1)
@@ -380,14 +380,14 @@ def test_messages_that_fail_fill_no_queue_while_they_wait_for_their_next_try(
 ) -> None:
     scheduler = running.scheduler()
     rounds(scheduler)
-    insert = scheduler.fenced.taskdb.insert
+    insert = scheduler.engine.taskdb.insert
 
     def refuse(project: str, *args: Any) -> Any:
         if project == "p":
             raise ValueError("this row is of no use")
         return insert(project, *args)
 
-    monkeypatch.setattr(scheduler.fenced.taskdb, "insert", refuse)
+    monkeypatch.setattr(scheduler.engine.taskdb, "insert", refuse)
     running.new(*(task("p", f"t{n}") for n in range(100)))
     running.new(task(NEIGHBOUR, "other"))
     rounds(scheduler, 2)
@@ -408,7 +408,7 @@ def test_a_pack_waits_until_all_its_follow_ups_are_stored(running: World, task: 
     running.new(task("p", "page"))
     rounds(scheduler, 2)
     (sent,) = running.dispatched()
-    scheduler.fenced.LOOP_LIMIT = 10
+    scheduler.engine.LOOP_LIMIT = 10
     slot = slot_of("p", SLOTS)
     follow_ups = [task("p", f"t{n}") for n in range(25)]
     running.queues.slot_queues.publish(
@@ -430,7 +430,7 @@ def test_a_pack_waits_for_follow_ups_that_were_not_even_read(running: World, tas
     running.new(task("p", "page"))
     rounds(scheduler, 2)
     (sent,) = running.dispatched()
-    scheduler.fenced.LOOP_LIMIT = 4
+    scheduler.engine.LOOP_LIMIT = 4
     running.new(*(task("p", f"t{n}") for n in range(10)))
     running.send(QueueKind.STATUS, _pack(sent))
 
@@ -469,7 +469,7 @@ def test_packs_of_other_slots_wait_for_nothing(running: World, task: Task) -> No
     running.new(task(other, "page"))
     rounds(scheduler, 2)
     (sent,) = running.dispatched()
-    scheduler.fenced.LOOP_LIMIT = 10
+    scheduler.engine.LOOP_LIMIT = 10
 
     running.new(*(task("p", f"t{n}") for n in range(100)))
     running.finish(sent)
@@ -505,16 +505,16 @@ def test_what_was_selected_is_put_back_if_the_fence_shuts_before_it_is_sent(
     rounds(scheduler)
     running.dispatched()
     for each in "abc":
-        scheduler.fenced.projects["p"].task_queue.done(each)
-        scheduler.fenced.projects["p"].task_queue.put(each)
-    read_many = scheduler.fenced.taskdb.read_many
+        scheduler.engine.projects["p"].task_queue.done(each)
+        scheduler.engine.projects["p"].task_queue.put(each)
+    get_many = scheduler.engine.taskdb.get_many
 
     def shut(*args: Any, **kwargs: Any) -> Any:
         owner.lose_lease()
-        return read_many(*args, **kwargs)
+        return get_many(*args, **kwargs)
 
     with monkeypatch.context() as patched:
-        patched.setattr(scheduler.fenced.taskdb, "read_many", shut)
+        patched.setattr(scheduler.engine.taskdb, "get_many", shut)
         with suppress(FenceClosed):
             rounds(scheduler)
     assert running.dispatched() == []
@@ -535,10 +535,10 @@ def _note(
     method: str,
     written: list[tuple[str, int]],
 ) -> None:
-    original = getattr(scheduler.fenced, method)
+    original = getattr(scheduler.engine, method)
 
     def noting(task: dict[str, Any]) -> Any:
         written.append((task["taskid"], task["status"]))
         return original(task)
 
-    monkeypatch.setattr(scheduler.fenced, method, noting)
+    monkeypatch.setattr(scheduler.engine, method, noting)

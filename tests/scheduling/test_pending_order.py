@@ -34,7 +34,7 @@ def with_links(world: World, tasks: list[dict[str, Any]]) -> SlotScheduler:
     scheduler = world.scheduler()
     world.new(*tasks)
     scheduler.run_once()
-    while len(scheduler.fenced.projects["p"].task_queue) < len(tasks):
+    while len(scheduler.engine.projects["p"].task_queue) < len(tasks):
         scheduler.run_once()
     return scheduler
 
@@ -45,7 +45,7 @@ def sent_by(world: World, scheduler: SlotScheduler) -> list[str]:
     world.script_is_known("p")
     scheduler.rows.look_soon()
     scheduler.run_once()
-    while len(scheduler.fenced.projects["p"].task_queue.priority_queue.queue_dict):
+    while len(scheduler.engine.projects["p"].task_queue.priority_queue.queue_dict):
         scheduler.run_once()
     return [each["taskid"] for each in world.dispatched()]
 
@@ -103,13 +103,13 @@ def test_a_priority_that_no_record_can_hold_costs_the_order_alone(world: World, 
     before.run_once()
     world.taskdb._list_project()
     world.taskdb.insert("p", "top", {**task("p", "top", priority=2**70), "status": 1})
-    before.fenced.projects["p"].task_queue.bucket.bucket = 0
-    before.fenced.projects["p"].task_queue.rate = 0
-    before.fenced.projects["p"].task_queue.unloaded.add_unknown()
+    before.engine.projects["p"].task_queue.bucket.bucket = 0
+    before.engine.projects["p"].task_queue.bucket.rate = 0
+    before.engine.projects["p"].task_queue.unloaded.add_unknown()
     before.run_once()
     before.run_once()
     world.dispatched()
 
     after = moved(world, before)
 
-    assert after.fenced.projects["p"].task_queue.is_processing("sent")
+    assert after.engine.projects["p"].task_queue.is_processing("sent")

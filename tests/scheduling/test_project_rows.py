@@ -21,13 +21,13 @@ def test_one_slow_read_does_not_put_off_the_next_one_for_hours(
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     world.project("p", status="STOP")
     scheduler = world.scheduler()
-    get_all = scheduler.fenced.projectdb.get_all
+    get_all = scheduler.engine.projectdb.get_all
 
     def slow(*args: Any, **kwargs: Any) -> Any:
         now[0] += 60
         return get_all(*args, **kwargs)
 
-    scheduler.fenced.projectdb.get_all = slow
+    scheduler.engine.projectdb.get_all = slow
     scheduler.rows.changes()
     world.project("q")
     now[0] += Scheduler.UPDATE_PROJECT_INTERVAL
@@ -40,7 +40,7 @@ class Reads:
 
     def __init__(self, scheduler: SlotScheduler) -> None:
         self.count = 0
-        self._projectdb = scheduler.fenced.projectdb
+        self._projectdb = scheduler.engine.projectdb
         self._get_all = self._projectdb.get_all
         self._projectdb.get_all = self._counted
 
@@ -70,7 +70,7 @@ def test_a_change_is_read_whoever_made_it(world: World, is_ours: bool) -> None:
     scheduler = world.scheduler()
     looked(scheduler)
 
-    (scheduler.fenced if is_ours else world).projectdb.update("p", {"status": "STOP"})
+    (scheduler.engine if is_ours else world).projectdb.update("p", {"status": "STOP"})
 
     assert looked(scheduler).changed == {"p"}
 
@@ -93,11 +93,11 @@ def test_a_file_that_was_put_in_place_of_the_former_one_is_read(
 def test_a_read_that_failed_is_done_again(world: World) -> None:
     world.project("p")
     scheduler = world.scheduler()
-    get_all = scheduler.fenced.projectdb.get_all
-    scheduler.fenced.projectdb.get_all = lambda **_: 1 / 0
+    get_all = scheduler.engine.projectdb.get_all
+    scheduler.engine.projectdb.get_all = lambda **_: 1 / 0
     assert looked(scheduler) == NO_CHANGES
 
-    scheduler.fenced.projectdb.get_all = get_all
+    scheduler.engine.projectdb.get_all = get_all
 
     assert looked(scheduler).changed == {"p"}
 
@@ -105,15 +105,15 @@ def test_a_read_that_failed_is_done_again(world: World) -> None:
 def test_a_change_that_comes_while_rows_are_read_is_seen_by_the_next_read(world: World) -> None:
     world.project("p")
     scheduler = world.scheduler()
-    get_all = scheduler.fenced.projectdb.get_all
+    get_all = scheduler.engine.projectdb.get_all
 
     def overtaken(**kwargs: Any) -> Any:
         rows = list(get_all(**kwargs))
         world.project("q")
         return iter(rows)
 
-    scheduler.fenced.projectdb.get_all = overtaken
+    scheduler.engine.projectdb.get_all = overtaken
     assert looked(scheduler).changed == {"p"}
-    scheduler.fenced.projectdb.get_all = get_all
+    scheduler.engine.projectdb.get_all = get_all
 
     assert looked(scheduler).changed == {"q"}

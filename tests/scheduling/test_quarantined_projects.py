@@ -1,6 +1,6 @@
 """A project at fault is left alone, with its reason; all others go on."""
 
-import queue
+import logging
 import sqlite3
 import time
 from collections.abc import Callable
@@ -11,6 +11,8 @@ import pytest
 
 from pyspider_zk.errors import BadMessage, ClusterError
 from pyspider_zk.projects.slots import slot_of
+from pyspider_zk.queues.back_off import BackOff
+from pyspider_zk.queues.resilient import ResilientQueue
 from pyspider_zk.scheduling.answers import LocalAnswers
 from pyspider_zk.scheduling.counters import log_counters
 from pyspider_zk.scheduling.numbers import ProjectNumbers
@@ -71,7 +73,7 @@ def test_a_bad_row_stops_its_project_and_no_other(
 
     assert [each["project"] for each in world.dispatched()] == ["good"]
     assert column in scheduler.quarantine.told()["bad"]["reason"]
-    assert set(scheduler.fenced.projects) == {"good"}
+    assert set(scheduler.engine.projects) == {"good"}
 
 
 @pytest.mark.parametrize(("column", "value"), ROWS)
@@ -99,7 +101,7 @@ def test_a_project_that_is_off_needs_no_rate(world: World, task: Task) -> None:
 
     rounds(scheduler, 1)
 
-    assert "bad" in scheduler.fenced.projects
+    assert "bad" in scheduler.engine.projects
     assert len(scheduler.quarantine) == 0
 
 
@@ -163,7 +165,7 @@ def test_a_row_without_a_usable_name_keeps_no_project_from_loading(
     rounds(scheduler, 3)
 
     assert [each["project"] for each in world.dispatched()] == ["good"]
-    assert set(scheduler.fenced.projects) == {"bad", "good"}
+    assert set(scheduler.engine.projects) == {"bad", "good"}
     assert len(scheduler.quarantine) == 1
 
 
@@ -224,7 +226,7 @@ def test_junk_in_a_task_s_row_keeps_no_other_task_from_being_sent(
     rounds(after, 4)
 
     assert {"t", "f"} <= {each["taskid"] for each in world.dispatched()}
-    assert "bad" in after.fenced.projects
+    assert "bad" in after.engine.projects
 
 
 def test_a_project_that_cannot_tick_is_put_aside(world: World, task: Task) -> None:
@@ -232,8 +234,8 @@ def test_a_project_that_cannot_tick_is_put_aside(world: World, task: Task) -> No
     world.script_is_known("bad", min_tick=1)
     scheduler = world.scheduler()
     rounds(scheduler, 1)
-    scheduler.fenced.projects["bad"].min_tick = "often"
-    scheduler.fenced.attention.on_project("bad")
+    scheduler.engine.projects["bad"].min_tick = "often"
+    scheduler.engine.attention.on_project("bad")
 
     rounds(scheduler, 3)
 
@@ -249,8 +251,8 @@ def test_what_was_selected_with_a_project_at_fault_is_sent(world: World, task: T
         world.new(task(name))
     scheduler = world.scheduler()
     rounds(scheduler, 1)
-    scheduler.fenced.projects["bad"].task_queue.bucket.rate = "fast"
-    scheduler.fenced.projects["bad"].task_queue.bucket.bucket = 0
+    scheduler.engine.projects["bad"].task_queue.bucket.rate = "fast"
+    scheduler.engine.projects["bad"].task_queue.bucket.bucket = 0
     world.new(*(task(name, "next") for name in ("good", "bad", "other")))
 
     rounds(scheduler, 3)
@@ -322,7 +324,7 @@ def test_a_part_of_any_shape_does_no_harm(world: World, task: Task, key: str, ju
 
     rounds(after, 3)
     after.save_all()
-    log_counters(after.fenced.counters, lambda: None)
+    log_counters(after.engine.counters, lambda: None)
 
     sent = {each["project"] for each in world.dispatched() if each["taskid"] == "later"}
     assert sent == {"good", "bad"}
@@ -349,7 +351,7 @@ def test_a_task_that_no_record_can_hold_costs_no_handoff(world: World, task: Tas
     world.new(task("bad"))
     scheduler = world.scheduler()
     rounds(scheduler, 2)
-    scheduler.fenced.projects["bad"].active_tasks.appendleft((1.0, {"track": {"save": 2**80}}))
+    scheduler.engine.projects["bad"].active_tasks.appendleft((1.0, {"track": {"save": 2**80}}))
 
     scheduler.save_all()
     scheduler.fence.ownership.ask_back(range(SLOTS))
@@ -385,9 +387,9 @@ def test_the_minute_s_log_is_as_pyspider_writes_it(
     caplog.set_level("INFO")
     scheduler = world.scheduler()
     for name, event, count in (("a", "success", 3), ("b", "failed", 2), ("c", "pending", 1)):
-        scheduler.fenced.counters["5m"].event((name, event), count)
+        scheduler.engine.counters["5m"].event((name, event), count)
 
-    log_counters(scheduler.fenced.counters, lambda: None)
+    log_counters(scheduler.engine.counters, lambda: None)
 
     assert "in 5m: new:1,success:3,retry:0,failed:2 a:0,3,0,0 c:1,0,0,0 b:0,0,0,2" in caplog.text
 
@@ -408,11 +410,11 @@ def test_the_minute_s_log_goes_once_through_the_counters(world: World) -> None:
             return super().items()
 
     scheduler = world.scheduler()
-    scheduler.fenced.counters["5m"].counters = Counters()
+    scheduler.engine.counters["5m"].counters = Counters()
     for number in range(20):
-        scheduler.fenced.counters["5m"].event((f"p{number}", "success"))
+        scheduler.engine.counters["5m"].event((f"p{number}", "success"))
 
-    log_counters(scheduler.fenced.counters, lambda: None)
+    log_counters(scheduler.engine.counters, lambda: None)
 
     assert looks == 1
 
@@ -470,13 +472,13 @@ def test_a_task_is_asked_for_again_though_its_row_holds_junk(
     assert [each["taskid"] for each in world.dispatched()] == ["t"]
 
 
-class SmallQueue(queue.Queue[dict[str, Any]]):
+class SmallQueue(ResilientQueue):
     """A queue that refuses large messages, as Redis does."""
 
-    def put_nowait(self, item: dict[str, Any]) -> None:
-        if len(repr(item)) > 10_000:
+    def packed(self, body: Any) -> Any:
+        if len(repr(body)) > 10_000:
             raise BadMessage("it is too large")
-        super().put_nowait(item)
+        return super().packed(body)
 
 
 def test_a_tick_that_is_too_large_stops_no_other_project(
@@ -484,13 +486,14 @@ def test_a_tick_that_is_too_large_stops_no_other_project(
 ) -> None:
     now = [6_000_000.0]
     monkeypatch.setattr(time, "time", lambda: now[0])
-    world.fetcher = SmallQueue()
     for name in ("p", "q", "r"):
         world.project(name)
     world.script_is_known("q", min_tick=60, crawl_config={"headers": {"x": "x" * 10_000}})
     for name in ("p", "r"):
         world.script_is_known(name, min_tick=60)
     scheduler = world.scheduler()
+    back_off = BackOff(logging.getLogger(), "tasks wait")
+    scheduler.engine.out_queue = SmallQueue(world.fetcher, back_off)
     scheduler.run_once()
     now[0] += 60
     with suppress(ClusterError):

@@ -221,7 +221,7 @@ def test_it_is_fetched_whether_or_not_the_page_has_changed(
 
 
 def test_a_full_queue_is_waited_for(world: World, scheduler: SlotScheduler) -> None:
-    scheduler.fenced.INQUEUE_LIMIT = 2
+    scheduler.engine.INQUEUE_LIMIT = 2
     store(world, *"abcde")
     clock, found = Clock(), []
     work = add(scheduler, a_claim("refetch", ["p"]), clock)

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable
-from itertools import combinations
 from typing import Any
 
 import pytest
@@ -11,11 +10,9 @@ from pyspider.database.sqlite.taskdb import TaskDB
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.names import QueueKind
-from pyspider_zk.scheduling import round_size
 from pyspider_zk.scheduling.answers import LocalAnswers
-from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
+from pyspider_zk.scheduling.engine import TaskEngine
 from pyspider_zk.scheduling.intake import PAUSES
-from pyspider_zk.scheduling.round_size import ENOUGH, SHORT
 from pyspider_zk.tasks.sqlite import SqliteTasks
 from pyspider_zk.testing import SoleOwner
 from tests.support.world import MOMENT, SLOTS, World, crawling
@@ -74,7 +71,7 @@ def test_looking_at_active_tasks_leaves_those_waiting_to_be_sent_whole(
     scheduler.run_once()
     world.dispatched()
     world.fetcher.put({"taskid": "_on_get_info", "project": "other"})
-    scheduler.fenced.on_select_task(scheduler.fenced.taskdb.get_task("p", "t"))
+    scheduler.engine.on_select_task(scheduler.engine.taskdb.get_task("p", "t"))
 
     LocalAnswers(scheduler).get_active_tasks("p", 10)
     world.fetcher.get_nowait()
@@ -109,7 +106,7 @@ def test_a_deleted_project_is_in_no_memory_and_late_messages_do_not_bring_it_bac
     world.script_is_known("p")
     world.new(task("p"))
     scheduler = world.scheduler()
-    scheduler.fenced.DELETE_TIME = 0
+    scheduler.engine.DELETE_TIME = 0
     scheduler.run_once()
     world.projectdb.update("p", {"status": "STOP", "group": "delete"})
     scheduler.rows.look_soon()
@@ -119,7 +116,7 @@ def test_a_deleted_project_is_in_no_memory_and_late_messages_do_not_bring_it_bac
     world.finish(task("p"))
     scheduler.run_once()
 
-    assert "p" not in scheduler.fenced.projects
+    assert "p" not in scheduler.engine.projects
     assert world.projectdb.get("p") is None
     assert "p" not in world.database("task").projects
     assert LocalAnswers(scheduler).counter("all", "sum") == {}
@@ -134,8 +131,8 @@ def test_only_the_owner_has_a_project_in_memory(world: World) -> None:
     owner.run_once()
     other.run_once()
 
-    assert set(owner.fenced.projects) == {"p"}
-    assert other.fenced.projects == {}
+    assert set(owner.engine.projects) == {"p"}
+    assert other.engine.projects == {}
 
 
 def test_a_row_removed_by_hand_leaves_no_ghost(world: World) -> None:
@@ -147,7 +144,7 @@ def test_a_row_removed_by_hand_leaves_no_ghost(world: World) -> None:
 
     scheduler.run_once()
 
-    assert scheduler.fenced.projects == {}
+    assert scheduler.engine.projects == {}
 
 
 def test_a_change_written_by_a_host_whose_clock_is_behind_is_seen(world: World) -> None:
@@ -159,7 +156,7 @@ def test_a_change_written_by_a_host_whose_clock_is_behind_is_seen(world: World) 
 
     scheduler.run_once()
 
-    assert scheduler.fenced.projects["p"].active
+    assert scheduler.engine.projects["p"].active
 
 
 def test_a_request_put_off_survives_a_change_of_owner(world: World, task: Task) -> None:
@@ -199,13 +196,13 @@ def test_a_pack_of_a_task_that_a_dead_owner_dispatched_is_accepted(
     after.run_once()
 
     assert world.statuses("p") == {"t": SUCCESS}
-    assert len(after.fenced) == 0
+    assert len(after.engine) == 0
 
 
 def test_hooks_of_a_subclass_are_called_as_pyspider_calls_them(world: World, task: Task) -> None:
     called = []
 
-    class Reporting(FencedScheduler):
+    class Reporting(TaskEngine):
         def on_new_request(self, task: dict[str, Any]) -> Any:
             called.append(("new", task["taskid"]))
             return super().on_new_request(task)
@@ -217,7 +214,7 @@ def test_hooks_of_a_subclass_are_called_as_pyspider_calls_them(world: World, tas
     world.project("p")
     world.script_is_known("p")
     world.new(task("p"))
-    scheduler = world.scheduler(fenced_class=Reporting)
+    scheduler = world.scheduler(engine_class=Reporting)
     scheduler.run_once()
     scheduler.run_once()
     (sent,) = world.dispatched()
@@ -290,7 +287,7 @@ def test_a_table_that_a_former_owner_makes_too_late_is_found(world: World, task:
     world.project("p")
     scheduler = world.scheduler()
     scheduler.run_once()
-    assert not scheduler.fenced.tables.may_have("p")
+    assert not scheduler.engine.taskdb.may_have("p")
     world.taskdb.insert("p", "late", {**task("p", "late"), "status": ACTIVE})
     world.new(task("p", "t"))
 
@@ -408,39 +405,9 @@ def test_a_message_in_the_queue_of_another_slot_is_a_dead_letter(
     scheduler.run_once()
 
     assert [each["taskid"] for each in world.dispatched()] == ["x"]
-    assert set(scheduler.fenced.projects) == {mine}
+    assert set(scheduler.engine.projects) == {mine}
     (letter,) = world.queues.slot_queues.dead_letters(10)
     assert f"this is the queue of slot {slot}" in letter.reason
-
-
-def test_rounds_are_short_while_a_small_project_is_beside_a_large_one(
-    world: World, task: Task, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    large, small = next(
-        (one, other)
-        for one, other in combinations("abcdefgh", 2)
-        if slot_of(one, SLOTS) != slot_of(other, SLOTS)
-    )
-    for name in (large, small):
-        world.project(name)
-        world.script_is_known(name)
-    monkeypatch.setattr(round_size, "HOLD", 0.0)  # so the first rounds are not short
-    scheduler = world.scheduler()
-    scheduler.fenced.LOOP_LIMIT = ENOUGH
-    scheduler.run_once()
-    monkeypatch.setattr(round_size, "HOLD", 60.0)
-
-    many = ENOUGH - 1  # and the small project's one, so that the first round is judged
-    rows, sent = [], []
-    for number in range(3):
-        world.new(*(task(large, f"t{number}-{n}") for n in range(many)), task(small, f"t{number}"))
-        scheduler.run_once()
-        rows.append(len(world.statuses(large)))
-        sent.append(len(world.dispatched()))
-
-    assert rows == [many, many + SHORT - 1, many + 2 * (SHORT - 1)]
-    assert sent == [SHORT, SHORT, SHORT]
-    assert len(world.statuses(small)) == 3
 
 
 def _rounds(world: World, schedulers: list[Any]) -> list[dict[str, Any]]:

@@ -48,7 +48,7 @@ def test_a_scheduler_that_wakes_up_after_a_takeover_writes_nothing(
 ) -> None:
     late = crawling(world, granted(1))
     world.new(task("p", "a"))
-    bulk, successor = late.fenced.taskdb._bulk, world.scheduler(granted(2))
+    bulk, successor = late.engine.taskdb._bulk, world.scheduler(granted(2))
     write_many = bulk.write_many
 
     def taken_over_meanwhile(*of_late: Any) -> None:
@@ -151,7 +151,7 @@ def test_what_could_not_be_sealed_is_not_tried_in_every_round(
     monkeypatch.setattr(slot_seals, "PAUSE", 1.0)
     crawling(world, granted(9))
     late = world.scheduler(granted(5))
-    seals, now, tries = late.fenced.seals, [100.0], list[int]()
+    seals, now, tries = late.engine.databases.seals, [100.0], list[int]()
     monkeypatch.setattr(seals, "_clock", lambda: now[0])
     seal = seals._bulk.seal
 
@@ -178,9 +178,9 @@ def test_a_lock_that_keeps_slots_from_being_sealed_is_an_outage(world: World, ta
     lock.execute("BEGIN IMMEDIATE")
     successor.run_once()
     assert successor.fence.held == {}
-    assert successor.fenced.away == ("taskdb",)
+    assert successor.engine.databases.away == ("taskdb",)
     lock.close()
-    successor.fenced.taskdb._database._breaker.answered()
+    successor.engine.taskdb._database._breaker.answered()
     world.new(task("p", "a"))
     for _ in range(2):
         successor.run_once()
@@ -201,7 +201,7 @@ def test_a_slot_that_is_taken_anew_starts_as_after_a_death(world: World, task: T
     scheduler.run_once()
     owner.grant(range(SLOTS), 2)
     scheduler.run_once()
-    assert scheduler.fenced.projects["p"].task_queue.is_processing("a")
+    assert scheduler.engine.projects["p"].task_queue.is_processing("a")
     world.finish(sent)
     scheduler.run_once()
     assert world.statuses("p") == {"a": 2}
@@ -211,7 +211,7 @@ def test_a_slot_that_is_taken_anew_starts_as_after_a_death(world: World, task: T
     with pytest.raises(SealBroken):
         scheduler.run_once()
     scheduler.run_once()
-    assert not scheduler.fenced.projects["p"].task_queue.is_processing("a")
+    assert not scheduler.engine.projects["p"].task_queue.is_processing("a")
 
 
 @pytest.mark.parametrize("statement", ["DELETE FROM {}", "UPDATE {} SET epoch = 3"])
@@ -231,4 +231,4 @@ def test_a_slot_whose_seal_broke_is_not_handed_over_as_complete(
 
     after = world.scheduler(granted(3))
     after.run_once()
-    assert "p" in after.fenced.inherited  # it was taken over as after a death
+    assert "p" in after.engine.inherited  # it was taken over as after a death

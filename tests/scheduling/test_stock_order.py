@@ -123,7 +123,7 @@ class Ours:
         return found
 
     def counted(self) -> Counted:
-        return _counted(self._scheduler.fenced.counters)
+        return _counted(self._scheduler.engine.counters)
 
 
 Seen = list[tuple[str, str]]

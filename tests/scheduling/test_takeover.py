@@ -34,18 +34,18 @@ def test_a_project_is_not_deleted_while_the_fence_is_shut(
         world.project(name, status="STOP", group="delete")
     owner = SoleOwner(SLOTS)
     scheduler = world.scheduler(owner)
-    scheduler.fenced.DELETE_TIME = 0
-    dropped = scheduler.fenced.projectdb.drop
+    scheduler.engine.DELETE_TIME = 0
+    dropped = scheduler.engine.projectdb.drop
 
     def drop_and_lose(name: str) -> None:
         dropped(name)
         owner.lose_lease()
 
-    monkeypatch.setattr(scheduler.fenced.projectdb, "drop", drop_and_lose)
+    monkeypatch.setattr(scheduler.engine.projectdb, "drop", drop_and_lose)
     scheduler.run_once()
 
     assert len(list(world.projectdb.get_all(["name"]))) == 1
-    assert len(scheduler.fenced.projects) == 1
+    assert len(scheduler.engine.projects) == 1
 
 
 def _write_late(world: World, late: dict[str, Any]) -> None:

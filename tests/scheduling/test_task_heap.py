@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from pyspider.scheduler.task_queue import InQueueTask, PriorityTaskQueue
 
-from pyspider_zk.scheduling import task_heap
-from pyspider_zk.scheduling.task_heap import SPARE, HeapEntry, TaskHeap
+from pyspider_zk.scheduling import window
+from pyspider_zk.scheduling.window import SPARE_ENTRIES, HeapEntry, TaskHeap
 
 IDS = st.sampled_from("abcdefgh")
 PRIORITIES = st.sampled_from([-1, 0, 1, 2.5, True])
@@ -54,9 +54,9 @@ class HeapBesideStock(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.patch.undo()
 
-    @initialize(spare=st.sampled_from([-SPARE, 0, SPARE]))
+    @initialize(spare=st.sampled_from([-SPARE_ENTRIES, 0, SPARE_ENTRIES]))
     def keep_dead_entries(self, spare: int) -> None:
-        self.patch.setattr(task_heap, "SPARE", spare)
+        self.patch.setattr(window, "SPARE_ENTRIES", spare)
 
     @rule(taskid=IDS, priority=PRIORITIES, exetime=TIMES)
     def put(self, taskid: str, priority: float, exetime: float) -> None:
@@ -154,14 +154,14 @@ def test_tasks_that_are_deleted_leave_no_more_entries_than_others_and_some() -> 
     heap = heap_of(*((f"t{number}", 0, 0) for number in range(1000)))
     for number in range(1000):
         del heap[f"t{number}"]
-        assert len(heap.queue) <= 2 * heap.qsize() + SPARE
+        assert len(heap.queue) <= 2 * heap.qsize() + SPARE_ENTRIES
 
 
 def test_a_task_that_is_put_again_and_again_leaves_few_entries() -> None:
     heap = heap_of()
     for priority in range(1000):
         heap.add("a", priority, 0)
-        assert len(heap.queue) <= 3 + SPARE
+        assert len(heap.queue) <= 3 + SPARE_ENTRIES
     assert heap.get_nowait().priority == 999
 
 
@@ -170,7 +170,7 @@ def test_tasks_that_end_in_the_order_in_which_they_came_leave_few_entries() -> N
     for number in range(1000):
         heap.add(f"t{number}", 0, 1e9 + number)
         heap.pop(f"t{number - 10}")
-        assert len(heap.queue) <= 2 * heap.qsize() + SPARE + 1
+        assert len(heap.queue) <= 2 * heap.qsize() + SPARE_ENTRIES + 1
 
 
 def test_the_oldest_is_the_one_that_waits_longest_not_the_next_to_go(clock: list[float]) -> None:

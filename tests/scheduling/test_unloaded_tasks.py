@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from pyspider_zk.errors import DatabaseAway
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.names import QueueKind
-from pyspider_zk.scheduling import refill
 from pyspider_zk.scheduling import window as windows
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.scheduling.window import MOST_DUE
@@ -25,20 +25,20 @@ LIMITS = pytest.mark.parametrize("limit", [100, 2])  # with room for all it goes
 
 def narrow(scheduler: SlotScheduler, limit: int = 2) -> SlotScheduler:
     """Give a scheduler windows of so few tasks."""
-    size = scheduler.fenced.attention.window_size
+    size = scheduler.engine.attention.window_size
     size.due, size.put_off, size.share = limit, limit, lambda _: None  # type: ignore[method-assign]
     return scheduler
 
 
 def held(scheduler: SlotScheduler) -> Any:
     """Keep the project from sending anything until ``let_go``; return its window."""
-    window = scheduler.fenced.projects["p"].task_queue
-    window.bucket.bucket = window.rate = 0
+    window = scheduler.engine.projects["p"].task_queue
+    window.bucket.bucket = window.bucket.rate = 0
     return window
 
 
 def let_go(window: Any) -> None:
-    window.rate = window.burst = window.bucket.bucket = 1e9
+    window.bucket.rate = window.bucket.burst = window.bucket.bucket = 1e9
     window._on_change()
 
 
@@ -134,21 +134,21 @@ def test_a_stopped_project_whose_rows_cannot_be_counted_fails_no_round(
 def test_a_project_is_finished_though_its_last_scan_found_nothing(world: World, task: Task) -> None:
     """The end of a scan that loads nothing tells nobody that there is nothing pending any more."""
     scheduler = crawling(world)
-    scheduler.fenced.FAIL_PAUSE_NUM = 3
+    scheduler.engine.FAIL_PAUSE_NUM = 3
     world.new(task("p", "only"))
     assert crawl_on(world, scheduler, 2) == ["only"]
-    project = scheduler.fenced.projects["p"]
+    project = scheduler.engine.projects["p"]
     scheduler.run_once()
     project.task_queue.unloaded.add_unknown()  # as the second look after a takeover does
-    scheduler.fenced.attention.windows.add("p")
-    page, away = scheduler.fenced.taskdb.active_page, refill.DatabaseAway
+    scheduler.engine.attention.windows.add("p")
+    page, away = scheduler.engine.taskdb.active_page, DatabaseAway
 
     def locked(*_: Any) -> Any:
         raise away("taskdb is away")
 
-    scheduler.fenced.taskdb.active_page = locked  # type: ignore[method-assign]
+    scheduler.engine.taskdb.active_page = locked  # type: ignore[method-assign]
     scheduler.run_once()
-    scheduler.fenced.taskdb.active_page = page  # type: ignore[method-assign]
+    scheduler.engine.taskdb.active_page = page  # type: ignore[method-assign]
     for _ in range(20):
         scheduler.run_once()
     assert [each["taskid"] for each in world.dispatched()] == ["on_finished"]
@@ -170,7 +170,7 @@ def test_new_tasks_are_not_refused_because_one_was_requested_often(
     world: World, task: Task
 ) -> None:
     scheduler = narrow(crawling(world))
-    scheduler.fenced.INQUEUE_LIMIT = 30
+    scheduler.engine.INQUEUE_LIMIT = 30
     window = held(scheduler)
     world.new(*(task("p", f"t{number}") for number in range(10)))
     scheduler.run_once()
@@ -186,7 +186,7 @@ def test_new_tasks_are_not_refused_because_one_was_requested_often(
 def test_a_status_message_that_is_a_list_fails_no_round(world: World, task: Task) -> None:
     scheduler = crawling(world)
     world.new(task("p", "mine"))
-    scheduler.fenced.inherited["p"] = time.time()
+    scheduler.engine.inherited["p"] = time.time()
     odd = Message(QueueKind.STATUS, slot_of("p", SLOTS), [task("p", "odd")])
     world.queues.slot_queues.publish([odd])
     scheduler.run_once()
@@ -226,11 +226,11 @@ def test_a_project_that_was_stopped_soon_after_a_takeover_has_no_pending_tasks(
     world.projectdb.update("p", {"status": "STOP"})
     scheduler.rows.look_soon()
     scheduler.run_once()
-    assert not scheduler.fenced.projects["p"].active
-    assert len(scheduler.fenced.projects["p"].task_queue) == 0
+    assert not scheduler.engine.projects["p"].active
+    assert len(scheduler.engine.projects["p"].task_queue) == 0
     for _ in range(3):
         scheduler.run_once()
-    assert len(scheduler.fenced.projects["p"].task_queue) == 0
+    assert len(scheduler.engine.projects["p"].task_queue) == 0
 
 
 def test_a_loop_rests_though_many_are_put_off_and_few_come_in(world: World, task: Task) -> None:
@@ -248,7 +248,7 @@ def test_a_loop_rests_though_many_are_put_off_and_few_come_in(world: World, task
     )
     cursor.execute("COMMIT")
     window.unloaded.add_unknown()
-    scheduler.fenced.attention.windows.add("p")
+    scheduler.engine.attention.windows.add("p")
     scheduler.run_once()
     while scheduler.is_busy and window.unloaded._unknown:
         scheduler.run_once()
@@ -301,7 +301,7 @@ def test_projects_that_have_nothing_pending_take_no_room_from_those_that_have(wo
         world.project(f"old{number}", status="STOP")
     scheduler = crawling(world)
     scheduler.run_once()
-    assert scheduler.fenced.attention.window_size.due == MOST_DUE
+    assert scheduler.engine.attention.window_size.due == MOST_DUE
 
 
 def test_a_task_is_sent_again_whose_answer_is_lost_after_a_move(
@@ -353,11 +353,11 @@ def test_a_task_that_waited_for_room_and_times_out_keeps_the_doubt(
     scheduler = narrow(crawling(world), limit)
     window = held(scheduler)
     lower(world, task, scheduler)
-    out, real_put = scheduler.fenced.out_queue, scheduler.fenced.out_queue.put_packed
+    out, real_put = scheduler.engine.out_queue, scheduler.engine.out_queue.put_packed
     monkeypatch.setattr(out, "put_packed", lambda _: 0)  # full meanwhile
     let_go(window)
     scheduler.run_once()
-    assert scheduler.fenced.send_buffer
+    assert scheduler.engine.dispatch.waiting
     monkeypatch.setattr(out, "put_packed", real_put)
     held(scheduler)
     scheduler.run_once()
@@ -401,7 +401,7 @@ def test_an_urgent_task_that_came_due_outside_goes_before_others(
 ) -> None:
     """pyspider takes its time from a task that has come due, or sends it after all without one."""
     scheduler = narrow(crawling(world), 20)
-    scheduler.fenced.attention.window_size.put_off = put_off
+    scheduler.engine.attention.window_size.put_off = put_off
     window = held(scheduler)
     real, ahead = time.time, [0.0]
     monkeypatch.setattr(time, "time", lambda: real() + ahead[0])
@@ -412,7 +412,7 @@ def test_an_urgent_task_that_came_due_outside_goes_before_others(
     for _ in range(3):
         scheduler.run_once()
     ahead[0] = 110.0
-    window.rate = window.burst = 1e-9
+    window.bucket.rate = window.bucket.burst = 1e-9
     sent: list[str] = []
     while len(sent) < 100:
         window.bucket.bucket = 2.0
@@ -451,9 +451,9 @@ def test_many_projects_that_are_taken_over_keep_to_the_room_that_all_have(
     for _ in range(30):
         scheduler.run_once()
         scheduler._load()  # as the heartbeat does, which counts the projects
-    size = scheduler.fenced.attention.window_size
+    size = scheduler.engine.attention.window_size
     assert size.due == windows.SMALLEST
-    projects = scheduler.fenced.projects.values()
+    projects = scheduler.engine.projects.values()
     assert max(each.task_queue.priority_queue.qsize() for each in projects) <= 2 * size.due
 
 
@@ -469,7 +469,7 @@ def test_a_loop_rests_though_tasks_that_are_put_off_are_requested_again(
     later = time.time() + 1e5
     fill(world, "p", 60_000, f'{{"exetime": {later:.0f}.%06d}}')
     window.unloaded.add_unknown()
-    scheduler.fenced.attention.windows.add("p")
+    scheduler.engine.attention.windows.add("p")
     scheduler.run_once()
     while scheduler.is_busy and window.unloaded._unknown:
         scheduler.run_once()

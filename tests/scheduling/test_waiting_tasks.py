@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from pyspider_zk.errors import Unavailable
-from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
+from pyspider_zk.scheduling.engine import TaskEngine
 from pyspider_zk.scheduling.scheduler import SlotScheduler
-from pyspider_zk.scheduling.script_info import PAUSES, InfoRequests
+from pyspider_zk.scheduling.script_calls import INFO_PAUSES, InfoRequests
 from tests.support.clock import Clock
 from tests.support.world import World, crawling
 
@@ -26,7 +26,7 @@ def scheduler(world: World, task: Task) -> SlotScheduler:
     world.fetcher.maxsize = 1
     world.new(task("p", "first"), task("p", "t"))
     scheduler.run_once()
-    assert [each["taskid"] for each in scheduler.fenced.send_buffer] == ["t"]
+    assert [each["taskid"] for each in scheduler.engine.dispatch.waiting] == ["t"]
     return scheduler
 
 
@@ -41,7 +41,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 @pytest.fixture
 def late(scheduler: SlotScheduler, clock: Clock) -> None:
     """The time-out of what waits ends."""
-    clock.now += scheduler.fenced.projects["p"].task_queue.processing_timeout + 1
+    clock.now += scheduler.engine.projects["p"].task_queue.processing_timeout + 1
 
 
 def test_a_task_whose_answer_is_here_is_not_sent_again(
@@ -72,7 +72,7 @@ def test_a_task_that_is_to_be_tried_again_is_sent_for_that_alone(
 def test_an_answer_that_nobody_waits_for_withdraws_nothing(
     world: World, scheduler: SlotScheduler
 ) -> None:
-    scheduler.fenced.send_by_hand({**PAGE, "taskid": "message"})
+    scheduler.engine.send_by_hand({**PAGE, "taskid": "message"})
     world.finish({**PAGE, "taskid": "message"})
     world.dispatched()
     world.fetcher.maxsize = 0
@@ -84,7 +84,7 @@ def test_an_answer_that_nobody_waits_for_withdraws_nothing(
 def test_the_time_out_of_a_task_that_waited_begins_when_it_is_sent(
     world: World, scheduler: SlotScheduler, clock: Clock
 ) -> None:
-    time_out = scheduler.fenced.projects["p"].task_queue.processing_timeout
+    time_out = scheduler.engine.projects["p"].task_queue.processing_timeout
     clock.now += time_out / 2
     world.fetcher.maxsize = 0
     scheduler.run_once()
@@ -102,10 +102,10 @@ def test_a_task_whose_time_out_ends_while_it_waits_waits_once(
     world: World, scheduler: SlotScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Such as after a move, if the next owner's clock is ahead; another member takes the room."""
-    monkeypatch.setattr(scheduler.fenced.out_queue, "full", lambda: False)
+    monkeypatch.setattr(scheduler.engine.out_queue, "full", lambda: False)
     scheduler.run_once()
 
-    assert [each["taskid"] for each in scheduler.fenced.send_buffer].count("t") == 1
+    assert [each["taskid"] for each in scheduler.engine.dispatch.waiting].count("t") == 1
     world.dispatched()
     world.fetcher.maxsize = 0
     scheduler.run_once()
@@ -117,8 +117,8 @@ def test_a_task_that_was_due_again_while_it_waited_is_in_flight_once_it_is_sent(
     world: World, scheduler: SlotScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its time-out ended, and its project's rate did not let it be selected again yet."""
-    monkeypatch.setattr(scheduler.fenced.out_queue, "full", lambda: False)
-    tasks = scheduler.fenced.projects["p"].task_queue
+    monkeypatch.setattr(scheduler.engine.out_queue, "full", lambda: False)
+    tasks = scheduler.engine.projects["p"].task_queue
     with monkeypatch.context() as no_tokens:
         no_tokens.setattr(tasks.bucket, "get", lambda: 0)
         scheduler.run_once()
@@ -140,7 +140,7 @@ def test_a_task_that_is_restarted_while_it_waits_is_sent_as_it_is_now(
     world: World, scheduler: SlotScheduler, task: Task
 ) -> None:
     """What waits is the former request; it is not to count as the new one."""
-    scheduler.fenced.projects["p"].task_queue.check_update()
+    scheduler.engine.projects["p"].task_queue.check_update()
     world.new(task("p", "t", force_update=True, itag="new"))
     scheduler.run_once()
     world.dispatched()
@@ -157,7 +157,7 @@ class AppendedMeanwhile(dict[str, Any]):
 
     def __init__(self, scheduler: SlotScheduler) -> None:
         super().__init__(PAGE, taskid="_on_cronjob")
-        self._hand_in = scheduler.fenced.send_by_hand
+        self._hand_in = scheduler.engine.send_by_hand
 
     def __getitem__(self, key: str) -> Any:
         hand_in, self._hand_in = self._hand_in, lambda _: None
@@ -178,28 +178,28 @@ def _is_asked_again(scheduler: SlotScheduler) -> None:
     clock = Clock()
     requests = scheduler.script_calls._info_requests = InfoRequests(clock)
     requests.due(["p"])
-    clock.now += PAUSES[0]
+    clock.now += INFO_PAUSES[0]
     scheduler.script_calls._waiting = {"p"}
-    scheduler.fenced.projects["p"].waiting_get_info = True
+    scheduler.engine.projects["p"].waiting_get_info = True
 
 
 @pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
 def test_a_task_may_be_sent_by_hand_while_those_that_wait_are_looked_at(
     scheduler: SlotScheduler, look: Callable[[SlotScheduler], object]
 ) -> None:
-    scheduler.fenced.attention.ticks.now("p")
+    scheduler.engine.attention.ticks.now("p")
     _is_asked_again(scheduler)
-    scheduler.fenced.send_buffer.append(AppendedMeanwhile(scheduler))
+    scheduler.engine.dispatch.waiting.append(AppendedMeanwhile(scheduler))
 
     look(scheduler)
-    scheduler.fenced.calls.make()
+    scheduler.engine.calls.make()
 
-    assert "by hand" in [each["taskid"] for each in scheduler.fenced.send_buffer]
+    assert "by hand" in [each["taskid"] for each in scheduler.engine.dispatch.waiting]
     faults = [each["reason"] for each in scheduler.quarantine.told().values()]
     assert faults in ([], ["ValueError('a fault')"])
 
 
-class OnceAway(FencedScheduler):
+class OnceAway(TaskEngine):
     """A scheduler whose first tick finds no message queue."""
 
     was_away = False
@@ -214,7 +214,7 @@ class OnceAway(FencedScheduler):
 def test_when_a_tick_cannot_be_sent_those_of_other_projects_stay_due(
     world: World, clock: Clock
 ) -> None:
-    scheduler = world.scheduler(fenced_class=OnceAway)
+    scheduler = world.scheduler(engine_class=OnceAway)
     for name in "ab":
         world.project(name)
         world.script_is_known(name, min_tick=60)

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pyspider_zk.scheduling.task_heap import TaskHeap
 from pyspider_zk.scheduling.unloaded import Scan
-from pyspider_zk.scheduling.window import Window, WindowSize
+from pyspider_zk.scheduling.window import TaskHeap, Window, WindowSize
 
 FUTURE = 1e6  # seconds from now
 
@@ -87,7 +86,7 @@ class WindowedProject:
     def take(self) -> int | None:
         """Send the next task and finish it; return its id."""
         self.window.check_update()
-        taskid: int | None = self.window.get()
+        taskid = next(iter(self.window.take(1)), None)
         if taskid is not None:
             assert taskid in self.rows.pending, "sent twice"
             del self.rows.pending[taskid]
@@ -244,10 +243,10 @@ def test_tasks_that_are_put_back_come_again_in_their_order() -> None:
     window = WindowedProject(limit=10).window
     for taskid in "abcd":
         window.put(taskid)
-    for taskid in [window.get(), window.get()]:
+    for taskid in window.take(2):
         assert taskid
         window.put_back(taskid)
-    assert [window.get() for _ in range(4)] == list("abcd")
+    assert window.take(4) == list("abcd")
 
 
 def test_what_is_put_off_waits_only_once_it_is_due(clock: WindowClock) -> None:

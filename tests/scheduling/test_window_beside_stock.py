@@ -39,7 +39,7 @@ class WindowBesideStock(RuleBasedStateMachine):
     @initialize(rate=st.sampled_from([1e9, 0.5]), burst=st.sampled_from([1e9, 3]))
     def limit(self, rate: float, burst: float) -> None:
         for each in (self.window, self.stock):
-            each.rate, each.burst = rate, burst
+            each.bucket.rate, each.bucket.burst = rate, burst
             each.bucket.set(burst)
 
     @rule(
@@ -51,10 +51,6 @@ class WindowBesideStock(RuleBasedStateMachine):
         self.requests += 1
         exetime = 0 if delay is None else self.clock.now + delay + self.requests / 1000
         self._both("put", taskid, priority + self.requests / 10_000, exetime)
-
-    @rule()
-    def get(self) -> None:
-        self._both("get")
 
     @rule(most=st.integers(1, 5))
     def take(self, most: int) -> None:

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from pyspider_zk.scheduling.clock_jumps import trim_project
-from pyspider_zk.scheduling.task_heap import TaskHeap
-from pyspider_zk.scheduling.window import Window
+from pyspider_zk.scheduling.window import TaskHeap, Window
 from pyspider_zk.testing import SoleOwner
 from tests.support.world import SLOTS, World, granted, with_table
 
@@ -40,7 +39,7 @@ def changes(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 
 def clock_set_back(world: World, task: Task) -> None:
-    trim_project(with_table(world, task).fenced.projects["p"], time.time() - 3600)
+    trim_project(with_table(world, task).engine.projects["p"], time.time() - 3600)
 
 
 def planned_move(world: World, task: Task) -> None:
@@ -50,7 +49,7 @@ def planned_move(world: World, task: Task) -> None:
     before.run_once()
     after = world.scheduler(granted(epoch=2))
     after.run_once()
-    assert after.fenced.projects["p"].task_queue.is_processing("first")
+    assert after.engine.projects["p"].task_queue.is_processing("first")
 
 
 def death_of_the_former_owner(world: World, task: Task) -> None:
@@ -67,7 +66,7 @@ def refused_row(world: World, task: Task) -> None:
     world.refuse_row("p", "first")
     world.finish(sent)
     scheduler.run_once()
-    assert scheduler.fenced.projects["p"].task_queue.is_processing("first")
+    assert scheduler.engine.projects["p"].task_queue.is_processing("first")
 
 
 @pytest.mark.parametrize(

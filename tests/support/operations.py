@@ -34,7 +34,7 @@ def add(scheduler: SlotScheduler, claim: Claim, clock: Clock | None = None) -> J
         scheduler.local_jobs._clock = clock
     claimed = replace(claim, job=replace(claim.job, slot_epoch=epoch_of(scheduler)))
     work = scheduler.local_jobs.add(claimed)
-    scheduler.fenced.calls.make()
+    scheduler.engine.calls.make()
     return work
 
 

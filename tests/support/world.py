@@ -20,7 +20,7 @@ from pyspider_zk.queues.back_off import BackOff
 from pyspider_zk.queues.memory import MemoryBroker
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.queues.resilient import ResilientQueue
-from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
+from pyspider_zk.scheduling.engine import TaskEngine
 from pyspider_zk.scheduling.member import ClusterScheduler
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.testing import SoleOwner
@@ -39,7 +39,7 @@ SCRIPT = "class Handler: pass"
 class RoundsOfTime(SlotScheduler):
     """Scheduler for whose messages a moment passes with each whole round."""
 
-    def __init__(self, world: "World", fenced: FencedScheduler) -> None:
+    def __init__(self, world: "World", fenced: TaskEngine) -> None:
         super().__init__(fenced, SLOTS, world.broker.queues(SLOTS), clock=lambda: world.now)
         self._world = world
 
@@ -69,12 +69,12 @@ class World:
     def scheduler(
         self,
         owner: SoleOwner | None = None,
-        fenced_class: type[FencedScheduler] = FencedScheduler,
+        engine_class: type[TaskEngine] = TaskEngine,
         **databases: Any,
     ) -> SlotScheduler:
         """Return a scheduler that owns what the owner says, by default everything."""
         chosen = {f"{kind}db": self.database(kind) for kind in ("task", "project", "result")}
-        fenced = fenced_class(
+        fenced = engine_class(
             **{**chosen, **databases},
             newtask_queue=None,
             status_queue=None,
@@ -167,6 +167,14 @@ class World:
             for status in (1, 2, 3, 4)
             for row in taskdb.load_tasks(status, project, ["taskid", "status"])
         }
+
+
+def read_and_write(scheduler: SlotScheduler) -> None:
+    """Do a round as far as its commit: nothing is sent or acknowledged."""
+    scheduler.applier.finish()
+    scheduler.intake.read(scheduler.engine.LOOP_LIMIT)
+    scheduler.applier.apply(with_parked=True)
+    scheduler.applier.write()
 
 
 def crawling(world: World, owner: SoleOwner | None = None) -> SlotScheduler:

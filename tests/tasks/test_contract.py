@@ -15,8 +15,8 @@ from sqlalchemy.exc import DataError, SQLAlchemyError
 from pyspider_zk.databases.breaker import Breaker
 from pyspider_zk.databases.guarded import Guarded
 from pyspider_zk.errors import ConfigError, DatabaseAway
-from pyspider_zk.scheduling.group_commit import GroupCommit
 from pyspider_zk.tasks.database import TaskWrite, task_database
+from pyspider_zk.tasks.store import TaskStore
 from tests.patches.test_patched_databases import PROJECTS, TASK, TEXTS, in_threads, without_times
 from tests.patches.test_patched_servers import OLD, run
 from tests.tasks.conftest import Opened, TaskBackend
@@ -135,8 +135,6 @@ def test_many_rows_are_those_that_pyspider_gets_one_by_one(ours: Opened, fields:
     expected = {each: ours.taskdb.get_task("p1", each, fields) for each in asked}
     del expected["nobody"]
     assert ours.bulk.get_many("p1", asked, fields) == expected
-    stored = ours.bulk.get_stored("p1", asked, fields)
-    assert {each: ours.bulk.readable(row) for each, row in stored.items()} == expected
 
 
 def test_no_table_and_no_ids_are_no_rows(ours: Opened) -> None:
@@ -153,8 +151,6 @@ def test_a_row_that_cannot_be_read_is_none(ours: Opened) -> None:
         ours.taskdb.get_task("p1", "t1", FIELDS)
     rows = ours.bulk.get_many("p1", ["t0", "t1", "t2"], FIELDS)
     assert [rows["t0"] is None, rows["t1"], rows["t2"] is None] == [False, None, False]
-    stored = ours.bulk.get_stored("p1", ["t1"], FIELDS)["t1"]
-    assert stored is None or ours.bulk.readable(stored) is None
     assert ours.bulk.get_many("p1", ["t1"], ["status"]) == {"t1": {"status": 1}}
 
 
@@ -215,13 +211,10 @@ def test_a_number_is_an_id(backend: TaskBackend) -> None:
 
 
 @pytest.mark.parametrize("taskid", [5, -7, 2**63 - 1, "5", "t ", "t"])
-def test_a_task_is_sent_with_the_id_that_is_in_flight(ours: Opened, taskid: Any) -> None:
+def test_a_row_is_found_by_the_id_that_was_given(ours: Opened, taskid: Any) -> None:
     ours.write(ours.new("p1", taskid, NEW))
-    tasks = GroupCommit(Guarded(ours.taskdb, Breaker("taskdb")), ours.bulk)
-    asked = [taskid, str(taskid), "t ", "t"]
-    found = tasks.rows_to_send("p1", asked, ["taskid", "status"])
-    assert found[taskid] == {"taskid": taskid, "status": 1}
-    assert all(row and row["taskid"] == each for each, row in found.items())
+    found = ours.bulk.get_many("p1", [taskid, str(taskid), "t ", "t"], ["status"])
+    assert found[taskid] == {"status": 1}
 
 
 def test_any_name_is_a_project(ours: Opened) -> None:
@@ -359,7 +352,7 @@ def test_what_a_suspended_owner_has_locked_is_kept_and_not_refused(
     ours, theirs = on_server.ours, on_server.theirs
     ours.write(*(ours.new("p1", each, NEW) for each in ("first", "other")))
     theirs.taskdb._list_project()
-    tasks = GroupCommit(Guarded(ours.taskdb, Breaker("taskdb")), ours.bulk)
+    tasks = TaskStore(Guarded(ours.taskdb, Breaker("taskdb")), ours.bulk)
     locked = "new" if is_new else "first"
     undone: list[str] = []
     for taskid in (locked, "other"):

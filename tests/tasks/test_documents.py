@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pyspider.database.sqlalchemy.rows import loaded
 
-from pyspider_zk.tasks.documents import Read, from_json, to_json, with_documents
+from pyspider_zk.tasks.documents import Read, from_json, readable, to_json
 from tests.tasks.test_columns import CIRCULAR, DEEP
 
 KEYS = st.text() | st.integers() | st.floats() | st.booleans() | st.none()
@@ -114,7 +114,7 @@ def test_what_is_no_text_is_refused() -> None:
 def test_a_row_keeps_its_order_and_what_is_stored_is_not_changed() -> None:
     stored = {"track": b"", "url": '{"a": 1}', "fetch": None, "process": '{"callback": "page"}'}
     before = dict(stored)
-    row = with_documents(stored)
+    row = readable(stored)
     assert [*row.items()] == [
         ("track", {}),
         ("url", '{"a": 1}'),

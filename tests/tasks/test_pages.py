@@ -202,6 +202,7 @@ def test_between_two_pages_rows_change(backend: TaskBackend) -> None:
 def test_a_table_that_another_made_is_found(backend: TaskBackend) -> None:
     assert ids(backend.ours, 10) == []
     write(backend.theirs, ["t1"])
+    backend.ours.bulk.look_again()
     assert ids(backend.ours, 10) == ["t1"]
     assert counts(backend.ours, 10) == [{ACTIVE: 1}]
 

@@ -1,22 +1,81 @@
-"""Selection of tasks: sends due tasks to the fetcher, with a fair share for every project."""
+"""Selection of tasks: sends due tasks to the fetchers, with a fair share for every project.
+
+Threads: the scheduler loop only.
+"""
 
 import logging
 import time
-from collections.abc import Collection, Sequence
-from copy import deepcopy
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
-
-from pyspider.scheduler.scheduler import Project
-from pyspider.scheduler.task_queue import TaskQueue
 
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.scheduling.agenda import Agenda
-from pyspider_zk.scheduling.fair_share import FairShare
-from pyspider_zk.scheduling.fenced_scheduler import ON_FINISHED, FencedScheduler
+from pyspider_zk.scheduling.engine import ON_FINISHED, TaskEngine
+from pyspider_zk.scheduling.project import LoadedProject
 from pyspider_zk.scheduling.project_set import ProjectSet
-from pyspider_zk.scheduling.round_size import RoundSize
+from pyspider_zk.scheduling.window import Window
 
 logger = logging.getLogger("scheduler")
+
+Take = Callable[[str, int], int]
+"""Takes so many due tasks of a project, or fewer if it has no more; returns how many."""
+
+
+class FairShare:
+    """Deficit round robin over the projects that have tasks to send.
+
+    A project whose turn it is sends ``quantum`` tasks, then the next one has its turn. What is left
+    of a turn when the round ends is its deficit: it goes on with that in the next round. So of any
+    two projects that always have tasks neither is ever ahead by more than one turn, and one that
+    is alone sends as many as a round may.
+
+    Threads: one.
+    """
+
+    def __init__(self) -> None:
+        self._line: deque[str] = deque()
+        self._deficits: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._line)
+
+    def join(self, project: str) -> None:
+        """Let a project have its turns, after all who wait already."""
+        if project not in self._deficits:
+            self._deficits[project] = 0
+            self._line.append(project)
+
+    def leave(self, project: str) -> None:
+        """End a project's turns; it joins anew at the end of the line."""
+        if self._deficits.pop(project, None) is not None:
+            self._line.remove(project)
+
+    def serve(
+        self, limit: int, quantum: int, take: Take, only: Collection[str] | None = None
+    ) -> None:
+        """Give turns until ``limit`` tasks are taken, or nobody has more: who has none leaves.
+
+        Args:
+            only: who may have turns now; the others keep their places. None: everybody.
+        """
+        waiting = deque(name for name in self._line if only is None or name in only)
+        while waiting and limit > 0:
+            project = waiting.popleft()
+            turn = self._deficits[project] or quantum
+            share = min(turn, limit)
+            taken = take(project, share)
+            limit -= taken
+            if taken < share:
+                self.leave(project)
+            elif share < turn:
+                self._deficits[project] = turn - share
+            else:
+                self._deficits[project] = 0
+                self._line.remove(project)
+                self._line.append(project)
+                waiting.append(project)
+
 
 MOST_SAID = 3
 """How many tasks of a project that cannot be sent are logged in one round."""
@@ -24,7 +83,7 @@ MOST_SAID = 3
 TURNS = 100
 """How many turns make up a round's share: so many projects are served in each round."""
 
-FINISH: dict[str, Any] = {
+FINISH: Mapping[str, Any] = {
     "taskid": ON_FINISHED,
     "url": f"data:,{ON_FINISHED}",
     "process": {"callback": ON_FINISHED},
@@ -39,16 +98,11 @@ class TaskSelection:
     What may be selected is what pyspider selects: of active projects that are not paused and whose
     script is known, due tasks by priority, as many as the rate allows. pyspider looks at every
     project in every round and takes at most a tenth of a round's share of each.
-
-    Threads: the scheduler loop only.
     """
 
-    def __init__(
-        self, scheduler: FencedScheduler, projects: ProjectSet, round_size: RoundSize
-    ) -> None:
-        self._scheduler = scheduler
+    def __init__(self, engine: TaskEngine, projects: ProjectSet) -> None:
+        self._engine = engine
         self._projects = projects
-        self._round_size = round_size
         self._fair_share = FairShare()
         self._selected: dict[str, list[str]] = {}
 
@@ -61,45 +115,42 @@ class TaskSelection:
         Raises:
             ClusterError: a database is away; the selected tasks wait to be selected again.
         """
-        self._scheduler.dispatch.send_waiting()
+        self._engine.dispatch.send_waiting()
         if not self._agenda.is_due(time.time()) and not len(self._fair_share):
             return
-        if self._scheduler.out_queue.full():
+        if self._engine.out_queue.full():
             return
         for name in self._agenda.take(time.time(), only):
             with self._projects.isolating(name):
                 self._look_at(name)
-        self._fair_share.serve(self._round_size.limit, self._quantum, self._take, only)
-        with self._scheduler.dispatch.collecting():
+        limit = self._engine.LOOP_LIMIT
+        self._fair_share.serve(limit, max(1, limit // TURNS), self._take, only)
+        with self._engine.dispatch.collecting():
             self._send_selected()
 
     @property
     def _agenda(self) -> Agenda:
-        return self._scheduler.attention.selection
-
-    @property
-    def _quantum(self) -> int:
-        return max(1, int(self._scheduler.LOOP_LIMIT) // TURNS)
+        return self._engine.attention.selection
 
     # -- which projects ---------------------------------------------------------------------------
 
     def _look_at(self, name: str) -> None:
         """Let a project have turns if it may send something, or note when it may."""
-        project = self._scheduler.projects.get(name)
+        project = self._engine.projects.get(name)
         if project is not None and self._is_ready(project):
             self._fair_share.join(name)
         else:
             self._fair_share.leave(name)
 
-    def _is_ready(self, project: Project) -> bool:
+    def _is_ready(self, project: LoadedProject) -> bool:
         """Return whether a project may send a task now; if not, note when it may.
 
         What is left out here, such as that its script becomes known, is reported when it happens.
         """
         if not project.active:
             return False
-        if project.paused:
-            self._agenda.at(project.name, project._paused_time + self._scheduler.PAUSE_TIME)
+        if self._engine.is_paused(project):
+            self._agenda.at(project.name, project.pause.since + self._engine.PAUSE_TIME)
             return False
         if project.waiting_get_info:
             return False
@@ -108,25 +159,23 @@ class TaskSelection:
         if tasks.priority_queue.qsize() and tasks.bucket.get() >= 1:
             return True
         self._agenda.at(project.name, _next_moment(tasks))
-        if not len(tasks) and project._selected_tasks:
+        if not len(tasks) and project.has_sent:
             self._approach_finish(project)
         return False
 
-    def _approach_finish(self, project: Project) -> None:
+    def _approach_finish(self, project: LoadedProject) -> None:
         """Call ``on_finished`` once a project's queue has been empty for some rounds."""
-        self._scheduler.attention.on_tasks(project.name)
-        if project._send_finished_event_wait < self._scheduler.FAIL_PAUSE_NUM:
-            project._send_finished_event_wait += 1
-            return
-        project._selected_tasks = False
-        project._send_finished_event_wait = 0
-        self._scheduler.postponed.append({"project": project.name, **deepcopy(FINISH)})
+        self._engine.attention.on_tasks(project.name)
+        project.idle_rounds += 1
+        if project.idle_rounds > self._engine.FAIL_PAUSE_NUM:
+            self._engine.request({"project": project.name, **FINISH})
+            project.has_sent, project.idle_rounds = False, 0
 
     # -- which tasks ------------------------------------------------------------------------------
 
     def _take(self, name: str, most: int) -> int:
         """Select tasks of a project; return how many."""
-        project = self._scheduler.projects.get(name)
+        project = self._engine.projects.get(name)
         if project is None:
             return 0
         chosen: list[str] = []
@@ -135,7 +184,7 @@ class TaskSelection:
             self._selected.setdefault(name, []).extend(chosen)
         return len(chosen)
 
-    def _select_of(self, project: Project, most: int) -> list[str]:
+    def _select_of(self, project: LoadedProject, most: int) -> list[str]:
         """Select tasks of a project; if that fails, none of it is selected in this round.
 
         Those selected before are loaded from their rows when the project comes out of quarantine.
@@ -148,10 +197,9 @@ class TaskSelection:
                 tasks.done(taskid)
             raise
         if any(taskid != ON_FINISHED for taskid in chosen):
-            if not project._selected_tasks:
-                self._projects.news.add(self._scheduler.fence.slot(project.name))
-            project._selected_tasks = True
-            project._send_finished_event_wait = 0
+            if not project.has_sent:
+                self._projects.news.add(self._engine.fence.slot(project.name))
+            project.has_sent, project.idle_rounds = True, 0
         return chosen
 
     def _send_selected(self) -> None:
@@ -171,7 +219,7 @@ class TaskSelection:
     def _send_of(self, project: str, unsent: dict[str, list[str]]) -> None:
         """Send the selected tasks of a project, unless its slot is no longer this member's."""
         rows = self._rows_to_send(project, unsent[project])
-        if self._scheduler.fence.is_open(project):
+        if self._engine.fence.is_open(project):
             del unsent[project]
             self._send_rows(project, rows)
 
@@ -181,9 +229,9 @@ class TaskSelection:
         One that cannot be read stays in processing, where pyspider leaves bad ones, so that it does
         not fail every round.
         """
-        scheduler = self._scheduler
+        fields = self._engine.request_task_fields
         try:
-            rows = scheduler.taskdb.rows_to_send(project, taskids, scheduler.request_task_fields)
+            rows = self._engine.taskdb.get_many(project, taskids, fields)
         except ClusterError:
             raise
         except Exception as error:
@@ -192,26 +240,30 @@ class TaskSelection:
         bad = [taskid for taskid in taskids if rows.get(taskid, {}) is None]
         if bad:
             logger.error("%d tasks of %s cannot be read, such as %s", len(bad), project, bad[0])
-        return [row for taskid in taskids if (row := rows.get(taskid)) is not None]
+        # The pack must have the id that is in flight; tables may hold another spelling of it.
+        found = ((taskid, rows.get(taskid)) for taskid in taskids)
+        return [{**row, "taskid": taskid} for taskid, row in found if row is not None]
 
     def _send_rows(self, project: str, rows: Sequence[dict[str, Any]]) -> None:
         """Send tasks; one that cannot be sent stays in processing as well."""
         bad = 0
         for row in rows:
             try:
-                self._scheduler.on_select_task(row)
+                # One that waits had its time-out end meanwhile: it is sent once, as it is now.
+                self._engine.dispatch.withdraw(project, row["taskid"])
+                self._engine.on_select_task(row)
             except Exception:
                 bad += 1
                 if bad <= MOST_SAID:
                     logger.exception("task %s:%s cannot be sent", project, row["taskid"])
 
     def _put_back(self, project: str, taskids: Sequence[str]) -> None:
-        tasks = self._scheduler.projects[project].task_queue
+        tasks = self._engine.projects[project].task_queue
         for taskid in taskids:
             tasks.put_back(taskid)
 
 
-def _next_moment(tasks: TaskQueue) -> float:
+def _next_moment(tasks: Window) -> float:
     """Return when a queue may have something to send, on the wall clock; infinity without tasks.
 
     A put-off task is due, one in flight is given up, or the bucket gets its next token, which

@@ -12,7 +12,7 @@ from pyspider_zk.errors import FenceClosed, Unavailable
 from pyspider_zk.scheduling.answers import LocalAnswers
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.testing import SoleOwner
-from tests.support.world import SLOTS, World, granted
+from tests.support.world import SLOTS, World, granted, read_and_write
 
 Task = Callable[..., dict[str, Any]]
 MANY = 500  # tasks of a message, more than a round's share
@@ -48,6 +48,7 @@ def test_a_backlog_goes_on_where_it_was(
     world: World, crawling: SlotScheduler, task: Task, moves: int
 ) -> None:
     crawl_on(world, crawling, 3)
+    crawling.engine.LOOP_LIMIT = 200
     many = [task("p", f"t{number}", force_update=True) for number in range(MANY)]
     world.new(*many)
     sent = crawl_on(world, crawling, 1)
@@ -57,7 +58,7 @@ def test_a_backlog_goes_on_where_it_was(
     for epoch in range(2, 2 + moves):
         owner = _moved(world, owner, epoch)
         sent += crawl_on(world, owner, 1)
-    sent += crawl_on(world, owner, 10)
+    sent += crawl_on(world, owner, 5)
 
     assert Counter(sent) == Counter(each["taskid"] for each in many)
 
@@ -115,7 +116,7 @@ def test_the_next_owner_does_not_ask_for_what_the_script_says(
 
     after.run_once()
 
-    project = after.fenced.projects["p"]
+    project = after.engine.projects["p"]
     assert not project.waiting_get_info
     assert (project.min_tick, project.retry_delay) == (60, {0: 7})
     assert project.crawl_config == {"itag": "v1"}
@@ -129,7 +130,7 @@ def test_a_script_saved_during_the_move_is_asked_again(
 
     after.run_once()
 
-    assert after.fenced.projects["p"].waiting_get_info
+    assert after.engine.projects["p"].waiting_get_info
 
 
 def test_what_was_selected_and_waits_for_the_fetcher_is_sent_by_the_next_owner(
@@ -172,7 +173,7 @@ def test_counters_active_tasks_and_rate_bucket_go_on(
     crawling.run_once()
     before = LocalAnswers(crawling)
     counters, log = before.webui_update()["counter"], before.get_active_tasks("p")
-    tokens = crawling.fenced.projects["p"].task_queue.bucket.bucket
+    tokens = crawling.engine.projects["p"].task_queue.bucket.bucket
     after = _moved(world, crawling)
 
     after.run_once()
@@ -181,7 +182,7 @@ def test_counters_active_tasks_and_rate_bucket_go_on(
     assert answers.webui_update()["counter"]["1h"] == counters["1h"]
     assert answers.webui_update()["counter"]["all"] == counters["all"]
     assert answers.get_active_tasks("p") == log
-    assert after.fenced.projects["p"].task_queue.bucket.bucket == tokens
+    assert after.engine.projects["p"].task_queue.bucket.bucket == tokens
 
 
 def test_a_project_paused_after_failures_stays_paused(
@@ -200,12 +201,12 @@ def test_failures_from_before_a_pause_do_not_count_again_after_a_move(
 ) -> None:
     clock = HandoffClock(monkeypatch, start=time.time())
     _pause(world, crawling)
-    clock.now += crawling.fenced.PAUSE_TIME + 1
+    clock.now += crawling.engine.PAUSE_TIME + 1
     crawling.run_once()
     assert LocalAnswers(crawling).get_projects_pause_status() == {"p": False}
 
     after = _moved(world, crawling)
-    after.fenced.FAIL_PAUSE_NUM = 3
+    after.engine.FAIL_PAUSE_NUM = 3
     after.run_once()
 
     assert LocalAnswers(after).get_projects_pause_status() == {"p": False}
@@ -251,7 +252,7 @@ def test_a_task_in_flight_is_given_up_in_time_by_an_owner_whose_clock_is_behind(
     clock.now -= 3600
     after = world.scheduler(granted(epoch=2))
     after.run_once()
-    clock.now += after.fenced.projects["p"].task_queue.processing_timeout + 1
+    clock.now += after.engine.projects["p"].task_queue.processing_timeout + 1
     after.run_once()
 
     assert len(world.dispatched()) == 1
@@ -263,7 +264,7 @@ def test_a_finished_project_is_told_so_by_its_next_owner(
     crawling.run_once()
     for each in world.dispatched():
         world.finish(each)
-    while not crawling.fenced.postponed:
+    while "on_finished" not in crawling.engine.projects["p"].task_queue:
         crawling.run_once()
 
     after = _moved(world, crawling)
@@ -276,14 +277,13 @@ def test_a_slot_that_comes_back_brings_nothing_twice(world: World, crawling: Slo
     crawling.run_once()
     for each in world.dispatched():
         world.finish(each)
-    while not crawling.fenced.postponed:
+    while "on_finished" not in crawling.engine.projects["p"].task_queue:
         crawling.run_once()
     _release_all(crawling)
 
     crawling.fence.ownership.grant(range(SLOTS), 2)
     crawling.run_once()
 
-    assert crawling.fenced.postponed == []
     assert [each["taskid"] for each in world.dispatched()] == ["on_finished"]
 
 
@@ -358,7 +358,7 @@ def test_a_tick_by_hand_without_a_second_keeps_no_project_from_its_next_owner(
     after.run_once()
 
     assert after.quarantine.told() == {}
-    assert set(after.fenced.projects) == {"p"}
+    assert set(after.engine.projects) == {"p"}
 
 
 def test_a_record_that_could_not_be_saved_is_saved_when_the_fence_opens(
@@ -366,7 +366,7 @@ def test_a_record_that_could_not_be_saved_is_saved_when_the_fence_opens(
 ) -> None:
     crawling._last_dump_cnt = time.time()  # the minute's own records are far away
     world.script_is_known("p", min_tick=7)
-    crawling.applier.apply()
+    read_and_write(crawling)
     crawling.fence.ownership.lose_lease()
     crawling.run_once()
     crawling.fence.ownership.renew_lease()
@@ -406,7 +406,7 @@ def test_a_project_born_at_another_member_is_loaded_by_one_that_runs_already(
     owner.grant(range(SLOTS), epoch=2)
     waiting.run_once()
 
-    assert "t" in waiting.fenced.projects["p"].task_queue
+    assert "t" in waiting.engine.projects["p"].task_queue
 
 
 def test_a_record_of_an_older_epoch_is_not_taken_for_a_handoff(
@@ -448,7 +448,7 @@ def test_nothing_happens_while_the_fence_is_shut(
 
     assert world.dispatched() == []
     assert "late" not in world.statuses("p")
-    assert set(crawling.fenced.projects) == {"p"}
+    assert set(crawling.engine.projects) == {"p"}
 
 
 def test_when_the_fence_opens_again_nothing_is_missing(
@@ -470,17 +470,17 @@ def test_a_lease_that_ends_in_a_round_leaves_nothing_of_it_until_it_is_renewed(
 ) -> None:
     owner = crawling.fence.ownership
     world.new(task("p", "first"), task("p", "second"))
-    original = crawling.fenced.insert_task
+    original = crawling.engine.insert_task
 
     def insert_then_lose(new: dict[str, Any]) -> None:
         original(new)
         owner.lose_lease()
 
-    crawling.fenced.insert_task = insert_then_lose
+    crawling.engine.insert_task = insert_then_lose
     with pytest.raises(FenceClosed):
         crawling.run_once()
     stopped_at = set(world.statuses("p"))
-    crawling.fenced.insert_task = original
+    crawling.engine.insert_task = original
     owner.renew_lease()
     crawling.run_once()
 
@@ -495,7 +495,7 @@ def test_a_slot_that_was_lost_leaves_memory_without_a_handoff(
 
     crawling.run_once()
 
-    assert crawling.fenced.projects == {}
+    assert crawling.engine.projects == {}
     records = world.queues.records.load_many(range(SLOTS))
     assert [record["clean"] for record in records.values()] == [False]
 
@@ -520,7 +520,7 @@ def test_the_same_slot_under_a_new_epoch_is_loaded_anew(
     crawling.run_once()
 
     assert crawling.fence.held == dict.fromkeys(range(SLOTS), 5)
-    assert len(crawling.fenced.projects["p"].task_queue) == 3
+    assert len(crawling.engine.projects["p"].task_queue) == 3
 
 
 def test_a_project_that_the_next_owner_has_not_heard_of_goes_on_where_it_was(
@@ -540,7 +540,7 @@ def test_a_project_that_the_next_owner_has_not_heard_of_goes_on_where_it_was(
     after.run_once()
     after.run_once()
 
-    assert not after.fenced.projects["p"].waiting_get_info
+    assert not after.engine.projects["p"].waiting_get_info
     assert world.dispatched() == []
 
 
@@ -552,7 +552,7 @@ def test_a_project_that_only_a_dead_owner_had_heard_of_is_found(world: World) ->
     after.run_once()
     after.run_once()
 
-    assert set(after.fenced.projects) == {"p"}
+    assert set(after.engine.projects) == {"p"}
 
 
 def test_a_clock_that_was_set_back_does_not_keep_projects_from_being_found(
@@ -562,12 +562,12 @@ def test_a_clock_that_was_set_back_does_not_keep_projects_from_being_found(
     scheduler.run_once()
     world.project("p")
     HandoffClock(monkeypatch, time.time() - 3600)
-    later = time.monotonic() + scheduler.fenced.UPDATE_PROJECT_INTERVAL
+    later = time.monotonic() + scheduler.engine.UPDATE_PROJECT_INTERVAL
     monkeypatch.setattr("pyspider_zk.scheduling.project_rows.time.monotonic", lambda: later)
 
     scheduler.run_once()
 
-    assert set(scheduler.fenced.projects) == {"p"}
+    assert set(scheduler.engine.projects) == {"p"}
 
 
 def crawl_on(world: World, scheduler: SlotScheduler, rounds: int) -> list[str]:
@@ -590,7 +590,7 @@ def _looked_before_there_was_a_project(world: World) -> SlotScheduler:
 
 def _pause(world: World, scheduler: SlotScheduler) -> None:
     """Let all that is dispatched fail, so often that the project is paused."""
-    scheduler.fenced.FAIL_PAUSE_NUM = 3
+    scheduler.engine.FAIL_PAUSE_NUM = 3
     scheduler.run_once()
     for each in world.dispatched():
         world.finish(each, ok=False)
@@ -632,7 +632,7 @@ def test_a_slot_that_passes_through_an_owner_that_never_took_it_is_handed_on(
 
     assert [each["taskid"] for each in sent] == ["a", "b", "c"]
     assert world.dispatched() == []
-    assert not after.fenced.projects["p"].waiting_get_info
+    assert not after.engine.projects["p"].waiting_get_info
 
 
 def test_a_slot_that_passes_through_is_not_released_before_it_is_handed_on(

@@ -1,6 +1,11 @@
-"""Group commit: the task database as one round sees it; its writes take effect together."""
+"""Task store: the task database as one round of its scheduler sees it.
 
-import logging
+pyspider's scheduler reads and writes one row at a time, and each write waits for the disk. Here a
+write waits for ``commit``, where all of a round take effect together; reads see it at once.
+
+Threads: the scheduler loop only.
+"""
+
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -9,35 +14,30 @@ from typing import Any, TypeVar
 from pyspider.database.base.taskdb import TaskDB
 
 from pyspider_zk.databases.guarded import Guarded
-from pyspider_zk.databases.tables import with_fresh_tables
 from pyspider_zk.errors import ClusterError
-from pyspider_zk.queues.tasks import COLUMNS, PARTS, TaskKey
+from pyspider_zk.tasks.columns import COLUMNS
 from pyspider_zk.tasks.database import Seals, TaskDatabase, TaskWrite
-from pyspider_zk.tasks.documents import from_json
+from pyspider_zk.tasks.documents import DOCUMENTS, from_json
 from pyspider_zk.tasks.pages import ActivePage
 from pyspider_zk.tasks.seals import UNSEALED
 
-logger = logging.getLogger("scheduler")
-
 T = TypeVar("T")
 
-UNREAD: Mapping[str, Any] = {}
-"""In place of a row that was not read ahead."""
+TaskKey = tuple[str, Any]
+"""A project and the id of a task in it."""
 
-IDS = ("taskid", "project")
-"""Columns that are not read ahead, for whoever asks for a row knows them."""
+Check = Callable[[Collection[str]], None]
+"""Function that is called with the names of projects just before a transaction ends; what it raises
+undoes the transaction."""
 
-GetRows = Callable[[str, Collection[Any], Sequence[str]], Mapping[Any, dict[str, Any] | None]]
+KNOWN = ("taskid", "project", "url", "status", "schedule", "lastcrawltime", "updatetime")
+"""Columns that are read ahead."""
 
 
-class GroupCommit:
-    """pyspider's task database: it reads rows ahead, and commits the writes of a round together.
+class TaskStore:
+    """Task database of a scheduler, with the writes of a round that are not committed yet.
 
-    pyspider's scheduler reads and writes one row at a time, and each write waits for the disk. Here
-    a write waits for ``commit``; reads see it at once. A row that was read ahead is known until
-    then. All other methods are those of the database.
-
-    Threads: the scheduler loop only.
+    Rows that were read ahead are known until the next commit.
 
     Args:
         database: behind its circuit breaker.
@@ -47,7 +47,6 @@ class GroupCommit:
 
     ACTIVE, SUCCESS = TaskDB.ACTIVE, TaskDB.SUCCESS
     FAILED, BAD = TaskDB.FAILED, TaskDB.BAD
-    ENDED = frozenset((SUCCESS, FAILED, BAD))
 
     def __init__(
         self,
@@ -60,123 +59,104 @@ class GroupCommit:
         self._database = database
         self._bulk = bulk
         self._sealing = sealing
-        self._rows: dict[TaskKey, Mapping[str, Any] | None] = {}
+        self._rows: dict[TaskKey, dict[str, Any] | None] = {}  # None: there is no row
         self._writes: dict[TaskKey, TaskWrite] = {}
         self._undo: dict[TaskKey, Callable[[], object]] = {}
         self._refused: dict[TaskKey, Exception] = {}
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._database, name)
+    # -- committed rows ---------------------------------------------------------------------------
 
-    # -- reading ----------------------------------------------------------------------------------
+    def look_again(self) -> None:
+        """List the projects that have tasks with the next request: others may have changed that.
 
-    def read_ahead(self, taskids: Mapping[str, Collection[Any]], fields: Sequence[str]) -> None:
-        """Read the rows, by project, that will be needed before the next commit."""
-        self._rows.clear()
-        fields = [name for name in fields if name not in IDS] or fields
-        for project, wanted in taskids.items():
-            self._read_ahead(project, wanted, fields)
-
-    def _read_ahead(self, project: str, wanted: Collection[Any], fields: Sequence[str]) -> None:
-        try:
-            rows = self._ask_for(self._bulk.get_stored, project, wanted, fields)
-        except ClusterError:
-            raise
-        except Exception as error:  # whoever needs one of them finds out again
-            logger.error("tasks of project %s cannot be read: %r", project, error)
-            return
-        for taskid in wanted:
-            key, row = (project, taskid), rows.get(taskid)
-            if row is not None or taskid not in rows:  # it was read, or there is none
-                self._rows[key] = row
-
-    def read_many(
-        self, project: str, taskids: Collection[Any], fields: Sequence[str]
-    ) -> Mapping[Any, dict[str, Any] | None]:
-        """Return the committed rows of a project by task id, None for one that is unreadable."""
-        return self._ask_for(self._bulk.get_many, project, taskids, fields)
-
-    def rows_to_send(
-        self, project: str, taskids: Collection[Any], fields: Sequence[str]
-    ) -> Mapping[Any, dict[str, Any] | None]:
-        """Return the same as ``read_many``.
-
-        A row has the id that was asked for: its pack must have the one that is in flight, and
-        tables may hold another spelling, such as the text of a number.
+        Only the owner of a slot makes tables of its projects, so that once after the slot was taken
+        is enough. With ten thousand of them it takes ten milliseconds.
         """
-        rows = self.read_many(project, taskids, fields)
-        return {taskid: row and {**row, "taskid": taskid} for taskid, row in rows.items()}
+        self._bulk.look_again()
+
+    def may_have(self, project: str) -> bool:
+        """Return whether a project may have tasks; False is certain."""
+        return project in self._ask(self._bulk.projects)
+
+    def get_many(
+        self, project: str, taskids: Collection[Any], fields: Sequence[str]
+    ) -> Mapping[Any, dict[str, Any] | None]:
+        """Return rows of a project by task id, None for one that is unreadable."""
+        if not taskids:
+            return {}
+        return self._ask(partial(self._bulk.get_many, project, taskids, fields))
 
     def active_page(self, project: str, after: Any, limit: int) -> ActivePage:
-        """Return committed ACTIVE rows of a project; see ``TaskDatabase``."""
+        """Return ACTIVE rows of a project; see ``TaskDatabase``."""
         return self._ask(partial(self._bulk.active_page, project, after, limit))
 
     def state_page(
         self, project: str, status: int, after: Any, limit: int, fields: Sequence[str]
     ) -> tuple[Sequence[dict[str, Any] | None], Any]:
-        """Return committed rows of a project in a state; see ``TaskDatabase``."""
+        """Return rows of a project in a state; see ``TaskDatabase``."""
         return self._ask(partial(self._bulk.state_page, project, status, after, limit, fields))
 
     def count_page(self, project: str, after: Any, limit: int) -> tuple[Mapping[int, int], Any]:
-        """Return how many committed rows are in each state; see ``TaskDatabase``."""
+        """Return how many rows are in each state; see ``TaskDatabase``."""
         return self._ask(partial(self._bulk.count_page, project, after, limit))
+
+    def last_ended(self, project: str, limit: int) -> Sequence[Any]:
+        """Return the ids of tasks that have ended; see ``TaskDatabase``."""
+        return self._ask(partial(self._bulk.last_ended, project, limit))
 
     def spellings(self, taskid: Any) -> Iterable[Any]:
         """Return the ids that a row with this one may have been given; see ``TaskDatabase``."""
         return self._bulk.spellings(taskid)
 
-    def _ask(self, read: Callable[[], T]) -> T:
-        found: T = with_fresh_tables(self._database, partial(self._database.ask, read))
-        return found
+    def _ask(self, question: Callable[[], T]) -> T:
+        """Return the answer of the database; an error may come from an old list of its tables."""
+        try:
+            answer: T = self._database.ask(question)
+        except ClusterError:
+            raise
+        except Exception:  # each database has errors of its own
+            self._bulk.look_again()
+            answer = self._database.ask(question)
+        return answer
 
-    def _ask_for(
-        self, get: GetRows, project: str, taskids: Collection[Any], fields: Sequence[str]
-    ) -> Mapping[Any, dict[str, Any] | None]:
-        if not taskids:
-            return {}
-        return self._ask(partial(get, project, taskids, fields))
+    # -- rows as this round sees them -------------------------------------------------------------
+
+    def read_ahead(self, project: str, taskids: Collection[Any]) -> None:
+        """Read rows of a project that will be needed before the next commit."""
+        rows = self.get_many(project, taskids, KNOWN)
+        for taskid in taskids:
+            row = rows.get(taskid)
+            if row is not None or taskid not in rows:  # else whoever needs it finds out again
+                self._rows[project, taskid] = row
 
     def is_new(self, project: str, taskid: Any) -> bool:
         """Return whether a task is known to have no row, and none was written since."""
-        key = (project, taskid)
-        return key not in self._writes and self._rows.get(key, UNREAD) is None
-
-    def row_ahead(self, project: str, taskid: Any) -> Mapping[str, Any] | None:
-        """Return a row that was read ahead and not written since, else None.
-
-        Its documents are as they are stored; see ``decoded``.
-        """
-        key = (project, taskid)
-        return None if key in self._writes else self._rows.get(key)
-
-    def decoded(self, stored: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return a row with its documents, None if they are unreadable."""
-        return self._bulk.readable(stored)
+        key = project, taskid
+        return key not in self._writes and key in self._rows and self._rows[key] is None
 
     def get_task(
         self, project: str, taskid: Any, fields: Sequence[str] | None = None
     ) -> dict[str, Any] | None:
-        """Return a row, None if there is none."""
+        """Return a row, None if there is none; a document that is unreadable is empty."""
         write = self._writes.get((project, taskid))
-        row = {} if write and write.is_new else self._row(project, taskid, fields)
+        row = {} if write and write.is_new else self._row(project, taskid, fields or COLUMNS)
         if write is None or row is None:
             return row
         row = {**row, **_decoded(write), "project": project, "taskid": taskid}
         return {name: row.get(name, _empty(name)) for name in fields or COLUMNS}
 
-    def _row(
-        self, project: str, taskid: Any, fields: Sequence[str] | None
-    ) -> dict[str, Any] | None:
-        stored = self._rows.get((project, taskid), UNREAD)
-        if stored is None:
-            return None
-        known = {**stored, "project": project, "taskid": taskid}
-        if stored and fields and known.keys() >= set(fields):
-            readable = self._bulk.readable({name: known[name] for name in fields})
-            if readable is not None:
-                return readable
-        row: dict[str, Any] | None = self._database.get_task(project, taskid, fields)
-        return row
+    def _row(self, project: str, taskid: Any, fields: Sequence[str]) -> dict[str, Any] | None:
+        key = project, taskid
+        if key in self._rows:
+            row = self._rows[key]
+            if row is None or row.keys() >= set(fields):
+                return row and {name: row[name] for name in fields}
+        found = self.get_many(project, [taskid], fields)
+        if found.get(taskid) is None and taskid in found:
+            plain = [name for name in fields if name not in DOCUMENTS]
+            readable = self.get_many(project, [taskid], plain).get(taskid)
+            return readable and {name: readable.get(name, _empty(name)) for name in fields}
+        return found.get(taskid)
 
     # -- writing ----------------------------------------------------------------------------------
 
@@ -197,7 +177,7 @@ class GroupCommit:
         self, project: str, taskid: Any, obj: Mapping[str, Any] | None = None, **columns: Any
     ) -> None:
         """Change columns of a row with the next commit; raises what cannot be stored of them."""
-        encoded = self._bulk.encoded({**(obj or {}), **columns} if columns else obj or {})
+        encoded = self._bulk.encoded({**(obj or {}), **columns})
         self._write(TaskWrite(project, taskid, encoded, is_new=False))
 
     def _write(self, write: TaskWrite) -> None:
@@ -217,21 +197,12 @@ class GroupCommit:
         if key in self._writes:
             self._undo.setdefault(key, undo)
 
-    def drop(self, project: str) -> None:
-        """Drop a project's rows at once, as pyspider does; see ``drop_all``."""
-        self.drop_all([project], lambda _: None)
-
     def drop_all(
-        self,
-        projects: Collection[str],
-        check: Callable[[Collection[str]], None],
-        *,
-        is_for_good: bool = True,
+        self, projects: Collection[str], check: Check, *, is_for_good: bool = True
     ) -> None:
         """Drop the rows of projects at once, in one transaction, and what waits to be written.
 
         Args:
-            check: called with their names just before the transaction ends, as in ``commit``.
             is_for_good: if not, there will be new rows at once.
 
         Raises:
@@ -244,7 +215,7 @@ class GroupCommit:
         with self._sealing(projects) as seals:
             before_commit = partial(check, projects)
             drop = partial(self._bulk.drop, projects, before_commit, seals, is_for_good=is_for_good)
-            with_fresh_tables(self._database, partial(self._database.ask, drop))
+            self._ask(drop)
         self.discard(set(projects).__contains__)
 
     def discard(self, is_meant: Callable[[str], bool]) -> None:
@@ -253,16 +224,14 @@ class GroupCommit:
             for key in [key for key in known if is_meant(key[0])]:
                 del known[key]
 
-    def commit(
-        self, check: Callable[[Collection[str]], None], beat: Callable[[], None]
-    ) -> Mapping[TaskKey, Exception]:
+    # -- committing -------------------------------------------------------------------------------
+
+    def commit(self, check: Check, beat: Callable[[], None]) -> Mapping[TaskKey, Exception]:
         """Carry out the writes in one transaction; if the database refuses a row, in several.
 
         What is not written because of an error is kept for the next commit.
 
         Args:
-            check: called with the names of the projects just before each transaction ends; what it
-                raises undoes the transaction.
             beat: called before each transaction.
 
         Returns:
@@ -275,21 +244,16 @@ class GroupCommit:
         """
         self._rows.clear()
         writes = list(self._writes.values())
-        if writes and not self._is_written(writes, check, beat, with_fresh_tables):
+        if writes and not self._is_written(writes, check, beat, self._ask):
             for project in sorted({write.project for write in writes}):
                 own = [write for write in writes if write.project == project]
                 self._split(own, check, beat)
         refused, self._refused = self._refused, {}
         return refused
 
-    def _split(
-        self,
-        writes: Sequence[TaskWrite],
-        check: Callable[[Collection[str]], None],
-        beat: Callable[[], None],
-    ) -> None:
+    def _split(self, writes: Sequence[TaskWrite], check: Check, beat: Callable[[], None]) -> None:
         """Write half by half until each row that is refused stands alone."""
-        if self._is_written(writes, check, beat) or len(writes) == 1:
+        if self._is_written(writes, check, beat, self._database.ask) or len(writes) == 1:
             return
         middle = len(writes) // 2
         self._split(writes[:middle], check, beat)
@@ -298,17 +262,16 @@ class GroupCommit:
     def _is_written(
         self,
         writes: Sequence[TaskWrite],
-        check: Callable[[Collection[str]], None],
+        check: Check,
         beat: Callable[[], None],
-        attempt: Callable[[Any, Callable[[], None]], None] = lambda _, write: write(),
+        ask: Callable[[Callable[[], None]], None],
     ) -> bool:
         """Carry out writes in one transaction; return False if the database refuses them."""
         beat()
         projects = {write.project for write in writes}
         try:
             with self._sealing(projects) as seals:
-                write_many = partial(self._bulk.write_many, writes, partial(check, projects), seals)
-                attempt(self._database, partial(self._database.ask, write_many))
+                ask(partial(self._bulk.write_many, writes, partial(check, projects), seals))
         except ClusterError:
             raise
         except Exception as error:  # each database has its own errors
@@ -327,11 +290,7 @@ class GroupCommit:
             undo()
 
     def _forget(self, writes: Sequence[TaskWrite]) -> None:
-        """Forget writes, whatever came of them; usually all that there are."""
-        if len(writes) == len(self._writes):
-            self._writes.clear()
-            self._undo.clear()
-        for write in writes if self._writes else ():
+        for write in writes:
             self._writes.pop((write.project, write.taskid), None)
             self._undo.pop((write.project, write.taskid), None)
 
@@ -339,11 +298,11 @@ class GroupCommit:
 def _decoded(write: TaskWrite) -> dict[str, Any]:
     """Return the columns of a write as pyspider knows them."""
     return {
-        name: from_json(value) if name in PARTS and isinstance(value, str | bytes) else value
+        name: from_json(value) if name in DOCUMENTS and isinstance(value, str | bytes) else value
         for name, value in write.columns.items()
     }
 
 
 def _empty(column: str) -> dict[str, Any] | None:
     """Return what pyspider knows of a column that was never written."""
-    return {} if column in PARTS else None
+    return {} if column in DOCUMENTS else None

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspider.database.sqlite.taskdb import TaskDB
 
-from pyspider_zk.scheduling import refill, row_counts, window
+from pyspider_zk.scheduling import loading, window
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from tests.support.world import SLOTS, World, crawling, granted
 
@@ -23,12 +23,12 @@ def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(window, "MOST_DUE", LIMIT)
     monkeypatch.setattr(window, "MOST_PUT_OFF", LIMIT)
     monkeypatch.setattr(window, "SMALLEST", LIMIT)
-    monkeypatch.setattr(refill, "PAGE", 3)
-    monkeypatch.setattr(row_counts, "STEP", 7)
+    monkeypatch.setattr(loading, "PAGE", 3)
+    monkeypatch.setattr(loading, "STEP", 7)
 
 
 def held(scheduler: SlotScheduler, project: str = "p") -> int:
-    tasks = scheduler.fenced.projects[project].task_queue
+    tasks = scheduler.engine.projects[project].task_queue
     return int(tasks.priority_queue.qsize() + tasks.time_queue.qsize())
 
 
@@ -64,12 +64,12 @@ def test_more_tasks_come_than_there_is_room_for(world: World, task: Task) -> Non
     while world.waiting():
         scheduler.run_once()
         assert held(scheduler) <= 2 * LIMIT
-    assert len(scheduler.fenced.projects["p"].task_queue) == MANY
-    assert scheduler.fenced.attention.pending.count() == MANY
+    assert len(scheduler.engine.projects["p"].task_queue) == MANY
+    assert scheduler.engine.attention.pending.count() == MANY
     world.fetcher.maxsize = 0
     assert sorted(crawl(world, scheduler)) == sorted(names)
     assert set(world.statuses("p").values()) == {SUCCESS}
-    assert len(scheduler.fenced.projects["p"].task_queue) == 0
+    assert len(scheduler.engine.projects["p"].task_queue) == 0
 
 
 @pytest.mark.parametrize("epoch", [1, 2], ids=["first owner", "after a death"])
@@ -132,7 +132,7 @@ def waiting_outside(world: World, task: Task) -> SlotScheduler:
     world.new(task("p", "outside", priority=1, itag="old"))
     while world.waiting():
         scheduler.run_once()
-    assert "outside" not in scheduler.fenced.projects["p"].task_queue
+    assert "outside" not in scheduler.engine.projects["p"].task_queue
     return scheduler
 
 
@@ -205,7 +205,7 @@ def test_a_finished_project_is_told_once_after_its_last_task(world: World, task:
     world.project("p")
     world.script_is_known("p")
     scheduler = world.scheduler()
-    scheduler.fenced.FAIL_PAUSE_NUM = 1
+    scheduler.engine.FAIL_PAUSE_NUM = 1
     sent = crawl(world, scheduler)
     sent += crawl(world, scheduler)
     assert sorted(sent[:-1]) == sorted(names)
@@ -220,7 +220,7 @@ def test_rows_are_counted_in_steps(world: World, task: Task) -> None:
     scheduler = world.scheduler()
     for _ in range(3):
         scheduler.run_once()
-    told = scheduler.fenced.counters["all"].to_dict("sum")["p"]
+    told = scheduler.engine.counters["all"].to_dict("sum")["p"]
     assert told == {"success": 1, "failed": 2, "pending": MANY}
 
 

@@ -7,10 +7,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pyspider_zk.errors import BadMessage
+from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.codec import decode_record, encode, encode_record
 from pyspider_zk.queues.tasks import NUMBERS, check_task
-from pyspider_zk.scheduling.handoff import Part, read_record, slot_record
-from pyspider_zk.scheduling.handoff_rules import STATE
+from pyspider_zk.scheduling.slot_record import STATE, Part, read_record, regrouped, slot_record
 
 WHOLE = st.sampled_from([1, 5, -1, 2**63 - 1, -(2**63)])
 NUMBER = st.booleans() | WHOLE | st.sampled_from([0, 2**64 - 1]) | st.floats(allow_nan=False)
@@ -108,3 +108,42 @@ def test_without_one_of_its_entries_the_state_is_as_after_a_death(key: str) -> N
 
     assert part == {"unsent": [], "clean": False} if key != "unsent" else {"clean": False}
     assert faults == [f"p: {key}"]
+
+
+PART = {"md5sum": "x", "tick": 7, "unsent": [1], "processing": [2], "bucket": [3, 4]}
+KNOWN = {"md5sum": "x", "tick": 7, "unsent": [1]}
+NAMES = ["a", "b", "c", "d"]
+
+
+def record(epoch: int, clean: bool, *names: str) -> dict[str, Any]:
+    return {"epoch": epoch, "clean": clean, "projects": dict.fromkeys(names, PART)}
+
+
+def parts(found: dict[int, dict[str, Any]]) -> dict[str, Any]:
+    return {name: part for each in found.values() for name, part in each["projects"].items()}
+
+
+@pytest.mark.parametrize("slots", [1, 2, 1000])
+def test_each_project_is_in_the_record_of_its_slot(slots: int) -> None:
+    found = regrouped({3: record(9, True, *NAMES)}, {3: 9}, slots, 50)
+
+    assert parts(found) == dict.fromkeys(NAMES, PART)
+    for slot, its in found.items():
+        assert {slot_of(name, slots) for name in its["projects"]} == {slot}
+        assert (its["epoch"], its["clean"]) == (50, True)
+
+
+def test_what_its_last_owner_left_incomplete_loses_what_would_mislead() -> None:
+    records = {0: record(9, True, "a"), 1: record(9, False, "b"), 2: record(8, True, "c")}
+
+    found = parts(regrouped(records, {0: 9, 1: 9, 2: 9}, 1, 50))
+
+    assert found == {"a": PART, "b": KNOWN, "c": KNOWN}
+
+
+@pytest.mark.parametrize(
+    "projects", [None, [], {"no name!/": PART}, {7: PART}, {"a": None}, {"a": [1]}]
+)
+def test_what_is_no_part_is_left_out(projects: object) -> None:
+    odd = {"epoch": 9, "clean": True, "projects": projects}
+    assert regrouped({0: odd}, {0: 9}, 4, 50) == {}
