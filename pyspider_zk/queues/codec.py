@@ -14,8 +14,7 @@ import msgspec
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.queues import caps
 from pyspider_zk.queues.names import QueueKind
-from pyspider_zk.queues.tasks import DEEPEST, is_deeper
-from pyspider_zk.queues.validation import is_valid
+from pyspider_zk.queues.tasks import DEEPEST, is_deeper, is_valid
 
 LEVELS = DEEPEST + 3  # a part of a task, within a list of tasks
 

@@ -24,13 +24,12 @@ from pyspider_zk.queues.api import (
     ParkingMove,
     Queues,
     SlotBacklog,
+    in_order,
 )
-from pyspider_zk.queues.backpressure import Backpressure, Wait
 from pyspider_zk.queues.codec import decode, decode_record, encode, encode_record
 from pyspider_zk.queues.names import QueueKind, SlotQueue, slot_queue
-from pyspider_zk.queues.offsets import Offsets, gather, tags_of, unpack
-from pyspider_zk.queues.parking_names import in_order
 from pyspider_zk.queues.routing import RoutedMessage, route
+from pyspider_zk.queues.slot_queues import Backpressure, Offsets, Wait, gather, tags_of, unpack
 
 log = logging.getLogger(__name__)
 
@@ -306,10 +305,6 @@ class MemorySlotRecords:
         self._broker = broker
         self._records = broker.records
 
-    def save(self, slot: int, record: Mapping[str, Any]) -> None:
-        """See `SlotRecords.save`."""
-        self._records[slot] = encode_record(slot, record)
-
     def load(self, slot: int) -> dict[str, Any] | None:
         """See `SlotRecords.load`."""
         raw = self._records.get(slot)
@@ -320,10 +315,6 @@ class MemorySlotRecords:
             log.error("%s", error)
             del self._records[slot]
             return None
-
-    def drop(self, slot: int) -> None:
-        """See `SlotRecords.drop`."""
-        self._records.pop(slot, None)
 
     def save_many(self, records: Mapping[int, Mapping[str, Any]]) -> None:
         """See `SlotRecords.save_many`."""
@@ -337,7 +328,7 @@ class MemorySlotRecords:
     def drop_many(self, slots: Iterable[int]) -> None:
         """See `SlotRecords.drop_many`."""
         for slot in slots:
-            self.drop(slot)
+            self._records.pop(slot, None)
 
 
 class MemoryParkingLot:

@@ -5,8 +5,8 @@ from collections.abc import Collection, Mapping
 import pytest
 
 from pyspider_zk.errors import Unavailable
-from pyspider_zk.queues.backpressure import PAUSE, Backpressure
 from pyspider_zk.queues.names import QueueKind, SlotQueue
+from pyspider_zk.queues.slot_queues import PAUSE, Backpressure
 
 ONE, TWO = (QueueKind.NEWTASK, 1), (QueueKind.STATUS, 2)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pyspider_zk.queues.api import Delivery
 from pyspider_zk.queues.names import QueueKind
-from pyspider_zk.queues.offsets import OLDEST, Offsets, gather, tags_of
+from pyspider_zk.queues.slot_queues import OLDEST, Offsets, gather, tags_of
 
 NEW = QueueKind.NEWTASK
 

@@ -6,7 +6,7 @@ import pytest
 
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.local.services import RedisServer
-from pyspider_zk.queues import caps, redis_streams
+from pyspider_zk.queues import caps
 from pyspider_zk.queues.api import Delivery, Message, SlotQueues
 from pyspider_zk.queues.names import QueueKind
 
@@ -91,7 +91,7 @@ def test_an_admission_of_a_foreign_hand_is_rejected(redis_backend: Any) -> None:
 
 
 def test_the_dead_letters_have_an_end(redis_backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redis_streams, "DEAD_LETTER_LIMIT", 100)
+    monkeypatch.setattr(caps, "LETTERS", 100)
     queues = redis_backend.process().slot_queues
     queues.take([0])
     publish(queues, *range(400))
