@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from pyspider_zk.cluster_secret import check_cluster_secret, read_cluster_secret
 from pyspider_zk.errors import ConfigError
 from pyspider_zk.limits import (
     DEFAULT_SLOTS,
@@ -27,7 +26,7 @@ from pyspider_zk.limits import (
     SHORTEST_RENEWAL,
 )
 from pyspider_zk.listening import is_loopback
-from pyspider_zk.secret_files import read_secret
+from pyspider_zk.secret_files import check_cluster_secret, read_cluster_secret, read_secret
 
 HANG = 30.0  # seconds
 RENEWAL = 1.25  # seconds

@@ -30,7 +30,6 @@ from pyspider_zk.listening import Listener
 from pyspider_zk.loop import Loop
 from pyspider_zk.metrics.health import Health
 from pyspider_zk.queues.back_off import BackOff
-from pyspider_zk.queues.checked import CheckedQueue
 from pyspider_zk.queues.packs import NO_ANSWER, check_fetchable, check_named, failed_page, named
 from pyspider_zk.queues.resilient import LOOK, ResilientQueue, SendBuffer
 from pyspider_zk.rpc.admission import admission_of
@@ -38,6 +37,7 @@ from pyspider_zk.rpc.post import posted
 from pyspider_zk.rpc.server import RpcServer, limits_of
 from pyspider_zk.rpc.tls import server_tls
 from pyspider_zk.rpc.values import xmlrpc_value
+from pyspider_zk.workers.checked_queue import CheckedQueue
 from pyspider_zk.workers.work_meter import WorkMeter
 
 logger = logging.getLogger("fetcher")

@@ -13,7 +13,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.hooks import ClusterProcessor
 from pyspider_zk.queues.memory import MemoryBroker
 from pyspider_zk.queues.names import QueueKind
-from pyspider_zk.workers import imported_projects
+from pyspider_zk.workers import loaded_scripts
 from tests.patches.spiders import forget_projects
 from tests.queues.away import AwayQueue
 from tests.support.stand_ins import read_all
@@ -120,8 +120,8 @@ class Importing:
 
 @pytest.fixture
 def importing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Importing]:
-    monkeypatch.setattr(imported_projects, "LOOK", 0.0)
-    monkeypatch.setattr(imported_projects, "LOOKING", float("inf"))
+    monkeypatch.setattr(loaded_scripts, "LOOK", 0.0)
+    monkeypatch.setattr(loaded_scripts, "LOOKING", float("inf"))
     made = Importing(tmp_path)
     made.save_library(1)
     yield made
