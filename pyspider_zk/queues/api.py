@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.projects.names import is_project_name
-from pyspider_zk.queues.names import QueueKind, SlotQueue
+from pyspider_zk.queues.names import QueueKind, SlotQueue, slot_queue
 
 _TAG = re.compile(r"\d{1,20}(-\d{1,20})?", re.ASCII)
 """Tag of a message: in Redis the id of an entry, in memory a number."""
@@ -153,6 +153,11 @@ class DeadLetter:
     reason: str
     time: float
     body: bytes
+
+    @property
+    def queue(self) -> str:
+        """Name of the queue it was found in."""
+        return self.kind.value if self.slot is None else slot_queue(self.kind, self.slot)
 
 
 def published(tag: str) -> int:

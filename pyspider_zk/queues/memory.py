@@ -26,10 +26,17 @@ from pyspider_zk.queues.api import (
     SlotBacklog,
     in_order,
 )
-from pyspider_zk.queues.codec import decode, decode_record, encode, encode_record
+from pyspider_zk.queues.codec import decode_record, encode, encode_record
 from pyspider_zk.queues.names import QueueKind, SlotQueue, slot_queue
 from pyspider_zk.queues.routing import RoutedMessage, route
-from pyspider_zk.queues.slot_queues import Backpressure, Offsets, Wait, gather, tags_of, unpack
+from pyspider_zk.queues.slot_queues import (
+    CommonSlotQueues,
+    Wait,
+    gather,
+    tags_of,
+    unpack,
+    unpack_parked,
+)
 
 log = logging.getLogger(__name__)
 
@@ -116,19 +123,12 @@ class MemoryBroker:
             return True
 
 
-class MemorySlotQueues:
-    """`SlotQueues` in memory.
-
-    Args:
-        broker: what the simulated processes share.
-        limit: the most messages of one slot queue; 0: no limit.
-        wait: waits that many seconds for room; by default until then or `close`.
-    """
+class MemorySlotQueues(CommonSlotQueues):
+    """`SlotQueues` in memory."""
 
     def __init__(self, broker: MemoryBroker, limit: int = 0, wait: Wait | None = None) -> None:
+        super().__init__(limit, wait)
         self._broker = broker
-        self._room = Backpressure(limit, self._measure, wait)
-        self._positions = Offsets()
 
     def publish(self, messages: Sequence[Message]) -> None:
         """See `SlotQueues.publish`."""
@@ -139,18 +139,6 @@ class MemorySlotQueues:
             for message, body in zip(messages, bodies, strict=True):
                 self._broker.append((message.kind, message.slot), body)
         self._room.note(self._measure(queues))
-
-    def full(self, kind: QueueKind, slot: int) -> bool:
-        """See `SlotQueues.full`."""
-        return self._room.full([(kind, slot)])
-
-    def take(self, slots: Iterable[int]) -> None:
-        """See `SlotQueues.take`."""
-        self._positions.take(slots)
-
-    def drop(self, slots: Iterable[int]) -> None:
-        """See `SlotQueues.drop`."""
-        self._positions.drop(slots)
 
     def read(
         self, kind: QueueKind, limit: int, ready: Collection[int] | None = None
@@ -248,15 +236,9 @@ class MemorySlotQueues:
 
 
 class MemoryInbox:
-    """`Inbox` in memory.
+    """`Inbox` in memory."""
 
-    Args:
-        broker: what the simulated processes share.
-        slots: how many slots the cluster has.
-        limit: the most messages of one slot queue; 0: no limit.
-    """
-
-    def __init__(self, broker: MemoryBroker, slots: int, limit: int = 0) -> None:
+    def __init__(self, broker: MemoryBroker, slots: int, limit: int) -> None:
         self._broker = broker
         self._slots = slots
         self._limit = limit
@@ -295,11 +277,7 @@ class MemoryInbox:
 
 
 class MemorySlotRecords:
-    """`SlotRecords` in memory.
-
-    Args:
-        broker: what the simulated processes share.
-    """
+    """`SlotRecords` in memory."""
 
     def __init__(self, broker: MemoryBroker) -> None:
         self._broker = broker
@@ -332,11 +310,7 @@ class MemorySlotRecords:
 
 
 class MemoryParkingLot:
-    """`ParkingLot` in memory.
-
-    Args:
-        broker: what the simulated processes share.
-    """
+    """`ParkingLot` in memory."""
 
     def __init__(self, broker: MemoryBroker) -> None:
         self._broker = broker
@@ -355,17 +329,8 @@ class MemoryParkingLot:
 
     def fetch(self, parked: Iterable[Parked]) -> dict[Parked, Any]:
         """See `ParkingLot.fetch`."""
-        found = {}
-        for each in parked:
-            raw = self._broker.parked.get(each)
-            try:
-                if raw is not None:
-                    found[each] = decode(raw)
-            except BadMessage as error:
-                self.reject(each, str(error))
-        for each in [each for each, body in found.items() if isinstance(body, list)]:
-            self._split(each, found.pop(each))
-        return found
+        found = [(each, self._broker.parked.get(each)) for each in parked]
+        return unpack_parked(found, self.reject, self._split)
 
     def remove(self, parked: Iterable[Parked]) -> None:
         """See `ParkingLot.remove`."""
@@ -420,11 +385,7 @@ class MemoryParkingLot:
 
 
 class MemoryWakeUps:
-    """`WakeUps` in memory.
-
-    Args:
-        broker: what the simulated processes share.
-    """
+    """`WakeUps` in memory."""
 
     def __init__(self, broker: MemoryBroker) -> None:
         self._broker = broker

@@ -8,7 +8,7 @@ from typing import Any
 from pyspider_zk.limits import MOST_SLOTS
 from pyspider_zk.queues import caps
 from pyspider_zk.queues.api import DeadLetter
-from pyspider_zk.queues.names import DEAD_LETTERS, QueueKind, ready_key, slot_queue
+from pyspider_zk.queues.names import DEAD_LETTERS, QueueKind, ready_key
 from pyspider_zk.queues.redis_typed_keys import TypedKeys, script
 
 BATCH = 100  # letters per round trip
@@ -74,10 +74,7 @@ class RedisDeadLetters:
 
 def _types(letter: DeadLetter) -> dict[str, str]:
     """Return the keys that a letter comes from and goes back to, with their types."""
-    if letter.slot is None:
-        target = {letter.kind.value: "list"}
-    else:
-        target = {slot_queue(letter.kind, letter.slot): "stream"}
+    target = {letter.queue: "list" if letter.slot is None else "stream"}
     return {**_LETTERS, **target, ready_key(letter.kind): "set"}
 
 

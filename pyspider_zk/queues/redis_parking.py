@@ -11,7 +11,7 @@ from typing import Any
 from pyspider_zk.errors import BadMessage, brief
 from pyspider_zk.queues import caps
 from pyspider_zk.queues.api import Delivery, Parked, ParkingMove, SlotBacklog, in_order, published
-from pyspider_zk.queues.codec import decode, encode
+from pyspider_zk.queues.codec import encode
 from pyspider_zk.queues.names import (
     DEAD_LETTERS,
     PARKED_READY,
@@ -21,6 +21,7 @@ from pyspider_zk.queues.names import (
     slot_queue,
 )
 from pyspider_zk.queues.redis_typed_keys import TypedKeys, script
+from pyspider_zk.queues.slot_queues import unpack_parked
 
 log = logging.getLogger(__name__)
 
@@ -57,16 +58,7 @@ class RedisParkingLot:
             _lots(each.slot for each in wanted),
             lambda pipe: [pipe.hget(parked_key(each.slot), each.name) for each in wanted],
         )
-        found = {}
-        for each, raw in zip(wanted, raws, strict=True):
-            try:
-                if raw is not None:
-                    found[each] = decode(raw)
-            except BadMessage as error:
-                self.reject(each, str(error))
-        for each in [each for each, body in found.items() if isinstance(body, list)]:
-            self._split(each, found.pop(each))
-        return found
+        return unpack_parked(zip(wanted, raws, strict=True), self.reject, self._split)
 
     def remove(self, parked: Iterable[Parked]) -> None:
         """See `ParkingLot.remove`."""

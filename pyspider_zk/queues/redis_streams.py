@@ -33,7 +33,7 @@ from pyspider_zk.queues.names import (
 from pyspider_zk.queues.redis_dead_letters import RedisDeadLetters, seconds_of
 from pyspider_zk.queues.redis_typed_keys import TypedKeys, script
 from pyspider_zk.queues.redis_wake_ups import LATEST
-from pyspider_zk.queues.slot_queues import Backpressure, Offsets, Wait, gather, tags_of, unpack
+from pyspider_zk.queues.slot_queues import CommonSlotQueues, Wait, gather, tags_of, unpack
 
 STRAY = 1000  # names that one command takes out of it
 FOUND_AGAIN = 64  # slots of a member that each read looks into whatever the set says
@@ -45,18 +45,12 @@ _PUBLISH, _READ, _FIND = script("publish"), script("read"), script("find")
 _TIDY, _BURY, _SPLIT = script("tidy"), script("bury"), script("split")
 
 
-class RedisSlotQueues:
-    """`SlotQueues` in Redis 6.2 or later.
+class RedisSlotQueues(CommonSlotQueues):
+    """`SlotQueues` in Redis 6.2 or later."""
 
-    Args:
-        limit: the most messages of one slot queue; 0: no limit.
-        wait: waits that many seconds for room; by default until then or `close`.
-    """
-
-    def __init__(self, keys: TypedKeys, limit: int = 0, wait: Wait | None = None) -> None:
+    def __init__(self, keys: TypedKeys, limit: int, wait: Wait | None) -> None:
+        super().__init__(limit, wait)
         self._keys = keys
-        self._room = Backpressure(limit, self._measure, wait)
-        self._positions = Offsets()
         self._dead_letters = RedisDeadLetters(keys)
         self._owed: list[Delivery] = []  # applied, but Redis was away when it should delete them
 
@@ -74,18 +68,6 @@ class RedisSlotQueues:
             parts += [number[message.kind, message.slot], body]
         lengths = self._keys.eval(_PUBLISH, _types(queues), LATEST, *places, *parts)
         self._room.note(dict(zip(queues, lengths, strict=True)))
-
-    def full(self, kind: QueueKind, slot: int) -> bool:
-        """See `SlotQueues.full`."""
-        return self._room.full([(kind, slot)])
-
-    def take(self, slots: Iterable[int]) -> None:
-        """See `SlotQueues.take`."""
-        self._positions.take(slots)
-
-    def drop(self, slots: Iterable[int]) -> None:
-        """See `SlotQueues.drop`."""
-        self._positions.drop(slots)
 
     def read(
         self, kind: QueueKind, limit: int, ready: Collection[int] | None = None

@@ -10,10 +10,11 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from threading import Event
+from typing import Any
 
 from pyspider_zk.errors import BadMessage, Unavailable
-from pyspider_zk.queues.api import Delivery
-from pyspider_zk.queues.codec import decode_delivered
+from pyspider_zk.queues.api import Delivery, Parked
+from pyspider_zk.queues.codec import decode, decode_delivered
 from pyspider_zk.queues.names import QueueKind, SlotQueue
 
 OLDEST = "0"  # a tag before all tags
@@ -147,6 +148,35 @@ class Backpressure:
             raise Unavailable("the message queue was closed by this process")
 
 
+class CommonSlotQueues:
+    """What the `SlotQueues` of each kind of message queue have in common.
+
+    Args:
+        limit: the most messages of one slot queue; 0: no limit.
+        wait: waits that many seconds for room; by default until then or `close`.
+    """
+
+    def __init__(self, limit: int, wait: Wait | None) -> None:
+        self._room = Backpressure(limit, self._measure, wait)
+        self._positions = Offsets()
+
+    def full(self, kind: QueueKind, slot: int) -> bool:
+        """See `SlotQueues.full`."""
+        return self._room.full([(kind, slot)])
+
+    def take(self, slots: Iterable[int]) -> None:
+        """See `SlotQueues.take`."""
+        self._positions.take(slots)
+
+    def drop(self, slots: Iterable[int]) -> None:
+        """See `SlotQueues.drop`."""
+        self._positions.drop(slots)
+
+    def _measure(self, queues: Collection[SlotQueue]) -> dict[SlotQueue, int]:
+        """Return the lengths of queues."""
+        raise NotImplementedError
+
+
 def tags_of(deliveries: Iterable[Delivery]) -> dict[SlotQueue, list[str]]:
     """Return the tags of messages by queue, in order."""
     tags: dict[SlotQueue, list[str]] = {}
@@ -183,6 +213,24 @@ def unpack(
         else:
             deliveries.append(delivery)
     return deliveries
+
+
+def unpack_parked(
+    found: Iterable[tuple[Parked, bytes | None]],
+    reject: Callable[[Parked, str], None],
+    split: Callable[[Parked, Sequence[Any]], None],
+) -> dict[Parked, Any]:
+    """Return the bodies of parked messages that are still there; the others as `unpack` does."""
+    bodies: dict[Parked, Any] = {}
+    for parked, raw in found:
+        try:
+            if raw is not None:
+                bodies[parked] = decode(raw)
+        except BadMessage as error:
+            reject(parked, str(error))
+    for parked in [each for each, body in bodies.items() if isinstance(body, list)]:
+        split(parked, bodies.pop(parked))
+    return bodies
 
 
 def gather(fetch: Fetch, after: Mapping[int, str], limit: int) -> list[Found]:

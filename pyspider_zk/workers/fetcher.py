@@ -113,7 +113,8 @@ class ClusterFetcher(Fetcher):
         self._meter.pulse.beat()
         self.http_client.resume()
         if self._drain_until is not None:
-            self._quit_when_drained(self._drain_until)
+            if self._is_drained() or time.monotonic() > self._drain_until:
+                self.quit()
             return
         if self.inqueue is None or self.outqueue is None or time.monotonic() < self._empty_until:
             return
@@ -234,10 +235,6 @@ class ClusterFetcher(Fetcher):
         logger.info("draining: %d pages are still being fetched", len(self._under_way))
         self._drain_until = time.monotonic() + self.settings.drain
         self.ioloop.add_callback(self.take_tasks)
-
-    def _quit_when_drained(self, until: float) -> None:
-        if self._is_drained() or time.monotonic() > until:
-            self.quit()
 
     def _is_drained(self) -> bool:
         """Send what results it can; return whether none is left and nothing is under way."""
