@@ -13,6 +13,7 @@ setup(
         "pyspider_zk": [
             "py.typed",
             "demo/handlers/*.py",
+            "queues/lua/*.lua",
             "webui/cluster/templates/*.html",
             "webui/cluster/static/*",
             "webui/login/templates/*.html",

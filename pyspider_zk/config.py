@@ -9,12 +9,10 @@ import difflib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from pyspider_zk.cluster_secret import check_cluster_secret, read_cluster_secret
 from pyspider_zk.errors import ConfigError
 from pyspider_zk.limits import (
     DEFAULT_SLOTS,
@@ -27,7 +25,8 @@ from pyspider_zk.limits import (
     SHORTEST_RENEWAL,
 )
 from pyspider_zk.listening import is_loopback
-from pyspider_zk.secret_files import read_secret
+from pyspider_zk.secret_files import read_cluster_secret, read_secret
+from pyspider_zk.setting_values import converted, is_address, is_listening
 
 HANG = 30.0  # seconds
 RENEWAL = 1.25  # seconds
@@ -42,13 +41,6 @@ LOG_FORMATS = ("pyspider", JSON)
 SECRET_FILE_VARIABLE = f"{ENV_PREFIX}SECRET_FILE"
 SECRET_VARIABLES = (f"{ENV_PREFIX}SECRET", SECRET_FILE_VARIABLE)
 
-_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+)(:(?P<port>\d{1,5}))?")
-_HOST_NAME = re.compile(r"[0-9a-f:]+|[\w.-]+")
-_ORIGIN = re.compile(r"https?://(\[[0-9a-fA-F:.]+\]|[\w.-]+)(:\d{1,5})?")
-_WEBHOOK = re.compile(rf"{_ORIGIN.pattern}(/[!-~]*)?", re.ASCII)
-_LONE = "\ud800-\udfff"  # bytes of the environment that are not UTF-8; nothing could record them
-_READER = re.compile(rf"digest:[^:,\s{_LONE}]+:[A-Za-z0-9+/]{{27}}=|sasl:[^:@/,\s{_LONE}]+")
-_LISTENING = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+):\d{1,5}")
 _SERVICE_PLACE = re.compile(r"(tcp|udp|sctp)://\S+:\d+")
 _SERVICE_VARIABLE = re.compile(
     r"_SERVICE_HOST$|_SERVICE_PORT(_\w+)?$|_PORT_\d+_(TCP|UDP|SCTP)(_(ADDR|PORT|PROTO))?$"
@@ -233,41 +225,6 @@ _Given = dict[str, tuple[object, str]]  # setting -> value and the place it came
 _NAMES = tuple(each.name for each in fields(Settings))
 SECRETS = tuple(each.name for each in fields(Settings) if not each.repr)
 """The settings whose values are secret, or may hold one: whatever is not to be shown."""
-_TYPES: Mapping[str, Callable[[object], object]] = {
-    "slots": lambda value: _whole(value),
-    "renewal": lambda value: _seconds(value),
-    "port_connections": lambda value: _whole(value),
-    "port_body_seconds": lambda value: _seconds(value),
-    "lease": lambda value: _seconds(value),
-    "hang": lambda value: _seconds(value),
-    "budget": lambda value: _seconds(value),
-    "session": lambda value: _seconds(value),
-    "drain": lambda value: _seconds(value),
-    "name": lambda value: _utf8(value),
-    "await_members": lambda value: _whole(value),
-    "advertise": lambda value: _utf8(value),
-    "trusted_origins": lambda value: _origins(value),
-    "trusted_hosts": lambda value: _hosts(value),
-    "trusted_proxies": lambda value: _proxies(value),
-    "login_to_change": lambda value: _yes_or_no(value),
-    "viewer_username": lambda value: _utf8(value),
-    "viewer_password": lambda value: _secret(value),
-    "username": lambda value: _utf8(value),
-    "password": lambda value: _secret(value),
-    "readers": lambda value: _readers(value),
-    "tls": lambda value: _yes_or_no(value),
-    "page_limit": lambda value: _whole(value),
-    "page_memory": lambda value: _whole(value),
-    "forbidden_networks": lambda value: _networks(value),
-    "renderer_networks": lambda value: _networks(value),
-    "metrics_token": lambda value: _token(value),
-    "alert_webhook": lambda value: _webhook(value),
-    "secret": lambda value: _cluster_secret(value),
-    "xmlrpc_names": lambda value: _host_names(value),
-    "xmlrpc_tls": lambda value: _yes_or_no(value),
-    "allow_quit": lambda value: _yes_or_no(value),
-    "insecure": lambda value: _yes_or_no(value),
-}
 _FILES = {f"{name}_file": name for name in SECRETS if f"{name}_file" not in _NAMES}
 _KNOWN = (*_NAMES, *_FILES)
 
@@ -343,56 +300,10 @@ def _convert(given: _Given, faults: list[str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, (value, place) in given.items():
         try:
-            values[name] = _TYPES.get(name, _text)(value)
+            values[name] = converted(name, type(getattr(Settings, name)), value)
         except ValueError as error:
             faults.append(f"{place}: {error}")
     return values
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"must be text, not {value!r}")
-    return value.strip()
-
-
-def _utf8(value: object) -> str:
-    """Take a text that others must be able to read; the path of a file may be any bytes."""
-    text = _text(value)
-    if re.search(f"[{_LONE}]", text):
-        raise ValueError(f"must be text in UTF-8, not {value!r:.80}")
-    return text
-
-
-def _secret(value: object) -> str:
-    """Take a text as it is, and say nothing of what it is instead."""
-    if not isinstance(value, str) or re.search(f"[{_LONE}]", value):
-        raise ValueError("must be text in UTF-8")
-    return value
-
-
-def _cluster_secret(value: object) -> str:
-    """Take a secret that can be one, or none; it is not repeated."""
-    secret = _secret(value)
-    return check_cluster_secret(secret) if secret else ""
-
-
-def _token(value: object) -> str:
-    """Take a secret that can be sent in a header, or none; it is not repeated."""
-    token = _cluster_secret(value)
-    if not token.isascii() or token != token.strip():
-        raise ValueError(
-            "must be ASCII without a space at either end, because scrapers send it in a header:"
-            " make one with `openssl rand -hex 32`"
-        )
-    return token
-
-
-def _webhook(value: object) -> str:
-    """Take a URL that can be one, or none; it is not repeated."""
-    url = _secret(value)
-    if url and not (_WEBHOOK.fullmatch(url) and _is_url(url)):
-        raise ValueError("must be a URL such as https://alerts.example.org/hook, without a login")
-    return url
 
 
 def _secret_in_file(values: Mapping[str, Any], faults: list[str]) -> dict[str, str]:
@@ -407,86 +318,6 @@ def _secret_in_file(values: Mapping[str, Any], faults: list[str]) -> dict[str, s
     except ConfigError as error:
         faults.extend(f"secret_file: {fault}" for fault in error.faults)
         return {}
-
-
-def _whole(value: object) -> int:
-    if isinstance(value, bool) or not re.fullmatch(r"\d+", str(value)):
-        raise ValueError(f"must be a whole number, not {value!r}")
-    return int(str(value))
-
-
-def _seconds(value: object) -> float:
-    if isinstance(value, bool) or not re.fullmatch(r"\d+(\.\d+)?", str(value)):
-        raise ValueError(f"must be a number of seconds, not {value!r}")
-    return float(str(value))
-
-
-def _yes_or_no(value: object) -> bool:
-    words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-    word = str(value).strip().lower()
-    if word not in words:
-        raise ValueError(f"must be true or false, not {value!r}")
-    return words[word]
-
-
-def _origins(value: object) -> tuple[str, ...]:
-    origins = _listed(value, "origins")
-    for origin in origins:
-        if not _ORIGIN.fullmatch(origin):
-            raise ValueError(f"{origin!r} must be an origin such as https://crawl.example.org")
-    return origins
-
-
-def _networks(value: object) -> tuple[str, ...]:
-    networks = _listed(value, "networks")
-    for network in networks:
-        try:
-            ip_network(network)
-        except ValueError as error:
-            raise ValueError(f"must be addresses or networks such as 10.0.0.0/8: {error}") from None
-    return networks
-
-
-def _readers(value: object) -> tuple[str, ...]:
-    readers = _listed(value, "identities")
-    for reader in readers:
-        if not _READER.fullmatch(reader):
-            raise ValueError(
-                f"{reader!r} must be digest:NAME:HASH or sasl:NAME, as in ZooKeeper's ACLs"
-            )
-    return readers
-
-
-def _host_names(value: object) -> tuple[str, ...]:
-    names = tuple(name.lower() for name in _listed(value, "host names"))
-    for name in names:
-        if not _HOST_NAME.fullmatch(name):
-            raise ValueError(f"{name!r} must be a host name without a port")
-    return names
-
-
-def _hosts(value: object) -> tuple[str, ...]:
-    hosts = _listed(value, "names")
-    for host in hosts:
-        if not _HOST.fullmatch(host):
-            raise ValueError(f"{host!r} must be a name such as crawl.example.org")
-    return hosts
-
-
-def _proxies(value: object) -> tuple[str, ...]:
-    networks = _networks(value)
-    everybody = next((each for each in networks if not ip_network(each).prefixlen), None)
-    if everybody:
-        raise ValueError(f"{everybody} is everybody, who could then claim any address")
-    return networks
-
-
-def _listed(value: object, what: str) -> tuple[str, ...]:
-    """Read a list, or a text with commas."""
-    given = value.split(",") if isinstance(value, str) else value
-    if not isinstance(given, list | tuple):
-        raise ValueError(f"must be a list of {what}, not {value!r}")
-    return tuple(str(each).strip() for each in given if each != "")
 
 
 class _Rule(NamedTuple):
@@ -589,7 +420,7 @@ _LOGINS = (
 _RULES = (
     _rule(
         "hosts",
-        lambda its: all(_is_address(each.strip()) for each in its.hosts.split(",")),
+        lambda its: all(is_address(each.strip()) for each in its.hosts.split(",")),
         "hosts: {0.hosts!r} must be host:port,host:port",
     ),
     _rule(
@@ -625,7 +456,7 @@ _RULES = (
     _both("xmlrpc_tls_certificate", "xmlrpc_tls_key"),
     _rule(
         "metrics",
-        lambda its: not its.metrics or _is_listening(its.metrics),
+        lambda its: not its.metrics or is_listening(its.metrics),
         "metrics: {0.metrics!r:.80} must be HOST:PORT such as 127.0.0.1:9464; port 0: a free one",
     ),
     _rule(
@@ -665,24 +496,3 @@ def _check(settings: Settings, faulty: set[str]) -> list[str]:
 def _is_readable_on_the_way(url: str) -> bool:
     parts = urlsplit(url)
     return parts.scheme == "http" and not is_loopback(parts.hostname or "")
-
-
-def _is_listening(text: str) -> bool:
-    return _LISTENING.fullmatch(text) is not None and _is_url(f"//{text}")
-
-
-def _is_address(text: str) -> bool:
-    found = _HOST.fullmatch(text)
-    return found is not None and int(found["port"] or 2181) > 0 and _is_url(f"//{text}")
-
-
-def _is_url(text: str) -> bool:
-    """Return whether a text that looks like a URL is one.
-
-    What stands in brackets may be no address, and a port may be above 65535.
-    """
-    try:
-        _ = urlsplit(text).port
-    except ValueError:
-        return False
-    return True

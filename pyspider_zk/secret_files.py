@@ -1,15 +1,20 @@
-"""Secrets in files and URLs: a variable or setting ``X_FILE`` names the file of X.
+"""Secrets in files and URLs, among them the cluster's; a variable ``X_FILE`` names the file of X.
 
 A command line can be read by every user of a machine, a file or an environment cannot.
 """
 
 import os
+import secrets
 import stat
+import tempfile
 from collections.abc import Iterable, MutableMapping
+from pathlib import Path
 
 from pyspider_zk.errors import ConfigError
 
-LONGEST = 64 * 1024  # bytes; a larger file is the wrong one
+LARGEST = 64 * 1024  # bytes; a larger file is the wrong one
+SHORTEST = 16  # characters; an eavesdropper can test guesses of the cluster's secret offline
+LONGEST = 1000  # characters of it
 
 _ROOT = 0
 _NOT_THE_OWNER = 0o077
@@ -73,12 +78,60 @@ def without_password(url: str) -> str:
     return f"{scheme}://{login.partition(':')[0]}{at}{place}{'?' if kept else ''}{kept}"
 
 
+def read_cluster_secret(file: Path) -> str:
+    """Return the secret in a file; `read_secret` says who may read that.
+
+    Raises:
+        ConfigError: it cannot be read, holds no secret, belongs to somebody else, or others may
+            read it.
+    """
+    try:
+        secret = read_secret(str(file))
+    except ValueError as error:
+        raise ConfigError([str(error)]) from None
+    try:
+        return check_cluster_secret(secret)
+    except ValueError as error:
+        raise ConfigError([f"{file}: {error}"]) from None
+
+
+def make_cluster_secret(file: Path) -> Path:
+    """Create a file with a new secret, unless it exists; return its absolute path.
+
+    It appears complete or not at all; of two processes, the second keeps the secret of the first.
+
+    Raises:
+        ConfigError: it cannot be created, or the existing one is unusable.
+    """
+    file = file.resolve()
+    try:
+        if not file.exists():
+            _put(file, secrets.token_urlsafe())
+    except OSError as error:
+        raise ConfigError([f"{file} cannot be written: {error.strerror}"]) from error
+    read_cluster_secret(file)
+    return file
+
+
+def check_cluster_secret(secret: str) -> str:
+    """Return the secret if it is valid.
+
+    Raises:
+        ValueError: it is not; the message does not repeat it.
+    """
+    if not SHORTEST <= len(secret) <= LONGEST:
+        raise ValueError(f"a secret must have from {SHORTEST} to {LONGEST} characters")
+    if not secret.isprintable():
+        raise ValueError("a secret must be one line of printable characters")
+    return secret
+
+
 def _content(path: str) -> bytes:
     """Read the open file that was checked, whatever the path leads to by now."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         _check(path, os.fstat(handle))
-        return os.read(handle, LONGEST + 1)
+        return os.read(handle, LARGEST + 1)
     finally:
         os.close(handle)
 
@@ -108,8 +161,8 @@ def _remedy(path: str, found: os.stat_result) -> str:
 
 
 def _text(path: str, held: bytes) -> str:
-    if len(held) > LONGEST:
-        raise ValueError(f"{path} holds more than {LONGEST:,} bytes: it must hold the secret only")
+    if len(held) > LARGEST:
+        raise ValueError(f"{path} holds more than {LARGEST:,} bytes: it must hold the secret only")
     try:
         secret = held.decode().removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError:
@@ -117,3 +170,15 @@ def _text(path: str, held: bytes) -> str:
     if not secret or not secret.isprintable():
         raise ValueError(f"{path} must hold the secret in one line")
     return secret
+
+
+def _put(file: Path, secret: str) -> None:
+    handle, draft = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}-")  # mode 0600
+    try:
+        with open(handle, "w", encoding="ascii") as opened:
+            opened.write(secret + "\n")
+        os.link(draft, file)
+    except FileExistsError:
+        return
+    finally:
+        os.unlink(draft)

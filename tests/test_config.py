@@ -177,27 +177,24 @@ def test_a_file_may_have_any_name():
     assert settings.users == "/etc/caf\udce9"
 
 
-def test_origins_may_be_a_list_or_a_text_with_commas():
-    origins = ("https://a.example.org", "http://b:8080")
-    assert settings_from({"trusted_origins": list(origins)}).trusted_origins == origins
-    environ = {"PYSPIDER_ZK_TRUSTED_ORIGINS": "https://a.example.org, http://b:8080"}
-    assert settings_from(None, environ).trusted_origins == origins
-    assert settings_from({"trusted_origins": ""}).trusted_origins == ()
-
-
-def test_proxies_are_addresses_and_networks():
-    proxies = ("127.0.0.1", "10.0.0.0/8", "2001:db8::/32")
-    assert settings_from({"trusted_proxies": list(proxies)}).trusted_proxies == proxies
-    environ = {"PYSPIDER_ZK_TRUSTED_PROXIES": ",".join(proxies)}
-    assert settings_from(None, environ).trusted_proxies == proxies
-
-
-def test_names_may_be_a_list_or_a_text_with_commas():
-    names = ("crawl.example.org", "zk-1", "fe80::1")
-    assert settings_from({"xmlrpc_names": list(names)}).xmlrpc_names == names
-    environ = {"PYSPIDER_ZK_XMLRPC_NAMES": "Crawl.example.org, zk-1,fe80::1"}
-    assert settings_from(None, environ).xmlrpc_names == names
-    assert settings_from().xmlrpc_names == ()
+@pytest.mark.parametrize(
+    ("setting", "values", "text"),
+    [
+        ("trusted_origins", ("https://a.example.org", "http://b:8080"), None),
+        ("trusted_proxies", ("127.0.0.1", "10.0.0.0/8", "2001:db8::/32"), None),
+        (
+            "xmlrpc_names",
+            ("crawl.example.org", "zk-1", "fe80::1"),
+            "Crawl.example.org, zk-1,fe80::1",
+        ),
+    ],
+)
+def test_several_may_be_a_list_or_a_text_with_commas(setting, values, text):
+    environ = {f"PYSPIDER_ZK_{setting.upper()}": text or ", ".join(values)}
+    for settings in (settings_from({setting: list(values)}), settings_from(None, environ)):
+        assert getattr(settings, setting) == values
+    for settings in (settings_from({setting: ""}), settings_from()):
+        assert getattr(settings, setting) == ()
 
 
 @pytest.mark.parametrize(("given", "read"), [(True, True), ("yes", True), ("0", False)])

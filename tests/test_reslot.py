@@ -266,7 +266,7 @@ def leave_more(bench: StoppedCluster) -> None:
         for each in range(BEFORE):
             names = [name for name in PROJECTS if slot_of(name, BEFORE) == each]
             record = {"epoch": 1000, "clean": each != 0, "projects": dict.fromkeys(names, PART)}
-            queues.records.save(each, record)
+            queues.records.save_many({each: record})
 
 
 def check_more(bench: StoppedCluster, slots: int) -> None:

@@ -15,7 +15,7 @@ from pyspider_zk.cli.times import moment
 from pyspider_zk.errors import ClusterError, ConfigError
 from pyspider_zk.queues.api import DeadLetter, SlotQueues
 from pyspider_zk.queues.connect import connect
-from pyspider_zk.queues.dead_letters import letter_dict, readable, where
+from pyspider_zk.queues.dead_letters import letter_dict, readable
 from pyspider_zk.terminal import cell, say
 
 _ANY_SLOTS = 1  # dead letters do not depend on the number of slots
@@ -127,6 +127,6 @@ def _table(letters: list[DeadLetter], total: int) -> Table | str:
     table.columns[0].no_wrap = True
     for letter in letters:
         message = f"{readable(letter.body)!s:.{_PREVIEW}}"
-        cells = (letter.tag, moment(letter.time), where(letter), letter.reason, message)
+        cells = (letter.tag, moment(letter.time), letter.queue, letter.reason, message)
         table.add_row(*map(cell, cells))
     return table

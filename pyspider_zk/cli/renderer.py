@@ -43,8 +43,7 @@ def renderer(host: str, port: int, pages: int, memory: int, chromium: str) -> No
     entry = admission_of(settings, LISTENER, content_type="")
     entry.listen(host)
     program = chromium_program(os.environ, chromium)
-    from pyspider_zk.rendering.component import run_renderer
-    from pyspider_zk.rendering.renderer import RendererPlan
+    from pyspider_zk.rendering.renderer import RendererPlan, run_renderer
 
     plan = RendererPlan(program, pages, memory * 2**20)
     run_renderer(plan, settings, entry, host, port, current_data_path())

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
-from pyspider_zk.cluster_secret import make_cluster_secret
 from pyspider_zk.components.wiring import check_login
 from pyspider_zk.config import Settings
 from pyspider_zk.local import databases, ports
@@ -23,6 +22,7 @@ from pyspider_zk.local.plan import (
 )
 from pyspider_zk.local.services import Server
 from pyspider_zk.local.supervisor import Report, Supervisor
+from pyspider_zk.secret_files import make_cluster_secret
 
 USUAL_WEBUI_PORT = 5000
 DRAIN_MARGIN = 15.0  # seconds on top of a process's own drain, to send what it holds

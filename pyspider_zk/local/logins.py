@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
-from pyspider_zk.cluster_secret import read_cluster_secret
 from pyspider_zk.config import ENV_PREFIX, Settings
+from pyspider_zk.secret_files import read_cluster_secret
 
 USERNAME = "up"
 

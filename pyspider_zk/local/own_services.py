@@ -4,12 +4,12 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
-from pyspider_zk.cluster_secret import make_cluster_secret, read_cluster_secret
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Refused
 from pyspider_zk.local.logins import with_login
 from pyspider_zk.local.plan import ProcessPlan
 from pyspider_zk.local.services import RedisServer, Server, ZooKeeperServer
+from pyspider_zk.secret_files import make_cluster_secret, read_cluster_secret
 from pyspider_zk.zookeeper.protection import close_server
 
 

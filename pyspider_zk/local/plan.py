@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from pyspider_zk.cluster_secret import read_cluster_secret
 from pyspider_zk.config import SECRET_FILE_VARIABLE, Settings
 from pyspider_zk.local.logins import with_login, zookeeper_environ
 from pyspider_zk.metrics.targets import TARGETS, on_free_port
+from pyspider_zk.secret_files import read_cluster_secret
 
 PROGRAM = (sys.executable, "-m", "pyspider_zk.cli.main")
 NAME_VARIABLE = "PYSPIDER_ZK_NAME"

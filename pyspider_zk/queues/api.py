@@ -14,13 +14,19 @@ method with I/O raises `Unavailable` when the message queue does not answer, and
 a client library.
 """
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from msgspec import Struct
 
-from pyspider_zk.queues.names import QueueKind, SlotQueue
+from pyspider_zk.errors import BadMessage
+from pyspider_zk.projects.names import is_project_name
+from pyspider_zk.queues.names import QueueKind, SlotQueue, slot_queue
+
+_TAG = re.compile(r"\d{1,20}(-\d{1,20})?", re.ASCII)
+"""Tag of a message: in Redis the id of an entry, in memory a number."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,26 @@ class Parked:
     project: str
     taskid: str = ""
 
+    @classmethod
+    def named(cls, slot: int, name: bytes) -> Self:
+        """Parse a name.
+
+        Raises:
+            BadMessage: it is no such name.
+        """
+        try:
+            tag, kind, project, taskid = name.decode().split(" ", 3)
+            if _TAG.fullmatch(tag) and is_project_name(project):
+                return cls(QueueKind(kind), slot, tag, project, taskid)
+        except ValueError:
+            pass
+        raise BadMessage(f"nothing that is parked is called {name!r:.80}")
+
+    @property
+    def name(self) -> str:
+        """Its name within its slot."""
+        return f"{self.tag} {self.kind.value} {self.project} {self.taskid}"
+
 
 @dataclass(frozen=True)
 class ParkingMove:
@@ -128,6 +154,11 @@ class DeadLetter:
     time: float
     body: bytes
 
+    @property
+    def queue(self) -> str:
+        """Name of the queue it was found in."""
+        return self.kind.value if self.slot is None else slot_queue(self.kind, self.slot)
+
 
 def published(tag: str) -> int:
     """Return when a message was published, comparable among the queues of one message queue.
@@ -135,6 +166,16 @@ def published(tag: str) -> int:
     The unit depends on the message queue; messages published in one call may share the value.
     """
     return int(tag.partition("-")[0])
+
+
+def in_order(parked: Iterable[Parked]) -> list[Parked]:
+    """Return parked messages in order of publication, new tasks before packs."""
+    return sorted(parked, key=_place)
+
+
+def _place(parked: Parked) -> tuple[int, bool, int]:
+    _, _, number = parked.tag.partition("-")
+    return published(parked.tag), parked.kind is QueueKind.STATUS, int(number or 0)
 
 
 class SlotQueues(Protocol):
@@ -267,30 +308,24 @@ class SlotRecords(Protocol):
     Some MB are fine. Threads: any. Blocks for one round trip.
     """
 
-    def save(self, slot: int, record: Mapping[str, Any]) -> None:
-        """Store the record of a slot, replacing the former one.
-
-        Raises:
-            BadMessage: the wire format cannot represent the record.
-        """
-
     def load(self, slot: int) -> dict[str, Any] | None:
         """Return the record of a slot, or None; it stays stored.
 
         An unreadable one counts as missing and is reported, see `SlotQueues.unreadable`.
         """
 
-    def drop(self, slot: int) -> None:
-        """Delete the record of a slot, if there is one."""
-
     def save_many(self, records: Mapping[int, Mapping[str, Any]]) -> None:
-        """Store several records in one round trip, all or nothing."""
+        """Store records in place of the former ones, in one round trip, all or nothing.
+
+        Raises:
+            BadMessage: the wire format cannot represent a record.
+        """
 
     def load_many(self, slots: Iterable[int]) -> dict[int, dict[str, Any]]:
         """Return the records of those of the slots that have one, in one round trip."""
 
     def drop_many(self, slots: Iterable[int]) -> None:
-        """Delete the records of several slots in one round trip."""
+        """Delete the records of those of the slots that have one, in one round trip."""
 
 
 class ParkingLot(Protocol):

@@ -23,3 +23,6 @@ SHOWN = 64 * 2**10
 
 DEAD = 256 * 2**20
 """Bytes of all dead letters together, as Redis estimates them; the oldest go first."""
+
+LETTERS = 10_000
+"""Dead letters; a flood of invalid messages must not fill the memory, the oldest go first."""

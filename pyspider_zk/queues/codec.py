@@ -5,7 +5,7 @@ refused here, too, so a stock component can read all messages: integers beyond 6
 with surrogates, sets, objects.
 """
 
-from collections.abc import Mapping, Sized
+from collections.abc import Mapping
 from typing import Any
 
 import msgpack
@@ -14,8 +14,7 @@ import msgspec
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.queues import caps
 from pyspider_zk.queues.names import QueueKind
-from pyspider_zk.queues.tasks import DEEPEST, is_deeper
-from pyspider_zk.queues.validation import is_valid
+from pyspider_zk.queues.tasks import DEEPEST, is_deeper, is_valid
 
 LEVELS = DEEPEST + 3  # a part of a task, within a list of tasks
 
@@ -35,12 +34,11 @@ def encode(body: object) -> bytes:
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise BadMessage(f"{_culprit(body)} cannot be encoded: {error}") from error
     if len(packed) > caps.MESSAGE:
-        raise BadMessage(f"{_describe(body)} {too_large(len(packed))}")
+        raise BadMessage(f"{_describe(body)} {_too_large(len(packed))}")
     return packed
 
 
-def too_large(size: int) -> str:
-    """Return the error message for a message of that many bytes."""
+def _too_large(size: int) -> str:
     return f"has {size} bytes, the limit is {caps.MESSAGE}"
 
 
@@ -50,10 +48,11 @@ def decode_message(raw: bytes) -> Any:
     Raises:
         BadMessage: it is not msgpack, too large, too deep, or too many tasks at once.
     """
-    _check_size(raw)
+    if len(raw) > caps.MESSAGE:
+        raise BadMessage(_too_large(len(raw)))
     body = decode(raw)
-    if isinstance(body, list):
-        _check_count(body)
+    if isinstance(body, list) and len(body) > caps.TASKS:
+        raise BadMessage(f"has {len(body)} tasks, the limit is {caps.TASKS}")
     if is_deeper(body, LEVELS):
         raise BadMessage(f"is nested deeper than {LEVELS} levels")
     return body
@@ -68,16 +67,6 @@ def decode_delivered(kind: QueueKind, raw: bytes) -> tuple[Any, bool]:
     if len(raw) <= caps.MESSAGE and is_valid(kind, raw):
         return _decode_valid(raw), True
     return decode_message(raw), False
-
-
-def _check_size(raw: bytes) -> None:
-    if len(raw) > caps.MESSAGE:
-        raise BadMessage(too_large(len(raw)))
-
-
-def _check_count(tasks: Sized) -> None:
-    if len(tasks) > caps.TASKS:
-        raise BadMessage(f"has {len(tasks)} tasks, the limit is {caps.TASKS}")
 
 
 def decode(raw: bytes) -> Any:

@@ -2,15 +2,15 @@
 
 from pyspider_zk.errors import ConfigError
 from pyspider_zk.queues.api import Queues
-from pyspider_zk.queues.backpressure import Wait
-from pyspider_zk.queues.redis_foreign_keys import ForeignKeys
 from pyspider_zk.queues.redis_inbox import RedisInbox
 from pyspider_zk.queues.redis_link import RedisLink
 from pyspider_zk.queues.redis_parking import RedisParkingLot
 from pyspider_zk.queues.redis_records import RedisSlotRecords
 from pyspider_zk.queues.redis_streams import RedisSlotQueues
+from pyspider_zk.queues.redis_typed_keys import TypedKeys
 from pyspider_zk.queues.redis_url import SCHEMES
 from pyspider_zk.queues.redis_wake_ups import RedisSlotWakeUps
+from pyspider_zk.queues.slot_queues import Wait
 
 _REMEDY = (
     "a cluster needs a message queue that all processes share: --message-queue redis://host:6379/0"
@@ -36,16 +36,11 @@ def connect(url: str | None, limit: int, slots: int, wait: Wait | None = None) -
     if scheme not in SCHEMES:
         found = f"{scheme}:// is not supported, redis:// is" if scheme else _NO_SCHEME
         raise ConfigError([f"message queue: {found}; {_REMEDY}"])
-    return redis_queues(RedisLink(url), limit, slots, wait)
-
-
-def redis_queues(link: RedisLink, limit: int, slots: int, wait: Wait | None = None) -> Queues:
-    """Return the queues of one Redis, sharing one connection."""
-    foreign_keys = ForeignKeys(link)
+    keys = TypedKeys(RedisLink(url))
     return Queues(
-        RedisSlotQueues(link, limit, wait, foreign_keys),
-        RedisInbox(link, slots, limit, foreign_keys),
-        RedisSlotRecords(link, foreign_keys),
-        RedisParkingLot(link, foreign_keys),
-        RedisSlotWakeUps(foreign_keys),
+        RedisSlotQueues(keys, limit, wait),
+        RedisInbox(keys, slots, limit),
+        RedisSlotRecords(keys),
+        RedisParkingLot(keys),
+        RedisSlotWakeUps(keys),
     )

@@ -7,7 +7,6 @@ from pyspider_zk.errors import BadMessage
 from pyspider_zk.queues import caps
 from pyspider_zk.queues.api import DeadLetter
 from pyspider_zk.queues.codec import decode
-from pyspider_zk.queues.names import slot_queue
 from pyspider_zk.queues.tasks import is_deeper
 
 _DEEPEST = 100  # levels of a message
@@ -18,18 +17,13 @@ def letter_dict(letter: DeadLetter) -> dict[str, Any]:
     cut = len(letter.body) > caps.SHOWN
     return {
         "tag": letter.tag,
-        "queue": where(letter),
+        "queue": letter.queue,
         "time": letter.time,
         "reason": letter.reason,
         "message": repr(letter.body[: caps.SHOWN]) if cut else readable(letter.body),
         "bytes": len(letter.body),
         "cut": cut,
     }
-
-
-def where(letter: DeadLetter) -> str:
-    """Return the queue in which it was found."""
-    return letter.kind.value if letter.slot is None else slot_queue(letter.kind, letter.slot)
 
 
 def readable(body: bytes) -> Any:

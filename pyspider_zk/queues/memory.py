@@ -24,13 +24,19 @@ from pyspider_zk.queues.api import (
     ParkingMove,
     Queues,
     SlotBacklog,
+    in_order,
 )
-from pyspider_zk.queues.backpressure import Backpressure, Wait
-from pyspider_zk.queues.codec import decode, decode_record, encode, encode_record
+from pyspider_zk.queues.codec import decode_record, encode, encode_record
 from pyspider_zk.queues.names import QueueKind, SlotQueue, slot_queue
-from pyspider_zk.queues.offsets import Offsets, gather, tags_of, unpack
-from pyspider_zk.queues.parking_names import in_order
 from pyspider_zk.queues.routing import RoutedMessage, route
+from pyspider_zk.queues.slot_queues import (
+    CommonSlotQueues,
+    Wait,
+    gather,
+    tags_of,
+    unpack,
+    unpack_parked,
+)
 
 log = logging.getLogger(__name__)
 
@@ -117,19 +123,12 @@ class MemoryBroker:
             return True
 
 
-class MemorySlotQueues:
-    """`SlotQueues` in memory.
-
-    Args:
-        broker: what the simulated processes share.
-        limit: the most messages of one slot queue; 0: no limit.
-        wait: waits that many seconds for room; by default until then or `close`.
-    """
+class MemorySlotQueues(CommonSlotQueues):
+    """`SlotQueues` in memory."""
 
     def __init__(self, broker: MemoryBroker, limit: int = 0, wait: Wait | None = None) -> None:
+        super().__init__(limit, wait)
         self._broker = broker
-        self._room = Backpressure(limit, self._measure, wait)
-        self._positions = Offsets()
 
     def publish(self, messages: Sequence[Message]) -> None:
         """See `SlotQueues.publish`."""
@@ -140,18 +139,6 @@ class MemorySlotQueues:
             for message, body in zip(messages, bodies, strict=True):
                 self._broker.append((message.kind, message.slot), body)
         self._room.note(self._measure(queues))
-
-    def full(self, kind: QueueKind, slot: int) -> bool:
-        """See `SlotQueues.full`."""
-        return self._room.full([(kind, slot)])
-
-    def take(self, slots: Iterable[int]) -> None:
-        """See `SlotQueues.take`."""
-        self._positions.take(slots)
-
-    def drop(self, slots: Iterable[int]) -> None:
-        """See `SlotQueues.drop`."""
-        self._positions.drop(slots)
 
     def read(
         self, kind: QueueKind, limit: int, ready: Collection[int] | None = None
@@ -249,15 +236,9 @@ class MemorySlotQueues:
 
 
 class MemoryInbox:
-    """`Inbox` in memory.
+    """`Inbox` in memory."""
 
-    Args:
-        broker: what the simulated processes share.
-        slots: how many slots the cluster has.
-        limit: the most messages of one slot queue; 0: no limit.
-    """
-
-    def __init__(self, broker: MemoryBroker, slots: int, limit: int = 0) -> None:
+    def __init__(self, broker: MemoryBroker, slots: int, limit: int) -> None:
         self._broker = broker
         self._slots = slots
         self._limit = limit
@@ -296,19 +277,11 @@ class MemoryInbox:
 
 
 class MemorySlotRecords:
-    """`SlotRecords` in memory.
-
-    Args:
-        broker: what the simulated processes share.
-    """
+    """`SlotRecords` in memory."""
 
     def __init__(self, broker: MemoryBroker) -> None:
         self._broker = broker
         self._records = broker.records
-
-    def save(self, slot: int, record: Mapping[str, Any]) -> None:
-        """See `SlotRecords.save`."""
-        self._records[slot] = encode_record(slot, record)
 
     def load(self, slot: int) -> dict[str, Any] | None:
         """See `SlotRecords.load`."""
@@ -320,10 +293,6 @@ class MemorySlotRecords:
             log.error("%s", error)
             del self._records[slot]
             return None
-
-    def drop(self, slot: int) -> None:
-        """See `SlotRecords.drop`."""
-        self._records.pop(slot, None)
 
     def save_many(self, records: Mapping[int, Mapping[str, Any]]) -> None:
         """See `SlotRecords.save_many`."""
@@ -337,15 +306,11 @@ class MemorySlotRecords:
     def drop_many(self, slots: Iterable[int]) -> None:
         """See `SlotRecords.drop_many`."""
         for slot in slots:
-            self.drop(slot)
+            self._records.pop(slot, None)
 
 
 class MemoryParkingLot:
-    """`ParkingLot` in memory.
-
-    Args:
-        broker: what the simulated processes share.
-    """
+    """`ParkingLot` in memory."""
 
     def __init__(self, broker: MemoryBroker) -> None:
         self._broker = broker
@@ -364,17 +329,8 @@ class MemoryParkingLot:
 
     def fetch(self, parked: Iterable[Parked]) -> dict[Parked, Any]:
         """See `ParkingLot.fetch`."""
-        found = {}
-        for each in parked:
-            raw = self._broker.parked.get(each)
-            try:
-                if raw is not None:
-                    found[each] = decode(raw)
-            except BadMessage as error:
-                self.reject(each, str(error))
-        for each in [each for each, body in found.items() if isinstance(body, list)]:
-            self._split(each, found.pop(each))
-        return found
+        found = [(each, self._broker.parked.get(each)) for each in parked]
+        return unpack_parked(found, self.reject, self._split)
 
     def remove(self, parked: Iterable[Parked]) -> None:
         """See `ParkingLot.remove`."""
@@ -429,11 +385,7 @@ class MemoryParkingLot:
 
 
 class MemoryWakeUps:
-    """`WakeUps` in memory.
-
-    Args:
-        broker: what the simulated processes share.
-    """
+    """`WakeUps` in memory."""
 
     def __init__(self, broker: MemoryBroker) -> None:
         self._broker = broker

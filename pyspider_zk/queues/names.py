@@ -1,6 +1,8 @@
-"""Names of the queues that more than one process must agree on."""
+"""Names of queues and keys that more than one process must agree on."""
 
 from enum import StrEnum
+
+from pyspider_zk.limits import MOST_SLOTS
 
 
 class QueueKind(StrEnum):
@@ -13,7 +15,42 @@ class QueueKind(StrEnum):
 SlotQueue = tuple[QueueKind, int]
 """A slot's queue of one kind."""
 
+DEAD_LETTERS = "dead_letters"
+PARKED_READY = "parked:ready"
+"""The set of slots that have parked messages."""
+
+SLOT_WAKE_UPS = "slot_wake_ups"
+"""The stream of the names of slot queues that got a message while they were empty."""
+
 
 def slot_queue(kind: QueueKind, slot: int) -> str:
     """Return the name of a slot's queue."""
     return f"{kind.value}:{slot}"
+
+
+def ready_key(kind: QueueKind) -> str:
+    """Return the key of the set of slots whose queue of this kind is not empty."""
+    return f"{kind.value}:ready"
+
+
+def record_key(slot: int) -> str:
+    """Return the key of a slot's record."""
+    return f"slot_record:{slot}"
+
+
+def parked_key(slot: int) -> str:
+    """Return the key of a slot's parked messages."""
+    return f"parked:{slot}"
+
+
+def wake_ups_key(queue: str) -> str:
+    """Return the stream of the wake-ups of a queue between pyspider's components."""
+    return f"{queue}:wake_ups"
+
+
+def slot_number(name: bytes) -> int | None:
+    """Return the slot that a member of a ready set names, None if it names none."""
+    if len(name) > len(str(MOST_SLOTS)) or not name.isdigit():
+        return None
+    slot = int(name)
+    return slot if slot < MOST_SLOTS and str(slot).encode() == name else None

@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspider_zk.errors import BadMessage, brief
 from pyspider_zk.projects.names import check_project_name
-from pyspider_zk.queues.tasks import DEEPEST, NUMBER_LIMIT, REQUIRED, is_deeper
+from pyspider_zk.queues.tasks import DEEPEST, REQUIRED, is_deeper, is_whole
 
 NO_ANSWER = 599  # pyspider's status of a page that was not fetched
 
@@ -21,7 +21,7 @@ def check_named(task: object) -> None:
         raise BadMessage(f"is no task but a {type(task).__name__}")
     check_project_name(task.get("project"))
     for key in ("taskid", "url"):
-        if not isinstance(task.get(key), str) and not (key == "taskid" and _is_number(task)):
+        if not isinstance(task.get(key), str) and not (key == "taskid" and is_whole(task.get(key))):
             raise BadMessage(f"{key} must be text, not {task.get(key)!r:.80}")
     if is_deeper(task, DEEPEST):
         raise BadMessage(f"is nested deeper than {DEEPEST} levels")
@@ -107,11 +107,3 @@ def who(body: object) -> str:
     if not isinstance(task, dict):
         return "of nobody"
     return f"of {task.get('project')!r:.80} task {task.get('taskid')!r:.80}"
-
-
-def _is_number(task: Mapping[str, Any]) -> bool:
-    """Return whether its id is a number that databases take."""
-    number = task.get("taskid")
-    if not isinstance(number, int) or isinstance(number, bool):
-        return False
-    return -NUMBER_LIMIT <= number < NUMBER_LIMIT

@@ -13,8 +13,8 @@ from uuid import uuid4
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.queues import caps
 from pyspider_zk.queues.codec import pack
-from pyspider_zk.queues.redis_foreign_keys import ForeignKeys
-from pyspider_zk.queues.redis_link import wake_ups_key
+from pyspider_zk.queues.names import wake_ups_key
+from pyspider_zk.queues.redis_typed_keys import TypedKeys, script
 from pyspider_zk.queues.redis_wake_ups import LATEST, RedisWakeUps
 
 log = logging.getLogger(__name__)
@@ -26,87 +26,25 @@ LATE = 5 * BATCH  # messages after which no earlier call can arrive
 MOST = 5 * BATCH  # messages of a process that Redis may have received without a reply
 
 # A call that comes again, since its reply was lost, has the number that it had, and is done once.
-
-# Each pop has the next number. An older one than the last has nobody left who waits for it, and
-# takes nothing. One that finds nothing is remembered if its call came before and may arrive yet;
-# otherwise each look into an empty list would be written to Redis's disk.
-# KEYS: list, caller   ARGV: number of the call, seconds to remember the caller, bytes of a message,
-# whether the call comes again (1, 0)
-_POP = """
-local last = tonumber(redis.call('HGET', KEYS[2], 'popped') or 0) or 0
-local call = tonumber(ARGV[1])
-if last == call then return redis.call('HGET', KEYS[2], 'raw') end
-if last > call then return false end
-local raw = redis.call('LPOP', KEYS[1])
-local is_too_large = raw and #raw > tonumber(ARGV[3])
-if raw or ARGV[4] == '1' then
-  redis.call('HSET', KEYS[2], 'popped', ARGV[1])
-  redis.call('EXPIRE', KEYS[2], ARGV[2])
-end
-if raw and not is_too_large then
-  redis.call('HSET', KEYS[2], 'raw', raw)
-else
-  redis.call('HDEL', KEYS[2], 'raw')
-end
-return is_too_large and #raw or raw
-"""
-
-# Others may come between a push and its repetition, so each is remembered until it was answered.
-# Pushes messages until the list is as long as it may be; those that it has already count as pushed.
-# KEYS: list, caller, wake-ups   ARGV: seconds to remember the caller, wake-ups that are kept, the
-# longest that the list may be (0: no limit), the messages' numbers and those to forget, each as a
-# list in msgpack, for an argument costs the caller more than a number; then the messages
-_PUSH = """
-redis.call('HLEN', KEYS[2])
-redis.call('XLEN', KEYS[3])
-local length = redis.call('LLEN', KEYS[1])
-local was_empty, limit = length == 0, tonumber(ARGV[3])
-local numbers, spare = cmsgpack.unpack(ARGV[4]), cmsgpack.unpack(ARGV[5])
-local fresh, remembered, pushed = {}, {}, 0
-local known = redis.call('HMGET', KEYS[2], unpack(numbers))
-for i, number in ipairs(numbers) do
-  if not known[i] then
-    if limit > 0 and length + #fresh >= limit then break end
-    fresh[#fresh + 1] = ARGV[5 + i]
-    remembered[2 * #fresh - 1], remembered[2 * #fresh] = number, ''
-  end
-  pushed = pushed + 1
-end
-if #fresh > 0 then
-  length = redis.call('RPUSH', KEYS[1], unpack(fresh))
-  redis.call('HSET', KEYS[2], unpack(remembered))
-end
-if #spare > 0 then redis.call('HDEL', KEYS[2], unpack(spare)) end
-redis.call('EXPIRE', KEYS[2], ARGV[1])
-if was_empty and length > 0 then
-  redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[2], '*', 'pushed', 1)
-end
-return {pushed, length}
-"""
+_POP, _PUSH = script("pop"), script("push")
 
 
 class RedisList:
     """The three commands of redis-py that pyspider's queue sends, and waiting for a message.
 
     A message is put or taken once, even if Redis did it and the reply was lost: Redis recognizes
-    the repeated call. A key of another type is renamed, see `redis_foreign_keys`.
-
-    Threads: any; one after the other.
-
-    Args:
-        foreign_keys: renames foreign keys.
+    the repeated call. Threads: any; one after the other.
     """
 
-    def __init__(self, foreign_keys: ForeignKeys) -> None:
-        self._foreign_keys = foreign_keys
+    def __init__(self, keys: TypedKeys) -> None:
+        self._keys = keys
         self._lock = Lock()
         self._caller = _Caller()
         self._wake_ups: dict[str, RedisWakeUps] = {}
 
     def llen(self, name: str) -> int:
         """Return the number of messages."""
-        length: Any = self._foreign_keys.run(lambda: {name: "list"}, lambda it: it.llen(name))
-        return int(length)
+        return int(self._keys.run({name: "list"}, lambda it: it.llen(name)))
 
     def rpush(self, name: str, raw: bytes) -> int:
         """Append a message; return the number of messages.
@@ -171,15 +109,12 @@ class RedisList:
             Unavailable: no answer.
         """
         if name not in self._wake_ups:
-            self._wake_ups[name] = RedisWakeUps(self._foreign_keys, wake_ups_key(name))
+            self._wake_ups[name] = RedisWakeUps(self._keys, wake_ups_key(name))
         self._wake_ups[name].wait(seconds)
 
-    def _call(self, script: str, name: str, *what: bytes | int) -> Any:
+    def _call(self, text: str, name: str, *what: bytes | int) -> Any:
         key, wake_ups = f"{name}:{self._caller.name}", wake_ups_key(name)
-        return self._foreign_keys.run(
-            lambda: {name: "list", key: "hash", wake_ups: "stream"},
-            lambda it: it.eval(script, 3, name, key, wake_ups, *what),
-        )
+        return self._keys.eval(text, {name: "list", key: "hash", wake_ups: "stream"}, *what)
 
     def _present_caller(self) -> "_Caller":
         """Return the caller: a forked process is another one."""

@@ -13,20 +13,21 @@ from typing import Any
 
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.projects.slots import slot_of
+from pyspider_zk.queues import caps
+from pyspider_zk.queues.api import Parked
 from pyspider_zk.queues.codec import decode_record
-from pyspider_zk.queues.names import QueueKind, slot_queue
-from pyspider_zk.queues.parking_names import parked_of
-from pyspider_zk.queues.redis_foreign_keys import ForeignKeys
-from pyspider_zk.queues.redis_link import (
-    DEAD_LETTER_LIMIT,
+from pyspider_zk.queues.names import (
     DEAD_LETTERS,
     PARKED_READY,
-    RedisLink,
+    QueueKind,
     parked_key,
     ready_key,
     record_key,
+    slot_queue,
 )
+from pyspider_zk.queues.redis_link import RedisLink
 from pyspider_zk.queues.redis_records import RedisSlotRecords
+from pyspider_zk.queues.redis_typed_keys import TypedKeys, script
 from pyspider_zk.queues.routing import RoutedMessage, route
 
 STATE = "reslotting"
@@ -38,56 +39,8 @@ AT_ONCE = 100  # moves per round trip
 BYTES = 4 * 2**20  # of messages that move in one round trip, but for one that is larger
 _NEW_LETTERS = f"{STATE}:{DEAD_LETTERS}"
 
-# KEYS: state   ARGV: slots before, after, epoch, prefix, what the keys of slots begin with...
-_BEGIN = """
-if redis.call('EXISTS', KEYS[1]) == 1 then return end
-for i = 5, #ARGV do
-  for slot = 0, tonumber(ARGV[1]) - 1 do
-    local key = ARGV[i] .. slot
-    if redis.call('EXISTS', key) == 1 then redis.call('RENAME', key, ARGV[4] .. key) end
-  end
-end
-redis.call('HSET', KEYS[1], 'before', ARGV[1], 'after', ARGV[2], 'epoch', ARGV[3])
-"""
-
-# KEYS: stream   ARGV: first tag, count
-_TAGS = """
-local found = {}
-for _, entry in ipairs(redis.call('XRANGE', KEYS[1], ARGV[1], '+', 'COUNT', ARGV[2])) do
-  local bytes = 0
-  for _, part in ipairs(entry[2]) do bytes = bytes + #part end
-  found[#found + 1] = {entry[1], bytes}
-end
-return found
-"""
-
-# KEYS: old stream, ready, dead letters, new stream...
-# ARGV: tag, kind, limit of the dead letters, number of parts, slot per new stream,
-#       (number of its stream, body) per part, (reason, body) per reject
-_MOVE = """
-if #redis.call('XRANGE', KEYS[1], ARGV[1], ARGV[1]) == 0 then return end
-local streams = #KEYS - 3
-local first = 5 + streams
-local last = first + 2 * tonumber(ARGV[4])
-for i = 1, streams do redis.call('SADD', KEYS[2], ARGV[4 + i]) end
-for i = first, last - 1, 2 do
-  redis.call('XADD', KEYS[3 + tonumber(ARGV[i])], '*', 'body', ARGV[i + 1])
-end
-for i = last, #ARGV, 2 do
-  redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[3], '*',
-             'reason', ARGV[i], 'kind', ARGV[2], 'body', ARGV[i + 1])
-end
-redis.call('XDEL', KEYS[1], ARGV[1])
-"""
-
-# KEYS: old lot, new lot, ready   ARGV: name, slot
-_MOVE_PARKED = """
-local body = redis.call('HGET', KEYS[1], ARGV[1])
-if not body then return end
-redis.call('HSET', KEYS[2], ARGV[1], body)
-redis.call('SADD', KEYS[3], ARGV[2])
-redis.call('HDEL', KEYS[1], ARGV[1])
-"""
+_BEGIN, _TAGS = script("begin_reslotting"), script("tags")
+_MOVE, _MOVE_PARKED = script("reslot_message"), script("reslot_parked")
 
 
 @dataclass(frozen=True)
@@ -130,16 +83,12 @@ class _OldMessage:
 
 
 class RedisReslotting:
-    """Moves what belongs to slots. One thread; blocks for as long as it takes.
-
-    Args:
-        link: where.
-    """
+    """Moves what belongs to slots. One thread; blocks for as long as it takes."""
 
     def __init__(self, link: RedisLink) -> None:
         self._link = link
-        self._foreign_keys = ForeignKeys(link)
-        self._records = RedisSlotRecords(link, self._foreign_keys)
+        self._keys = TypedKeys(link)
+        self._records = RedisSlotRecords(self._keys)
 
     def under_way(self) -> Reslotting | None:
         """Return what was begun and not ended, None if nothing was.
@@ -157,8 +106,8 @@ class RedisReslotting:
 
     def begin(self, plan: Reslotting) -> None:
         """Rename all keys of the old slots, unless that was done."""
-        queues = (f"{kind.value}:" for kind in QueueKind)
-        names = [*queues, _prefix(parked_key), _prefix(record_key)]
+        names = [f"{kind.value}:" for kind in QueueKind]
+        names += [key(0).removesuffix("0") for key in (parked_key, record_key)]
         about = (plan.before, plan.after, plan.epoch, f"{STATE}:")
         with self._link.client() as client:
             client.eval(_BEGIN, 1, STATE, *about, *names)
@@ -178,17 +127,15 @@ class RedisReslotting:
 
     def _move_lot(self, slot: int, slots: int) -> None:
         old = f"{STATE}:{parked_key(slot)}"
-        names: Any = self._foreign_keys.run(lambda: {old: "hash"}, lambda it: it.hkeys(old))
+        names = self._keys.run({old: "hash"}, lambda it: it.hkeys(old))
         moves = list(_parked(slot, names, slots))
 
-        def carry_out(client: Any) -> None:
-            pipe = client.pipeline(transaction=False)
+        def carry_out(pipe: Any) -> None:
             for name, new in moves:
                 pipe.eval(_MOVE_PARKED, 3, old, parked_key(new), PARKED_READY, name, new)
-            pipe.execute()
 
         types = {parked_key(new): "hash" for _, new in moves}
-        self._foreign_keys.run(lambda: {**types, PARKED_READY: "set"}, carry_out)
+        self._keys.pipelined({**types, PARKED_READY: "set"}, carry_out)
 
     def old_records(self, plan: Reslotting) -> dict[int, dict[str, Any]]:
         """Return the records of the old slots that can be read."""
@@ -205,15 +152,20 @@ class RedisReslotting:
         return found
 
     def save_records(self, records: Mapping[int, Mapping[str, Any]]) -> None:
-        """Save the records of new slots; the old ones stay until the end."""
+        """Save the records of new slots, one by one; the old ones stay until the end."""
         for slot, record in records.items():
-            self._records.save(slot, record)
+            self._records.save_many({slot: record})
 
     def move_dead_letters(self) -> None:
         """Take the slots out of the dead letters: one that is replayed finds its own anew."""
         with self._link.client() as client:
             client.unlink(_NEW_LETTERS)
-            for tag, fields in self._entries(DEAD_LETTERS):
+            letters = self._pages(
+                DEAD_LETTERS,
+                PAGE,
+                lambda after, it: it.xrange(DEAD_LETTERS, min=after, count=PAGE),
+            )
+            for tag, fields in letters:
                 kept: Any = {name: value for name, value in fields.items() if name != b"slot"}
                 client.xadd(_NEW_LETTERS, kept, id=tag)
             if client.exists(_NEW_LETTERS):
@@ -237,23 +189,15 @@ class RedisReslotting:
 
     def _old(self, kind: QueueKind, plan: Reslotting) -> list[int]:
         """Return the old slots whose queue of a kind exists."""
-        with self._link.client() as client:
-            pipe: Any = client.pipeline(transaction=False)
-            for slot in range(plan.before):
-                pipe.exists(_old_stream(kind, slot))
-            return [slot for slot, there in enumerate(pipe.execute()) if there]
+        there = self._keys.pipelined(
+            {}, lambda pipe: [pipe.exists(_old_stream(kind, slot)) for slot in range(plan.before)]
+        )
+        return [slot for slot, is_there in enumerate(there) if is_there]
 
     def _messages(self, kind: QueueKind, slot: int, page: int) -> Iterator[_OldMessage]:
         stream = _old_stream(kind, slot)
-        pages = self._pages(
-            stream, page, lambda after, client: client.eval(_TAGS, 1, stream, after, page)
-        )
+        pages = self._pages(stream, page, lambda after, it: it.eval(_TAGS, 1, stream, after, page))
         return (_OldMessage(kind, slot, tag, size) for tag, size in pages)
-
-    def _entries(self, stream: str) -> Iterator[tuple[bytes, dict[bytes, bytes]]]:
-        return self._pages(
-            stream, PAGE, lambda after, client: client.xrange(stream, min=after, count=PAGE)
-        )
 
     def _pages(self, stream: str, count: int, read: Callable[[str, Any], Any]) -> Iterator[Any]:
         """Yield what is read of a stream, page by page; what came may be deleted meanwhile.
@@ -264,37 +208,32 @@ class RedisReslotting:
         """
         after = "-"
         while True:
-            page = self._foreign_keys.run(lambda: {stream: "stream"}, partial(read, after))
+            page = self._keys.run({stream: "stream"}, partial(read, after))
             yield from page
             if len(page) < count:
                 return
             after = f"({page[-1][0].decode()}"
 
-    def _bodies(self, messages: list[_OldMessage]) -> list[bytes]:
-        def read(client: Any) -> Any:
-            pipe = client.pipeline(transaction=False)
-            for message in messages:
-                pipe.xrange(message.stream, message.tag, message.tag)
-            return pipe.execute()
-
-        found = self._foreign_keys.run(lambda: {each.stream: "stream" for each in messages}, read)
-        return [entries[0][1].get(b"body", b"") if entries else b"" for entries in found]
-
     def _move(self, messages: list[_OldMessage], slots: int) -> None:
         """Move messages, each in one step, in this order."""
-        bodies = zip(messages, self._bodies(messages), strict=True)
-        routes = [(message, route(message.kind, raw, slots)) for message, raw in bodies]
+        found = self._keys.pipelined(
+            {each.stream: "stream" for each in messages},
+            lambda pipe: [pipe.xrange(each.stream, each.tag, each.tag) for each in messages],
+        )
+        bodies = [entries[0][1].get(b"body", b"") if entries else b"" for entries in found]
+        routes = [
+            (message, route(message.kind, raw, slots))
+            for message, raw in zip(messages, bodies, strict=True)
+        ]
         types = dict.fromkeys(map(ready_key, QueueKind), "set") | {DEAD_LETTERS: "stream"}
         for message, its in routes:
             types |= {slot_queue(message.kind, slot): "stream" for slot in its.parts}
 
-        def carry_out(client: Any) -> None:
-            pipe = client.pipeline(transaction=False)
+        def carry_out(pipe: Any) -> None:
             for message, its in routes:
                 _queue_move(pipe, message, its)
-            pipe.execute()
 
-        self._foreign_keys.run(lambda: types, carry_out)
+        self._keys.pipelined(types, carry_out)
 
 
 def _batches(messages: Iterable[_OldMessage]) -> Iterator[list[_OldMessage]]:
@@ -312,28 +251,21 @@ def _batches(messages: Iterable[_OldMessage]) -> Iterator[list[_OldMessage]]:
 
 
 def _queue_move(pipe: Any, message: _OldMessage, target: RoutedMessage) -> None:
-    kind, parts = message.kind, target.parts
-    streams = [slot_queue(kind, slot) for slot in parts]
+    kind = message.kind
+    streams = [slot_queue(kind, slot) for slot in target.parts]
     keys = [message.stream, ready_key(kind), DEAD_LETTERS, *streams]
-    about = [message.tag, kind.value, DEAD_LETTER_LIMIT]
-    placed = [(at, raw) for at, own in enumerate(parts.values(), 1) for raw in own]
-    pairs = [item for pair in (*placed, *target.rejected) for item in pair]
-    pipe.eval(_MOVE, len(keys), *keys, *about, len(placed), *parts, *pairs)
+    about = [message.tag, kind.value, caps.LETTERS]
+    pipe.eval(_MOVE, len(keys), *keys, *about, *target.arguments)
 
 
 def _old_stream(kind: QueueKind, slot: int) -> str:
     return f"{STATE}:{slot_queue(kind, slot)}"
 
 
-def _prefix(key: Any) -> str:
-    """Return what the keys of all slots begin with."""
-    return str(key(0)).removesuffix("0")
-
-
 def _parked(slot: int, names: list[bytes], slots: int) -> Iterator[tuple[bytes, int]]:
     """Yield the names of parked messages, with their new slots."""
     for name in names:
         try:
-            yield name, slot_of(parked_of(slot, name).project, slots)
+            yield name, slot_of(Parked.named(slot, name).project, slots)
         except BadMessage:
             continue

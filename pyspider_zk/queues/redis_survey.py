@@ -9,8 +9,7 @@ from typing import Any
 
 from pyspider_zk.errors import Refused, Unavailable
 from pyspider_zk.queues.redis_facts import RedisFacts, SentinelView
-from pyspider_zk.queues.redis_link import RedisLink
-from pyspider_zk.queues.redis_sentinels import MasterSearch
+from pyspider_zk.queues.redis_link import MasterSearch, RedisLink
 from pyspider_zk.queues.redis_url import RedisAddress, Sentinels
 
 PROBES = 5

@@ -6,11 +6,8 @@ few. No message depends on it: readers also look from time to time, because stoc
 crash, may leave a message without a wake-up.
 """
 
-from typing import Any
-
-from pyspider_zk.queues.names import QueueKind, SlotQueue
-from pyspider_zk.queues.redis_foreign_keys import ForeignKeys
-from pyspider_zk.queues.redis_link import SLOT_WAKE_UPS, slot_number
+from pyspider_zk.queues.names import SLOT_WAKE_UPS, QueueKind, SlotQueue, slot_number
+from pyspider_zk.queues.redis_typed_keys import TypedKeys
 
 LATEST = 100
 """About how many wake-ups are kept."""
@@ -25,17 +22,14 @@ LONGEST_WAIT = 2.0
 
 
 class RedisWakeUps:
-    """Reader of one stream of wake-ups.
-
-    Threads: one.
+    """Reader of one stream of wake-ups. Threads: one.
 
     Args:
-        foreign_keys: sets foreign keys aside.
         key: the stream.
     """
 
-    def __init__(self, foreign_keys: ForeignKeys, key: str) -> None:
-        self._foreign_keys = foreign_keys
+    def __init__(self, keys: TypedKeys, key: str) -> None:
+        self._keys = keys
         self._key = key
         self._after = OLDEST
 
@@ -48,9 +42,8 @@ class RedisWakeUps:
             Unavailable: Redis does not answer.
         """
         block = max(1, round(1000 * min(seconds, LONGEST_WAIT)))
-        reply: Any = self._foreign_keys.run(
-            lambda: {self._key: "stream"},
-            lambda it: it.xread({self._key: self._after}, LATEST, block),
+        reply = self._keys.run(
+            {self._key: "stream"}, lambda it: it.xread({self._key: self._after}, LATEST, block)
         )
         entries = reply[0][1] if reply else []
         if entries:
@@ -61,19 +54,15 @@ class RedisWakeUps:
         """Return after which id to read on; after the highest nothing comes in this stream."""
         if last != HIGHEST:
             return last
-        self._foreign_keys.run(dict, lambda it: it.delete(self._key))
+        self._keys.run({}, lambda it: it.delete(self._key))
         return OLDEST
 
 
 class RedisSlotWakeUps:
-    """`WakeUps` in Redis 6.2 or later.
+    """`WakeUps` in Redis 6.2 or later."""
 
-    Args:
-        foreign_keys: sets foreign keys aside.
-    """
-
-    def __init__(self, foreign_keys: ForeignKeys) -> None:
-        self._wake_ups = RedisWakeUps(foreign_keys, SLOT_WAKE_UPS)
+    def __init__(self, keys: TypedKeys) -> None:
+        self._wake_ups = RedisWakeUps(keys, SLOT_WAKE_UPS)
 
     def wait(self, seconds: float) -> set[SlotQueue]:
         """See `WakeUps.wait`."""

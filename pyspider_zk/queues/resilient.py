@@ -21,9 +21,9 @@ from pyspider.message_queue.redis_queue import RedisQueue
 from pyspider_zk.errors import Unavailable, brief
 from pyspider_zk.queues.back_off import BackOff
 from pyspider_zk.queues.codec import pack
-from pyspider_zk.queues.redis_foreign_keys import ForeignKeys
 from pyspider_zk.queues.redis_link import RedisLink, target_of
 from pyspider_zk.queues.redis_list import RedisList, check_size, first_call
+from pyspider_zk.queues.redis_typed_keys import TypedKeys
 
 POLL = 0.1  # seconds between two looks into a queue of a kind without wake-ups
 LOOK = 0.5  # seconds of waiting before the queue, and the end of this process, is checked
@@ -308,7 +308,7 @@ def _wrapped(inner: Any) -> tuple[Any, Asking, Listen | None]:
         return inner, _sockets_only, None
     link = RedisLink(target_of(inner), retries=1)
     ours = copy.copy(inner)
-    ours.redis = RedisList(ForeignKeys(link))
+    ours.redis = RedisList(TypedKeys(link))
     return ours, link.client, partial(ours.redis.wait, ours.name)
 
 

@@ -2,7 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from pyspider_zk.errors import BadMessage, brief
@@ -21,7 +22,16 @@ class RoutedMessage:
     """
 
     parts: Mapping[int, Sequence[bytes]]
-    rejected: tuple[tuple[str, bytes], ...] = field(default=())
+    rejected: tuple[tuple[str, bytes], ...] = ()
+
+    @property
+    def arguments(self) -> list[Any]:
+        """How scripts take it: the number of messages, the slots, then all in pairs.
+
+        (number of its slot, message) for each, and (reason, message) for what is none.
+        """
+        placed = [(at, raw) for at, own in enumerate(self.parts.values(), 1) for raw in own]
+        return [len(placed), *self.parts, *chain.from_iterable((*placed, *self.rejected))]
 
 
 def route(kind: QueueKind, raw: bytes, slots: int) -> RoutedMessage:

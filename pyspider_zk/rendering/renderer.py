@@ -1,35 +1,42 @@
-"""The renderer: answers fetchers with pages as a browser shows them."""
+"""The renderer, a component of a cluster: answers fetchers with pages as a browser shows them."""
 
 import asyncio
 import json
 import logging
+import signal
 import socket
 from asyncio import timeout_at
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import Future
-from contextlib import AsyncExitStack
+from concurrent.futures import Future, InvalidStateError
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from ssl import SSLContext
 from time import monotonic
 from typing import Any
 
 from playwright.async_api import Error
-from pyspider.libs.http_server import BoundedServer, refused
+from pyspider.libs.http_server import BoundedServer, bind, refused
 from tornado.httputil import HTTPServerRequest
 from werkzeug.wrappers import Response
 
 from pyspider_zk.cluster.records import ComponentKind
+from pyspider_zk.components.identity import presence, reachable
+from pyspider_zk.components.monitoring import Monitoring, monitored
+from pyspider_zk.components.signals import on_signals
 from pyspider_zk.config import Settings
-from pyspider_zk.errors import BadRequest, brief
+from pyspider_zk.errors import BadRequest, ClusterError, brief
+from pyspider_zk.listening import is_loopback
+from pyspider_zk.metrics.health import Health
 from pyspider_zk.rendering.chromium import Chromium
-from pyspider_zk.rendering.gate import Gate, addresses
+from pyspider_zk.rendering.gate import Gate, Reach, addresses
 from pyspider_zk.rendering.page import RenderedPage, failed
-from pyspider_zk.rendering.reach import Reach
 from pyspider_zk.rendering.request import RenderRequest, render_request
 from pyspider_zk.rpc.admission import Admitted, CallAdmission, CallRefused
 from pyspider_zk.rpc.http_admission import HttpAdmission, check_body
 from pyspider_zk.rpc.server import limits_of
+from pyspider_zk.rpc.tls import TLS, server_tls
 from pyspider_zk.workers.work_meter import WorkMeter
 
 logger = logging.getLogger(__name__)
@@ -158,3 +165,46 @@ class Renderer:
             page = RenderedPage(asked, gate, settings.page_limit)
             await held.enter_async_context(page.opened(browser))
         return await page.render(until)
+
+
+def run_renderer(
+    plan: RendererPlan,
+    settings: Settings,
+    entry: CallAdmission,
+    host: str,
+    port: int,
+    data: Path | None,
+) -> None:
+    """Render until SIGTERM; what is asked for by then is answered. Main thread only.
+
+    Args:
+        entry: of the port.
+        data: pyspider's folder of data.
+
+    Raises:
+        ClusterError: the cluster cannot be joined, or the port not be had.
+    """
+    is_own = is_loopback(host)
+    tls = None if is_own else server_tls(settings)
+    try:
+        sockets = bind(host, port)
+    except OSError as error:
+        where = f"{host}:{port}"
+        raise ClusterError(f"cannot listen at {where} ({error}): choose another --port") from error
+    renderer, stopped = Renderer(plan, settings, entry), Future[None]()
+
+    def stop() -> None:
+        with suppress(InvalidStateError):
+            stopped.set_result(None)
+
+    health = Health(lambda: renderer.meter.pulse.age, settings.hang, renderer.parts)
+    monitoring = Monitoring(ComponentKind.RENDERER, health, [renderer.meter.metrics])
+    bound = int(sockets[0].getsockname()[1])
+    address = f"{host}:{bound}" if is_own else reachable(settings, bound, host)
+    with (
+        on_signals({signal.SIGTERM: stop, signal.SIGINT: stop}),
+        monitored(settings, monitoring, data),
+        presence(settings, ComponentKind.RENDERER, TLS * bool(tls) + address),
+    ):
+        logger.info("renderer listening on %s:%s", host, bound)
+        asyncio.run(renderer.serve(sockets, stopped, tls))

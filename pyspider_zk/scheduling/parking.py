@@ -14,8 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pyspider_zk.errors import Unavailable
-from pyspider_zk.queues.api import Delivery, Parked, ParkingLot, ParkingMove
-from pyspider_zk.queues.parking_names import in_order
+from pyspider_zk.queues.api import Delivery, Parked, ParkingLot, ParkingMove, in_order
 from pyspider_zk.queues.tasks import TaskKey
 
 logger = logging.getLogger("scheduler")

@@ -30,7 +30,6 @@ from pyspider_zk.listening import Listener
 from pyspider_zk.loop import Loop
 from pyspider_zk.metrics.health import Health
 from pyspider_zk.queues.back_off import BackOff
-from pyspider_zk.queues.checked import CheckedQueue
 from pyspider_zk.queues.packs import NO_ANSWER, check_fetchable, check_named, failed_page, named
 from pyspider_zk.queues.resilient import LOOK, ResilientQueue, SendBuffer
 from pyspider_zk.rpc.admission import admission_of
@@ -38,6 +37,7 @@ from pyspider_zk.rpc.post import posted
 from pyspider_zk.rpc.server import RpcServer, limits_of
 from pyspider_zk.rpc.tls import server_tls
 from pyspider_zk.rpc.values import xmlrpc_value
+from pyspider_zk.workers.checked_queue import CheckedQueue
 from pyspider_zk.workers.work_meter import WorkMeter
 
 logger = logging.getLogger("fetcher")
@@ -113,7 +113,8 @@ class ClusterFetcher(Fetcher):
         self._meter.pulse.beat()
         self.http_client.resume()
         if self._drain_until is not None:
-            self._quit_when_drained(self._drain_until)
+            if self._is_drained() or time.monotonic() > self._drain_until:
+                self.quit()
             return
         if self.inqueue is None or self.outqueue is None or time.monotonic() < self._empty_until:
             return
@@ -234,10 +235,6 @@ class ClusterFetcher(Fetcher):
         logger.info("draining: %d pages are still being fetched", len(self._under_way))
         self._drain_until = time.monotonic() + self.settings.drain
         self.ioloop.add_callback(self.take_tasks)
-
-    def _quit_when_drained(self, until: float) -> None:
-        if self._is_drained() or time.monotonic() > until:
-            self.quit()
 
     def _is_drained(self) -> bool:
         """Send what results it can; return whether none is left and nothing is under way."""

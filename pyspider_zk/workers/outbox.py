@@ -10,6 +10,7 @@ from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.api import Message, SlotQueues
 from pyspider_zk.queues.back_off import BackOff
 from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.workers.work_meter import WorkMeter
 
 logger = logging.getLogger("processor")
 
@@ -111,3 +112,17 @@ class OutboxQueue:
         """Collect a message."""
         with self._outbox:
             self._outbox.add(self._kind, body)
+
+
+class MeteredPacks(OutboxQueue):
+    """Queue for status packs, which counts what they tell of their tasks."""
+
+    def __init__(self, outbox: Outbox, meter: WorkMeter) -> None:
+        super().__init__(outbox, QueueKind.STATUS)
+        self._meter = meter
+
+    def put(self, body: Any) -> None:
+        """Collect a pack of pyspider's processor, or of ours."""
+        processed = body["track"]["process"]
+        self._meter.count(processed["time"], ok=processed["ok"])
+        super().put(body)

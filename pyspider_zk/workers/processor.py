@@ -32,14 +32,13 @@ from pyspider_zk.metrics.families import LOST
 from pyspider_zk.metrics.health import Health, patience
 from pyspider_zk.queues.api import Queues
 from pyspider_zk.queues.back_off import BackOff
-from pyspider_zk.queues.checked import CheckedQueue
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.queues.packs import check_pair, failed_pack
 from pyspider_zk.queues.resilient import ResilientQueue, SendBuffer
-from pyspider_zk.workers.calling_queue import CallingQueue
+from pyspider_zk.workers.checked_queue import CheckedQueue
 from pyspider_zk.workers.loaded_scripts import ExistingProjects
-from pyspider_zk.workers.outbox import Outbox
-from pyspider_zk.workers.work_meter import MeteredPacks, WorkMeter
+from pyspider_zk.workers.outbox import MeteredPacks, Outbox
+from pyspider_zk.workers.work_meter import WorkMeter
 
 logger = logging.getLogger("processor")
 
@@ -81,13 +80,13 @@ class ClusterProcessor(Processor):
         self._data = current_data_path()
         self.project_manager.env["limited"] = self._mark.limit
         self.project_manager = ExistingProjects(self.projectdb, self.project_manager.env)
-        pages = CheckedQueue(ResilientQueue(self.inqueue, self._back_off), check_pair, logger)
-        self.inqueue = CallingQueue(pages, self._before_reading)
-        self._meter = WorkMeter(ComponentKind.PROCESSOR, lambda: pages.passed_over)
+        pages = ResilientQueue(self.inqueue, self._back_off)
+        self.inqueue = CheckedQueue(pages, check_pair, logger, self._before_reading)
+        self._meter = WorkMeter(ComponentKind.PROCESSOR, lambda: self.inqueue.passed_over)
         self._results = SendBuffer(ResilientQueue(self.result_queue, self._back_off))
         self.result_queue = self.project_manager.env["result_queue"] = self._results
         self._outbox = Outbox(self.queues.slot_queues, self.settings.slots, self._back_off)
-        self.status_queue = MeteredPacks(self._outbox.queue(QueueKind.STATUS), self._meter)
+        self.status_queue = MeteredPacks(self._outbox, self._meter)
         self.newtask_queue = self._outbox.queue(QueueKind.NEWTASK)
         limit = patience(self.settings.hang, self.project_manager.env["process_time_limit"])
         health = Health(self._loop_age, limit, self._parts)

@@ -19,10 +19,9 @@ from pyspider_zk.errors import BadMessage, DatabaseAway
 from pyspider_zk.metrics.health import Health
 from pyspider_zk.projects.cache import ProjectCache
 from pyspider_zk.queues.back_off import BackOff
-from pyspider_zk.queues.checked import CheckedQueue
 from pyspider_zk.queues.packs import check_pair, check_result
 from pyspider_zk.queues.resilient import ResilientQueue
-from pyspider_zk.workers.calling_queue import CallingQueue
+from pyspider_zk.workers.checked_queue import CheckedQueue
 from pyspider_zk.workers.work_meter import WorkMeter
 
 logger = logging.getLogger("result")
@@ -58,9 +57,9 @@ class ClusterResultWorker(ResultWorker):
         projectdb = current_projectdb() if projectdb is None else projectdb
         self._existing = None if projectdb is None else ProjectCache(projectdb)
         self._back_off = BackOff(logger, "results wait in it")
-        results = CheckedQueue(ResilientQueue(self.inqueue, self._back_off), check_pair, logger)
-        self._meter = WorkMeter(ComponentKind.RESULT_WORKER, lambda: results.passed_over)
-        self.inqueue = CallingQueue(results, self._meter.pulse.beat)
+        self._meter = WorkMeter(ComponentKind.RESULT_WORKER, lambda: self.inqueue.passed_over)
+        results = ResilientQueue(self.inqueue, self._back_off)
+        self.inqueue = CheckedQueue(results, check_pair, logger, self._meter.pulse.beat)
         self._data = current_data_path()
         health = Health(lambda: self._meter.pulse.age, self.settings.hang, self._parts)
         self._monitoring = Monitoring(ComponentKind.RESULT_WORKER, health, [self._meter.metrics])

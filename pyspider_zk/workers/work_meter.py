@@ -1,9 +1,8 @@
 """Meter of a worker: which tasks it handled, how that ended, and how long it took."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
-from typing import Any, Protocol
 
 from pyspider_zk.cluster.records import ComponentKind
 from pyspider_zk.metrics.exposition import Metrics
@@ -53,24 +52,3 @@ class WorkMeter:
         yield WORKED.each(ended)
         yield from self._histogram.collect()
         yield PASSED_OVER.by({self._component: self._passed_over()})
-
-
-class PackQueue(Protocol):
-    """The one method of a queue that status packs are put on with."""
-
-    def put(self, body: Any) -> None:
-        """Put a pack."""
-
-
-class MeteredPacks:
-    """Queue for status packs, which counts what they tell of their tasks."""
-
-    def __init__(self, inner: PackQueue, meter: WorkMeter) -> None:
-        self._inner = inner
-        self._meter = meter
-
-    def put(self, pack: Mapping[str, Any]) -> None:
-        """Put a pack of pyspider's processor, or of ours."""
-        processed = pack["track"]["process"]
-        self._meter.count(processed["time"], ok=processed["ok"])
-        self._inner.put(pack)

@@ -17,11 +17,11 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_play
 from pyspider.database import connect_database
 
 from pyspider_zk.cluster.records import Member
-from pyspider_zk.cluster_secret import read_cluster_secret
 from pyspider_zk.local import programs
 from pyspider_zk.local.folder import Running
 from pyspider_zk.local.services import RedisServer, ZooKeeperServer
 from pyspider_zk.rpc.client import Credentials, call
+from pyspider_zk.secret_files import read_cluster_secret
 from tests.support.needed import skip_without_needed
 from tests.support.programs import chromium as chromium_program
 from tests.support.running_cluster import up

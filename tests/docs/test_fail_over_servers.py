@@ -107,12 +107,12 @@ def test_they_let_the_cluster_in_and_fail_over(
 
     master.stop()  # the only replica by now
     with closing(connect(url, 0, 8)) as queues, pytest.raises(Unavailable, match="NOREPLICAS"):
-        queues.records.save(3, {"a": 1})
+        queues.records.save_many({3: {"a": 1}})
 
 
 def _is_writable(url: str) -> bool:
     with closing(connect(url, 0, 8)) as queues, suppress(Unavailable):
-        queues.records.save(3, {"a": 1})
+        queues.records.save_many({3: {"a": 1}})
         return True
     return False
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from pyspider.database import connect_database
 
 from pyspider_zk.cluster.directory import Directory
-from pyspider_zk.cluster_secret import read_cluster_secret
 from pyspider_zk.config import Settings
 from pyspider_zk.demo.crawl import DemoCrawl
 from pyspider_zk.local.folder import Running
+from pyspider_zk.secret_files import read_cluster_secret
 from pyspider_zk.webui.roles import Role
 from pyspider_zk.webui.users import change_users
 from tests.hostile.trial import BESIDE, HOSTILE, USUAL

@@ -14,7 +14,7 @@ from kazoo.exceptions import NoNodeError
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.queues.connect import connect
-from pyspider_zk.queues.redis_foreign_keys import UNREADABLE
+from pyspider_zk.queues.redis_typed_keys import UNREADABLE
 from tests.poison.databases import project_tables, text
 from tests.poison.entry import Place, Poison, Put
 from tests.poison.grip import Grip

@@ -19,6 +19,7 @@ from pyspider_zk.projects.cache import FRESH, ProjectCache
 from pyspider_zk.queues.memory import MemoryBroker
 from pyspider_zk.workers.loaded_scripts import PRUNING, ExistingProjects
 from tests.support.clock import Clock
+from tests.workers.processors import a_processor
 
 SCRIPT = """
 from pyspider.libs.base_handler import BaseHandler
@@ -178,17 +179,7 @@ def test_the_project_database_is_the_one_that_the_command_was_given(
 
 @pytest.fixture
 def processor(projectdb: Any) -> ClusterProcessor:
-    return ClusterProcessor(
-        projectdb,
-        queue.Queue(),
-        None,
-        None,
-        queue.Queue(),
-        enable_projects_import=False,
-        process_time_limit=0,
-        settings=Settings(slots=8),
-        queues=MemoryBroker().queues(8),
-    )
+    return a_processor(projectdb, MemoryBroker().queues(8))
 
 
 TASK = {"taskid": "t", "project": "p", "url": "data:,x", "process": {"callback": "page"}}

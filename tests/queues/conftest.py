@@ -7,11 +7,10 @@ import redis
 
 from pyspider_zk.local.services import RedisServer
 from pyspider_zk.queues.api import Queues
-from pyspider_zk.queues.backpressure import Wait
 from pyspider_zk.queues.connect import connect
 from pyspider_zk.queues.memory import MemoryBroker
-from pyspider_zk.queues.names import QueueKind, slot_queue
-from pyspider_zk.queues.redis_link import record_key
+from pyspider_zk.queues.names import QueueKind, record_key, slot_queue
+from pyspider_zk.queues.slot_queues import Wait
 
 SLOTS = 8
 

@@ -6,7 +6,7 @@ import msgpack
 import pytest
 
 from pyspider_zk.errors import BadMessage
-from pyspider_zk.queues import caps, redis_dead_letters
+from pyspider_zk.queues import caps
 from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.dead_letters import letter_dict
 from pyspider_zk.queues.names import QueueKind
@@ -141,4 +141,3 @@ def test_dead_letters_are_bounded_by_their_bytes(
     assert 3 <= queues.dead() <= 15
     assert msgpack.unpackb(queues.dead_letters(1)[0].body).startswith("39x")
     assert "dropped the oldest" in caplog.text
-    assert redis_dead_letters.BATCH

@@ -76,14 +76,14 @@ def test_two_that_replay_at_the_same_time_put_a_letter_back_once(
     # given one that has looked at a letter when another one replays it
     queues, other = (redis_backend.process().slot_queues for _ in range(2))
     (letter,) = reject(queues, 1)
-    move = redis_dead_letters._move
+    types = redis_dead_letters._types
 
-    def late(*args: Any) -> None:
+    def late(*args: Any) -> dict[str, str]:
         monkeypatch.undo()
         assert other.replay([letter.tag]) == 1
-        move(*args)
+        return types(*args)
 
-    monkeypatch.setattr(redis_dead_letters, "_move", late)
+    monkeypatch.setattr(redis_dead_letters, "_types", late)
     # then
     assert queues.replay([letter.tag]) == 0
     assert ids(queues) == [1]

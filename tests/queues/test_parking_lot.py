@@ -7,7 +7,6 @@ import pytest
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.queues.api import Delivery, Message, Parked, ParkingMove, Queues
 from pyspider_zk.queues.names import QueueKind
-from pyspider_zk.queues.parking_names import name_of, parked_of
 from tests.queues.conftest import Backend, RedisBackend
 
 FOREIGN_TAGS = ["", "x", "1-", "-1", "1-x", "1-1-1", " 1-1", "1_0-1", "\u0661-1", "9" * 5000]
@@ -172,7 +171,7 @@ def test_what_has_no_wire_form_is_refused_and_nothing_moved(queues: Queues) -> N
 def test_the_tags_of_every_message_queue_can_be_part_of_a_name(queues: Queues) -> None:
     (one,) = deliver(queues, 1)
 
-    assert parked_of(3, name_of(put_off(one, "a b")).encode()) == put_off(one, "a b")
+    assert Parked.named(3, put_off(one, "a b").name.encode()) == put_off(one, "a b")
 
 
 def test_nothing_at_once(queues: Queues) -> None:

@@ -17,26 +17,26 @@ def records(backend: Any) -> SlotRecords:
 
 
 def test_a_record_is_loaded_as_saved_by_another_process(backend: Any, records: SlotRecords) -> None:
-    records.save(3, RECORD)
+    records.save_many({3: RECORD})
     assert backend.process().records.load(3) == RECORD
 
 
 def test_a_record_stays_until_dropped(records: SlotRecords) -> None:
-    records.save(3, RECORD)
+    records.save_many({3: RECORD})
     assert records.load(3) == records.load(3) == RECORD
-    records.drop(3)
-    records.drop(3)
+    records.drop_many([3])
+    records.drop_many([3])
     assert records.load(3) is None
 
 
 def test_saving_again_replaces_the_record(records: SlotRecords) -> None:
-    records.save(3, RECORD)
-    records.save(3, {"epoch": 2})
+    records.save_many({3: RECORD})
+    records.save_many({3: {"epoch": 2}})
     assert records.load(3) == {"epoch": 2}
 
 
 def test_an_empty_record_is_a_record(records: SlotRecords) -> None:
-    records.save(0, {})
+    records.save_many({0: {}})
     assert records.load(0) == {}
 
 
@@ -56,13 +56,13 @@ def test_no_records_at_once(records: SlotRecords) -> None:
 
 def test_a_record_of_some_megabytes(records: SlotRecords) -> None:
     record = {"tasks": [{"taskid": str(n), "url": "x" * 100} for n in range(30_000)]}
-    records.save(1, record)
+    records.save_many({1: record})
     assert records.load(1) == record
 
 
 def test_a_record_without_a_wire_form_is_refused_by_slot(records: SlotRecords) -> None:
     with pytest.raises(BadMessage, match=r"record of slot 7: .*'set'"):
-        records.save(7, {"tasks": {1}})
+        records.save_many({7: {"tasks": {1}}})
     assert records.load(7) is None
 
 
@@ -70,7 +70,7 @@ def test_a_record_without_a_wire_form_is_refused_by_slot(records: SlotRecords) -
 def test_bytes_that_are_no_record_are_told_and_the_others_are_loaded(
     backend: Any, records: SlotRecords, caplog: pytest.LogCaptureFixture, raw: bytes
 ) -> None:
-    records.save(6, RECORD)
+    records.save_many({6: RECORD})
     backend.put_record(7, raw)
     assert records.load_many(range(8)) == {6: RECORD}
     assert "record of slot 7 is no" in caplog.text

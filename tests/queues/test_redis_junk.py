@@ -78,12 +78,12 @@ def test_a_slot_queue_of_another_type_stops_no_slot(
     # then
     assert bodies(queues.slot_queues.read(NEW, 10)) == [2]
     assert list(queues.slot_queues.backlog()) == [(NEW, 2), (NEW, 3)]
-    (foreign_keys, why), *more = queues.slot_queues.unreadable().items()
-    assert foreign_keys.startswith(f"unreadable:{key}:")
+    (aside, why), *more = queues.slot_queues.unreadable().items()
+    assert aside.startswith(f"unreadable:{key}:")
     assert not more
     assert kind.replace("text", "string") in why
-    assert f"redis-cli DEL {foreign_keys}" in why
-    assert caplog.text.count(foreign_keys) >= 1
+    assert f"redis-cli DEL {aside}" in why
+    assert caplog.text.count(aside) >= 1
 
 
 @pytest.mark.parametrize(("key", "kind"), wrong("newtask_queue:3", but="stream"))
@@ -116,9 +116,9 @@ def test_what_was_in_the_way_is_kept_and_told_to_everybody(
     publish(queues, 1, slot=3)
     other = redis_backend.process().slot_queues
     other.backlog()
-    (foreign_keys,) = other.unreadable()
-    assert redis_backend.client.get(foreign_keys) == b"precious"
-    redis_backend.client.delete(foreign_keys)
+    (aside,) = other.unreadable()
+    assert redis_backend.client.get(aside) == b"precious"
+    redis_backend.client.delete(aside)
     other.backlog()
     assert other.unreadable() == {}
 
@@ -235,7 +235,8 @@ def test_an_admission_of_a_foreign_hand_goes_to_the_dead_letters(
     redis_backend.client.xadd("newtask_queue:0", fields)
     queues.slot_queues.take([0])
     assert bodies(queues.slot_queues.read(NEW, 10)) == [1]
-    assert queues.slot_queues.dead() == 1
+    (letter,) = queues.slot_queues.dead_letters(10)
+    assert letter.body == next(iter(fields.values())).encode()
 
 
 FOREIGN: list[dict[str, Any]] = [
@@ -265,10 +266,10 @@ def test_a_foreign_entry_among_the_dead_letters_is_shown_and_only_dropped(
 def test_a_slot_record_of_another_type_is_none(
     redis_backend: Any, queues: Queues, kind: str
 ) -> None:
-    queues.records.save(1, {"a": 1})
+    queues.records.save_many({1: {"a": 1}})
     WRONG[kind](redis_backend.client, "slot_record:2")
     assert queues.records.load_many(range(8)) == {1: {"a": 1}}
-    queues.records.save(2, {"b": 2})
+    queues.records.save_many({2: {"b": 2}})
     assert queues.records.load(2) == {"b": 2}
 
 
@@ -277,8 +278,8 @@ def test_a_slot_record_that_cannot_be_read_is_moved_out_of_the_way(
 ) -> None:
     redis_backend.client.set("slot_record:2", b"\xc1")
     assert queues.records.load_many([2]) == {}
-    (foreign_keys, why) = next(iter(queues.slot_queues.unreadable().items()))
-    assert redis_backend.client.get(foreign_keys) == b"\xc1"
+    (aside, why) = next(iter(queues.slot_queues.unreadable().items()))
+    assert redis_backend.client.get(aside) == b"\xc1"
     assert "record of slot 2 is no msgpack" in why
 
 

@@ -39,9 +39,9 @@ CALLS: dict[str, Callable[[Queues], Any]] = {
     "discard": lambda queues: queues.slot_queues.discard(["1-0"]),
     "forward": lambda queues: queues.inbox.forward(1),
     "inbox lengths": lambda queues: queues.inbox.lengths(),
-    "save": lambda queues: queues.records.save(0, {}),
+    "save": lambda queues: queues.records.save_many({0: {}}),
     "load": lambda queues: queues.records.load(0),
-    "drop": lambda queues: queues.records.drop(0),
+    "drop": lambda queues: queues.records.drop_many([0]),
 }
 
 

@@ -17,9 +17,10 @@ from pyspider_zk.errors import Unavailable
 from pyspider_zk.local.services import RedisServer
 from pyspider_zk.queues import caps, redis_link, redis_list, redis_wake_ups
 from pyspider_zk.queues.codec import pack
-from pyspider_zk.queues.redis_foreign_keys import ForeignKeys, Types
-from pyspider_zk.queues.redis_link import RedisLink, wake_ups_key
+from pyspider_zk.queues.names import wake_ups_key
+from pyspider_zk.queues.redis_link import RedisLink
 from pyspider_zk.queues.redis_list import _POP, _PUSH, BATCH, KEPT, LATE, MOST, RedisList
+from pyspider_zk.queues.redis_typed_keys import TypedKeys, Types
 from tests.support.relay import Relay
 from tests.support.waiting import eventually
 
@@ -52,7 +53,7 @@ def make(redis_url: str, relay: Relay) -> Iterator[Make]:
     def make() -> RedisList:
         database = redis_url.rpartition("/")[2]
         links.append(RedisLink(f"redis://127.0.0.1:{relay.port}/{database}", retries=1))
-        return RedisList(ForeignKeys(links[-1]))
+        return RedisList(TypedKeys(links[-1]))
 
     yield make
     for link in links:
@@ -67,7 +68,7 @@ class Fate(Enum):
     UNSENT = "it does not reach Redis"
 
 
-class FatefulKeys(ForeignKeys):
+class FatefulKeys(TypedKeys):
     """The way to a real Redis, of which the next call has a fate."""
 
     fate = Fate.ANSWERED
@@ -413,7 +414,7 @@ def test_a_process_that_was_forked_off_is_another_one(make: Make, client: redis.
 
 
 def test_a_full_memory_lets_messages_out(own_redis: RedisServer) -> None:
-    ours = RedisList(ForeignKeys(RedisLink(own_redis.url)))
+    ours = RedisList(TypedKeys(RedisLink(own_redis.url)))
     ours.rpush(NAME, b"one")
     with redis.Redis.from_url(own_redis.url) as client:
         client.config_set("maxmemory", 1)
@@ -431,7 +432,7 @@ def test_the_first_message_of_an_empty_list_wakes_whoever_waits(
 ) -> None:
     monkeypatch.setattr(redis_wake_ups, "LONGEST_WAIT", LONG)
     monkeypatch.setattr(redis_link, "ANSWER_TIMEOUT", 2 * LONG)
-    waiting, pushing = (RedisList(ForeignKeys(RedisLink(own_redis.url))) for _ in range(2))
+    waiting, pushing = (RedisList(TypedKeys(RedisLink(own_redis.url))) for _ in range(2))
     waiting.wait(NAME, 0.001)
     thread = threading.Thread(target=waiting.wait, args=(NAME, LONG))
     thread.start()

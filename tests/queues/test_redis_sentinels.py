@@ -17,7 +17,7 @@ from pyspider_zk.queues.api import Message, Queues
 from pyspider_zk.queues.connect import connect
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.queues.redis_facts import SentinelView
-from pyspider_zk.queues.redis_sentinels import missing_master
+from pyspider_zk.queues.redis_link import missing_master
 from tests.queues.ways_in import stock, works
 from tests.support.replicated_redis import (
     MASTER_NAME,

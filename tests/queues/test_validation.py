@@ -11,8 +11,7 @@ from pyspider_zk.errors import BadMessage
 from pyspider_zk.queues import caps
 from pyspider_zk.queues.codec import decode, decode_delivered
 from pyspider_zk.queues.names import QueueKind
-from pyspider_zk.queues.tasks import PARTS, check_pack, check_task
-from pyspider_zk.queues.validation import is_valid
+from pyspider_zk.queues.tasks import PARTS, check_pack, check_task, is_valid
 
 TASK = {
     "taskid": "t",

@@ -7,8 +7,7 @@ import umsgpack  # type: ignore[import-untyped]
 
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.api import Message, Queues
-from pyspider_zk.queues.names import QueueKind, SlotQueue
-from pyspider_zk.queues.redis_link import SLOT_WAKE_UPS
+from pyspider_zk.queues.names import SLOT_WAKE_UPS, QueueKind, SlotQueue
 from pyspider_zk.queues.redis_wake_ups import HIGHEST, LATEST
 from tests.queues.conftest import SLOTS, Backend, RedisBackend
 from tests.support.stand_ins import DEADLINE
@@ -83,7 +82,7 @@ def test_wake_ups_that_nobody_reads_do_not_pile_up(redis_backend: RedisBackend) 
 
 
 @pytest.mark.redis
-def test_a_foreign_key_in_their_place_keeps_nobody_from_publishing(
+def test_a_wrong_type_key_in_their_place_keeps_nobody_from_publishing(
     redis_backend: RedisBackend,
 ) -> None:
     queues = redis_backend.process()

@@ -28,8 +28,8 @@ def works(where: str) -> bool:
         (delivery,) = queues.slot_queues.read(QueueKind.NEWTASK, 1)
         queues.slot_queues.reject(delivery, "no task")
         queues.inbox.forward(1)
-        queues.records.save(3, {"a": 1})
-        queues.records.drop(3)
+        queues.records.save_many({3: {"a": 1}})
+        queues.records.drop_many([3])
         assert queues.slot_queues.dead() == 1
         assert queues.slot_queues.discard([queues.slot_queues.dead_letters(1)[0].tag]) == 1
     own = stock(where)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pyspider_zk.rendering.reach import Reach
+from pyspider_zk.rendering.gate import Reach
 
 CLOUD = ("169.254.0.0/16",)
 

@@ -368,7 +368,7 @@ def _spoil(world: World, project: str, key: str, junk: object) -> None:
     record = records.load(slot)
     assert record is not None
     record["projects"][project][key] = junk
-    records.save(slot, record)
+    records.save_many({slot: record})
 
 
 def test_the_owner_of_nothing_has_nobody_in_quarantine(world: World, task: Task) -> None:

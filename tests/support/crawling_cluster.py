@@ -17,12 +17,12 @@ from pyspider.database import connect_database
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.records import Member
 from pyspider_zk.cluster.tree import Tree
-from pyspider_zk.cluster_secret import read_cluster_secret
 from pyspider_zk.config import Settings, settings_from
 from pyspider_zk.errors import BadMessage, ClusterError
 from pyspider_zk.local.child import Child, tail
 from pyspider_zk.local.folder import Running, running_in
 from pyspider_zk.local.services import RedisServer, ZooKeeperServer
+from pyspider_zk.secret_files import read_cluster_secret
 from pyspider_zk.zookeeper.connection import Connection
 from tests.support.chain_site import ChainSite, chain_script
 from tests.support.connected import connected

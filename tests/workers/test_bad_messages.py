@@ -15,6 +15,7 @@ from pyspider_zk.queues.memory import MemoryBroker
 from pyspider_zk.queues.names import QueueKind
 from tests.queues.away import AwayQueue
 from tests.support.stand_ins import locked, read_all, running
+from tests.workers.processors import a_processor, add_project
 from tests.workers.test_fetcher import FetchedSite
 
 SLOTS = 8
@@ -105,20 +106,9 @@ def processor(
     tmp_path: Path, broker: MemoryBroker, fetched: AwayQueue, monkeypatch: pytest.MonkeyPatch
 ) -> ClusterProcessor:
     projectdb = connect_database(f"sqlite+projectdb:///{tmp_path}/project.db")
-    row = {"name": "p", "script": SCRIPT, "status": "RUNNING", "group": None, "comments": None}
-    projectdb.insert("p", {**row, "rate": 1, "burst": 1})
+    add_project(projectdb, "p", SCRIPT)
     monkeypatch.setattr("pyspider_zk.workers.processor.presence", lambda *_: running(lambda: None))
-    return ClusterProcessor(
-        projectdb,
-        fetched,
-        None,
-        None,
-        AwayQueue(),
-        enable_projects_import=False,
-        process_time_limit=0,
-        settings=Settings(slots=SLOTS),
-        queues=broker.queues(SLOTS),
-    )
+    return a_processor(projectdb, broker.queues(SLOTS), fetched)
 
 
 def packs(broker: MemoryBroker) -> list[Any]:

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from pyspider.database import connect_database
 
-from pyspider_zk.config import Settings
 from pyspider_zk.hooks import ClusterProcessor
 from pyspider_zk.queues.memory import MemoryBroker
 from pyspider_zk.queues.names import QueueKind
-from pyspider_zk.workers import imported_projects
+from pyspider_zk.workers import loaded_scripts
 from tests.patches.spiders import forget_projects
 from tests.queues.away import AwayQueue
 from tests.support.stand_ins import read_all
+from tests.workers.processors import a_processor, add_project
 
 SLOTS = 8
 LIBRARY = """
@@ -62,27 +62,23 @@ class Importing:
         self._projectdb = connect_database(f"sqlite+projectdb:///{folder}/project.db")
         self._broker = MemoryBroker()
         self.results = AwayQueue()
-        self.processors = [self._processor() for _ in range(2)]
-
-    def _processor(self) -> ClusterProcessor:
-        return ClusterProcessor(
-            self._projectdb,
-            AwayQueue(),
-            None,
-            None,
-            self.results,
-            process_time_limit=0,
-            settings=Settings(slots=SLOTS),
-            queues=self._broker.queues(SLOTS),
-        )
+        self.processors = [
+            a_processor(
+                self._projectdb,
+                self._broker.queues(SLOTS),
+                AwayQueue(),
+                self.results,
+                imports=True,
+            )
+            for _ in range(2)
+        ]
 
     def save(self, name: str, script: str) -> None:
         """Save a project."""
         if self._projectdb.get(name):
             self._projectdb.update(name, {"script": script})
         else:
-            row = {"name": name, "script": script, "status": "RUNNING", "group": None}
-            self._projectdb.insert(name, {**row, "comments": None, "rate": 1, "burst": 1})
+            add_project(self._projectdb, name, script)
 
     def save_library(self, version: int, every: int = 60) -> None:
         """Save a version of the project that others import."""
@@ -120,8 +116,8 @@ class Importing:
 
 @pytest.fixture
 def importing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Importing]:
-    monkeypatch.setattr(imported_projects, "LOOK", 0.0)
-    monkeypatch.setattr(imported_projects, "LOOKING", float("inf"))
+    monkeypatch.setattr(loaded_scripts, "LOOK", 0.0)
+    monkeypatch.setattr(loaded_scripts, "LOOKING", float("inf"))
     made = Importing(tmp_path)
     made.save_library(1)
     yield made

@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from pyspider_zk.config import Settings
-from pyspider_zk.hooks import ClusterProcessor
 from pyspider_zk.queues.api import Queues
 from pyspider_zk.queues.connect import connect
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from tests.support.stand_ins import running
 from tests.support.world import SLOTS, World
+from tests.workers.processors import a_processor
 
 pytestmark = pytest.mark.redis
 
@@ -70,17 +69,8 @@ class Pipeline:
 
     def process(self) -> None:
         """Run scripts, as a processor does, until the pipeline is over."""
-        processor = ClusterProcessor(
-            self.world.database("project"),
-            self.inqueue,
-            None,
-            None,
-            queue.Queue(),
-            enable_projects_import=False,
-            process_time_limit=0,
-            settings=Settings(slots=SLOTS),
-            queues=self.queues(SLOTS),
-        )
+        projectdb = self.world.database("project")
+        processor = a_processor(projectdb, self.queues(SLOTS), self.inqueue, slots=SLOTS)
         while not self.over.is_set():
             try:
                 processor.on_task(*self.inqueue.get(timeout=0.05))

@@ -25,6 +25,7 @@ from pyspider_zk.queues.names import QueueKind
 from tests.queues.away import AwayQueue
 from tests.support.connected import looking
 from tests.support.stand_ins import FaultySlotQueues, faulty, read_all, running
+from tests.workers.processors import a_processor, add_project, page_of
 
 SLOTS = 8
 ONE, OTHER = "one", "other"
@@ -58,8 +59,7 @@ class Handler(BaseHandler):
 def projectdb(tmp_path: Path) -> Any:
     made = connect_database(f"sqlite+projectdb:///{tmp_path}/project.db")
     for name in (ONE, OTHER):
-        row = {"name": name, "script": SCRIPT, "status": "RUNNING", "group": None}
-        made.insert(name, {**row, "comments": None, "rate": 1, "burst": 1})
+        add_project(made, name, SCRIPT)
     return made
 
 
@@ -92,18 +92,8 @@ def make(
     results: AwayQueue,
 ) -> Callable[..., ClusterProcessor]:
     def make(settings: Settings | None = None) -> ClusterProcessor:
-        whole = broker.queues(SLOTS)
-        return ClusterProcessor(
-            projectdb,
-            fetched,
-            None,
-            None,
-            results,
-            enable_projects_import=False,
-            process_time_limit=0,
-            settings=settings or Settings(slots=SLOTS),
-            queues=replace(whole, slot_queues=slot_queues),
-        )
+        queues = replace(broker.queues(SLOTS), slot_queues=slot_queues)
+        return a_processor(projectdb, queues, fetched, results, settings=settings)
 
     return make
 
@@ -122,12 +112,8 @@ def a_task(callback: str, project: str = ONE, **fields: Any) -> dict[str, Any]:
     }
 
 
-def response(task: dict[str, Any]) -> dict[str, Any]:
-    return {"status_code": 200, "url": task["url"], "orig_url": task["url"], "content": "text"}
-
-
 def run(processor: ClusterProcessor, task: dict[str, Any]) -> None:
-    processor.on_task(task, response(task))
+    processor.on_task(task, page_of(task))
 
 
 def left(broker: MemoryBroker) -> list[Delivery]:
@@ -277,7 +263,7 @@ def test_it_is_present_while_it_runs(
     # when
     with running(processor.run):
         task = a_task("on_start")
-        fetched.put((task, response(task)))
+        fetched.put((task, page_of(task)))
         eventually(lambda: len(left(broker)) == 3)
         # then
         assert present(small) == [os.getpid()]
@@ -304,7 +290,7 @@ def test_a_message_queue_that_goes_away_ends_no_processor_and_is_said_once(
         eventually(lambda: fetched.asked > Processor.EXCEPTION_LIMIT)
         fetched.away = False
         task = a_task("on_start")
-        fetched.put((task, response(task)))
+        fetched.put((task, page_of(task)))
         eventually(lambda: len(left(broker)) == 3)
         processor.quit()
     # then
@@ -348,7 +334,7 @@ def test_sigterm_ends_it_after_the_task_at_hand(
     processor = make(small)
     task = a_task("on_start")
     for _ in range(2):
-        fetched.put((task, response(task)))
+        fetched.put((task, page_of(task)))
     slot_queues.away = True
     not_ours = threading.Event()
     before = signal.signal(signal.SIGTERM, lambda *_: not_ours.set())

@@ -22,6 +22,7 @@ from tests.metrics.requests import get
 from tests.queues.away import AwayQueue
 from tests.support.ports import own_port
 from tests.support.stand_ins import running
+from tests.workers.processors import a_processor, add_project, page_of
 
 SLOTS = 8
 SETTINGS = Settings(slots=SLOTS)
@@ -43,15 +44,10 @@ def a_task(callback: str, **fields: Any) -> dict[str, Any]:
     return {**task, "process": {"callback": callback}, **fields}
 
 
-def response(task: dict[str, Any]) -> dict[str, Any]:
-    return {"status_code": 200, "url": task["url"], "orig_url": task["url"], "content": "text"}
-
-
 @pytest.fixture
 def projectdb(tmp_path: Path) -> Any:
     made = connect_database(f"sqlite+projectdb:///{tmp_path}/project.db")
-    row = {"name": "p", "script": SCRIPT, "status": "RUNNING", "group": None, "comments": None}
-    made.insert("p", {**row, "rate": 1, "burst": 1})
+    add_project(made, "p", SCRIPT)
     return made
 
 
@@ -60,17 +56,8 @@ def make_processor(projectdb: Any) -> Callable[..., ClusterProcessor]:
     def make(
         inqueue: Any = None, settings: Settings = SETTINGS, limit: int = 0
     ) -> ClusterProcessor:
-        return ClusterProcessor(
-            projectdb,
-            queue.Queue() if inqueue is None else inqueue,
-            None,
-            None,
-            queue.Queue(),
-            enable_projects_import=False,
-            process_time_limit=limit,
-            settings=settings,
-            queues=MemoryBroker().queues(SLOTS),
-        )
+        queues = MemoryBroker().queues(SLOTS)
+        return a_processor(projectdb, queues, inqueue, settings=settings, limit=limit)
 
     return make
 
@@ -93,7 +80,7 @@ def test_a_processor_counts_its_tasks(make_processor: Callable[..., ClusterProce
     made = make_processor()
     for callback in ("page", "page", "fail"):
         task = a_task(callback)
-        made.on_task(task, response(task))
+        made.on_task(task, page_of(task))
     assert ended(made, "processor") == (2, 1, 3)
 
 

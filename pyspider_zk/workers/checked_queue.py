@@ -1,4 +1,4 @@
-"""Queue that skips messages which its reader cannot use."""
+"""Queue as a worker reads it: what it cannot use is skipped, and it does something before."""
 
 import logging
 import queue
@@ -11,6 +11,7 @@ from pyspider_zk.queues.packs import who
 
 FOREVER = float("inf")
 IN_A_ROW = 1000  # bad messages that one read skips
+AGAIN = 0.1  # seconds until a queue that failed is read again
 
 
 class CheckedQueue:
@@ -22,6 +23,9 @@ class CheckedQueue:
         inner: the queue.
         check: raises ``BadMessage`` for an unusable message.
         logger: logs each of these, in one line.
+        before: called by ``get`` before it waits.
+        wait: sleeps that many seconds after an error of ``get``, or of ``before``: pyspider's
+            loops try again at once, forever.
 
     Attributes:
         passed_over: how many there were.
@@ -29,14 +33,33 @@ class CheckedQueue:
 
     Empty, Full = queue.Empty, queue.Full
 
-    def __init__(self, inner: Any, check: Callable[[Any], None], logger: logging.Logger) -> None:
+    def __init__(
+        self,
+        inner: Any,
+        check: Callable[[Any], None],
+        logger: logging.Logger,
+        before: Callable[[], object] = lambda: None,
+        wait: Callable[[float], object] = time.sleep,
+    ) -> None:
         self._inner = inner
         self._check = check
         self._logger = logger
+        self._before = before
+        self._wait = wait
         self.passed_over = 0
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
         """Return the oldest usable message; see ``queue.Queue.get``."""
+        try:
+            self._before()
+            return self._get(block, timeout)
+        except queue.Empty:
+            raise
+        except Exception:
+            self._wait(AGAIN)
+            raise
+
+    def _get(self, block: bool, timeout: float | None) -> Any:
         if not block:
             return self.get_nowait()
         until = time.monotonic() + (FOREVER if timeout is None else timeout)

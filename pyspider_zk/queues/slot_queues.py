@@ -1,4 +1,4 @@
-"""Offsets: how far one process has read each of many slot queues, and how it reads them fairly.
+"""What slot queues in Redis and in memory have in common: offsets, fair reading, backpressure.
 
 A queue holds exactly what is not acknowledged yet, in order. So all that a reader must
 remember is how far it has read the queues of which something is not acknowledged; in all
@@ -7,17 +7,21 @@ reader that lost its slot without knowing takes nothing from the next.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from threading import Event
+from typing import Any
 
 from pyspider_zk.errors import BadMessage, Unavailable
-from pyspider_zk.queues.api import Delivery
-from pyspider_zk.queues.codec import decode_delivered
+from pyspider_zk.queues.api import Delivery, Parked
+from pyspider_zk.queues.codec import decode, decode_delivered
 from pyspider_zk.queues.names import QueueKind, SlotQueue
 
 OLDEST = "0"  # a tag before all tags
+PAUSE = 0.1  # seconds between two checks of a full queue
 
 Found = tuple[int, str, bytes]  # slot, tag, body
+Wait = Callable[[float], object]
 Fetch = Callable[[Mapping[int, str], int], Mapping[int, Sequence[tuple[str, bytes]]]]
 
 
@@ -88,6 +92,91 @@ class Offsets:
             self._open.pop(queue, None)
 
 
+class Backpressure:
+    """Remembers which slot queues are at their limit, and waits for room, as ``lazy_limit`` does.
+
+    Every publish returns lengths. Only a queue that was at the limit then is
+    measured again. Threads: any.
+    """
+
+    def __init__(
+        self,
+        limit: int,
+        measure: Callable[[Collection[SlotQueue]], Mapping[SlotQueue, int]],
+        wait: Wait | None = None,
+    ) -> None:
+        self._limit = limit
+        self._measure = measure
+        self._closed = Event()
+        self._wait = self._closed.wait if wait is None else wait
+        self._known: dict[SlotQueue, int] = {}
+
+    def note(self, lengths: Mapping[SlotQueue, int]) -> None:
+        """Remember lengths that a publish returned."""
+        if self._limit:
+            self._known.update(lengths)
+
+    def full(self, queues: Collection[SlotQueue]) -> bool:
+        """Return whether one of the queues is at its limit."""
+        suspects = self._at_limit(queues)
+        if suspects:
+            self.note(self._measure(suspects))
+        return bool(self._at_limit(suspects))
+
+    def wait_for(self, queues: Collection[SlotQueue]) -> None:
+        """Block until each of the queues is below its limit.
+
+        Raises:
+            Unavailable: after `close`.
+        """
+        self._check_open()
+        while self.full(queues):
+            self._wait(PAUSE)
+            self._check_open()
+
+    def close(self) -> None:
+        """Wake all waiters; nothing can be published any more."""
+        self._closed.set()
+
+    def _at_limit(self, queues: Collection[SlotQueue]) -> list[SlotQueue]:
+        if not self._limit:
+            return []
+        return [queue for queue in queues if self._known.get(queue, 0) >= self._limit]
+
+    def _check_open(self) -> None:
+        if self._closed.is_set():
+            raise Unavailable("the message queue was closed by this process")
+
+
+class CommonSlotQueues:
+    """What the `SlotQueues` of each kind of message queue have in common.
+
+    Args:
+        limit: the most messages of one slot queue; 0: no limit.
+        wait: waits that many seconds for room; by default until then or `close`.
+    """
+
+    def __init__(self, limit: int, wait: Wait | None) -> None:
+        self._room = Backpressure(limit, self._measure, wait)
+        self._positions = Offsets()
+
+    def full(self, kind: QueueKind, slot: int) -> bool:
+        """See `SlotQueues.full`."""
+        return self._room.full([(kind, slot)])
+
+    def take(self, slots: Iterable[int]) -> None:
+        """See `SlotQueues.take`."""
+        self._positions.take(slots)
+
+    def drop(self, slots: Iterable[int]) -> None:
+        """See `SlotQueues.drop`."""
+        self._positions.drop(slots)
+
+    def _measure(self, queues: Collection[SlotQueue]) -> dict[SlotQueue, int]:
+        """Return the lengths of queues."""
+        raise NotImplementedError
+
+
 def tags_of(deliveries: Iterable[Delivery]) -> dict[SlotQueue, list[str]]:
     """Return the tags of messages by queue, in order."""
     tags: dict[SlotQueue, list[str]] = {}
@@ -124,6 +213,24 @@ def unpack(
         else:
             deliveries.append(delivery)
     return deliveries
+
+
+def unpack_parked(
+    found: Iterable[tuple[Parked, bytes | None]],
+    reject: Callable[[Parked, str], None],
+    split: Callable[[Parked, Sequence[Any]], None],
+) -> dict[Parked, Any]:
+    """Return the bodies of parked messages that are still there; the others as `unpack` does."""
+    bodies: dict[Parked, Any] = {}
+    for parked, raw in found:
+        try:
+            if raw is not None:
+                bodies[parked] = decode(raw)
+        except BadMessage as error:
+            reject(parked, str(error))
+    for parked in [each for each, body in bodies.items() if isinstance(body, list)]:
+        split(parked, bodies.pop(parked))
+    return bodies
 
 
 def gather(fetch: Fetch, after: Mapping[int, str], limit: int) -> list[Found]:

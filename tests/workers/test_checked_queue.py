@@ -1,10 +1,13 @@
-"""A queue that calls a function before its reader waits."""
+"""A worker whose queue fails for ever does not use up its processor."""
 
+import logging
 import queue
 
 import pytest
 
-from pyspider_zk.workers.calling_queue import AGAIN, CallingQueue
+from pyspider_zk.workers.checked_queue import AGAIN, CheckedQueue
+
+logger = logging.getLogger(__name__)
 
 
 def test_a_reader_that_fails_for_ever_rests_each_time() -> None:
@@ -13,7 +16,7 @@ def test_a_reader_that_fails_for_ever_rests_each_time() -> None:
     def fail() -> None:
         raise OSError("the working folder is gone")
 
-    calling = CallingQueue(queue.Queue(), fail, rests.append)
+    calling = CheckedQueue(queue.Queue(), bool, logger, fail, rests.append)
 
     for _ in range(3):
         with pytest.raises(OSError, match="working folder"):
@@ -25,5 +28,5 @@ def test_a_reader_that_finds_nothing_does_not_rest() -> None:
     rests: list[float] = []
 
     with pytest.raises(queue.Empty):
-        CallingQueue(queue.Queue(), lambda: None, rests.append).get(block=False)
+        CheckedQueue(queue.Queue(), bool, logger, wait=rests.append).get(block=False)
     assert rests == []

@@ -1,0 +1,3 @@
+-- KEYS: lot, ready   ARGV: slot, name...
+for i = 2, #ARGV do redis.call('HDEL', KEYS[1], ARGV[i]) end
+if redis.call('EXISTS', KEYS[1]) == 0 then redis.call('SREM', KEYS[2], ARGV[1]) end
