@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pyspider_zk.cluster.phases import TRANSITIONS, Phase, Trigger
+from pyspider_zk.cluster.records import TRANSITIONS, Phase, Trigger
 
 PICTURE = Path(__file__).with_name("slot-phases.svg")
 

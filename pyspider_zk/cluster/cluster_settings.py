@@ -172,34 +172,9 @@ def with_rebalance(settings: ClusterSettings) -> ClusterSettings:
     return replace(settings, rebalance=settings.maintenance is not Maintenance.OFF)
 
 
-def without_rebalance(settings: ClusterSettings) -> ClusterSettings:
-    """Return the settings with what maintenance says."""
-    return replace(settings, rebalance=False)
-
-
 def in_force(settings: ClusterSettings) -> ClusterSettings:
     """Return what the leader goes by now: a rebalancing suspends maintenance."""
     return with_maintenance(settings, Maintenance.OFF) if settings.rebalance else settings
-
-
-def with_evicted(settings: ClusterSettings, number: int) -> ClusterSettings:
-    """Return the settings with a member that gets no slots."""
-    return replace(settings, evicted=tuple(sorted({*settings.evicted, number})))
-
-
-def without_evicted(settings: ClusterSettings, number: int) -> ClusterSettings:
-    """Return the settings with a member that may get slots again."""
-    return replace(settings, evicted=tuple(one for one in settings.evicted if one != number))
-
-
-def with_pin(settings: ClusterSettings, slot: int, number: int) -> ClusterSettings:
-    """Return the settings with a slot pinned to a member."""
-    return replace(settings, pins={**settings.pins, slot: number})
-
-
-def without_pin(settings: ClusterSettings, slot: int) -> ClusterSettings:
-    """Return the settings with a slot that may be anywhere."""
-    return replace(settings, pins={one: to for one, to in settings.pins.items() if one != slot})
 
 
 def taken_over(own: Settings, shared: ClusterSettings) -> Settings:

@@ -6,8 +6,7 @@ from time import monotonic
 from typing import Self
 
 from pyspider_zk.cluster.meta import ensure_meta
-from pyspider_zk.cluster.protocol_watch import ProtocolWatch
-from pyspider_zk.cluster.reader import Reader
+from pyspider_zk.cluster.reader import ProtocolWatch, Reader
 from pyspider_zk.cluster.records import Component, ComponentKind, Meta
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings

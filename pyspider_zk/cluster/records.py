@@ -1,13 +1,13 @@
-"""Records in ZooKeeper, as immutable values, parsed once at the edge."""
+"""Records in ZooKeeper, as immutable values, parsed once at the edge. Pure."""
 
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 from pyspider_zk.cluster.cluster_settings import ClusterSettings
-from pyspider_zk.cluster.phases import Phase
 from pyspider_zk.cluster.protocols import (
     CLOSED,
     FIRST,
@@ -142,6 +142,40 @@ class LeaseTerms(Record):
 
     lease: float = 0.0
     left: bool = False
+
+
+class Phase(StrEnum):
+    """Phase of a slot between two owners."""
+
+    VACANT = "vacant"
+    OWNED = "owned"
+    RELEASING = "releasing"
+
+
+class Trigger(StrEnum):
+    """The leader's conclusion about a slot; the values are the labels of the drawing."""
+
+    PLACED = "a member is there: grant"
+    ASKED = "another should have it: ask to release"
+    ACKNOWLEDGED = "the owner has released it: grant"
+    DIED = "the owner's lease is too old: grant"
+    LEFT = "the owner's lease is gone: grant"
+
+
+TRANSITIONS: Mapping[tuple[Phase, Trigger], Phase] = MappingProxyType(
+    {
+        (Phase.VACANT, Trigger.PLACED): Phase.OWNED,
+        (Phase.OWNED, Trigger.ASKED): Phase.RELEASING,
+        (Phase.OWNED, Trigger.DIED): Phase.OWNED,
+        (Phase.OWNED, Trigger.LEFT): Phase.OWNED,
+        (Phase.RELEASING, Trigger.ASKED): Phase.RELEASING,
+        (Phase.RELEASING, Trigger.ACKNOWLEDGED): Phase.OWNED,
+        (Phase.RELEASING, Trigger.DIED): Phase.OWNED,
+        (Phase.RELEASING, Trigger.LEFT): Phase.OWNED,
+    }
+)
+"""Phase and trigger to the next phase: complete, and the leader follows it; the drawing in
+``docs/internals`` is made of it. Every way into OWNED is a grant, with the next epoch."""
 
 
 class Slot(NamedTuple):

@@ -1,6 +1,12 @@
-"""The znodes of one cluster."""
+"""The znodes of one cluster, and the names of its election's. Pure."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+from pyspider_zk.errors import BadMessage
+from pyspider_zk.groups.ids import MemberId
+
+MOST_DIGITS = 10  # of the number that ZooKeeper appends to a name
 
 
 @dataclass(frozen=True)
@@ -97,3 +103,34 @@ class Tree:
     def events(self) -> str:
         """Parent of the events; its data is the checkpoint of the leader's events."""
         return f"{self.root}/events"
+
+
+def line_of(candidates: Iterable[str]) -> list[str]:
+    """Return the election nodes in the queue: the one with the lowest sequence number leads.
+
+    Raises:
+        BadMessage: one is no election node.
+    """
+    return sorted(candidates, key=_place_of)
+
+
+def leader_of(candidates: Iterable[str]) -> str | None:
+    """Return the election node that leads, if there is one."""
+    return next(iter(line_of(candidates)), None)
+
+
+def candidate_of(name: str) -> MemberId:
+    """Return the member that an election node belongs to.
+
+    Raises:
+        BadMessage: it is not an election node.
+    """
+    _place_of(name)
+    return MemberId.parse(name.rpartition("-")[0])
+
+
+def _place_of(name: str) -> int:
+    digits = name.rpartition("-")[2]
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= MOST_DIGITS):
+        raise BadMessage(f"{name[:100]!r} is no candidacy")
+    return int(digits)

@@ -15,7 +15,7 @@ from pyspider.libs.counter import CounterManager
 from pyspider.scheduler.scheduler import Project, Scheduler, task_log
 from pyspider.scheduler.task_queue import TaskQueue
 
-from pyspider_zk.cluster.fence import Fence
+from pyspider_zk.cluster.ownership import Fence
 from pyspider_zk.databases.breaker import Breaker
 from pyspider_zk.databases.guarded import PATIENCE, Guarded
 from pyspider_zk.databases.tables import Tables, with_fresh_tables

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from pyspider_zk.cluster.fence import Fence
+from pyspider_zk.cluster.ownership import Fence
 from pyspider_zk.cluster.records import Load
 from pyspider_zk.scheduling.meter import Meter
 from pyspider_zk.scheduling.slot_meter import SlotMeter

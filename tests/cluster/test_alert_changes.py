@@ -1,7 +1,6 @@
 """Which alerts are new and which are gone, from one look to the next."""
 
-from pyspider_zk.cluster.alert_changes import changes
-from pyspider_zk.cluster.alerts import Alert, AlertKind, Observation, Severity, alerts
+from pyspider_zk.cluster.alerts import Alert, AlertKind, Observation, Severity, alerts, changes
 from pyspider_zk.cluster.records import Assignment, Cluster, Component, ComponentKind, Meta
 
 DEAD = Alert(AlertKind.DEAD_LETTERS, Severity.WARNING, "1 dead letter")

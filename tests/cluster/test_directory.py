@@ -7,9 +7,9 @@ import pytest
 
 from pyspider_zk.cluster.coordinator import Coordinator
 from pyspider_zk.cluster.directory import Directory
+from pyspider_zk.cluster.orders import ScaleNode
 from pyspider_zk.cluster.presence import Presence
 from pyspider_zk.cluster.records import Component, ComponentKind, Meta
-from pyspider_zk.cluster.scale import ScaleNode
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Mismatch
 from tests.support.connected import looking

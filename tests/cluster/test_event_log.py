@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from pyspider_zk.cluster.event_log import EventLog
-from pyspider_zk.cluster.event_recorder import EventRecorder
+from pyspider_zk.cluster.event_log import EventLog, EventRecorder
 from pyspider_zk.cluster.events import Checkpoint, Event, Moves
 from pyspider_zk.cluster.leader import Leadership
 from pyspider_zk.cluster.meta import ensure_cluster

@@ -4,8 +4,7 @@ import logging
 
 import pytest
 
-from pyspider_zk.cluster.event_log import EventLog
-from pyspider_zk.cluster.event_recorder import EventRecorder
+from pyspider_zk.cluster.event_log import EventLog, EventRecorder
 from pyspider_zk.cluster.leader import Leadership
 from tests.support.crew import Crew
 from tests.support.waiting import eventually

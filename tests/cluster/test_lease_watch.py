@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from pyspider_zk.cluster.lease_watch import LeaseWatch
+from pyspider_zk.cluster.directory import LeaseWatch
 from pyspider_zk.cluster.records import Assignment, Cluster, Meta
 from pyspider_zk.groups.ids import MemberId
 

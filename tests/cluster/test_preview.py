@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from pyspider_zk.cluster.preview import NEWCOMER, preview
+from pyspider_zk.cluster.rebalancing import NEWCOMER, preview
 from pyspider_zk.cluster.records import Assignment, Cluster, Member, Meta, Slot
 from pyspider_zk.groups.ids import MemberId
 

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspider_zk.cluster import rules, transactions
-from pyspider_zk.cluster.phases import Trigger
-from pyspider_zk.cluster.records import Load
+from pyspider_zk.cluster.records import Load, Trigger
 from pyspider_zk.cluster.rules import Decision, Liveness, Rules, Stamp, View, observe
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.steps import ANY_VERSION, Check, Delete, Step, Write

@@ -10,10 +10,9 @@ import pytest
 
 from pyspider_zk.cluster.cluster_settings import ClusterSettings, Maintenance
 from pyspider_zk.cluster.event_log import EventLog
-from pyspider_zk.cluster.orders import Orders
+from pyspider_zk.cluster.orders import Orders, SettingsStore
 from pyspider_zk.cluster.rebalancing import Rebalancing
 from pyspider_zk.cluster.records import Cluster
-from pyspider_zk.cluster.settings_store import SettingsStore
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Conflict, TimedOut
@@ -74,7 +73,7 @@ from threading import Event
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.orders import Orders
 from pyspider_zk.cluster.rebalancing import Rebalancing
-from pyspider_zk.cluster.settings_store import SettingsStore
+from pyspider_zk.cluster.orders import SettingsStore
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.zookeeper.connection import Connection

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pyspider_zk.cluster.placement import Rated, place
 from pyspider_zk.cluster.records import Assignment, Load, Slot
-from pyspider_zk.cluster.slot_rates import MOST_RATE, SlotRates, followed, moved_since
+from pyspider_zk.cluster.weighing import MOST_RATE, SlotRates, followed, moved_since
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.groups.ids import MemberId
 

@@ -5,16 +5,13 @@ from dataclasses import replace
 import pytest
 from kazoo.security import OPEN_ACL_UNSAFE, make_acl
 
-from pyspider_zk.cluster.closing import close_cluster
 from pyspider_zk.cluster.event_log import EventLog
-from pyspider_zk.cluster.meta import ensure_cluster, ensure_meta
+from pyspider_zk.cluster.meta import Upgrade, close_cluster, ensure_cluster, ensure_meta
 from pyspider_zk.cluster.presence import Presence
-from pyspider_zk.cluster.protocol_watch import ProtocolWatch
 from pyspider_zk.cluster.protocols import CLOSED, Protocols
-from pyspider_zk.cluster.reader import Reader
+from pyspider_zk.cluster.reader import ProtocolWatch, Reader
 from pyspider_zk.cluster.records import Component, ComponentKind, Meta
 from pyspider_zk.cluster.tree import Tree
-from pyspider_zk.cluster.upgrade import Upgrade
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Conflict, Mismatch
 from pyspider_zk.zookeeper.connection import Connection
@@ -34,8 +31,8 @@ def tree(settings: Settings) -> Tree:
 @pytest.fixture
 def newer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let this process speak protocols 1 and 2."""
-    monkeypatch.setattr("pyspider_zk.cluster.upgrade.HIGHEST", 2)
-    for reader in ("records", "protocol_watch", "meta"):
+    monkeypatch.setattr("pyspider_zk.cluster.meta.HIGHEST", 2)
+    for reader in ("records", "reader", "meta"):
         monkeypatch.setattr(f"pyspider_zk.cluster.{reader}.SPOKEN", NEW)
 
 

@@ -7,11 +7,11 @@ from kazoo.security import OPEN_ACL_UNSAFE, make_acl
 
 from pyspider_zk.cluster.cluster_settings import with_values
 from pyspider_zk.cluster.events import EventKind
-from pyspider_zk.cluster.preview import preview
+from pyspider_zk.cluster.orders import SettingsStore
+from pyspider_zk.cluster.rebalancing import preview
 from pyspider_zk.cluster.records import Cluster
-from pyspider_zk.cluster.settings_store import SettingsStore
-from pyspider_zk.cluster.slot_rates import SlotRates
 from pyspider_zk.cluster.tree import Tree
+from pyspider_zk.cluster.weighing import SlotRates
 from pyspider_zk.config import Settings
 from pyspider_zk.zookeeper.connection import Connection
 from tests.support.connected import looking

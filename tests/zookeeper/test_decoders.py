@@ -26,7 +26,7 @@ from pyspider_zk.cluster.records import (
     decode_scale,
     encode_acks,
 )
-from pyspider_zk.cluster.slot_rates import SlotRates
+from pyspider_zk.cluster.weighing import SlotRates
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.groups.barrier_rules import BarrierArrivals, BarrierState
 from pyspider_zk.groups.ids import MemberId
