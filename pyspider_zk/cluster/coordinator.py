@@ -22,10 +22,9 @@ from pyspider_zk.errors import ClusterError, SessionLost, Unavailable
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.loop import Loop
 from pyspider_zk.outage import Outage
-from pyspider_zk.zookeeper.clock import boottime
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.errors import OUTDATED
-from pyspider_zk.zookeeper.waiting import Waiter
+from pyspider_zk.zookeeper.waiting import Waiter, boottime
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from pyspider.libs.counter import BaseCounter
 from pyspider.scheduler.scheduler import Project
 
 from pyspider_zk.scheduling.fenced_scheduler import FencedScheduler
-from pyspider_zk.zookeeper.clock import boottime
+from pyspider_zk.zookeeper.waiting import boottime
 
 logger = logging.getLogger("scheduler")
 

@@ -49,7 +49,7 @@ from pyspider_zk.scheduling.task_rules import (
 )
 from pyspider_zk.scheduling.window import WindowSize
 from pyspider_zk.tasks.database import task_database
-from pyspider_zk.zookeeper.clock import boottime
+from pyspider_zk.zookeeper.waiting import boottime
 
 logger = logging.getLogger("scheduler")
 

@@ -3,7 +3,7 @@
 import pytest
 
 from pyspider_zk.errors import ConfigError
-from pyspider_zk.groups.barrier_rules import (
+from pyspider_zk.groups.barriers import (
     BarrierArrivals,
     BarrierState,
     arrive,
@@ -12,8 +12,8 @@ from pyspider_zk.groups.barrier_rules import (
     next_round,
     withdraw,
 )
+from pyspider_zk.groups.group import check_name
 from pyspider_zk.groups.ids import MemberId
-from pyspider_zk.groups.records import check_name
 
 A, B, C = "0-aaa", "1-bbb", "2-ccc"
 

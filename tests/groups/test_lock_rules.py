@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspider_zk.groups.lock_rules import (
+from pyspider_zk.groups.locks import (
     LockEntry,
     LockKind,
     admission_of,

@@ -8,10 +8,9 @@ import pytest
 
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import ClusterError, SessionLost, TimedOut, Unavailable
-from pyspider_zk.groups.lock_rules import LockKind, prefix_of
-from pyspider_zk.groups.locks import Lock
-from pyspider_zk.zookeeper.background import Errands
+from pyspider_zk.groups.locks import Lock, LockKind, prefix_of
 from pyspider_zk.zookeeper.connection import Connection
+from pyspider_zk.zookeeper.waiting import Errands
 from tests.support.crew import Cable, expire
 from tests.support.waiting import eventually
 from tests.support.zk_faults import Lossy

@@ -13,9 +13,9 @@ from kazoo.exceptions import SessionExpiredError
 
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Unavailable
-from pyspider_zk.zookeeper.background import Errands
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.session import Change, Session
+from pyspider_zk.zookeeper.waiting import Errands
 from pyspider_zk.zookeeper.wire import Wire
 from tests.support.crew import Cable, expire
 from tests.support.waiting import eventually
