@@ -68,11 +68,7 @@ class ClusterSettings(Record):
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        """Read the bytes of the znode.
-
-        Raises:
-            BadMessage: they are no settings, or one is out of its range.
-        """
+        """Read the bytes of the znode; ``BadMessage`` also if one is out of its range."""
         found = codec.decode(cls, data)
         faults = faults_of(found)
         if faults:

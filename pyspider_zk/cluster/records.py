@@ -53,11 +53,7 @@ class Meta(Record):
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        """Read the bytes of the znode.
-
-        Raises:
-            BadMessage: they are no such record, or no cluster has that many slots.
-        """
+        """Read the bytes of the znode; ``BadMessage`` also if no cluster has that many slots."""
         found = codec.decode(cls, data)
         if not 1 <= found.slots <= MOST_SLOTS:
             raise BadMessage(f"no cluster has {found.slots} slots")
