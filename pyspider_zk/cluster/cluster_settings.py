@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
@@ -149,7 +149,7 @@ def with_values(settings: ClusterSettings, values: Mapping[str, Any]) -> Cluster
     defaults = {name: getattr(ClusterSettings(), name) for name in NAMES}
     given = {name: defaults[name] if value is None else value for name, value in values.items()}
     try:
-        changed = codec.checked(ClusterSettings, {**_plain(settings), **given})
+        changed = codec.checked(ClusterSettings, {**vars(settings), **given})
     except BadMessage as error:
         raise BadRequest(f"{', '.join(given)}: {error}") from error
     faults = _faults_of_values(changed)
@@ -197,7 +197,3 @@ def _check_name(name: str) -> None:
     close = difflib.get_close_matches(name, NAMES, n=1)
     remedy = f"did you mean {close[0]}?" if close else f"known are {', '.join(sorted(NAMES))}"
     raise NotFound(f"there is no cluster-wide setting {name[:100]!r}; {remedy}")
-
-
-def _plain(settings: ClusterSettings) -> dict[str, Any]:
-    return {each.name: getattr(settings, each.name) for each in fields(settings)}

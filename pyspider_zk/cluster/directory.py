@@ -16,6 +16,7 @@ from pyspider_zk.cluster.records import (
     Meta,
     check_meta,
     decode_scale,
+    no_cluster,
 )
 from pyspider_zk.cluster.rules import Stamp, observe
 from pyspider_zk.cluster.tree import Tree, candidate_of, leader_of
@@ -98,7 +99,7 @@ class Directory:
     def _checked_meta(self, found: Found | None) -> Meta:
         root = self._tree.root
         if found is None:
-            raise Mismatch(f"there is no cluster at {root}: start a scheduler first")
+            raise no_cluster(root)
         born = self._reader.value(self._tree.meta, found, Meta.decode) or self._born
         fault = check_meta(born, born.slots, root)
         if fault:

@@ -299,8 +299,7 @@ class Leadership:
     def _say_whether_leading(self, leading: bool) -> None:
         if leading != self.leading:
             logger.info("%s", "this member leads now" if leading else "this member leads no more")
-            self._recorder.forget()
-            self._weighing.forget()
+            self.start_anew()
         self.leading = leading
 
     def _line(self, member: MemberId, names: list[str], may_stand: bool) -> list[str]:

@@ -28,6 +28,7 @@ from pyspider_zk.cluster.records import (
     Member,
     Meta,
     check_meta,
+    no_cluster,
 )
 from pyspider_zk.cluster.rules import Rules
 from pyspider_zk.cluster.tree import Tree
@@ -172,7 +173,7 @@ class Upgrade:
     def _meta(self) -> tuple[Meta, int]:
         found = self._connection.find(self._tree.meta)
         if found is None:
-            raise Mismatch(f"there is no cluster at {self._tree.root}: start a scheduler first")
+            raise no_cluster(self._tree.root)
         try:
             meta = Meta.decode(found[0])
         except BadMessage as error:

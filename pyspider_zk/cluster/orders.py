@@ -14,10 +14,10 @@ from pyspider_zk.cluster.cluster_settings import (
 )
 from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.events import Event, EventKind
-from pyspider_zk.cluster.records import decode_scale
+from pyspider_zk.cluster.records import decode_scale, no_cluster
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
-from pyspider_zk.errors import BadMessage, Conflict, Mismatch
+from pyspider_zk.errors import BadMessage, Conflict
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.errors import BadVersionError, NoNodeError
 from pyspider_zk.zookeeper.steps import Write
@@ -90,7 +90,7 @@ class SettingsStore:
 
     def _check_cluster(self) -> None:
         if self._connection.find(self._tree.meta) is None:
-            raise Mismatch(f"there is no cluster at {self._tree.root}: start a scheduler first")
+            raise no_cluster(self._tree.root)
 
     def _ensure(self) -> None:
         self._check_cluster()

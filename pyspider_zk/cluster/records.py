@@ -18,7 +18,7 @@ from pyspider_zk.cluster.protocols import (
     holding_back,
     refusal,
 )
-from pyspider_zk.errors import BadMessage, NotFound
+from pyspider_zk.errors import BadMessage, Mismatch, NotFound
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.limits import MOST_SLOTS
 from pyspider_zk.projects.slots import slot_of
@@ -422,6 +422,11 @@ class Cluster:
             "unreadable": dict(sorted(self.unreadable.items())),
             "settings": asdict(self.settings),
         }
+
+
+def no_cluster(root: str) -> Mismatch:
+    """Return what it means that there is no meta record."""
+    return Mismatch(f"there is no cluster at {root}: start a scheduler first")
 
 
 def check_meta(found: Meta, slots: int, root: str) -> str | None:
